@@ -10,7 +10,7 @@
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
 # PRIMS_TESTS   the program of crates/gpu/tests/prims (stage primitives-sanitizer)
 # BASE      an older program (stage base-turns)
-# CUBE_TESTS    the programs of crates/cube/tests (stage cube-tests)
+# CUBE_TESTS    the programs of crates/cube/tests (stages cube-tests and cube-sanitizer)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
 # NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh)
 set -u
@@ -139,6 +139,10 @@ for stage in "$@"; do
         # The six queries of the benchmark cubes with the algorithm that the cost model chooses.
         limit cube 400 "$kbench" cube --json "$out/cube-h200.json"
         ;;
+    cube-rules)
+        # COUNT, AVG, MIN, MAX, doubles, fractional weights and sums of 128 bits over Machines.
+        limit cube-rules 500 "$kbench" cube --cases M1,M2,M3 --rules --runs 9 --json "$out/cube-rules-h200.json"
+        ;;
     cube-algorithms)
         # The six queries by every algorithm of the device.
         limit cube-algorithms 580 "$kbench" cube --algorithms all --json "$out/cube-algorithms-h200.json"
@@ -155,31 +159,67 @@ for stage in "$@"; do
         done
         ;;
     cube-sanitizer)
-        # Each tool over small cubes by every algorithm, and over every scheme, side by side. Racecheck and synccheck do
-        # not follow kernels that launch kernels, and count them as errors: those are left out.
+        # Memcheck, racecheck and synccheck over the kernels of cubes, in up to 16 processes side by side: small
+        # benchmark cubes by every algorithm, every scheme, and the tests of CUBE_TESTS (programs of the tests `equal`
+        # and `device_source`), which draw rules, types, weights and time balances. The tests run without a tool first,
+        # so that their kernels are compiled. Racecheck and synccheck do not follow kernels that launch kernels, and
+        # count them as errors: of the tests, those of contraction alone are left to them.
         limit cube-sanitizer 580 bash -c '
+            kbench=$1 out=$2
+            export WARPCUBE_TEST_DEVICE=cuda out
             without=gpu-target
             for way in thread balanced host-children host-child-blocks; do
                 for sums in none first-shared shuffle strided match; do
                     [ "$way/$sums" = thread/strided ] || without=$without,gpu-source/$sums/$way/h64
                 done
             done
+            rm -f "$out"/sanitizer-{cube,schemes,tests}-*
+            # one NAME TOOL SEED COMMAND…: a line of outcome in a file of its own, the rest in a log.
             one() {
-                local tool=$1 suite=$2
-                shift 2
-                compute-sanitizer --tool "$tool" --error-exitcode 9 "$@" >"$out/sanitizer-$suite-$tool.log" 2>&1
-                echo "$suite $tool: exit $?"
+                local log=$out/sanitizer-$1-$2-$3
+                WARPCUBE_TEST_SEED=$3 timeout 480 compute-sanitizer --tool "$2" --error-exitcode 9 "${@:4}" \
+                    >"$log.log" 2>&1
+                local status=$?
+                echo "$1 $2 $3: exit $status, $(grep -h SUMMARY "$log.log" || echo no summary)" | tee "$log.txt"
             }
-            kbench=$1 out=$2
-            for tool in memcheck racecheck synccheck; do
-                algorithms=$without
-                [ $tool != memcheck ] || algorithms=all
-                one $tool cube "$kbench" cube --facts 8000 --runs 1 --algorithms "$algorithms" &
-                one $tool schemes "$kbench" schemes --cells 20000 --lookups 5000 --runs 1 &
+            export -f one
+            tests() { "$1" --list --format terse | sed -n "s/: test$//p" | grep "$2"; }
+            test_jobs() {
+                for seed in $(seq "${SEEDS:-2}"); do
+                    for program in $CUBE_TESTS; do
+                        for test in $(tests "$program" "$2"); do echo "$1 $seed $program $test"; done
+                    done
+                done
+            }
+            export WARPCUBE_TEST_CASES=${CASES:-3}
+            for seed in $(seq "${SEEDS:-2}"); do
+                for program in $CUBE_TESTS; do
+                    WARPCUBE_TEST_SEED=$seed timeout 120 "$program" >>"$out/sanitizer-tests-plain.log" 2>&1 ||
+                        echo "$program, seed $seed, fails without a tool" | tee -a "$out/sanitizer-tests-plain.txt" &
+                done
             done
             wait
-            grep -h "SUMMARY" "$out"/sanitizer-{cube,schemes}-*.log
-            ! grep -L "SUMMARY: 0" "$out"/sanitizer-{cube,schemes}-*.log | grep .
+            {
+                for tool in memcheck racecheck synccheck; do
+                    algorithms=$without
+                    [ $tool != memcheck ] || algorithms=all
+                    echo "cube $tool 1 $kbench cube --facts 8000 --runs 1 --algorithms $algorithms"
+                    echo "schemes $tool 1 $kbench schemes --cells 20000 --lookups 5000 --runs 1"
+                done
+                test_jobs memcheck . | while read -r tool seed program test; do
+                    echo "tests-${test//::/-} $tool $seed $program --exact $test"
+                done
+                for tool in racecheck synccheck; do
+                    test_jobs $tool rules_and_types | while read -r tool seed program test; do
+                        echo "tests-${test//::/-} $tool $seed $program --exact $test"
+                    done
+                done
+            } >"$out/sanitizer-jobs.txt"
+            xargs -P 16 -d "\n" -I LINE bash -c "one LINE" <"$out/sanitizer-jobs.txt"
+            right=$(cat "$out"/sanitizer-{cube,schemes,tests}-*.txt | grep -c "exit 0, .*SUMMARY: 0")
+            echo "$right of $(wc -l <"$out/sanitizer-jobs.txt") processes without an error"
+            ! grep -hv "exit 0, .*SUMMARY: 0" "$out"/sanitizer-{cube,schemes,tests}-*.txt &&
+                [ "$right" -eq "$(wc -l <"$out/sanitizer-jobs.txt")" ]
         ' cube-sanitizer "$kbench" "$out"
         ;;
     schemes)
@@ -459,7 +499,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
     *)
         echo "unknown stage '$stage': probe, answers, ssb, topk, ssb-plain, ssb-sorted, ssb-turns, base-turns," \
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
-            "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-algorithms," \
+            "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules, cube-algorithms," \
             "cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch," \
             "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2

@@ -2,16 +2,21 @@
 
 mod plan;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::util::pretty::pretty_format_batches;
 use warpcube_column::Residency;
-use warpcube_cube::aggregate::Progress;
-use warpcube_cube::answer::{Answer, AskOptions, Cube, CubeError, SourceCell, long_schema, relation_batches};
-use warpcube_cube::device::{DeviceAggregation, FactsSource, ResidentFacts};
-use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
+use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
+use warpcube_cube::answer::{
+    Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, long_schema, relation_batches,
+};
+use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts};
+use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
 use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure};
+use warpcube_cube::query::random_cross_tab;
+use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_gpu::{Device, EmulatorOptions};
 
@@ -318,19 +323,111 @@ fn a_cube_is_a_relation_with_a_column_for_each_level() {
     );
 }
 
+fn emulated(cube: &Cube) -> DeviceAggregation {
+    let device = Device::emulated(EmulatorOptions::default(), 1 << 28).unwrap();
+    let source = FactsSource::new(cube.facts.clone(), "plan", "1");
+    DeviceAggregation::new(Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source)))
+}
+
 #[test]
 fn a_device_answers_as_the_cpu_does() {
     let cube = cube();
-    let device = Device::emulated(EmulatorOptions::default(), 1 << 28).unwrap();
-    let source = FactsSource::new(cube.facts.clone(), "plan", "1");
-    let facts = Arc::new(ResidentFacts::new(Arc::new(Residency::new(device)), source));
-    let device = DeviceAggregation::new(facts);
+    let device = emulated(&cube);
     let options = AskOptions { device: Some(&device), ..AskOptions::default() };
     let query = "rows Region cols Version * Measures where Year";
     let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };
     assert_eq!(found.refused, None);
     assert!(found.report().device.is_some());
     assert_eq!(found.long_form(&cube).unwrap(), long(&cube, query));
+}
+
+/// A device that leaves areas to the CPU, or takes them by its emulation.
+struct Leaving {
+    device: DeviceAggregation,
+    times: PlaceTimes,
+}
+
+impl Aggregator for Leaving {
+    fn aggregate(
+        &self,
+        facts: &Facts,
+        area: &Area,
+        measures: &[usize],
+        named: Option<DeviceAlgorithm>,
+        progress: &Progress,
+    ) -> Result<Result<Cells, String>, CubeError> {
+        self.device.aggregate(facts, area, measures, named, progress)
+    }
+
+    fn place(&self, _: &Facts, _: &Area, _: &[usize], cpu: &dyn Fn() -> f64) -> Placed {
+        assert!(cpu() > 0.0);
+        self.times.place()
+    }
+
+    fn forecast(
+        &self,
+        facts: &Facts,
+        area: &Area,
+        measures: &[usize],
+        progress: &Progress,
+    ) -> Result<Result<Forecast, String>, CubeError> {
+        Aggregator::forecast(&self.device, facts, area, measures, progress)
+    }
+
+    fn device_name(&self) -> String {
+        self.device.device_name()
+    }
+}
+
+#[test]
+fn estimates_choose_the_place_and_are_told() {
+    let cube = cube();
+    let mut leaving =
+        Leaving { device: emulated(&cube), times: PlaceTimes { cpu: 5.0, device: 1.0, before: 30.0, saved: 2.0 } };
+    let query = "rows Region cols Version * Measures where Year";
+    let estimated = "the CPU is estimated at 5.00 ms, the device at 1.00 ms";
+    for on_device in [false, true] {
+        if on_device {
+            leaving.times.before = 0.0;
+        }
+        let options = AskOptions { device: Some(&leaving), ..AskOptions::default() };
+        let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };
+        assert_eq!(found.long_form(&cube).unwrap(), long(&cube, query));
+        let report = found.report();
+        assert_eq!((report.device.is_some(), found.saved_ms), (on_device, if on_device { 0.0 } else { 4.0 }));
+        assert!(report.placed.as_ref().unwrap().starts_with(estimated), "{report:?}");
+        let outlook = cube.outlook(&found.table, &options, &Progress::new()).unwrap();
+        assert_eq!((&outlook.algorithm, outlook.device.is_some()), (&report.algorithm, on_device));
+        assert!(outlook.reason.contains(estimated), "{outlook}");
+        let Answer::Text(text) = cube.ask("explain at France", &options, &Progress::new()).unwrap() else { panic!() };
+        assert!(text.contains(&format!("\n  {estimated}")), "{text}");
+    }
+    let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("no table") };
+    let outlook = cube.outlook(&table.table, &AskOptions::default(), &Progress::new()).unwrap();
+    assert_eq!(outlook.algorithm, table.report().algorithm);
+    assert_eq!(outlook.reason, table.report().reason);
+    let few = AskOptions { targets_max: 5, ..AskOptions::default() };
+    let error = cube.outlook(&table.table, &few, &Progress::new()).unwrap_err().to_string();
+    assert!(error.starts_with("the area has "), "{error}");
+}
+
+#[test]
+fn cross_tabs_are_drawn_within_a_limit() {
+    let cube = cube();
+    let mut random = Random::new(7);
+    let (mut largest, mut texts) = (0, HashSet::new());
+    for _ in 0..300 {
+        let text = random_cross_tab(&cube.model, 20, &mut random);
+        let Answer::Table(table) = ask(&cube, &text).unwrap() else { panic!("{text}") };
+        let targets = table.report().targets;
+        assert!((1..=20).contains(&targets), "{targets}: {text}");
+        largest = largest.max(targets);
+        texts.insert(text);
+    }
+    assert!(largest > 10 && texts.len() > 200, "{largest}, {}", texts.len());
+    for form in ["children(", "descendants(", "leaves(", "level(", "sum(", " cols ", " pages ", " where ", " * "] {
+        assert!(texts.iter().any(|text| text.contains(form)), "{form}");
+    }
 }
 
 #[test]

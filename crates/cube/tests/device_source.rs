@@ -123,9 +123,12 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Runs `check` over drawn cases from a fixed seed.
+/// Runs `check` over drawn cases: so many from seed 21, or `WARPCUBE_TEST_CASES` from `WARPCUBE_TEST_SEED`.
 fn cases(count: u32, check: impl Fn(&Case)) {
-    let config = Config { cases: count, rng_seed: RngSeed::Fixed(21), failure_persistence: None, ..Config::default() };
+    let number = |variable: &str| std::env::var(variable).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let count = number("WARPCUBE_TEST_CASES").map_or(count, |count| count as u32);
+    let rng_seed = RngSeed::Fixed(number("WARPCUBE_TEST_SEED").unwrap_or(21));
+    let config = Config { cases: count, rng_seed, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     runner
         .run(&case(), |case| {

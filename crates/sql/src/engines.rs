@@ -7,6 +7,13 @@ use warpcube_engine::{Engine, Tuning};
 
 use crate::device::DeviceSlot;
 
+/// Creating a context on the device.
+pub(crate) const OPEN_SECONDS: f64 = 0.4;
+/// Compiling a fragment's kernels, and the same for each pass; what is in the cache is not known before they are
+/// generated. (SSB's two to five passes take 0.15 to 0.29 s beside a CPU that is at the same fragment.)
+pub(crate) const COMPILE_SECONDS: f64 = 0.03;
+pub(crate) const COMPILE_PASS_SECONDS: f64 = 0.055;
+
 /// Makes the engine when first asked for and again when the session's device changes.
 pub(crate) struct Engines {
     device: Arc<DeviceSlot>,

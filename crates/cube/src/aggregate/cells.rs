@@ -192,6 +192,12 @@ impl Cells {
         &self.report
     }
 
+    /// The same cells, which were aggregated where they were for a reason.
+    pub(crate) fn placed(mut self, reason: Option<String>) -> Cells {
+        self.report.placed = reason;
+        self
+    }
+
     /// The `count` filled targets of the greatest values in a column, the greatest first; equal values in the order of
     /// targets. Targets without a value are left out.
     ///

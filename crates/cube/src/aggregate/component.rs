@@ -2,6 +2,8 @@
 //!
 //! SUM is one weighted component; COUNT, MIN and MAX are one by membership; AVG is a sum and a count by membership. How
 //! components are added up is the affair of a [`Reducer`]; what final values are made of them is the same for all.
+//! Rules of consolidated cells (margin % = margin ÷ revenue) have their place here, as one more way to make final values
+//! of the components of several measures. They are not built.
 
 use super::area::tuple;
 use super::cells::MeasureCells;
@@ -34,7 +36,7 @@ impl<'a> Component<'a> {
     }
 
     /// The rows of an AVG.
-    fn counts(facts: &'a Facts, area: &'a Area, measure: usize) -> Component<'a> {
+    pub(crate) fn counts(facts: &'a Facts, area: &'a Area, measure: usize) -> Component<'a> {
         let source = facts.columns()[measure].counts.as_deref().map_or(Source::Ones, Source::Counts);
         Component::of(facts, area, measure, source)
     }

@@ -1,7 +1,7 @@
 //! The cost model: predicted work of each algorithm from a sample of cells, and the exact counts of an area.
 //!
 //! Unit of cost: one addition to an array. The number of cores does not enter, so that the choice, and with it the last
-//! bits of sums of doubles, is the same on every machine.
+//! bits of sums of doubles, is the same on every machine. Milliseconds, which compare the CPU with a device, count cores.
 
 use rayon::prelude::*;
 
@@ -21,6 +21,11 @@ const READ: f64 = 0.5;
 const SEARCH: f64 = 3.0;
 /// Cost of a target besides its searches and cells.
 const VISIT: f64 = 20.0;
+/// Nanoseconds of an addition to an array on one core: 3.3 to 5.1 by the single-threaded algorithm in queries M1 to B3
+/// (`bench/results/cube-tables-h200.json`).
+const ADDITION_NS: f64 = 4.1;
+/// Milliseconds of an aggregation of few cells: the threads and the cells of the result.
+const LEAST_MS: f64 = 0.1;
 
 /// Predicted work of one algorithm, its cost in additions to an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +40,8 @@ pub(super) struct Choice {
     pub(super) algorithm: Algorithm,
     pub(super) reason: String,
     pub(super) predictions: Vec<Prediction>,
+    /// Predicted cost; 0 of an algorithm that was named.
+    pub(super) cost: f64,
 }
 
 /// Exact counts of an area, as the tables 5.1 and 5.2 of Meinke have them.
@@ -76,8 +83,14 @@ pub fn work(facts: &Facts, maps: &[TargetMap]) -> Work {
 impl Choice {
     /// The algorithm that the caller names.
     pub(super) fn named(algorithm: Algorithm) -> Choice {
-        Choice { algorithm, reason: format!("{algorithm} was asked for"), predictions: Vec::new() }
+        Choice { algorithm, reason: format!("{algorithm} was asked for"), predictions: Vec::new(), cost: 0.0 }
     }
+}
+
+/// Milliseconds of a cost on the cores that the chunks of so many facts keep busy.
+pub(super) fn milliseconds(cost: f64, facts: usize, tuning: &Tuning) -> f64 {
+    let cores = rayon::current_num_threads().min(facts.div_ceil(tuning.chunk_cells)).max(1);
+    LEAST_MS + cost * ADDITION_NS / 1e6 / cores as f64
 }
 
 /// Predicts the cost of every algorithm and takes the least; the single-threaded one is never chosen.
@@ -101,6 +114,7 @@ pub(super) fn choose(facts: &Facts, maps: &[&TargetMap], plan: &Plan, tuning: &T
     ];
     let candidates = estimates.iter().filter(|estimate| estimate.algorithm != Algorithm::Source);
     let least = candidates.min_by(|one, other| one.cost.total_cmp(&other.cost));
+    let cost = least.map_or(source, |least| least.cost);
     // Contraction without steps is a scan like the source-based one, and is called so.
     let algorithm = match least.map_or(Algorithm::SourceParallel, |least| least.algorithm) {
         Algorithm::Contract if plan.is_scan() => Algorithm::SourceParallel,
@@ -111,7 +125,8 @@ pub(super) fn choose(facts: &Facts, maps: &[&TargetMap], plan: &Plan, tuning: &T
         additions,
         cost: Cost::Additions(cost),
     });
-    Choice { algorithm, reason: reason(algorithm, &sample, targets, &estimates), predictions: predictions.to_vec() }
+    let reason = reason(algorithm, &sample, targets, &estimates);
+    Choice { algorithm, reason, predictions: predictions.to_vec(), cost }
 }
 
 fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, estimates: &[Estimate]) -> String {
@@ -198,4 +213,27 @@ fn search_cost(cells: f64, maps: &[&TargetMap]) -> f64 {
         length /= f64::from(map.bases().max(1));
     }
     cost + ranges * length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Facts, dimensions, additions of queries by the single-threaded algorithm, and its milliseconds beside an H200.
+    const MEASURED: [(&str, [f64; 3], f64); 6] = [
+        ("M1", [41_294_400.0, 6.0, 41_294_400.0], 702.0),
+        ("M2", [41_294_400.0, 6.0, 1_489_370_400.0], 6_761.0),
+        ("M3", [41_294_400.0, 6.0, 4_572_338_400.0], 15_571.0),
+        ("B1", [281_057_088.0, 8.0, 281_057_088.0], 4_620.0),
+        ("B2", [281_057_088.0, 8.0, 5_047_793_664.0], 31_453.0),
+        ("B3", [281_057_088.0, 8.0, 4_215_856_320.0], 26_714.0),
+    ];
+
+    #[test]
+    fn milliseconds_are_near_those_that_were_measured() {
+        for (query, [facts, dimensions, additions], ms) in MEASURED {
+            let share = (facts * dimensions * READ + additions) * ADDITION_NS / 1e6 / ms;
+            assert!((0.7..1.3).contains(&share), "{query} is predicted at {share} of its time");
+        }
+    }
 }

@@ -39,8 +39,8 @@ pub use error::AggregateError;
 pub use map::TargetMap;
 pub(crate) use monoid::{Extreme, Narrow, Wide};
 pub use nearest::{Neighbour, nearest};
-pub use request::{Cost, Prediction, Report, Request, TARGETS_MAX, Tuning};
-pub use run::{aggregate, predict};
+pub use request::{Cost, Forecast, Prediction, Report, Request, TARGETS_MAX, Tuning};
+pub use run::{aggregate, forecast};
 pub(crate) use scan::Source;
 
 pub use crate::progress::Progress;

@@ -65,6 +65,21 @@ pub enum Cost {
     Milliseconds(f64),
 }
 
+/// What a cost model says of an aggregation before it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// Name of the algorithm that the cost model chooses, by the first measure.
+    pub algorithm: String,
+    /// Why.
+    pub reason: String,
+    /// Predictions of all algorithms.
+    pub predictions: Vec<Prediction>,
+    /// Milliseconds of all measures.
+    pub ms: f64,
+    /// Milliseconds before them, for what is not on the device yet.
+    pub load_ms: f64,
+}
+
 /// What an aggregation did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -72,6 +87,8 @@ pub struct Report {
     pub algorithm: String,
     /// The device that it ran on; none is the CPU.
     pub device: Option<String>,
+    /// Why it ran there, where estimates chose the place.
+    pub placed: Option<String>,
     /// Why it ran, for EXPLAIN.
     pub reason: String,
     /// Predictions of the algorithms that the cost model chose among; none for an algorithm that was named.

@@ -3,12 +3,12 @@
 use super::cells::MeasureCells;
 use super::component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
 use super::contract::Plan;
-use super::cost::{Choice, choose};
+use super::cost::{Choice, choose, milliseconds};
 use super::monoid::{Extreme, Monoid, Narrow, Wide};
-use super::request::Report;
+use super::request::{Forecast, Report};
 use super::scan::{Scan, Source};
 use super::sums::Scatter;
-use super::{AggregateError, Algorithm, Area, Cells, Prediction, Progress, Request, Tuning, target};
+use super::{AggregateError, Algorithm, Area, Cells, Progress, Request, Tuning, target};
 use crate::facts::{Facts, Precise, Rule};
 
 /// Sums in 64 bits are proved if their bound is below 2⁶².
@@ -40,10 +40,11 @@ pub fn aggregate(
     let parts = measures.iter().map(|&measure| measure_cells(&mut run, facts, area, measure));
     let (parts, arithmetic): (Vec<MeasureCells>, _) =
         parts.collect::<Result<Vec<_>, AggregateError>>()?.into_iter().unzip();
-    let Choice { algorithm, reason, predictions } = run.choice;
+    let Choice { algorithm, reason, predictions, .. } = run.choice;
     let report = Report {
         algorithm: algorithm.to_string(),
         device: None,
+        placed: None,
         reason,
         predictions,
         arithmetic,
@@ -54,13 +55,18 @@ pub fn aggregate(
     Ok(Cells::new(area.shape(), parts, report))
 }
 
-/// What the cost model says of the CPU's algorithms for one measure of an area.
+/// What the cost model says of measures of an area before they are aggregated.
 ///
 /// # Errors
 /// An area of another cube.
-pub fn predict(facts: &Facts, area: &Area, measure: usize) -> Result<Vec<Prediction>, AggregateError> {
+pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Result<Forecast, AggregateError> {
     area.check(facts, u64::MAX)?;
-    Ok(chosen(facts, area, measure, &Tuning::default()).0.predictions)
+    let tuning = Tuning::default();
+    let (choice, ..) = chosen(facts, area, measures.first().copied().unwrap_or_default(), &tuning);
+    let passes: f64 = measures.iter().map(|&measure| facts.columns()[measure].measure.rule.passes()).sum();
+    let ms = milliseconds(choice.cost * passes, facts.len(), &tuning);
+    let Choice { algorithm, reason, predictions, .. } = choice;
+    Ok(Forecast { algorithm: algorithm.to_string(), reason, predictions, ms, load_ms: 0.0 })
 }
 
 /// The choice of the cost model for one measure, and the plan of its contraction: by weights, or by membership alone.

@@ -1,7 +1,7 @@
 //! Answers by a device.
 
 use super::{Aggregator, CubeError};
-use crate::aggregate::{AggregateError, Area, Cells, Progress, Report};
+use crate::aggregate::{AggregateError, Area, Cells, Forecast, Progress, Report};
 use crate::device::{DeviceAggregation, DeviceAlgorithm, DeviceChoice, DeviceError};
 use crate::facts::Facts;
 
@@ -14,13 +14,32 @@ impl Aggregator for DeviceAggregation {
         named: Option<DeviceAlgorithm>,
         progress: &Progress,
     ) -> Result<Result<Cells, String>, CubeError> {
-        match cells(self, area, measures, named, progress) {
-            _ if progress.is_cancelled() => Err(CubeError::Aggregate(AggregateError::Cancelled)),
-            Ok(cells) => Ok(Ok(cells)),
-            Err(DeviceError::Unsupported { reason }) => Ok(Err(reason)),
-            Err(DeviceError::Aggregate(error)) => Err(CubeError::Aggregate(error)),
-            Err(error) => Err(CubeError::Device(error.to_string())),
-        }
+        outcome(cells(self, area, measures, named, progress), progress)
+    }
+
+    fn forecast(
+        &self,
+        _: &Facts,
+        area: &Area,
+        measures: &[usize],
+        progress: &Progress,
+    ) -> Result<Result<Forecast, String>, CubeError> {
+        outcome(DeviceAggregation::forecast(self, area, measures, &progress.switch()), progress)
+    }
+
+    fn device_name(&self) -> String {
+        self.facts().device().info().name.clone()
+    }
+}
+
+/// What a device gave: a result, or why it does not do this.
+fn outcome<T>(result: Result<T, DeviceError>, progress: &Progress) -> Result<Result<T, String>, CubeError> {
+    match result {
+        _ if progress.is_cancelled() => Err(CubeError::Aggregate(AggregateError::Cancelled)),
+        Ok(result) => Ok(Ok(result)),
+        Err(DeviceError::Unsupported { reason }) => Ok(Err(reason)),
+        Err(DeviceError::Aggregate(error)) => Err(CubeError::Aggregate(error)),
+        Err(error) => Err(CubeError::Device(error.to_string())),
     }
 }
 
@@ -47,6 +66,7 @@ fn cells(
     let report = Report {
         algorithm: choice.algorithm.to_string(),
         device: Some(device.facts().device().info().name.clone()),
+        placed: None,
         reason: choice.reason,
         predictions: choice.predictions,
         arithmetic,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{AskOptions, Cube, CubeError};
-use crate::aggregate::{Cells, Cost, Prediction, Progress, predict, work};
+use super::{Aggregated, AskOptions, Cube, CubeError};
+use crate::aggregate::{Cells, Cost, Prediction, Progress, forecast, work};
 use crate::ask::{Asked, asked_at, target_name};
 use crate::model::{Dimension, ElementId};
 use crate::query::{BoundPlace, CubeAxis, Target};
@@ -22,7 +22,7 @@ impl Cube {
     ) -> Result<String, CubeError> {
         let asked = asked_at(&self.model, point)?;
         let measure = asked.measures.first().copied().unwrap_or_default();
-        let (cells, refused) = self.aggregate(&asked, options, progress)?;
+        let Aggregated { cells, refused, .. } = self.aggregate(&asked, options, progress)?;
         let maps: Vec<_> = asked.area.maps_of(measure).into_iter().cloned().collect();
         let counts = work(&self.facts, &maps);
         let definition = &self.model.measures()[measure];
@@ -61,10 +61,13 @@ impl Cube {
         let report = cells.report();
         let place = report.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
         let _ = writeln!(text, "Algorithm: {}{place} ({})", report.algorithm, report.reason);
+        if let Some(placed) = &report.placed {
+            let _ = writeln!(text, "  {placed}");
+        }
         let mut predictions = report.predictions.clone();
         if report.device.is_some() || predictions.is_empty() {
-            let of_cpu = predict(&self.facts, &asked.area, measure);
-            predictions.extend(of_cpu.map_err(|error| CubeError::aggregate(error, &self.model, asked))?);
+            let of_cpu = forecast(&self.facts, &asked.area, &[measure]);
+            predictions.extend(of_cpu.map_err(|error| CubeError::aggregate(error, &self.model, asked))?.predictions);
         }
         let width = predictions.iter().map(|prediction| prediction.algorithm.len()).max().unwrap_or_default();
         for Prediction { algorithm, additions, cost } in predictions {

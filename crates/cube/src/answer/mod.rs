@@ -9,6 +9,7 @@ mod device;
 mod error;
 mod explain;
 mod long;
+mod outlook;
 mod relation;
 mod rows;
 
@@ -20,11 +21,12 @@ use arrow::array::RecordBatch;
 pub use algorithm::{AlgorithmName, UnknownAlgorithm};
 pub use error::CubeError;
 pub use long::long_schema;
+pub use outlook::QueryOutlook;
 pub use relation::{relation_batches, relation_schema};
 
-use crate::aggregate::{self, Area, Cells, Progress, Report, Request, TARGETS_MAX, Tuning};
+use crate::aggregate::{self, Area, Cells, Forecast, Progress, Report, Request, TARGETS_MAX, Tuning};
 use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
-use crate::device::DeviceAlgorithm;
+use crate::device::{DeviceAlgorithm, Placed};
 use crate::facts::Facts;
 use crate::model::{CubeModel, ElementId};
 use crate::query::{BoundPlace, BoundQuery, BoundTable, bind, parse};
@@ -44,6 +46,27 @@ pub trait Aggregator: Sync {
         named: Option<DeviceAlgorithm>,
         progress: &Progress,
     ) -> Result<Result<Cells, String>, CubeError>;
+
+    /// Whether to aggregate an area here, where no algorithm is named; `cpu` gives the milliseconds of the CPU by
+    /// estimate.
+    fn place(&self, _facts: &Facts, _area: &Area, _measures: &[usize], _cpu: &dyn Fn() -> f64) -> Placed {
+        Placed::DEVICE
+    }
+
+    /// What the cost model says of an area; nothing is loaded for it. Or why it cannot be aggregated here.
+    ///
+    /// # Errors
+    /// A wish to stop, a device that fails.
+    fn forecast(
+        &self,
+        facts: &Facts,
+        area: &Area,
+        measures: &[usize],
+        progress: &Progress,
+    ) -> Result<Result<Forecast, String>, CubeError>;
+
+    /// What the device is called.
+    fn device_name(&self) -> String;
 }
 
 /// How a query is answered.
@@ -53,7 +76,7 @@ pub struct AskOptions<'a> {
     pub algorithm: Option<AlgorithmName>,
     /// Most targets of an area, filled or not.
     pub targets_max: u64,
-    /// What is asked before the CPU, unless an algorithm of the CPU is named.
+    /// What is asked before the CPU, unless an algorithm of the CPU is named or the device leaves the area to the CPU.
     pub device: Option<&'a dyn Aggregator>,
 }
 
@@ -99,8 +122,17 @@ pub struct TableAnswer {
     pub asked: Asked,
     /// The cells of the area.
     pub cells: Cells,
-    /// Why the CPU computed them, where a device was asked.
+    /// Why the CPU computed them, where a device was asked and would have.
     pub refused: Option<String>,
+    /// Milliseconds by estimate that a device would have saved, where the CPU was chosen.
+    pub saved_ms: f64,
+}
+
+/// Cells of an area, and how they came to be.
+struct Aggregated {
+    cells: Cells,
+    refused: Option<String>,
+    saved_ms: f64,
 }
 
 /// The base elements below one cell.
@@ -140,17 +172,12 @@ impl Cube {
         progress: &Progress,
     ) -> Result<TableAnswer, CubeError> {
         let asked = asked(&self.model, &table)?;
-        let (cells, refused) = self.aggregate(&asked, options, progress)?;
-        Ok(TableAnswer { table, asked, cells, refused })
+        let Aggregated { cells, refused, saved_ms } = self.aggregate(&asked, options, progress)?;
+        Ok(TableAnswer { table, asked, cells, refused, saved_ms })
     }
 
-    /// Cells of an area, and why the CPU computed them where a device was asked.
-    fn aggregate(
-        &self,
-        asked: &Asked,
-        options: &AskOptions<'_>,
-        progress: &Progress,
-    ) -> Result<(Cells, Option<String>), CubeError> {
+    /// Cells of an area.
+    fn aggregate(&self, asked: &Asked, options: &AskOptions<'_>, progress: &Progress) -> Result<Aggregated, CubeError> {
         let AskOptions { algorithm, targets_max, device } = *options;
         let Asked { area, measures, .. } = asked;
         let of_device = |error| match error {
@@ -158,11 +185,15 @@ impl Cube {
             error => error,
         };
         area.check(&self.facts, targets_max).map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
-        let (named, refused) = match (algorithm, device) {
+        let on_device = |cells| Aggregated { cells, refused: None, saved_ms: 0.0 };
+        let placed = device.filter(|_| algorithm.is_none()).map(|device| self.place(asked, device));
+        let chosen = device.filter(|_| placed.as_ref().is_none_or(|placed| placed.on_device));
+        let reason = placed.as_ref().and_then(|placed| placed.reason.clone());
+        let (named, refused) = match (algorithm, chosen) {
             (Some(AlgorithmName::Device(algorithm)), None) => return Err(CubeError::NoDevice { algorithm }),
             (Some(AlgorithmName::Device(algorithm)), Some(device)) => {
                 return match device.aggregate(&self.facts, area, measures, Some(algorithm), progress) {
-                    Ok(Ok(cells)) => Ok((cells, None)),
+                    Ok(Ok(cells)) => Ok(on_device(cells)),
                     Ok(Err(reason)) | Err(CubeError::Device(reason)) => Err(CubeError::Refused { algorithm, reason }),
                     Err(error) => Err(of_device(error)),
                 };
@@ -172,7 +203,7 @@ impl Cube {
             }
             (None, Some(device)) => {
                 match device.aggregate(&self.facts, area, measures, None, progress).map_err(of_device)? {
-                    Ok(cells) => return Ok((cells, None)),
+                    Ok(cells) => return Ok(on_device(cells.placed(reason))),
                     Err(reason) => (None, Some(reason)),
                 }
             }
@@ -181,7 +212,16 @@ impl Cube {
         let request = Request { algorithm: named, targets_max, tuning: Tuning::default() };
         let cells = aggregate::aggregate(&self.facts, area, measures, &request, progress);
         let cells = cells.map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
-        Ok((cells, refused))
+        // A device that refuses an area would not have saved anything.
+        let saved_ms = placed.filter(|placed| !placed.on_device).map_or(0.0, |placed| placed.saved);
+        Ok(Aggregated { cells: cells.placed(reason), refused, saved_ms })
+    }
+
+    /// Where to aggregate an area for which no algorithm is named.
+    fn place(&self, asked: &Asked, device: &dyn Aggregator) -> Placed {
+        let Asked { area, measures, .. } = asked;
+        let cpu = || aggregate::forecast(&self.facts, area, measures).map_or(f64::INFINITY, |forecast| forecast.ms);
+        device.place(&self.facts, area, measures, &cpu)
     }
 
     /// The base elements below a cell.

@@ -1,4 +1,4 @@
-//! Captions and attributes from columns of a dimension's table.
+//! Captions, alternative names and attributes from columns of a dimension's table.
 
 use std::collections::HashSet;
 
@@ -21,9 +21,10 @@ pub(super) struct Table<'a> {
     columns: Vec<String>,
 }
 
-/// Captions and attributes, a row of the table each.
+/// Captions, alternative names and attributes, a row of the table each.
 pub(super) struct Labels {
     caption: Option<ArrayRef>,
+    names: Vec<ArrayRef>,
     attributes: Vec<(String, Values)>,
     captioned: HashSet<ElementId>,
 }
@@ -73,18 +74,20 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Places of the columns of captions and attributes.
+/// Places of the columns of captions, alternative names and attributes.
 pub(super) struct LabelColumns {
     caption: Option<usize>,
+    names: Vec<usize>,
     attributes: Vec<(String, usize)>,
 }
 
 impl LabelColumns {
     pub(super) fn of(definition: &DimensionDefinition, table: &mut Table<'_>) -> Result<LabelColumns, BuildError> {
         let caption = definition.caption.as_deref().map(|name| table.names(name)).transpose()?;
+        let names = definition.names.iter().map(|name| table.names(name)).collect::<Result<_, BuildError>>()?;
         let attribute = |name: &String| Ok((name.clone(), table.column(name)?.0));
         let attributes = definition.attributes.iter().map(attribute).collect::<Result<_, BuildError>>()?;
-        Ok(LabelColumns { caption, attributes })
+        Ok(LabelColumns { caption, names, attributes })
     }
 
     pub(super) fn of_rows(&self, rows: &RecordBatch) -> Labels {
@@ -94,6 +97,7 @@ impl LabelColumns {
         };
         Labels {
             caption: self.caption.map(|column| rows.column(column).clone()),
+            names: self.names.iter().map(|column| rows.column(*column).clone()).collect(),
             attributes: self.attributes.iter().map(|(name, column)| (name.clone(), values(*column))).collect(),
             captioned: HashSet::new(),
         }
@@ -101,12 +105,18 @@ impl LabelColumns {
 }
 
 impl Labels {
-    /// Gives an element the caption and attributes of a row; of several rows, the first that has one.
+    /// Gives an element the caption and attributes of a row, of several rows the first that has one, and the alternative
+    /// names of all its rows.
     pub(super) fn label(&mut self, dimension: &mut Dimension, id: ElementId, row: usize) -> Result<(), BuildError> {
         if let Some(caption) = self.caption.as_ref().and_then(|captions| name_text(captions, row))
             && self.captioned.insert(id)
         {
             dimension.set_caption(id, Some(&caption))?;
+        }
+        for name in self.names.iter().filter_map(|names| name_text(names, row)) {
+            if dimension.find_key(&name) != Some(id) {
+                dimension.add_alias(id, &name)?;
+            }
         }
         for (name, values) in &self.attributes {
             if dimension.attribute(id, name).is_some() {

@@ -132,6 +132,10 @@ pub struct DimensionDefinition {
     /// The table's column of captions, which are names too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
+    /// Columns of the table with alternative names; one column may stand without brackets.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
+    pub names: Vec<String>,
     /// Columns of the table that become attributes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<String>,
@@ -285,6 +289,21 @@ fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
         pattern.parse::<NumberFormat>().map_err(de::Error::custom)?;
     }
     Ok(pattern)
+}
+
+/// A list of columns, or one alone.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(column) => vec![column],
+        OneOrMany::Many(columns) => columns,
+    })
 }
 
 fn sum() -> Rule {

@@ -198,8 +198,10 @@ fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
         if let Some((field, _)) = of_a_table.iter().find(|(_, value)| value.is_some()) {
             return Err(format!("{field} names a column of a table, and table is missing"));
         }
-        if !dimension.attributes.is_empty() {
-            return Err("attributes are columns of a table, and table is missing".to_string());
+        for (field, columns) in [("attributes", &dimension.attributes), ("names", &dimension.names)] {
+            if !columns.is_empty() {
+                return Err(format!("{field} are columns of a table, and table is missing"));
+            }
         }
     }
     let is_of_time = table.is_none() && column.is_some() && !levels.is_empty();

@@ -14,6 +14,7 @@ use super::source_based::{SourceBased, SourceVariant, UnknownVariant};
 use super::statement::RecordedRun;
 use super::target_based::TargetBased;
 use crate::aggregate::{Area, Component, MeasureCells, measure_cells};
+use crate::facts::Rule;
 
 /// An aggregation algorithm of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,6 +125,28 @@ impl DeviceAggregation {
             }
             result => result,
         }
+    }
+
+    /// The contractions of a measure of any rule and type, recorded: two of an AVG, of its sums and of its rows. Their
+    /// cells are words of sums, not yet final values.
+    ///
+    /// # Errors
+    /// Those of contraction.
+    pub fn record_measure(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Vec<Box<dyn RecordedRun>>, DeviceError> {
+        let facts = self.facts().facts();
+        let rule = facts.columns()[measure].measure.rule;
+        let values = Component::values(facts, area, measure);
+        let mut recorded = vec![self.contraction.record_component(&values, Wanted::of(rule), cancelled)?];
+        if rule == Rule::Avg {
+            let counts = Component::counts(facts, area, measure);
+            recorded.push(self.contraction.record_component(&counts, Wanted::Sums, cancelled)?);
+        }
+        Ok(recorded.into_iter().flatten().collect())
     }
 
     /// Sums of decimals over an area by one algorithm, in 64 bits.

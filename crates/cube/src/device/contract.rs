@@ -115,6 +115,19 @@ impl DeviceContraction {
         statement::record(self.ready(area, measure, cancelled)?)
     }
 
+    /// Records the contraction of a component; `None` if no target is filled.
+    pub(super) fn record_component(
+        &self,
+        component: &Component<'_>,
+        wanted: Wanted,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
+        match self.plan(component, wanted, cancelled)? {
+            Some(plan) => statement::record(self.planned(&plan, cancelled)?),
+            None => Ok(None),
+        }
+    }
+
     /// Device memory of the facts of a measure, which is loaded where it is not yet.
     ///
     /// # Errors

@@ -69,6 +69,8 @@ pub struct DeviceChoice {
     pub reason: String,
     /// Predictions of all candidates that can aggregate the area; none for an algorithm that was named.
     pub predictions: Vec<Prediction>,
+    /// Predicted milliseconds of one measure; 0 without a prediction.
+    pub(super) ms: f64,
     /// The measure that the choice was made for, with the plan of its contraction.
     plan: Option<(usize, Plan)>,
 }
@@ -77,7 +79,7 @@ impl DeviceChoice {
     /// The algorithm that the caller names.
     pub fn named(algorithm: DeviceAlgorithm) -> DeviceChoice {
         let reason = format!("{algorithm} was asked for");
-        DeviceChoice { algorithm, reason, predictions: Vec::new(), plan: None }
+        DeviceChoice { algorithm, reason, predictions: Vec::new(), ms: 0.0, plan: None }
     }
 
     /// True if the caller named the algorithm.
@@ -104,7 +106,8 @@ pub(super) fn choose(
 ) -> Result<DeviceChoice, DeviceError> {
     let Some(plan) = plan else {
         let reason = "no fact has a value".to_string();
-        return Ok(DeviceChoice { algorithm: DeviceAlgorithm::Contract, reason, predictions: Vec::new(), plan: None });
+        let algorithm = DeviceAlgorithm::Contract;
+        return Ok(DeviceChoice { algorithm, reason, predictions: Vec::new(), ms: 0.0, plan: None });
     };
     let rule = facts.columns()[measure].measure.rule;
     let (sample, targets) = (Sample::of(facts, &area.maps_of(measure)), area.targets());
@@ -114,7 +117,7 @@ pub(super) fn choose(
         let (sums, products) = plan.work();
         let class_sums = (sums + products) * plan.accumulation.monoid.words() as f64;
         let ms = contraction_ms(sample.touched, plan.looked_up.is_empty(), class_sums);
-        let ms = ms * passes(rule) * f64::from(1 + plan.accumulation.limbs) / 2.0;
+        let ms = ms * rule.passes() * f64::from(1 + plan.accumulation.limbs) / 2.0;
         candidates.push(Candidate { algorithm: DeviceAlgorithm::Contract, additions: sample.relevant + products, ms });
     }
     if targets <= PLACES_MAX.into() && rule == Rule::Sum && plan.is_narrow() {
@@ -125,8 +128,8 @@ pub(super) fn choose(
         candidates.push(Candidate { algorithm: DeviceAlgorithm::Target, additions, ms });
     }
     let least = candidates.iter().min_by(|one, other| one.doubted_ms().total_cmp(&other.doubted_ms())).copied();
-    let algorithm = match (least, too_large) {
-        (Some(least), _) => least.algorithm,
+    let (algorithm, ms) = match (least, too_large) {
+        (Some(least), _) => (least.algorithm, least.ms),
         (None, Some(error)) => return Err(error),
         (None, None) => unreachable!("contraction is a candidate where there is room for it"),
     };
@@ -141,7 +144,7 @@ pub(super) fn choose(
         cost: Cost::Milliseconds(candidate.ms),
     };
     let predictions = candidates.into_iter().map(prediction).collect();
-    Ok(DeviceChoice { algorithm, reason, predictions, plan: Some((measure, plan)) })
+    Ok(DeviceChoice { algorithm, reason, predictions, ms, plan: Some((measure, plan)) })
 }
 
 /// Predicted work of one algorithm.
@@ -160,14 +163,9 @@ impl Candidate {
 
 /// Milliseconds of one pass over the facts of miniblocks that are not left out, whose classes are looked up or are one,
 /// and of the sums of classes that are written and read behind it.
-fn contraction_ms(facts: f64, is_total: bool, class_sums: f64) -> f64 {
+pub(super) fn contraction_ms(facts: f64, is_total: bool, class_sums: f64) -> f64 {
     let each = if is_total { TOTAL_NS } else { FACT_NS };
     LAUNCHES_MS + (facts * each + class_sums * CLASS_SUM_NS) / 1e6
-}
-
-/// Passes over the facts: an AVG has sums and rows.
-fn passes(rule: Rule) -> f64 {
-    if rule == Rule::Avg { 2.0 } else { 1.0 }
 }
 
 /// Milliseconds of the prefilter over all facts, of relevant cells, their additions, and the hash tables, which have
@@ -179,11 +177,11 @@ fn source_ms([facts, relevant, additions, targets]: [f64; 4]) -> f64 {
 
 /// What some facts tell of all. All counts but the first are those of one fact more, which has the most targets that a
 /// fact may have: an area whose few cells the sample does not meet goes to contraction, whose time has a bound.
-struct Sample {
+pub(super) struct Sample {
     /// Facts with a target.
     relevant: f64,
     /// Facts of miniblocks that may have a target.
-    touched: f64,
+    pub(super) touched: f64,
     /// Additions of facts to targets.
     additions: f64,
     /// Facts that targets read, at most: a target reads a whole miniblock of keys if one may belong to it.
@@ -191,7 +189,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(facts: &Facts, maps: &[&TargetMap]) -> Sample {
+    pub(super) fn of(facts: &Facts, maps: &[&TargetMap]) -> Sample {
         let (layout, all, count) = (facts.layout(), facts.len(), facts.len().min(SAMPLE_FACTS));
         let unseen = if count < all { 1.0 } else { 0.0 };
         let most = |map: &&TargetMap| (0..map.bases()).map(|base| map.targets_of(base).0.len()).max().unwrap_or(0);

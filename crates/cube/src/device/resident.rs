@@ -89,6 +89,14 @@ impl ResidentFacts {
         Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", column.measure.name) })
     }
 
+    /// True if the keys are on the device, and the values of each of these measures.
+    pub(super) fn residence(&self, measures: &[usize]) -> (bool, Vec<bool>) {
+        let (key, version) = (self.source.key(), self.source.version());
+        let values = |measure: &usize| self.residency.is_resident(&key, &version, &[*measure]);
+        let keys = self.residency.object::<ResidentKeys>(&key, &version).is_some();
+        (keys, measures.iter().map(values).collect())
+    }
+
     /// A stream for one statement.
     pub(super) fn stream(&self) -> Result<Stream, DeviceError> {
         let kept = self.streams.lock().pop();

@@ -24,6 +24,13 @@ pub enum Rule {
     Max,
 }
 
+impl Rule {
+    /// Passes over the facts that a measure takes: an AVG has sums and rows.
+    pub(crate) fn passes(self) -> f64 {
+        if self == Rule::Avg { 2.0 } else { 1.0 }
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

@@ -30,6 +30,7 @@
 mod ast;
 mod bind;
 mod changes;
+mod draw;
 mod error;
 mod lexer;
 mod parser;
@@ -41,5 +42,6 @@ pub use ast::{
 pub use bind::{BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, quoted};
 pub(crate) use bind::{find_dimension, find_element};
 pub use changes::{Action, ChangeStatement, Neighbour, Placed, parse_changes};
+pub use draw::random_cross_tab;
 pub use error::QueryError;
 pub use parser::parse;

@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::datatypes::Int16Type;
 use warpcube_cube::model::Attribute;
 
-use crate::tables::{Memory, built, cells, cents, dates, default_of, ints, outline, table, texts};
+use crate::tables::{Memory, built, cells, cents, dates, default_of, failure, ints, outline, table, texts};
 
 #[test]
 fn lists_with_consolidations() {
@@ -91,6 +91,31 @@ fn a_table_of_levels() {
     );
     assert_eq!(cells(&cube), ["P3 = 0.02", "P1 = 0.01", "P4 = 0.03"]);
     assert_eq!(default_of(&cube, 0), "Toys");
+}
+
+#[test]
+fn alternative_names_come_from_columns() {
+    let gl = table(vec![("region", texts(&["FR", "JP"])), ("amount", cents(&[1, 2]))]);
+    let rows = [("id", ["W", "FR", "JP"]), ("up", [".", "W", "W"]), ("name", ["World", "France", "Japan"])];
+    let names = [("iso", ["001", "FRA", "JPN"]), ("other", [".", "france", "Nippon"])];
+    let columns = |rows: &[(&'static str, [&'static str; 3])]| rows.iter().map(|(name, column)| (*name, texts(column)));
+    let regions = table(columns(&rows).chain(columns(&names)).collect());
+    let memory = Memory::default().with("gl", gl).with("regions", regions);
+    let of = |names: &str| format!("region: {{table: regions, key: id, parent: up, caption: name, names: {names}}}");
+    let cube = built(&memory, &of("[iso, other]"));
+    let dimension = &cube.model.dimensions()[0];
+    let aliases = |name: &str| dimension.element(dimension.find(name).unwrap()).aliases().to_vec();
+    assert_eq!(aliases("nippon"), ["JPN", "Nippon"], "a name of another case is the same");
+    assert_eq!(aliases("fr"), ["FRA"], "a caption is a name already");
+    assert_eq!(aliases("World"), ["001"]);
+    let one = built(&memory, &of("iso"));
+    assert!(one.model.dimensions()[0].find("Nippon").is_err());
+    // A name of another element.
+    let twice = table(vec![("id", texts(&["FR", "JP"])), ("up", texts(&[".", "."])), ("iso", texts(&["JP", "."]))]);
+    let gl = table(vec![("region", texts(&["FR"])), ("amount", cents(&[1]))]);
+    let memory = Memory::default().with("gl", gl).with("regions", twice);
+    let error = failure(&memory, "region: {table: regions, key: id, parent: up, names: iso}");
+    assert!(error.contains("JP"), "{error}");
 }
 
 #[test]

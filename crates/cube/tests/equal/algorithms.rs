@@ -9,7 +9,7 @@ use warpcube_cube::model::Span;
 use warpcube_gpu::LaneOrder;
 
 use crate::bounds::check_cells;
-use crate::cube::{ALL, Case, DrawnMeasure, SUMS, cases, device_algorithms, on_device, whole};
+use crate::cube::{ALL, Case, DrawnMeasure, SUMS, cases, device_algorithms, number_of, on_device, whole};
 
 fn cells(
     cube: &Cube,
@@ -33,9 +33,11 @@ fn cpu(algorithm: Algorithm) -> Option<AlgorithmName> {
     Some(AlgorithmName::Cpu(algorithm))
 }
 
-/// Runs `check` over drawn cases from a fixed seed.
+/// Runs `check` over drawn cases: so many from seed 5, or `WARPCUBE_TEST_CASES` from `WARPCUBE_TEST_SEED`.
 fn run(count: u32, cases: impl Strategy<Value = Case>, check: impl Fn(&Case) -> Result<(), TestCaseError>) {
-    let config = Config { cases: count, rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..Config::default() };
+    let (cases_count, seed) = (number_of("WARPCUBE_TEST_CASES", count), number_of("WARPCUBE_TEST_SEED", 5));
+    let rng_seed = RngSeed::Fixed(seed);
+    let config = Config { cases: cases_count, rng_seed, failure_persistence: None, ..Config::default() };
     TestRunner::new(config).run(&cases, |case| check(&case)).unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! Random cubes with queries, and their facts on a device.
 
 use std::collections::HashSet;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -189,6 +190,14 @@ impl Case {
 /// True if tests run on the first GPU: if `WARPCUBE_TEST_DEVICE` is `cuda`.
 pub fn is_on_cuda() -> bool {
     std::env::var("WARPCUBE_TEST_DEVICE").is_ok_and(|device| device == "cuda")
+}
+
+/// The number in an environment variable, or another one where it is not set.
+pub fn number_of<N: FromStr>(variable: &str, otherwise: N) -> N {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}: {text} is no number")),
+        Err(_) => otherwise,
+    }
 }
 
 /// Facts on the emulated device, or on the first GPU.

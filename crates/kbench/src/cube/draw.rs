@@ -93,6 +93,15 @@ impl Draw {
     /// # Errors
     /// Facts that are not in order, which would be a defect of the drawing.
     pub fn facts(&self) -> Result<Facts, String> {
+        self.facts_of(FactMeasure::new("Amount", Rule::Sum, ValueType::Decimal { scale: 2 }), Values::Decimals)
+    }
+
+    /// Makes the facts of another measure, whose values are made of the drawn ones.
+    pub(super) fn facts_of(
+        &self,
+        measure: FactMeasure,
+        values_of: impl FnOnce(Vec<i64>) -> Values,
+    ) -> Result<Facts, String> {
         let mut keys = vec![0_u64; self.len() as usize];
         keys.par_chunks_mut(self.tuples.len()).zip(&self.dense).for_each(|(keys, dense)| {
             keys.iter_mut().zip(&self.tuples).for_each(|(key, tuple)| *key = dense | tuple);
@@ -100,9 +109,8 @@ impl Draw {
         let (seed, [from, to]) = (mixed(self.seed), self.values);
         let range = (to - from) as u64;
         let value = |key: &u64| from + ((u128::from(mixed(key ^ seed)) * u128::from(range)) >> 64) as i64;
-        let values = keys.par_iter().map(value).collect();
-        let measure = FactMeasure::new("Amount", Rule::Sum, ValueType::Decimal { scale: 2 });
-        let column = FactColumn { measure, values: Values::Decimals(values), filled: None, counts: None };
+        let values = values_of(keys.par_iter().map(value).collect());
+        let column = FactColumn { measure, values, filled: None, counts: None };
         let facts = Facts::from_parts(self.layout.clone(), Keys::Narrow(keys), vec![column], None, PAGE_CELLS);
         facts.map_err(|error| error.to_string())
     }

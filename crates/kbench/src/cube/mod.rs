@@ -11,6 +11,7 @@ mod counts;
 mod definition;
 mod draw;
 mod elements;
+mod rules;
 mod suite;
 mod tables;
 mod thesis;

@@ -16,6 +16,7 @@ use warpcube_gpu::Device;
 use warpcube_gpu::prims::roofline::H200;
 
 use super::algorithms::{self, AlgorithmCases, FIRST_RUN_MS_MAX};
+use super::rules::{RuleCase, RuleCases};
 use super::tables::TableCases;
 use super::thesis::Thesis;
 use super::{BenchCube, Counts, Definition, Draw, Query};
@@ -62,6 +63,10 @@ pub struct CubeArgs {
     /// With --tables: seconds behind which variants are measured with 64 hash functions alone
     #[arg(long, value_name = "NUMBER")]
     pub seconds: Option<u64>,
+    /// Measure contraction by other rules, types and weights, too: M1/count, M1/avg, M1/min, M1/max, M1/double,
+    /// M1/fractional, M1/sum128
+    #[arg(long)]
+    pub rules: bool,
     /// Write the measurements to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -89,15 +94,22 @@ pub fn run(device: &Device, arguments: &CubeArgs, say: &mut dyn FnMut(&str)) -> 
         let names: Vec<String> = definition.queries.keys().filter(wanted).cloned().collect();
         if !names.is_empty() {
             let mut bench = CubeBench::new(device, definition, arguments, say)?;
-            for name in names {
-                let (result, cells) = bench.measure(&name, say)?;
+            for name in &names {
+                let (result, cells) = bench.measure(name, say)?;
                 let additions = result["additions"].as_u64().unwrap_or_default();
                 results.push(result);
-                results.extend(bench.sweep(&name, say)?);
-                results.extend(bench.others(&name, &algorithms, &cells, say)?);
+                results.extend(bench.sweep(name, say)?);
+                results.extend(bench.others(name, &algorithms, &cells, say)?);
                 if arguments.tables {
-                    let cases = TableCases { bench: &bench, query: &name, expected: &cells, additions, begin };
+                    let cases = TableCases { bench: &bench, query: name, expected: &cells, additions, begin };
                     results.extend(cases.measure(say)?);
+                }
+            }
+            if arguments.rules {
+                let cases = RuleCases { device, draw: &bench.draw, runs: arguments.runs };
+                for rule in RuleCase::ALL {
+                    let areas = names.iter().map(|name| Ok((name.as_str(), bench.area(name)?)));
+                    results.extend(cases.measure(rule, &areas.collect::<Result<Vec<_>, String>>()?, say)?);
                 }
             }
         }
@@ -110,6 +122,9 @@ pub fn run(device: &Device, arguments: &CubeArgs, say: &mut dyn FnMut(&str)) -> 
         params["tables"] = true.into();
         params["hash_functions"] = json!(arguments.hash_functions);
         params["seconds"] = json!(arguments.seconds);
+    }
+    if arguments.rules {
+        params["rules"] = true.into();
     }
     Ok(report::of(SUITE, device, params, results))
 }
@@ -375,8 +390,8 @@ mod tests {
         let cases = cases.iter().map(|case| case.to_string()).collect();
         let (threads, algorithms) = (Vec::new(), Vec::new());
         let (tickets, hash_functions) = (vec![16], vec![16, 1, 256]);
-        let (facts, runs, tables, seconds, json) = (Some(40_000), 1, false, None, None);
-        CubeArgs { cases, facts, runs, threads, tickets, algorithms, tables, hash_functions, seconds, json }
+        let (facts, runs, tables, rules, seconds, json) = (Some(40_000), 1, false, false, None, None);
+        CubeArgs { cases, facts, runs, threads, tickets, algorithms, tables, hash_functions, seconds, rules, json }
     }
 
     #[test]
@@ -463,6 +478,24 @@ mod tests {
         }
         assert!(of("none/children")[0]["left_out"].as_str().unwrap().contains("launch no kernels"));
         assert!(wrong(&report).is_empty());
+    }
+
+    #[test]
+    fn other_rules_types_and_weights_are_measured_and_verified() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 30).unwrap();
+        let arguments = CubeArgs { facts: Some(4_000), rules: true, ..arguments(&["M1", "M2"]) };
+        let report = run(&device, &arguments, &mut |_| ()).unwrap();
+        let results = report["results"].as_array().unwrap();
+        let of_rules: Vec<&Value> = results.iter().filter(|result| result.get("arithmetic").is_some()).collect();
+        let cases: Vec<&str> = of_rules.iter().filter_map(|result| result["case"].as_str()).collect();
+        let rules = ["count", "avg", "min", "max", "double", "fractional", "sum128"];
+        let expected: Vec<String> =
+            rules.iter().flat_map(|rule| ["M1", "M2"].map(|query| format!("{query}/{rule}"))).collect();
+        assert_eq!(cases, expected);
+        for result in of_rules {
+            assert!(result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0, "{result}");
+        }
+        assert!(results.iter().any(|result| result["arithmetic"] == "128 bits"), "{results:?}");
     }
 
     #[test]

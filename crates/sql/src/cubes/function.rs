@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result as DataFusionResult, ScalarValue};
 use datafusion::datasource::TableType;
-use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::long_schema;
 use warpcube_cube::query::{BoundQuery, bind, parse};
 
-use super::table::{in_lower_case, renamed};
-use super::{CubeAnswer, CubeQueryOptions, Cubes, OpenCube, folder_of};
+use super::exec::{CubeExec, CubeQuery};
+use super::table::in_lower_case;
+use super::{Cubes, folder_of};
 use crate::error::SqlError;
 use crate::settings::Settings;
 
@@ -49,7 +49,8 @@ impl TableFunctionImpl for CubeFunction {
             return Err(SqlError::CubeQuery(reason.into()).into());
         };
         let schema = in_lower_case(&long_schema(&open.cube, &table));
-        Ok(Arc::new(CubeCells { cubes: self.cubes.clone(), open, query, schema }))
+        let query = CubeQuery { cubes: self.cubes.clone(), open, text: query, bound: table, schema };
+        Ok(Arc::new(CubeCells { query: Arc::new(query) }))
     }
 }
 
@@ -69,10 +70,7 @@ fn text(expr: &Expr) -> Option<String> {
 /// The cells of a query, aggregated when they are read.
 #[derive(Debug)]
 struct CubeCells {
-    cubes: Arc<Cubes>,
-    open: Arc<OpenCube>,
-    query: String,
-    schema: SchemaRef,
+    query: Arc<CubeQuery>,
 }
 
 /// Cancels an aggregation that nobody waits for any more.
@@ -87,7 +85,7 @@ impl Drop for CancelOnDrop {
 #[async_trait]
 impl TableProvider for CubeCells {
     fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.query.schema.clone()
     }
 
     fn table_type(&self) -> TableType {
@@ -102,19 +100,6 @@ impl TableProvider for CubeCells {
         _limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
-        let progress = Arc::new(Progress::new());
-        let _cancels = CancelOnDrop(progress.clone());
-        let (cubes, open, query) = (self.cubes.clone(), self.open.clone(), self.query.clone());
-        let work = move || {
-            let answer = cubes.ask(&open, &query, CubeQueryOptions::default(), &settings, &progress)?;
-            let CubeAnswer::Table(table) = answer else {
-                return Err(SqlError::Internal("a query became another".into()));
-            };
-            table.long_form(&open.cube).map_err(super::of_cube)
-        };
-        let done = tokio::task::spawn_blocking(work).await;
-        let batch = done.map_err(|error| SqlError::Internal(error.to_string()))??;
-        let batch = renamed(&batch, &self.schema)?;
-        Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], self.schema.clone(), projection.cloned())?)
+        Ok(Arc::new(CubeExec::new(self.query.clone(), settings, projection)?))
     }
 }

@@ -4,6 +4,8 @@
 //! 'query')` a table of the cells that a query asks for ([`function`]). A cube is opened once for each of its
 //! generations; its facts share the device memory, and its budget, with the columns of tables.
 
+mod device;
+mod exec;
 mod function;
 mod table;
 
@@ -15,9 +17,12 @@ use arrow::array::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use warpcube_cube::aggregate::{Progress, TARGETS_MAX};
-use warpcube_cube::answer::{Aggregator, AlgorithmName, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer};
+use warpcube_cube::answer::{
+    Aggregator, AlgorithmName, Answer, AskOptions, Cube, CubeError, QueryOutlook, SourceCell, TableAnswer,
+};
 use warpcube_cube::define::{self, Definition};
-use warpcube_cube::device::{DeviceAggregation, FactsSource, ResidentFacts};
+use warpcube_cube::device::DeviceAggregation;
+use warpcube_cube::query::BoundTable;
 use warpcube_cube::store::{self, Manifest, Origin, StoreError};
 
 use crate::access::Access;
@@ -26,11 +31,10 @@ use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 use crate::values::Placement;
 
+use device::CubeDevice;
 pub(crate) use function::{CancelOnDrop, CubeFunction};
 pub(crate) use table::CubeTable;
 
-/// Cells from which on a cube is aggregated on the device under placement `auto`.
-const DEVICE_CELLS_MIN: usize = 1 << 22;
 /// Cubes that are kept open.
 const OPEN_MAX: usize = 16;
 
@@ -53,6 +57,8 @@ pub struct OpenCube {
     cube: Cube,
     definition: Option<CubeDefinition>,
     device: OnceLock<DeviceAggregation>,
+    /// Milliseconds that a device would have saved so far, by estimate.
+    saved_ms: Mutex<f64>,
     batches: OnceLock<Arc<[RecordBatch]>>,
 }
 
@@ -197,6 +203,7 @@ impl Cubes {
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
             definition: stored.definition.map(|text| CubeDefinition::stored(text, stored.origin)),
             device: OnceLock::new(),
+            saved_ms: Mutex::new(0.0),
             batches: OnceLock::new(),
         });
         let mut open = self.open.lock();
@@ -222,11 +229,7 @@ impl Cubes {
         progress: &Progress,
     ) -> Result<CubeAnswer> {
         let device = self.device(open, options.algorithm, settings)?;
-        let options = AskOptions {
-            algorithm: options.algorithm,
-            targets_max: options.targets_max,
-            device: device.map(|device| device as &dyn Aggregator),
-        };
+        let options = ask_options(options, device.as_ref());
         let answer = match open.cube.ask(query, &options, progress) {
             // A device that fails leaves the CPU.
             Err(CubeError::Device(reason)) if settings.placement == Placement::Auto => {
@@ -238,7 +241,10 @@ impl Cubes {
         Ok(match answer.map_err(of_cube)? {
             Answer::Table(table) => match table.refused.as_ref().filter(|_| settings.placement == Placement::Cuda) {
                 Some(reason) => return Err(SqlError::CubeCells(format!("not on the device: {reason}"))),
-                None => CubeAnswer::Table(table),
+                None => {
+                    *open.saved_ms.lock() += table.saved_ms;
+                    CubeAnswer::Table(table)
+                }
             },
             Answer::Rows(rows) => CubeAnswer::Rows(rows),
             Answer::Text(text) => CubeAnswer::Text(text),
@@ -246,36 +252,50 @@ impl Cubes {
         })
     }
 
-    /// The device's aggregation of a cube, where the settings or the algorithm named place it there.
+    /// How a cross-tab would be aggregated; nothing is aggregated or loaded for it.
+    ///
+    /// # Errors
+    /// [`SqlError::CubeCells`] for an area beyond the limit.
+    pub(crate) fn outlook(&self, open: &OpenCube, table: &BoundTable, settings: &Settings) -> Result<QueryOutlook> {
+        let device = self.device(open, None, settings)?;
+        let options = ask_options(CubeQueryOptions::default(), device.as_ref());
+        open.cube.outlook(table, &options, &Progress::new()).map_err(of_cube)
+    }
+
+    /// The device that may aggregate a cube, by the settings or by the algorithm named.
     fn device<'a>(
-        &self,
+        &'a self,
         open: &'a OpenCube,
         algorithm: Option<AlgorithmName>,
         settings: &Settings,
-    ) -> Result<Option<&'a DeviceAggregation>> {
+    ) -> Result<Option<CubeDevice<'a>>> {
         let is_named = matches!(algorithm, Some(AlgorithmName::Device(_)));
-        let wanted = match settings.placement {
-            Placement::Cpu => false,
-            Placement::Cuda => true,
-            Placement::Auto => is_named || open.cube.facts.len() >= DEVICE_CELLS_MIN,
+        let chooses = settings.placement == Placement::Auto && !is_named;
+        let engines = &*self.engines;
+        let there = match settings.placement {
+            Placement::Cpu => return Ok(None),
+            Placement::Auto if chooses => engines.opened().is_some() || engines.may_open(),
+            _ => engines.get().is_some(),
         };
-        if !wanted {
-            return Ok(None);
+        match (there, settings.placement) {
+            (true, _) => Ok(Some(CubeDevice { engines, open, chooses })),
+            (false, Placement::Auto) if !is_named => Ok(None),
+            (false, placement) => {
+                let statement = match placement {
+                    Placement::Cuda => "a cube under placement cuda",
+                    _ => "an algorithm of a device",
+                };
+                Err(SqlError::NoDevice { statement, reason: engines.reason().unwrap_or_default() })
+            }
         }
-        let Some(engine) = self.engines.get() else {
-            let reason = self.engines.reason().unwrap_or_default();
-            return match settings.placement {
-                Placement::Cuda => Err(SqlError::NoDevice { statement: "a cube under placement cuda", reason }),
-                _ if is_named => Err(SqlError::NoDevice { statement: "an algorithm of a device", reason }),
-                _ => Ok(None),
-            };
-        };
-        let device = open.device.get_or_init(|| {
-            let name = open.folder.display().to_string();
-            let source = FactsSource::new(open.cube.facts.clone(), &name, &format!("generation {}", open.generation));
-            DeviceAggregation::new(Arc::new(ResidentFacts::new(engine.residency().clone(), source)))
-        });
-        Ok(Some(device))
+    }
+}
+
+fn ask_options<'a>(options: CubeQueryOptions, device: Option<&'a CubeDevice<'a>>) -> AskOptions<'a> {
+    AskOptions {
+        algorithm: options.algorithm,
+        targets_max: options.targets_max,
+        device: device.map(|device| device as &dyn Aggregator),
     }
 }
 

@@ -4,6 +4,8 @@
 //! GPU on one H200. They are good to a factor of two or so, which is what a choice between milliseconds and seconds
 //! needs; a column that is on the device already costs nothing to bring there and decides most statements.
 
+use crate::engines::{COMPILE_PASS_SECONDS, COMPILE_SECONDS, OPEN_SECONDS};
+
 /// What a table's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -102,12 +104,6 @@ pub(crate) struct Costs {
     pub(crate) cpu: f64,
 }
 
-/// Creating a context on the device.
-const OPEN_SECONDS: f64 = 0.4;
-/// Compiling a fragment's kernels, and the same for each pass; what is in the cache is not known before they are
-/// generated. (SSB's two to five passes take 0.15 to 0.29 s beside a CPU that is at the same fragment.)
-const COMPILE_SECONDS: f64 = 0.03;
-const COMPILE_PASS_SECONDS: f64 = 0.055;
 /// Compiling what columns are encoded with, while the first ones are read.
 const ENCODERS_SECONDS: f64 = 0.3;
 /// Launches, copies and waits of a statement on the device.

@@ -168,8 +168,15 @@ pub(crate) struct BenchArgs {
     /// The cube's folder
     pub(crate) cube: PathBuf,
     /// The query, a cross-tab; several words are one text
-    #[arg(required = true, allow_negative_numbers = true)]
+    #[arg(required_unless_present = "random", conflicts_with = "random", allow_negative_numbers = true)]
     pub(crate) query: Vec<String>,
+    /// In place of a query: so many cross-tabs drawn at random, of at most 10,000 cells unless --targets-max says
+    /// otherwise; each is asked once, as people do, and compared with the single-threaded algorithm
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) random: Option<u32>,
+    /// With --random: begins the draw
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "random")]
+    pub(crate) seed: u64,
     /// Only these algorithms, by comma; without them those of the CPU and the three that the device's cost model
     /// chooses from
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -177,9 +184,9 @@ pub(crate) struct BenchArgs {
     /// Runs of each algorithm behind a first one; the median counts
     #[arg(long, default_value_t = 5, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
-    /// Most cells of an area, filled or not
-    #[arg(long, default_value_t = TARGETS_MAX, value_name = "CELLS")]
-    pub(crate) targets_max: u64,
+    /// Most cells of an area, filled or not: 100,000,000 unless drawn at random
+    #[arg(long, value_name = "CELLS")]
+    pub(crate) targets_max: Option<u64>,
     /// Write the measurements to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warpcube_cube::aggregate::{self, Algorithm, CellValue, Cells};
+use warpcube_cube::aggregate::{self, Algorithm, CellValue, Cells, TARGETS_MAX};
 use warpcube_cube::answer::{AlgorithmName, TableAnswer};
 use warpcube_cube::device::DeviceAlgorithm;
 use warpcube_kbench::report;
 use warpcube_sql::{CubeAnswer, CubeQueryOptions, OpenCube, Progress, Session, SqlError};
 
 use super::args::BenchArgs;
-use super::follow;
+use super::{cross_tabs, follow};
 use crate::console::{self, tell};
 use crate::error::{CliError, Result};
 use crate::footer::grouped;
@@ -30,7 +30,7 @@ enum Outcome {
 
 /// How cells compare with those of the first algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub(super) enum Comparison {
     Same,
     /// Sums of doubles or fractional weights differ in the last digits.
     Rounded,
@@ -50,6 +50,9 @@ impl fmt::Display for Comparison {
 /// Measures a query.
 pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Result<()> {
     let cube = super::open(&arguments.cube, session, host)?;
+    if let Some(count) = arguments.random {
+        return cross_tabs::run(count, &cube, arguments, session, host);
+    }
     let query = arguments.query.join(" ");
     let mut reference: Option<Cells> = None;
     let (mut results, mut different) = (Vec::new(), Vec::new());
@@ -101,7 +104,7 @@ fn algorithms(arguments: &BenchArgs, session: &Session) -> Vec<AlgorithmName> {
     Algorithm::ALL.map(AlgorithmName::Cpu).into_iter().chain(of_device).collect()
 }
 
-fn device_name(session: &Session) -> String {
+pub(super) fn device_name(session: &Session) -> String {
     session.device().get().map_or_else(|| "CPU".to_string(), |device| device.info().name.clone())
 }
 
@@ -114,7 +117,8 @@ fn measure(
     session: &Session,
     host: &Host,
 ) -> Result<Outcome> {
-    let options = CubeQueryOptions { algorithm: Some(algorithm), targets_max: arguments.targets_max };
+    let options =
+        CubeQueryOptions { algorithm: Some(algorithm), targets_max: arguments.targets_max.unwrap_or(TARGETS_MAX) };
     let (session, cube, query, runs) = (session.clone(), cube.clone(), query.to_string(), arguments.runs);
     let work = async move {
         let (mut times, mut last) = (Vec::new(), None);
@@ -145,7 +149,8 @@ fn targets(cells: &Cells) -> String {
     u64::try_from(targets).map_or_else(|_| targets.to_string(), grouped)
 }
 
-fn compare(one: &Cells, other: &Cells) -> Comparison {
+/// Compares cells of one area.
+pub(super) fn compare(one: &Cells, other: &Cells) -> Comparison {
     if one.ranks() != other.ranks() || one.columns().len() != other.columns().len() {
         return Comparison::Different;
     }

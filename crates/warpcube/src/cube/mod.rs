@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod bench;
 mod change;
+mod cross_tabs;
 mod demo;
 mod info;
 mod query;

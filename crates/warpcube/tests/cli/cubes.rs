@@ -105,6 +105,32 @@ Month,Region,Version,measure,value,text
 }
 
 #[test]
+fn explain_tells_how_a_cube_would_be_aggregated() {
+    let place = plan();
+    let query = "FROM cube('plan', 'rows Region cols Version where 2026') WHERE value > 100";
+    let planned = place.csv(&format!("EXPLAIN SELECT * {query}"));
+    let line = planned.lines().find(|line| line.contains("CubeExec: ")).unwrap_or_else(|| panic!("{planned}"));
+    assert!(line.contains("cube=plan.cube, query=rows Region cols Version where 2026, algorithm="), "{line}");
+    assert!(
+        line.contains(" on the CPU, ") && line.contains(" targets (") && line.contains(" costs least for"),
+        "{line}"
+    );
+    assert!(!line.contains(" ms"), "nothing has run: {line}");
+    let ran = place.csv(&format!("EXPLAIN ANALYZE SELECT region {query}"));
+    let line = ran.lines().find(|line| line.contains("CubeExec: ")).unwrap_or_else(|| panic!("{ran}"));
+    assert!(line.contains(" targets filled in ") && line.contains(" ms ("), "{line}");
+    assert!(line.contains("output_rows=") && line.contains("elapsed_compute="), "{line}");
+    let query = "EXPLAIN SELECT * FROM cube('plan', 'rows World')";
+    let arguments = ["--device", "emulated", "--set", "placement=cuda", "--format", "csv", "-c", query];
+    let on_device = Ran::of(place.emulated().args(arguments).output().unwrap()).ok();
+    assert!(on_device.contains("algorithm=gpu-contract on emulated"), "{on_device}");
+    assert!(
+        on_device.contains("the algorithm is chosen once they are on the device"),
+        "nothing is loaded: {on_device}"
+    );
+}
+
+#[test]
 fn every_rule_gives_what_group_by_gives() {
     let place = Place::new();
     let definition = "\
@@ -408,6 +434,13 @@ fn a_query_is_measured_by_every_algorithm() {
     let one = ["cube", "bench", "plan.cube", "--algorithms", "target,gpu-target", "--runs", "1", text];
     let refused = place.run(&one);
     assert_ne!(refused.code, 0, "{refused:?}");
+    let drawn = ["--device", "cpu", "cube", "bench", "plan.cube", "--random", "40", "--json", "drawn.json"];
+    let ran = place.run(&drawn);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.starts_with("40 cross-tabs of at most 10,000 cells: median "), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 6, "{ran:?}");
+    let report: serde_json::Value = serde_json::from_slice(&place.read("drawn.json")).unwrap();
+    assert_eq!((&report["results"][0]["queries"], &report["results"][0]["verified"]), (&40.into(), &true.into()));
     let wrong = place.run(&["cube", "bench", "plan.cube", "facts at World"]).error(2);
     assert!(wrong.contains("a cross-tab is measured"), "{wrong}");
 }

@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod changing_files;
 mod cube_changes;
+mod cube_kills;
 mod cubes;
 mod data;
 mod depth;

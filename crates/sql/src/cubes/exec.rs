@@ -1,0 +1,194 @@
+//! The operator of `cube()`: a cross-tab that is aggregated when its rows are read.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::stream;
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::query::BoundTable;
+
+use super::table::renamed;
+use super::{CancelOnDrop, CubeAnswer, CubeQueryOptions, Cubes, OpenCube};
+use crate::error::{Result, SqlError};
+use crate::settings::Settings;
+
+/// A query of a cube, with what is needed to answer it.
+#[derive(Debug)]
+pub(super) struct CubeQuery {
+    pub(super) cubes: Arc<Cubes>,
+    pub(super) open: Arc<OpenCube>,
+    pub(super) text: String,
+    pub(super) bound: BoundTable,
+    /// The columns of the answer.
+    pub(super) schema: SchemaRef,
+}
+
+/// The cells of a query, in one partition of one batch.
+#[derive(Debug)]
+pub(super) struct CubeExec {
+    query: Arc<CubeQuery>,
+    settings: Settings,
+    projection: Option<Vec<usize>>,
+    properties: Arc<PlanProperties>,
+    /// How the cells were aggregated, once they are; before, how they would be, once asked for.
+    told: Arc<Told>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    done: OnceLock<String>,
+    outlook: OnceLock<String>,
+}
+
+impl CubeExec {
+    /// An operator that gives these columns of the answer.
+    pub(super) fn new(
+        query: Arc<CubeQuery>,
+        settings: Settings,
+        projection: Option<&Vec<usize>>,
+    ) -> DataFusionResult<CubeExec> {
+        let schema = match projection {
+            Some(columns) => Arc::new(query.schema.project(columns)?),
+            None => query.schema.clone(),
+        };
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        Ok(CubeExec {
+            query,
+            settings,
+            projection: projection.cloned(),
+            properties: Arc::new(properties),
+            told: Arc::default(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// How the cells were aggregated, or would be.
+    fn how(&self) -> &str {
+        self.told.done.get().unwrap_or_else(|| {
+            self.told.outlook.get_or_init(|| {
+                let CubeQuery { cubes, open, bound, .. } = &*self.query;
+                let outlook = cubes.outlook(open, bound, &self.settings);
+                outlook.map_or_else(|error| error.to_string(), |outlook| outlook.to_string())
+            })
+        })
+    }
+}
+
+/// Answers a query; blocks until it is done or `progress` is cancelled.
+fn answer(query: &CubeQuery, settings: &Settings, told: &Told, progress: &Progress) -> Result<RecordBatch> {
+    let CubeQuery { cubes, open, text, schema, .. } = query;
+    let begin = Instant::now();
+    let CubeAnswer::Table(table) = cubes.ask(open, text, CubeQueryOptions::default(), settings, progress)? else {
+        return Err(SqlError::Internal("a query became another".into()));
+    };
+    let report = table.report();
+    let place = report.device.as_deref().unwrap_or("the CPU");
+    let (ms, placed) = (begin.elapsed().as_secs_f64() * 1e3, report.placed.iter());
+    let reasons: Vec<&str> =
+        std::iter::once(&report.reason).chain(placed).chain(&table.refused).map(|s| &**s).collect();
+    let (filled, reasons) = (report.filled_targets, reasons.join("; "));
+    let _ = told.done.set(format!(
+        "{} on {place}, {filled} of {} targets filled in {ms:.3} ms ({reasons})",
+        report.algorithm, report.targets
+    ));
+    renamed(&table.long_form(&open.cube).map_err(super::of_cube)?, schema)
+}
+
+impl DisplayAs for CubeExec {
+    fn fmt_as(&self, kind: DisplayFormatType, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if kind == DisplayFormatType::TreeRender { "\n" } else { ", " };
+        let CubeQuery { open, text, .. } = &*self.query;
+        let name = open.folder.file_name().unwrap_or_default().to_string_lossy();
+        if kind != DisplayFormatType::TreeRender {
+            out.write_str("CubeExec: ")?;
+        }
+        write!(out, "cube={name}{separator}query={text}{separator}algorithm={}", self.how())
+    }
+}
+
+impl ExecutionPlan for CubeExec {
+    fn name(&self) -> &str {
+        "CubeExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        match children.is_empty() {
+            true => Ok(self),
+            false => Err(DataFusionError::Internal("the query of a cube has no children".into())),
+        }
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        self.with_new_children(children)
+    }
+
+    fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        if partition != 0 {
+            return Err(DataFusionError::Internal(format!("the query of a cube has one partition, not {partition}")));
+        }
+        let (query, settings, told) = (self.query.clone(), self.settings.clone(), self.told.clone());
+        let projection = self.projection.clone();
+        let (rows, time) = (
+            MetricBuilder::new(&self.metrics).output_rows(partition),
+            MetricBuilder::new(&self.metrics).elapsed_compute(partition),
+        );
+        let cells = async move {
+            let progress = Arc::new(Progress::new());
+            let _cancels = CancelOnDrop(progress.clone());
+            let timer = time.timer();
+            let work = move || answer(&query, &settings, &told, &progress);
+            let done = tokio::task::spawn_blocking(work).await;
+            timer.done();
+            let batch = done.map_err(|error| SqlError::Internal(error.to_string()))??;
+            rows.add(batch.num_rows());
+            Ok(match projection {
+                Some(columns) => batch.project(&columns)?,
+                None => batch,
+            })
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(cells))))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
