@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{GpuError, Result};
+use crate::program::Program;
 
 /// Faults of an emulated device, shared between the test and the device.
 ///
@@ -19,8 +20,17 @@ pub struct EmulatorFaults {
     pub(super) failed_allocation: Countdown,
     pub(super) lost_allocation: Countdown,
     compiler_missing: AtomicBool,
+    deferral: Mutex<Option<Deferral>>,
     hold: Mutex<Hold>,
     changed: Condvar,
+}
+
+/// Programs that are not compiled for now.
+#[derive(Debug)]
+struct Deferral {
+    /// Programs of this name fail even if they were compiled before.
+    name: &'static str,
+    missing: Vec<Program>,
 }
 
 /// Operations until a fault; zero if none is due.
@@ -77,6 +87,33 @@ impl EmulatorFaults {
 
     pub(super) fn is_compiler_missing(&self) -> bool {
         self.compiler_missing.load(Ordering::SeqCst)
+    }
+
+    /// Until [`crate::Device::compile_deferred`], a program that was not compiled before fails with
+    /// [`crate::GpuError::CompilerUnavailable`], and so does every program of this name: a test that runs its work once
+    /// in vain has the missing programs compiled together.
+    pub fn defer_programs(&self, name: &'static str) {
+        *self.deferral.lock() = Some(Deferral { name, missing: Vec::new() });
+    }
+
+    /// Ends the deferral; the missing programs, each once.
+    pub(super) fn take_deferred(&self) -> Vec<Program> {
+        self.deferral.lock().take().map(|deferral| deferral.missing).unwrap_or_default()
+    }
+
+    pub(super) fn is_deferring(&self) -> bool {
+        self.deferral.lock().is_some()
+    }
+
+    /// True if a program is not to be compiled for now.
+    pub(super) fn defers(&self, program: &Program, is_compiled: impl Fn() -> bool) -> bool {
+        let mut deferral = self.deferral.lock();
+        let Some(Deferral { name, missing }) = deferral.as_mut() else { return false };
+        let is_missing = !is_compiled();
+        if is_missing && !missing.contains(program) {
+            missing.push(program.clone());
+        }
+        is_missing || program.name() == *name
     }
 
     /// Holds the next launch before its first block, until a host write (as cancelling does) or

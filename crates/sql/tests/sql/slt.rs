@@ -13,7 +13,7 @@ use sqllogictest::{QueryExpect, Record, SortMode};
 use warpcube_sql::Session;
 
 use crate::records::{Answer, Letter, Ran, answer, answer_on_device, check, lines, sql_of};
-use crate::support::{cpu, emulated, set_encoding, slt_folder};
+use crate::support::{REHEARSALS_MAX, compile_deferred, cpu, defer_programs, emulated, set_encoding, slt_folder};
 
 /// Where the queries of a file have to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +82,20 @@ pub async fn run_file(path: &Path, session: &Session, on_device: bool, mixed: bo
     failures
 }
 
+/// Has the programs of a file compiled together, in sessions of their own.
+async fn rehearse_file(path: &Path, mixed: bool) {
+    for _ in 0..REHEARSALS_MAX {
+        let session = emulated();
+        if !defer_programs(&session) {
+            return;
+        }
+        run_file(path, &session, true, mixed).await;
+        if !compile_deferred(&session) {
+            return;
+        }
+    }
+}
+
 /// Writes the CPU's answers into a file.
 async fn update(path: &Path) {
     let session = cpu();
@@ -132,6 +146,7 @@ async fn our_files() {
             update(&path).await;
         }
         failures.extend(run_file(&path, &cpu(), false, false).await);
+        rehearse_file(&path, false).await;
         failures.extend(run_file(&path, &emulated(), true, false).await);
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
@@ -141,6 +156,7 @@ async fn our_files() {
 async fn our_files_over_columns_of_all_encodings() {
     let mut failures = Vec::new();
     for path in files() {
+        rehearse_file(&path, true).await;
         failures.extend(run_file(&path, &emulated(), true, true).await);
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));

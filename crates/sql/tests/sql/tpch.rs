@@ -3,7 +3,7 @@
 use warpcube_datagen::{NoProgress, WriteOptions, tpch_query, write_tpch_parquet};
 use warpcube_sql::{Place, Session, SessionOptions, Summary};
 
-use crate::support::{cpu, rows, run};
+use crate::support::{cpu, rehearse, rows, run};
 
 /// The scale factor. At smaller ones a part has one supplier twice.
 const SF: f64 = 0.01;
@@ -30,6 +30,7 @@ async fn the_twenty_two_queries() {
     let cpu = cpu();
     register(&device, folder.path()).await;
     register(&cpu, folder.path()).await;
+    rehearse(&device, (1..=22).map(|number| tpch_query(number, SF).unwrap())).await;
     let mut wrong = Vec::new();
     for number in 1..=22 {
         let sql = &tpch_query(number, SF).unwrap();
