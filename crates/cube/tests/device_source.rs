@@ -153,7 +153,7 @@ fn all_variants(functions: u32) -> Vec<DeviceAlgorithm> {
 fn check(case: &Case, order: LaneOrder, algorithms: &[DeviceAlgorithm]) {
     let resident = case.resident(order);
     let (on_device, expected, area) = (DeviceAggregation::new(resident.clone()), case.expected(), case.area());
-    resident.device().rehearse("cube source", || {
+    resident.device().rehearse(Some("cube source"), || {
         algorithms.iter().for_each(|algorithm| drop(on_device.sums(*algorithm, &area, 0, &Arc::default())));
     });
     for algorithm in algorithms {
@@ -213,7 +213,7 @@ fn recorded_runs_give_the_same_cells_each_time() {
     let resident = case.resident(LaneOrder::Forward);
     let (on_device, expected) = (DeviceAggregation::new(resident.clone()), case.expected());
     let sums = |algorithm| drop(on_device.sums(algorithm, &case.area(), 0, &Arc::default()));
-    resident.device().rehearse("cube source", || all_variants(2).into_iter().for_each(sums));
+    resident.device().rehearse(Some("cube source"), || all_variants(2).into_iter().for_each(sums));
     for algorithm in all_variants(2) {
         let mut recorded = on_device.record(algorithm, &case.area(), 0, &Arc::default()).unwrap().unwrap();
         for _ in 0..2 {
@@ -329,7 +329,7 @@ fn atomic_additions_are_those_of_a_walk_over_warps() {
                 SourceBased::new(resident.clone(), *variant).additions(&case.area(), 0, &Arc::default())
             };
             let rehearsal = || variants.iter().for_each(|variant| drop(additions(variant)));
-            resident.device().rehearse("cube source", rehearsal);
+            resident.device().rehearse(Some("cube source"), rehearsal);
             for variant in &variants {
                 assert_eq!(additions(variant).unwrap(), reference_additions(case, *variant), "{variant}");
             }

@@ -50,7 +50,7 @@ fn all_algorithms_give_the_same_cells() {
         let run = |algorithm: &DeviceAlgorithm| {
             drop(cells(&cube, &query, Some(AlgorithmName::Device(*algorithm)), Some(&device)));
         };
-        device.facts().device().rehearse("cube source", || on_gpu.iter().for_each(run));
+        device.facts().device().rehearse(Some("cube source"), || on_gpu.iter().for_each(run));
         let names = Algorithm::ALL.map(AlgorithmName::Cpu).map(Some).into_iter().chain([None]);
         for name in names.chain(on_gpu.iter().map(|algorithm| Some(AlgorithmName::Device(*algorithm)))) {
             let found = cells(&cube, &query, name, Some(&device)).unwrap();

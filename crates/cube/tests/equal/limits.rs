@@ -36,7 +36,7 @@ fn check(facts: &Arc<Facts>, maps: Vec<TargetMap>) {
     let expected = expected(facts, &area);
     let sums = |algorithm| drop(on_device.sums(algorithm, &area, 0, &Arc::default()));
     let device = on_device.facts().device();
-    device.rehearse("cube source", || device_algorithms(&[2]).into_iter().for_each(sums));
+    device.rehearse(Some("cube source"), || device_algorithms(&[2]).into_iter().for_each(sums));
     for algorithm in device_algorithms(&[2]) {
         let found = on_device.sums(algorithm, &area, 0, &Arc::default()).unwrap();
         assert_eq!(found, expected, "{algorithm}");

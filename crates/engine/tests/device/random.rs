@@ -26,7 +26,7 @@ fn random_fragments_equal_the_interpreter() {
             (seed, tables, generator.fragment())
         })
         .collect();
-    engines[0].device().rehearse("fragment", || {
+    engines[0].device().rehearse(Some("fragment"), || {
         for (seed, tables, fragment) in &cases {
             let tables: Vec<&MemoryTable> = tables.iter().collect();
             load_all(&engines[0], *seed, fragment, &tables);

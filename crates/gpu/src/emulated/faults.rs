@@ -28,8 +28,8 @@ pub struct EmulatorFaults {
 /// Programs that are not compiled for now.
 #[derive(Debug)]
 struct Deferral {
-    /// Programs of this name fail even if they were compiled before.
-    name: &'static str,
+    /// Programs of this name fail, compiled before or not; without a name all that were not.
+    name: Option<&'static str>,
     missing: Vec<Program>,
 }
 
@@ -89,10 +89,10 @@ impl EmulatorFaults {
         self.compiler_missing.load(Ordering::SeqCst)
     }
 
-    /// Until [`crate::Device::compile_deferred`], a program that was not compiled before fails with
-    /// [`crate::GpuError::CompilerUnavailable`], and so does every program of this name: a test that runs its work once
-    /// in vain has the missing programs compiled together.
-    pub fn defer_programs(&self, name: &'static str) {
+    /// Until [`crate::Device::compile_deferred`], programs of this name fail with
+    /// [`crate::GpuError::CompilerUnavailable`], and without a name all that were not compiled before: a test that runs
+    /// its work once in vain has the missing programs compiled together.
+    pub fn defer_programs(&self, name: Option<&'static str>) {
         *self.deferral.lock() = Some(Deferral { name, missing: Vec::new() });
     }
 
@@ -109,11 +109,14 @@ impl EmulatorFaults {
     pub(super) fn defers(&self, program: &Program, is_compiled: impl Fn() -> bool) -> bool {
         let mut deferral = self.deferral.lock();
         let Some(Deferral { name, missing }) = deferral.as_mut() else { return false };
+        if name.is_some_and(|name| name != program.name()) {
+            return false;
+        }
         let is_missing = !is_compiled();
         if is_missing && !missing.contains(program) {
             missing.push(program.clone());
         }
-        is_missing || program.name() == *name
+        is_missing || name.is_some()
     }
 
     /// Holds the next launch before its first block, until a host write (as cancelling does) or

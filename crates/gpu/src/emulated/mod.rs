@@ -113,9 +113,9 @@ impl Device {
         missing.len()
     }
 
-    /// Runs work in vain while programs are deferred and compiles the missing ones together; on other devices nothing
-    /// happens. Of the programs that are there, those called `name` fail as well.
-    pub fn rehearse(&self, name: &'static str, work: impl FnOnce()) {
+    /// Runs work in vain while programs are deferred ([`EmulatorFaults::defer_programs`]) and compiles the missing ones
+    /// together; on other devices nothing happens.
+    pub fn rehearse(&self, name: Option<&'static str>, work: impl FnOnce()) {
         let Some(faults) = self.emulator_faults() else { return };
         faults.defer_programs(name);
         work();

@@ -75,7 +75,7 @@ fn check_u32(rig: &mut Rig, aggregation: &FusedAggregation, keys: &[u32], what: 
 #[test]
 fn every_fusion_and_variant_gives_the_runs_of_the_host() {
     let device = Rig::new(LaneOrder::Forward).device;
-    device.rehearse("", || kinds().for_each(|(f, v)| drop(FusedAggregation::new(&device, BOTH, f, v, SMALL))));
+    device.rehearse(None, || kinds().for_each(|(f, v)| drop(FusedAggregation::new(&device, BOTH, f, v, SMALL))));
     for order in orders(&LANES) {
         let mut rig = Rig::new(order);
         for (fusion, variant) in kinds() {
@@ -101,7 +101,7 @@ fn chunks_and_blocks_of_any_size() {
             Fusion::ALL.into_iter().for_each(new);
         }
     };
-    device.rehearse("", || tunings.into_iter().for_each(each));
+    device.rehearse(None, || tunings.into_iter().for_each(each));
     let lanes: Vec<LaneOrder> = orders(&LANES).collect();
     for (at, order) in lanes.iter().enumerate() {
         let mut rig = Rig::new(*order);

@@ -283,7 +283,7 @@ fn every_level_of_bitonic_top_k() {
         TopKSpec { ties: Ties::FirstRows, rows: Element::U32, ..spec }
     };
     let device = Rig::new(LaneOrder::Forward).device;
-    device.rehearse("", || BitonicLevel::ALL.into_iter().for_each(|level| drop(TopK::new(&device, &spec(level)))));
+    device.rehearse(None, || BitonicLevel::ALL.into_iter().for_each(|level| drop(TopK::new(&device, &spec(level)))));
     for level in BitonicLevel::ALL {
         let (algorithm, spec) = (Algorithm::Bitonic(level), spec(level));
         for order in orders(&[LaneOrder::Forward, LaneOrder::Seeded(1)]) {

@@ -12,9 +12,7 @@ use std::path::{Path, PathBuf};
 use warpcube_sql::{Session, SessionOptions};
 
 use crate::records::{Letter, answer, answer_on_device, check, sql_of};
-use crate::support::{
-    Encodings, REHEARSALS_MAX, compile_deferred, defer_programs, device_name, is_deferred, set_encoding,
-};
+use crate::support::{Encodings, compile_deferred, defer_programs, device_name, is_deferred, set_encoding};
 
 /// The release whose files these are.
 const RELEASE: &str = "datafusion-sqllogictest-55.2.0";
@@ -235,15 +233,10 @@ async fn files_of_datafusion() {
         failures.extend(outcome.failures);
         let placed_max = if all { usize::MAX } else { PLACED_MAX };
         // The programs of a file are compiled together, and then it runs in a session of its own.
-        for _ in 0..REHEARSALS_MAX {
-            let rehearsal = on_device();
-            if !defer_programs(&rehearsal) {
-                break;
-            }
+        let rehearsal = on_device();
+        if defer_programs(&rehearsal) {
             run_file(&root, &data, name, &rehearsal, Some(placed_max)).await;
-            if !compile_deferred(&rehearsal) {
-                break;
-            }
+            compile_deferred(&rehearsal);
         }
         let device = on_device();
         let outcome = run_file(&root, &data, name, &device, Some(placed_max)).await;

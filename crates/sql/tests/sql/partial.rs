@@ -11,7 +11,7 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use warpcube_sql::{Session, split_aggregations};
 
-use crate::support::{REHEARSALS_MAX, compile_deferred, cpu, defer_programs, emulated, lenient, rows, run};
+use crate::support::{compile_deferred, cpu, defer_programs, emulated, lenient, rows, run};
 
 /// A table `t` of `value` from one number to another, with NULL among keys and values.
 async fn fill(session: &Session, from: i64, to: i64) {
@@ -85,20 +85,16 @@ const QUERIES: [&str; 9] = [
 
 /// Has the programs of the device operators compiled together.
 async fn rehearse_parts(session: &Session) {
-    for _ in 0..REHEARSALS_MAX {
-        if !defer_programs(session) {
-            return;
-        }
-        for sql in QUERIES {
-            let plan = split_aggregations(physical(session, sql).await).await.unwrap();
-            for device in devices(&plan) {
-                _ = collect(device, session.context().task_ctx()).await;
-            }
-        }
-        if !compile_deferred(session) {
-            return;
+    if !defer_programs(session) {
+        return;
+    }
+    for sql in QUERIES {
+        let plan = split_aggregations(physical(session, sql).await).await.unwrap();
+        for device in devices(&plan) {
+            _ = collect(device, session.context().task_ctx()).await;
         }
     }
+    compile_deferred(session);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

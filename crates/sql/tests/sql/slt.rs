@@ -13,7 +13,7 @@ use sqllogictest::{QueryExpect, Record, SortMode};
 use warpcube_sql::Session;
 
 use crate::records::{Answer, Letter, Ran, answer, answer_on_device, check, lines, sql_of};
-use crate::support::{REHEARSALS_MAX, compile_deferred, cpu, defer_programs, emulated, set_encoding, slt_folder};
+use crate::support::{compile_deferred, cpu, defer_programs, emulated, set_encoding, slt_folder};
 
 /// Where the queries of a file have to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,17 +82,12 @@ pub async fn run_file(path: &Path, session: &Session, on_device: bool, mixed: bo
     failures
 }
 
-/// Has the programs of a file compiled together, in sessions of their own.
+/// Has the programs of a file compiled together, in a session of their own.
 async fn rehearse_file(path: &Path, mixed: bool) {
-    for _ in 0..REHEARSALS_MAX {
-        let session = emulated();
-        if !defer_programs(&session) {
-            return;
-        }
+    let session = emulated();
+    if defer_programs(&session) {
         run_file(path, &session, true, mixed).await;
-        if !compile_deferred(&session) {
-            return;
-        }
+        compile_deferred(&session);
     }
 }
 

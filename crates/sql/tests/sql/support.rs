@@ -107,37 +107,29 @@ pub async fn run(session: &Session, sql: &str) -> Result<(Vec<RecordBatch>, Summ
     Ok((batches, report.summary()))
 }
 
-/// Times that work is rehearsed at most: programs of statements are asked for once those that encode columns are there.
-pub const REHEARSALS_MAX: usize = 3;
-
 /// Lets the programs of fragments fail on an emulated device, until [`compile_deferred`]; false on other devices.
 pub fn defer_programs(session: &Session) -> bool {
     let faults = session.device().get().and_then(|device| device.emulator_faults());
     faults.is_some_and(|faults| {
-        faults.defer_programs("fragment");
+        faults.defer_programs(Some("fragment"));
         true
     })
 }
 
-/// Compiles the programs that failed, together; true if there were any.
-pub fn compile_deferred(session: &Session) -> bool {
-    session.device().get().is_some_and(|device| device.compile_deferred() > 0)
+/// Compiles the programs that failed, together.
+pub fn compile_deferred(session: &Session) {
+    session.device().get().expect("the session has a device").compile_deferred();
 }
 
 /// Has the programs of statements compiled together, before they run one after the other.
 pub async fn rehearse(session: &Session, statements: impl IntoIterator<Item = String>) {
-    let statements: Vec<String> = statements.into_iter().collect();
-    for _ in 0..REHEARSALS_MAX {
-        if !defer_programs(session) {
-            return;
-        }
-        for sql in &statements {
-            _ = run(session, sql).await;
-        }
-        if !compile_deferred(session) {
-            return;
-        }
+    if !defer_programs(session) {
+        return;
     }
+    for sql in statements {
+        _ = run(session, &sql).await;
+    }
+    compile_deferred(session);
 }
 
 /// True if a statement failed because its programs are deferred.

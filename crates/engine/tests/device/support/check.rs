@@ -49,7 +49,9 @@ pub fn run(
 
 /// Has the programs of fragments compiled together, before they run one after the other.
 pub fn rehearse(engine: &Engine, fragments: &[Fragment], tables: &[&MemoryTable]) {
-    engine.device().rehearse("fragment", || fragments.iter().for_each(|fragment| drop(run(engine, fragment, tables))));
+    engine
+        .device()
+        .rehearse(Some("fragment"), || fragments.iter().for_each(|fragment| drop(run(engine, fragment, tables))));
 }
 
 /// Brings a table's columns to the device, column `i` in the encoding of choice `i`; runs find them there.

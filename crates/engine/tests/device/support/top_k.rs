@@ -102,7 +102,7 @@ pub fn check_rows_on(engine: &Engine, fragment: &Fragment, table: &MemoryTable) 
 #[track_caller]
 pub fn check_all_rows(engine: &Engine, fragments: &[Fragment], table: &MemoryTable) -> Vec<RunReport> {
     let run = |fragment| drop(run_again(engine, fragment, table, &BindingCache::seeded(7)));
-    engine.device().rehearse("fragment", || fragments.iter().for_each(run));
+    engine.device().rehearse(Some("fragment"), || fragments.iter().for_each(run));
     fragments.iter().map(|fragment| check_rows_on(engine, fragment, table)).collect()
 }
 
