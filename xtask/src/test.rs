@@ -7,6 +7,9 @@
 //! The last line is `N passed, N failed, N skipped`: tests, and one more failed for every other stage that failed, one
 //! more skipped for every check that could not be made here.
 
+use std::collections::HashSet;
+use std::fs::DirEntry;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,6 +18,10 @@ use clap::Args;
 
 use crate::process::{Result, cargo, output, program, root, run as run_command, succeeds, watch};
 use crate::{setup, tidy};
+
+/// Most runs of the emulated device's compiler in a whole run of the tests with an empty cache: a little above what they
+/// take. It may only fall.
+const COMPILATIONS_MAX: usize = 1250;
 
 /// What to leave out.
 #[derive(Debug, Args)]
@@ -114,9 +121,9 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
         built = stages.run("build", |_| tests.build().map(drop));
     }
     if built {
-        let before = emulated_programs();
+        let before = Emulated::count();
         stages.run("tests", |stages| tests.run(&mut stages.tests));
-        println!("{} programs were compiled for the emulated device", emulated_programs().saturating_sub(before));
+        stages.run("programs of the emulated device", |_| Emulated::count().since(&before).check());
         if arguments.packages.is_empty() && tests.nvrtc.is_some() {
             match setup::nvrtc_12() {
                 Ok(path) => drop(stages.run("kernels by CUDA 12", |stages| tests.cuda_12(&path, &mut stages.tests))),
@@ -164,13 +171,45 @@ fn answers(folder: &Path) -> Result<()> {
     done
 }
 
-/// Programs kept compiled for the emulated device, in the folder that `crates/gpu` chooses.
-fn emulated_programs() -> usize {
-    let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let kept = folder("WARPCUBE_EMULATOR_CACHE").or_else(|| Some(cache()?.join("warpcube/emulated")));
-    let entries = kept.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
-    entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "so")).count()
+/// What is kept compiled for the emulated device, in the folder that `crates/gpu` chooses.
+struct Emulated {
+    /// Objects, one a program.
+    programs: usize,
+    /// Runs of the compiler: objects of programs that were compiled together are one file.
+    compilations: usize,
+}
+
+impl Emulated {
+    fn count() -> Emulated {
+        let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+        let kept = folder("WARPCUBE_EMULATOR_CACHE").or_else(|| Some(cache()?.join("warpcube/emulated")));
+        let entries = kept.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
+        let is_object = |entry: &DirEntry| entry.path().extension().is_some_and(|extension| extension == "so");
+        let files = entries.filter(is_object).filter_map(|entry| Some(entry.metadata().ok()?.ino()));
+        let files: Vec<u64> = files.collect();
+        Emulated { programs: files.len(), compilations: files.into_iter().collect::<HashSet<_>>().len() }
+    }
+
+    fn since(&self, before: &Emulated) -> Emulated {
+        Emulated {
+            programs: self.programs.saturating_sub(before.programs),
+            compilations: self.compilations.saturating_sub(before.compilations),
+        }
+    }
+
+    /// Fails past [`COMPILATIONS_MAX`].
+    fn check(&self) -> Result<()> {
+        let Emulated { programs, compilations } = self;
+        println!("{compilations} runs of its compiler for {programs} programs");
+        match *compilations <= COMPILATIONS_MAX {
+            true => Ok(()),
+            false => Err(format!(
+                "more than {COMPILATIONS_MAX} runs of the compiler: tests that run many programs have them compiled \
+                 together (`Device::rehearse`)"
+            )),
+        }
+    }
 }
 
 /// Whether rustfmt would change anything; it names the files.

@@ -154,7 +154,11 @@ fn all_variants(functions: u32) -> Vec<DeviceAlgorithm> {
 
 /// Checks the cells of some algorithms.
 fn check(case: &Case, order: LaneOrder, algorithms: &[DeviceAlgorithm]) {
-    let (on_device, expected, area) = (DeviceAggregation::new(case.resident(order)), case.expected(), case.area());
+    let resident = case.resident(order);
+    let (on_device, expected, area) = (DeviceAggregation::new(resident.clone()), case.expected(), case.area());
+    resident.device().rehearse(Some("cube source"), || {
+        algorithms.iter().for_each(|algorithm| drop(on_device.sums(*algorithm, &area, 0, &Arc::default())));
+    });
     for algorithm in algorithms {
         let found = on_device.sums(*algorithm, &area, 0, &Arc::default()).unwrap();
         assert_eq!(found, expected, "{algorithm}");
@@ -209,7 +213,10 @@ fn targets_jump_over_pages_without_their_cells() {
 fn recorded_runs_give_the_same_cells_each_time() {
     let case =
         regular(&[9, 8, 7], &[4, 3, 3], vec![each(9), total(8), vec![vec![(1, 2.0), (3, 1.0)], vec![(3, -1.0)]]]);
-    let (on_device, expected) = (DeviceAggregation::new(case.resident(LaneOrder::Forward)), case.expected());
+    let resident = case.resident(LaneOrder::Forward);
+    let (on_device, expected) = (DeviceAggregation::new(resident.clone()), case.expected());
+    let sums = |algorithm| drop(on_device.sums(algorithm, &case.area(), 0, &Arc::default()));
+    resident.device().rehearse(Some("cube source"), || all_variants(2).into_iter().for_each(sums));
     for algorithm in all_variants(2) {
         let mut recorded = on_device.record(algorithm, &case.area(), 0, &Arc::default()).unwrap().unwrap();
         for _ in 0..2 {
@@ -316,13 +323,18 @@ fn atomic_additions_are_those_of_a_walk_over_warps() {
     for (order, expansions) in ORDERS.into_iter().zip(expansions) {
         cases(12, |case| {
             let resident = case.resident(order);
-            for algorithm in all_variants(5) {
-                let DeviceAlgorithm::Source(variant) = algorithm else { continue };
-                if !expansions.contains(&variant.expansion) {
-                    continue;
-                }
-                let found = SourceBased::new(resident.clone(), variant).additions(&case.area(), 0, &Arc::default());
-                assert_eq!(found.unwrap(), reference_additions(case, variant), "{algorithm}");
+            let variants = all_variants(5).into_iter().filter_map(|algorithm| match algorithm {
+                DeviceAlgorithm::Source(variant) if expansions.contains(&variant.expansion) => Some(variant),
+                _ => None,
+            });
+            let variants: Vec<SourceVariant> = variants.collect();
+            let additions = |variant: &SourceVariant| {
+                SourceBased::new(resident.clone(), *variant).additions(&case.area(), 0, &Arc::default())
+            };
+            let rehearsal = || variants.iter().for_each(|variant| drop(additions(variant)));
+            resident.device().rehearse(Some("cube source"), rehearsal);
+            for variant in &variants {
+                assert_eq!(additions(variant).unwrap(), reference_additions(case, *variant), "{variant}");
             }
         });
     }

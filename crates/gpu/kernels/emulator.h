@@ -35,6 +35,12 @@ static const int warpSize = 32;
 #define WC_DEVICE static inline
 #define WC_INLINE inline
 
+// A symbol of a kernel. An object may hold several programs; WC_PROGRAM is the name of the one at hand.
+#define WC_EMU_JOIN(prefix, program, name) prefix##program##_##name
+#define WC_EMU_OF_PROGRAM(prefix, program, name) WC_EMU_JOIN(prefix, program, name)
+#define WC_EMU_SYMBOL(prefix, name) WC_EMU_OF_PROGRAM(prefix, WC_PROGRAM, name)
+#define WC_EMU_EXPORT __attribute__((visibility("default")))
+
 // A kernel, and beside it what the loader looks for: an entry that takes the address of the parameter struct, the
 // struct's size and the largest block. The struct is a copy of the caller's that lives as long as the launch.
 #define WC_KERNEL(name, Params, threads, min_blocks)                                                           \
@@ -42,9 +48,9 @@ static const int warpSize = 32;
     static_assert((threads) > 0 && (threads) <= 1024 && (min_blocks) >= 0, "launch bounds of " #name);         \
     static void name(const Params& p);                                                                         \
     extern "C" {                                                                                               \
-    __attribute__((visibility("default"))) extern const uint32_t wc_params_##name = (uint32_t)sizeof(Params);  \
-    __attribute__((visibility("default"))) extern const uint32_t wc_threads_##name = (uint32_t)(threads);      \
-    __attribute__((visibility("default"))) void wc_entry_##name(const void* p) { name(*(const Params*)p); }    \
+    WC_EMU_EXPORT extern const uint32_t WC_EMU_SYMBOL(wc_params_, name) = (uint32_t)sizeof(Params);            \
+    WC_EMU_EXPORT extern const uint32_t WC_EMU_SYMBOL(wc_threads_, name) = (uint32_t)(threads);                \
+    WC_EMU_EXPORT void WC_EMU_SYMBOL(wc_entry_, name)(const void* p) { name(*(const Params*)p); }              \
     }                                                                                                          \
     static void name(const Params& p)
 

@@ -112,6 +112,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Refuses kernels that launch kernels where there are none.
     fn check_device_launches(&self) -> Result<()>;
 
+    /// Compiles programs that are requested next, where a backend has an advantage in compiling them together.
+    fn compile_together(&self, _programs: &[Program]) {}
+
     /// Injected faults of an emulated device.
     fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {
         None

@@ -118,12 +118,15 @@ impl Device {
         Ok(self.compile_all(std::slice::from_ref(program))?.remove(0))
     }
 
-    /// Modules of programs, in the same order, compiled in parallel.
+    /// Modules of programs, in the same order, compiled in parallel; on the emulated device in few runs of its compiler.
     ///
     /// # Errors
     /// As [`Compilation::wait`].
     pub fn compile_all(&self, programs: &[Program]) -> Result<Vec<Arc<Module>>> {
         self.shared.check()?;
+        if programs.len() > 1 && self.info().emulated {
+            self.shared.backend.compile_together(programs);
+        }
         self.request(programs, Priority::Now).wait()
     }
 

@@ -2,7 +2,8 @@
 
 mod emulated_support;
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -42,6 +43,76 @@ fn an_object_is_compiled_once_for_all_orders_and_processes() {
         compiles.push(device.compiles());
     }
     assert_eq!(compiles, [1, 0, 0, 0, 0]);
+}
+
+/// A device whose compiled programs lie in a folder of its own.
+fn device_in(folder: &tempfile::TempDir) -> Device {
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let cache_folder = Some(folder.path().to_path_buf());
+    Device::emulated(EmulatorOptions { cache_folder, ..EmulatorOptions::default() }, BUDGET).unwrap()
+}
+
+/// A program whose kernel `works` writes a macro of its own, by a function and a type that others have too.
+fn constant(name: &str, value: u64, definition: &str) -> Program {
+    let source = format!(
+        "#define VALUE {value}\n{definition}struct P {{ uint64_t* out; }};
+        WC_DEVICE uint64_t value() {{ return VALUE; }}
+        #ifdef TWICE
+        WC_KERNEL(works, P, 32, 1) {{ p.out[0] = 2 * value(); }}
+        #else
+        WC_KERNEL(works, P, 32, 1) {{ p.out[0] = value(); }}
+        #endif"
+    );
+    Program::new(name, source)
+}
+
+#[test]
+fn programs_compiled_together_stay_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device_in(&folder);
+    let mut rig = Rig { stream: device.stream().unwrap(), device };
+    let constants = [constant("one", 1, ""), constant("twice", 21, "#define TWICE\n"), constant("three", 3, "")];
+    let modules = rig.device.compile_all(&constants).unwrap();
+    for (module, expected) in modules.iter().zip([1, 42, 3]) {
+        let output = rig.upload(&[0u64]);
+        let kernel = module.kernel("works").unwrap();
+        rig.stream.launch(&kernel, shape(1, 32, 0), &Params::new().buffer(&output)).unwrap();
+        assert_eq!(rig.download::<u64>(&output), [expected]);
+    }
+    assert_eq!(rig.device.compiles(), 3);
+    // One run of the compiler made the objects of all of them.
+    let objects = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap());
+    let is_object = |path: &Path| path.extension().is_some_and(|extension| extension == "so");
+    let own =
+        objects.filter(|entry| is_object(&entry.path()) && !entry.file_name().to_string_lossy().starts_with("lib"));
+    let files: Vec<u64> = own.map(|entry| entry.metadata().unwrap().ino()).collect();
+    assert!(files.len() == 3 && files.iter().all(|file| *file == files[0]), "{files:?}");
+
+    // A program that does not compile fails alone.
+    let broken = Program::new("broken", "int broken(");
+    let others = [constant("four", 4, ""), broken.clone(), constant("five", 5, "")];
+    assert!(matches!(rig.device.compile_all(&others), Err(GpuError::Compile { program, .. }) if program == "broken"));
+    assert!(rig.device.compile_all(&[others[0].clone(), others[2].clone()]).is_ok());
+}
+
+#[test]
+fn deferred_programs_fail_until_they_are_compiled_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device_in(&folder);
+    let (there, missing) = (constant("there", 1, ""), [constant("some", 2, ""), constant("more", 3, "")]);
+    device.compile(&there).unwrap();
+    let fresh = device_in(&folder);
+    let fails = |program: &Program| matches!(fresh.compile(program), Err(GpuError::CompilerUnavailable { .. }));
+    fresh.rehearse(None, || {
+        assert!(fresh.compile(&there).is_ok() && missing.iter().all(fails) && fails(&missing[0]));
+    });
+    assert!(missing.iter().all(|program| fresh.is_compiled(program)));
+    let third = device_in(&folder);
+    let other = constant("other", 4, "");
+    third.rehearse(Some("some"), || {
+        assert!(third.compile(&other).is_ok() && third.compile(&missing[0]).is_err());
+    });
+    assert!(third.compile(&missing[0]).is_ok() && third.compiles() == 1);
 }
 
 #[test]

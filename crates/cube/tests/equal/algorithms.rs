@@ -49,6 +49,10 @@ fn all_algorithms_give_the_same_cells() {
         let expected = cells(&cube, &query, cpu(Algorithm::Source), None);
         let Ok(expected) = expected else { return Err(TestCaseError::reject("an area beyond the limit")) };
         let device = on_device(&cube.facts, case.order);
+        let run = |algorithm: &DeviceAlgorithm| {
+            drop(cells(&cube, &query, Some(AlgorithmName::Device(*algorithm)), Some(&device)));
+        };
+        device.facts().device().rehearse(Some("cube source"), || on_gpu.iter().for_each(run));
         let names = Algorithm::ALL.map(AlgorithmName::Cpu).map(Some).into_iter().chain([None]);
         for name in names.chain(on_gpu.iter().map(|algorithm| Some(AlgorithmName::Device(*algorithm)))) {
             let found = cells(&cube, &query, name, Some(&device)).unwrap();

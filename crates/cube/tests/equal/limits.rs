@@ -34,6 +34,9 @@ fn expected(facts: &Facts, area: &Area) -> DeviceCells {
 fn check(facts: &Arc<Facts>, maps: Vec<TargetMap>) {
     let (area, on_device) = (Area::new(maps), on_device(facts, LaneOrder::Forward));
     let expected = expected(facts, &area);
+    let sums = |algorithm| drop(on_device.sums(algorithm, &area, 0, &Arc::default()));
+    let device = on_device.facts().device();
+    device.rehearse(Some("cube source"), || device_algorithms(&[2]).into_iter().for_each(sums));
     for algorithm in device_algorithms(&[2]) {
         let found = on_device.sums(algorithm, &area, 0, &Arc::default()).unwrap();
         assert_eq!(found, expected, "{algorithm}");

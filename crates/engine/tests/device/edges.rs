@@ -49,7 +49,16 @@ fn grouped() -> Fragment {
 #[test]
 fn row_counts_around_every_unit() {
     let one = Shape { partitions: 1, batch_rows: 1 << 20 };
-    for rows in [0, 1, 2, 31, 32, 33, 127, 128, 129, 255, 511, 513, 1023, 1024, 1025, 2048, 16_383, 16_384, 16_385] {
+    let counts = [0, 1, 2, 31, 32, 33, 127, 128, 129, 255, 511, 513, 1023, 1024, 1025, 2048, 16_383, 16_384, 16_385];
+    let rehearsed = engine(LaneOrder::Forward);
+    rehearsed.device().rehearse(Some("fragment"), || {
+        for rows in counts {
+            let facts = facts(rows, one);
+            drop(run(&rehearsed, &queued(), &[&facts, &side()]));
+            drop(run(&rehearsed, &grouped(), &[&facts]));
+        }
+    });
+    for rows in counts {
         let facts = facts(rows, one);
         check(&queued(), &[&facts, &side()]);
         check(&grouped(), &[&facts]);

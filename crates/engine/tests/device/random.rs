@@ -6,7 +6,7 @@
 mod generator;
 
 use warpcube_column::EncodingChoice;
-use warpcube_engine::{Engine, EngineError};
+use warpcube_engine::{Engine, EngineError, Fragment};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -19,13 +19,24 @@ const SEEDS: u64 = 24;
 fn random_fragments_equal_the_interpreter() {
     let engines = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(engine);
     let (mut compared, mut refused, mut raised) = (0, Vec::new(), 0);
-    for seed in 0..SEEDS {
-        let mut generator = Generator::new(seed);
-        let tables = generator.tables(900 + seed as usize * 37);
-        let tables: Vec<&MemoryTable> = tables.iter().collect();
-        let fragment = generator.fragment();
+    let cases: Vec<(u64, Vec<MemoryTable>, Fragment)> = (0..SEEDS)
+        .map(|seed| {
+            let mut generator = Generator::new(seed);
+            let tables = generator.tables(900 + seed as usize * 37);
+            (seed, tables, generator.fragment())
+        })
+        .collect();
+    engines[0].device().rehearse(Some("fragment"), || {
+        for (seed, tables, fragment) in &cases {
+            let tables: Vec<&MemoryTable> = tables.iter().collect();
+            load_all(&engines[0], *seed, fragment, &tables);
+            drop(run(&engines[0], fragment, &tables));
+        }
+    });
+    for (seed, tables, fragment) in &cases {
+        let (seed, tables) = (*seed, tables.iter().collect::<Vec<_>>());
         for engine in &engines {
-            match attempt(engine, seed, &fragment, &tables) {
+            match attempt(engine, seed, fragment, &tables) {
                 Ok(true) => compared += 1,
                 Ok(false) => raised += 1,
                 Err(reason) => refused.push(format!("{seed}: {reason}")),
@@ -38,22 +49,22 @@ fn random_fragments_equal_the_interpreter() {
 }
 
 /// Whether rows came back and were compared; an error says why the fragment was refused.
-fn attempt(
-    engine: &Engine,
-    seed: u64,
-    fragment: &warpcube_engine::Fragment,
-    tables: &[&MemoryTable],
-) -> Result<bool, String> {
-    for (number, table) in tables.iter().enumerate() {
-        let columns = fragment.tables[number].columns.len();
-        let choices: Vec<EncodingChoice> = (0..columns).map(|column| choice(seed, number * columns + column)).collect();
-        load(engine, table, &choices);
-    }
+fn attempt(engine: &Engine, seed: u64, fragment: &Fragment, tables: &[&MemoryTable]) -> Result<bool, String> {
+    load_all(engine, seed, fragment, tables);
     // Programs of one encoding are left to the tests of encodings to be compiled for GPUs.
     let check = if EncodingChoice::ALL.get(seed as usize).is_some() { compare_on } else { check_on };
     match run(engine, fragment, tables) {
         Err(EngineError::Unsupported(reason)) => Err(reason),
         _ => Ok(check(engine, fragment, tables).program.is_some()),
+    }
+}
+
+/// Brings all columns to the device.
+fn load_all(engine: &Engine, seed: u64, fragment: &Fragment, tables: &[&MemoryTable]) {
+    for (number, table) in tables.iter().enumerate() {
+        let columns = fragment.tables[number].columns.len();
+        let choices: Vec<EncodingChoice> = (0..columns).map(|column| choice(seed, number * columns + column)).collect();
+        load(engine, table, &choices);
     }
 }
 

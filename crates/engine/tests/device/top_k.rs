@@ -58,20 +58,18 @@ fn directions() -> impl Iterator<Item = (bool, bool)> {
 #[test]
 fn keys_of_every_kind_in_every_direction() {
     let table = all_kinds(2_000);
-    let engine = engine(LaneOrder::Forward);
-    for column in 0..11 {
-        // Two ways for each column are all four for each kind of value.
-        for (descending, nulls_first) in directions().skip(column % 2).step_by(2) {
-            let keys = vec![key(reg(column), descending, nulls_first)];
-            check_rows_on(&engine, &first_rows(&table, vec![], keys, 25), &table);
-        }
-    }
+    // Two ways for each column are all four for each kind of value.
+    let ways = |column: usize| directions().skip(column % 2).step_by(2).map(move |way| (column, way));
+    let fragments = (0..11).flat_map(ways).map(|(column, (descending, nulls_first))| {
+        first_rows(&table, vec![], vec![key(reg(column), descending, nulls_first)], 25)
+    });
+    check_all_rows(&engine(LaneOrder::Forward), &fragments.collect::<Vec<_>>(), &table);
 }
 
 #[test]
 fn several_keys_in_mixed_directions() {
     let table = all_kinds(2_000);
-    let engine = engine(LaneOrder::Seeded(3));
+    let mut fragments = Vec::new();
     for columns in [vec![8, 1, 9], vec![1, 6, 0], vec![10, 8, 4], vec![9, 7], vec![2, 1]] {
         for (descending, nulls_first) in directions().step_by(3) {
             let alternate = |(position, column): (usize, &usize)| {
@@ -79,9 +77,10 @@ fn several_keys_in_mixed_directions() {
                 key(reg(*column), descending ^ turned, nulls_first ^ (position % 3 == 1))
             };
             let keys = columns.iter().enumerate().map(alternate).collect();
-            check_rows_on(&engine, &first_rows(&table, vec![], keys, 300), &table);
+            fragments.push(first_rows(&table, vec![], keys, 300));
         }
     }
+    check_all_rows(&engine(LaneOrder::Seeded(3)), &fragments, &table);
 }
 
 #[test]
@@ -118,15 +117,13 @@ fn distributions(rows: usize) -> MemoryTable {
 fn thresholds_from_samples_on_every_distribution() {
     let table = distributions(SAMPLED);
     let engine = engine(LaneOrder::Forward);
-    for column in 0..7 {
-        for (order, k) in
-            [(descending(reg(column)), 100), (ascending(reg(column)), 1), (descending(reg(column)), 5_000)]
-        {
-            let report = check_rows_on(&engine, &first_rows(&table, vec![], vec![order], k), &table);
-            let top = report.top.unwrap();
-            assert!(top.starts_with("threshold") && top.contains("rows drawn"), "{top}");
-            assert_eq!(report.reruns, 0, "{top}");
-        }
+    let orders =
+        |column| [(descending(reg(column)), 100), (ascending(reg(column)), 1), (descending(reg(column)), 5_000)];
+    let fragments = (0..7).flat_map(orders).map(|(order, k)| first_rows(&table, vec![], vec![order], k));
+    for report in check_all_rows(&engine, &fragments.collect::<Vec<_>>(), &table) {
+        let top = report.top.unwrap();
+        assert!(top.starts_with("threshold") && top.contains("rows drawn"), "{top}");
+        assert_eq!(report.reruns, 0, "{top}");
     }
     // Few of the drawn rows pass, or none: all that pass are candidates.
     for rare in [1, 2] {
@@ -147,14 +144,19 @@ fn thresholds_in_every_order_of_lanes() {
 fn algorithms_give_the_same_rows() {
     let table = distributions(3_000);
     let engine = engine(LaneOrder::Forward);
-    let algorithms = TopKAlgorithm::ALL.into_iter().chain(["bitonic_global".parse().unwrap()]);
-    for algorithm in algorithms {
+    let algorithms = || TopKAlgorithm::ALL.into_iter().chain(["bitonic_global".parse().unwrap()]);
+    let mut fragments = Vec::new();
+    for algorithm in algorithms() {
         for keys in [vec![descending(reg(0))], vec![ascending(reg(4)), descending(reg(2))], vec![ascending(reg(3))]] {
             let steps = vec![filter(binary(BinaryOp::Ne, reg(6), int(1, Ty::I32)))];
-            let fragment = by(first_rows(&table, steps, keys, 13), algorithm);
-            let report = check_rows_on(&engine, &fragment, &table);
-            assert!(report.top.unwrap().starts_with(&format!("{algorithm}: ")));
+            fragments.push(by(first_rows(&table, steps, keys, 13), algorithm));
         }
+    }
+    let reports = check_all_rows(&engine, &fragments, &table);
+    for (report, algorithm) in
+        reports.chunks(3).zip(algorithms()).flat_map(|(three, named)| three.iter().map(move |r| (r, named)))
+    {
+        assert!(report.top.as_ref().unwrap().starts_with(&format!("{algorithm}: ")));
     }
 }
 

@@ -72,11 +72,15 @@ fn check_all(fragments: &[Fragment], tables: &[&MemoryTable]) -> Vec<String> {
         (LaneOrder::Seeded(3), EncodingChoice::Packed, true),
         (LaneOrder::Reversed, EncodingChoice::Delta, true),
     ] {
+        if is_sanitized() && matches!(order, LaneOrder::Seeded(3 | 5)) {
+            continue;
+        }
         let engine = match small {
             true => engine(order).with_tuning(Tuning::default()),
             false => engine(order),
         };
         load(&engine, tables[0], &[choice; COLUMNS]);
+        rehearse(&engine, fragments, tables);
         for fragment in fragments {
             let report = check_on(&engine, fragment, tables);
             let source = report.program.unwrap().source().to_string();

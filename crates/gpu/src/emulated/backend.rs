@@ -14,6 +14,10 @@ use super::{EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_M
 use crate::backend::{Backend, BackendStream, DeviceInfo};
 use crate::compile::Queue;
 use crate::error::{GpuError, Result};
+use crate::program::Program;
+
+/// The reason for which a deferred program fails.
+const DEFERRED: &str = "programs are deferred";
 
 /// Host buffers are aligned to 64 bytes.
 fn host_layout(bytes: usize) -> Layout {
@@ -64,6 +68,12 @@ impl EmulatedBackend {
                 return Err(GpuError::CompilerUnavailable {
                     reason: "an injected fault".into(),
                     repair: "restore it by `set_compiler_missing`".into(),
+                });
+            }
+            if shared.options.faults.defers(program, || shared.toolchain.has_object(program)) {
+                return Err(GpuError::CompilerUnavailable {
+                    reason: DEFERRED.into(),
+                    repair: "call `compile_deferred`".into(),
                 });
             }
             let (path, ran) = shared.toolchain.object(program)?;
@@ -148,6 +158,12 @@ impl Backend for EmulatedBackend {
     fn check_device_launches(&self) -> Result<()> {
         let reason = "kernels of the emulated device launch no kernels".to_string();
         Err(GpuError::Unavailable { reason, repair: "use a CUDA device, or let the host launch them".to_string() })
+    }
+
+    fn compile_together(&self, programs: &[Program]) {
+        if !self.faults().is_compiler_missing() && !self.faults().is_deferring() {
+            self.shared.toolchain.compile_together(programs);
+        }
     }
 
     fn emulator_faults(&self) -> Option<Arc<EmulatorFaults>> {

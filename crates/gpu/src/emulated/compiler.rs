@@ -2,12 +2,14 @@
 //!
 //! The folder holds the headers of `kernels/`, the runtime library and one object a program. A file's name has a hash
 //! of its inputs (text, flags, compiler version), files appear by renaming and never change: any number of processes
-//! may share the folder.
+//! may share the folder. Programs that are asked for together are compiled in one run of the compiler; their objects are
+//! then links to one file, in which each program has a namespace and symbols of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::{env, fs, io};
 
@@ -16,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::runtime::Runtime;
 use crate::error::{GpuError, Result};
-use crate::program::{Program, hexadecimal};
+use crate::program::{PRELUDE, Program, hexadecimal};
 use crate::trust::{is_own_file, private_folder, publish, temporary, write_new};
 
 /// Headers that kernels include.
@@ -67,6 +69,10 @@ const KERNEL_LIBRARIES: [&str; 3] = ["-lm", "-lgcc", "-lc"];
 const REPAIR: &str = "install it ('apt-get install g++' on Debian and Ubuntu, 'dnf install gcc-c++' on Fedora), or \
                       name another one in CXX";
 
+/// Programs that are compiled together at most, and runs of the compiler side by side.
+const UNIT_PROGRAMS_MAX: usize = 24;
+const UNITS_AT_ONCE: usize = 2;
+
 /// A compiler, its folder and the runtime built by it.
 pub(super) struct Toolchain {
     compiler: Compiler,
@@ -77,6 +83,8 @@ pub(super) struct Toolchain {
     /// Hash of all inputs of an object except the program.
     identity: String,
     runtime: Runtime,
+    /// Objects of programs compiled together that no request has taken yet.
+    fresh: Mutex<HashSet<PathBuf>>,
 }
 
 /// By folder and use of the address sanitizer.
@@ -138,7 +146,8 @@ impl Toolchain {
             compiler.build(&library, &arguments, &[], "the emulated device's runtime")?;
         }
         let runtime = Runtime::load(&library)?;
-        Ok(Toolchain { compiler, folder, include, library, sanitize, identity, runtime })
+        let fresh = Mutex::default();
+        Ok(Toolchain { compiler, folder, include, library, sanitize, identity, runtime, fresh })
     }
 
     /// First line of the compiler's version text.
@@ -150,32 +159,114 @@ impl Toolchain {
         &self.runtime
     }
 
-    /// The program's object; the flag is true if the compiler ran. Of the program's options this compiler gets
-    /// definitions (`-D`, `-U`) only.
-    pub(super) fn object(&self, program: &Program) -> Result<(PathBuf, bool)> {
+    /// The file of a program's object. The name is part of the object: errors show places in the source by it.
+    fn path(&self, program: &Program) -> PathBuf {
         let mut hasher = Sha256::new();
-        // The name is part of the object: errors show places in the source by it.
         hasher.update(format!("{}|{}|{}", self.identity, program.name(), program.hash()));
-        let object = self.folder.join(format!("{}.so", hexadecimal(hasher, 20)));
+        self.folder.join(format!("{}.so", hexadecimal(hasher, 20)))
+    }
+
+    /// True if the program was compiled before.
+    pub(super) fn has_object(&self, program: &Program) -> bool {
+        is_own_file(&self.path(program))
+    }
+
+    /// The program's object; the flag is true if the compiler ran for it.
+    pub(super) fn object(&self, program: &Program) -> Result<(PathBuf, bool)> {
+        let object = self.path(program);
         if is_own_file(&object) {
-            return Ok((object, false));
+            let is_fresh = self.fresh.lock().remove(&object);
+            return Ok((object, is_fresh));
         }
-        let source = temporary(&object, "cc");
-        let text = format!("#line 1 \"prelude.cuh\"\n{}", program.full_source());
-        write_new(&source, &[text.as_bytes()]).map_err(|error| GpuError::Compile {
-            program: program.name().to_string(),
+        let span = tracing::info_span!("compile", program = program.name(), emulated = true);
+        span.in_scope(|| self.build(&object, &[program])).map(|()| (object, true))
+    }
+
+    /// Compiles programs that have no object yet, several a run of the compiler. What fails is left to
+    /// [`Toolchain::object`], which names the program.
+    pub(super) fn compile_together(&self, programs: &[Program]) {
+        let mut by_options: BTreeMap<Vec<String>, Vec<&Program>> = BTreeMap::new();
+        for program in programs.iter().filter(|program| !self.has_object(program)) {
+            let alike = by_options.entry(definitions(program)).or_default();
+            if !alike.contains(&program) {
+                alike.push(program);
+            }
+        }
+        let units: Vec<&[&Program]> = by_options.values().flat_map(|alike| alike.chunks(UNIT_PROGRAMS_MAX)).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.compile_unit(unit);
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..units.len().min(UNITS_AT_ONCE)).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+    }
+
+    /// Compiles the programs of one unit, whose object each of them has under its own name.
+    fn compile_unit(&self, unit: &[&Program]) {
+        let [first, rest @ ..] = unit else { return };
+        let object = self.path(first);
+        let span = tracing::info_span!("compile", program = first.name(), programs = unit.len(), emulated = true);
+        if rest.is_empty() || span.in_scope(|| self.build(&object, unit)).is_err() {
+            return;
+        }
+        self.fresh.lock().insert(object.clone());
+        for program in rest {
+            let path = self.path(program);
+            if fs::hard_link(&object, &path).is_ok() {
+                self.fresh.lock().insert(path);
+            }
+        }
+    }
+
+    /// Builds an object of programs with the same options. Of these, this compiler gets definitions (`-D`, `-U`) only.
+    fn build(&self, object: &Path, programs: &[&Program]) -> Result<()> {
+        let name = programs[0].name();
+        let source = temporary(object, "cc");
+        write_new(&source, &[self.text(programs).as_bytes()]).map_err(|error| GpuError::Compile {
+            program: name.to_string(),
             log: format!("{}: {error}", source.display()),
         })?;
         let mut arguments: Vec<String> = common_flags(self.sanitize);
         arguments.extend(KERNEL_FLAGS.map(String::from));
-        arguments.extend(program.options().iter().filter(|o| o.starts_with("-D") || o.starts_with("-U")).cloned());
+        arguments.extend(definitions(programs[0]));
         arguments.extend([format!("-I{}", self.include.display()), source.display().to_string()]);
         arguments.extend([self.library.display().to_string(), "-Wl,-rpath,$ORIGIN".into()]);
-        let span = tracing::info_span!("compile", program = program.name(), emulated = true);
-        let built = span.in_scope(|| self.compiler.build(&object, &arguments, &KERNEL_LIBRARIES, program.name()));
+        let built = self.compiler.build(object, &arguments, &KERNEL_LIBRARIES, name);
         let _ = fs::remove_file(&source);
-        built.map(|()| (object, true))
+        built
     }
+
+    /// The prelude, then each program in a namespace of its own, whose macros end with it.
+    fn text(&self, programs: &[&Program]) -> String {
+        let mut text = format!("#line 1 \"prelude.cuh\"\n{PRELUDE}\n");
+        for program in programs {
+            let (own, name, source) = (symbol_part(&self.path(program)), program.name(), program.source());
+            text += &format!("#define WC_PROGRAM {own}\nnamespace {own} {{\n#line 1 \"{name}.cu\"\n{source}\n}}\n");
+            let macros: BTreeSet<&str> = source.lines().filter_map(defined).collect();
+            macros.into_iter().chain(["WC_PROGRAM"]).for_each(|name| text += &format!("#undef {name}\n"));
+        }
+        text
+    }
+}
+
+/// The part of the symbols of a program that tells it from others in its object.
+pub(super) fn symbol_part(object: &Path) -> String {
+    format!("wc{}", object.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// The options that define macros.
+fn definitions(program: &Program) -> Vec<String> {
+    program.options().iter().filter(|option| option.starts_with("-D") || option.starts_with("-U")).cloned().collect()
+}
+
+/// The macro that a line defines.
+fn defined(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("define")?;
+    rest.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
 impl Compiler {

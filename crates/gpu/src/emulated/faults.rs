@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{GpuError, Result};
+use crate::program::Program;
 
 /// Faults of an emulated device, shared between the test and the device.
 ///
@@ -19,8 +20,17 @@ pub struct EmulatorFaults {
     pub(super) failed_allocation: Countdown,
     pub(super) lost_allocation: Countdown,
     compiler_missing: AtomicBool,
+    deferral: Mutex<Option<Deferral>>,
     hold: Mutex<Hold>,
     changed: Condvar,
+}
+
+/// Programs that are not compiled for now.
+#[derive(Debug)]
+struct Deferral {
+    /// Programs of this name fail, compiled before or not; without a name all that were not.
+    name: Option<&'static str>,
+    missing: Vec<Program>,
 }
 
 /// Operations until a fault; zero if none is due.
@@ -77,6 +87,36 @@ impl EmulatorFaults {
 
     pub(super) fn is_compiler_missing(&self) -> bool {
         self.compiler_missing.load(Ordering::SeqCst)
+    }
+
+    /// Until [`crate::Device::compile_deferred`], programs of this name fail with
+    /// [`crate::GpuError::CompilerUnavailable`], and without a name all that were not compiled before: a test that runs
+    /// its work once in vain has the missing programs compiled together.
+    pub fn defer_programs(&self, name: Option<&'static str>) {
+        *self.deferral.lock() = Some(Deferral { name, missing: Vec::new() });
+    }
+
+    /// Ends the deferral; the missing programs, each once.
+    pub(super) fn take_deferred(&self) -> Vec<Program> {
+        self.deferral.lock().take().map(|deferral| deferral.missing).unwrap_or_default()
+    }
+
+    pub(super) fn is_deferring(&self) -> bool {
+        self.deferral.lock().is_some()
+    }
+
+    /// True if a program is not to be compiled for now.
+    pub(super) fn defers(&self, program: &Program, is_compiled: impl Fn() -> bool) -> bool {
+        let mut deferral = self.deferral.lock();
+        let Some(Deferral { name, missing }) = deferral.as_mut() else { return false };
+        if name.is_some_and(|name| name != program.name()) {
+            return false;
+        }
+        let is_missing = !is_compiled();
+        if is_missing && !missing.contains(program) {
+            missing.push(program.clone());
+        }
+        is_missing || name.is_some()
     }
 
     /// Holds the next launch before its first block, until a host write (as cancelling does) or

@@ -104,4 +104,21 @@ impl Device {
         let compiler = backend.compiler();
         Ok(Device::new(Arc::new(backend), compiler, budget))
     }
+
+    /// Ends the deferral that [`EmulatorFaults::defer_programs`] began and compiles the programs that were missing in few
+    /// runs of the compiler; their number. What does not compile is left to the next request of it.
+    pub fn compile_deferred(&self) -> usize {
+        let missing = self.emulator_faults().map(|faults| faults.take_deferred()).unwrap_or_default();
+        _ = self.compile_all(&missing);
+        missing.len()
+    }
+
+    /// Runs work in vain while programs are deferred ([`EmulatorFaults::defer_programs`]) and compiles the missing ones
+    /// together; on other devices nothing happens.
+    pub fn rehearse(&self, name: Option<&'static str>, work: impl FnOnce()) {
+        let Some(faults) = self.emulator_faults() else { return };
+        faults.defer_programs(name);
+        work();
+        self.compile_deferred();
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use libloading::Library;
 use parking_lot::Mutex;
 
-use super::compiler::Toolchain;
+use super::compiler::{Toolchain, symbol_part};
 use super::runtime::Entry;
 use super::{SHARED_BYTES_PER_BLOCK, SHARED_BYTES_PER_MULTIPROCESSOR};
 use crate::backend::{BackendModule, KernelAttributes};
@@ -30,6 +30,8 @@ pub(super) struct EmulatedKernel {
 
 pub(super) struct EmulatedModule {
     program: String,
+    /// What its symbols have between prefix and kernel.
+    symbol_part: String,
     kernels: Mutex<HashMap<String, EmulatedKernel>>,
     library: Library,
     // Kernels call the runtime, so it is unloaded after them: fields are dropped in this order.
@@ -46,7 +48,8 @@ impl EmulatedModule {
             code: "DLOPEN".into(),
             message: error.to_string(),
         })?;
-        Ok(EmulatedModule { program: program.to_string(), kernels: Mutex::default(), library, _toolchain: toolchain })
+        let (program, symbol_part) = (program.to_string(), symbol_part(path));
+        Ok(EmulatedModule { program, symbol_part, kernels: Mutex::default(), library, _toolchain: toolchain })
     }
 
     /// The kernel of that name.
@@ -55,7 +58,8 @@ impl EmulatedModule {
             return Ok(*kernel);
         }
         let missing = || GpuError::Contract(format!("program '{}' has no kernel '{name}'", self.program));
-        let symbol = |prefix: &str| CString::new(format!("{prefix}{name}")).map_err(|_| missing());
+        let own = &self.symbol_part;
+        let symbol = |prefix: &str| CString::new(format!("{prefix}{own}_{name}")).map_err(|_| missing());
         // SAFETY: only WC_KERNEL defines symbols of these names, with these types.
         let kernel = unsafe {
             EmulatedKernel {

@@ -74,6 +74,8 @@ fn check_u32(rig: &mut Rig, aggregation: &FusedAggregation, keys: &[u32], what: 
 
 #[test]
 fn every_fusion_and_variant_gives_the_runs_of_the_host() {
+    let device = Rig::new(LaneOrder::Forward).device;
+    device.rehearse(None, || kinds().for_each(|(f, v)| drop(FusedAggregation::new(&device, BOTH, f, v, SMALL))));
     for order in orders(&LANES) {
         let mut rig = Rig::new(order);
         for (fusion, variant) in kinds() {
@@ -92,6 +94,14 @@ fn every_fusion_and_variant_gives_the_runs_of_the_host() {
 fn chunks_and_blocks_of_any_size() {
     // A block smaller than a warp, chunks smaller than a vector, more tiles than look-back sees at once.
     let tunings = [(4, 8), (1, 32), (2, 64), (64, 16), (4096, 8), (16, 1024)];
+    let device = Rig::new(LaneOrder::Forward).device;
+    let each = |(chunk, local)| {
+        for variant in [Variant::DirectAtomics, Variant::PrivateVariable] {
+            let new = |f| drop(FusedAggregation::new(&device, BOTH, f, variant, FusedTuning { chunk, local }));
+            Fusion::ALL.into_iter().for_each(new);
+        }
+    };
+    device.rehearse(None, || tunings.into_iter().for_each(each));
     let lanes: Vec<LaneOrder> = orders(&LANES).collect();
     for (at, order) in lanes.iter().enumerate() {
         let mut rig = Rig::new(*order);

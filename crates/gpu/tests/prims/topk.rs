@@ -278,9 +278,14 @@ fn heaps() {
 #[test]
 fn every_level_of_bitonic_top_k() {
     let distributions = floats(20_001);
+    let spec = |level| {
+        let spec = TopKSpec::new(Element::F32, 6, Algorithm::Bitonic(level));
+        TopKSpec { ties: Ties::FirstRows, rows: Element::U32, ..spec }
+    };
+    let device = Rig::new(LaneOrder::Forward).device;
+    device.rehearse(None, || BitonicLevel::ALL.into_iter().for_each(|level| drop(TopK::new(&device, &spec(level)))));
     for level in BitonicLevel::ALL {
-        let algorithm = Algorithm::Bitonic(level);
-        let spec = TopKSpec { ties: Ties::FirstRows, rows: Element::U32, ..TopKSpec::new(Element::F32, 6, algorithm) };
+        let (algorithm, spec) = (Algorithm::Bitonic(level), spec(level));
         for order in orders(&[LaneOrder::Forward, LaneOrder::Seeded(1)]) {
             let mut rig = Rig::new(order);
             let top = TopK::new(&rig.device, &spec).unwrap();

@@ -11,7 +11,7 @@ use warpcube_engine::FloatSum;
 use warpcube_sql::{DeviceChoice, Place, Session};
 
 use crate::fuzz::random::Random;
-use crate::support::{cpu, emulated, lenient, run};
+use crate::support::{cpu, emulated, lenient, rehearse, run};
 
 /// Doubles of all kinds: any bits, few exponents, subnormals, and pairs that cancel.
 fn doubles(random: &mut Random) -> Vec<f64> {
@@ -100,14 +100,17 @@ async fn device_and_cpu_give_the_same_bits_in_any_order_of_rows() {
     let select = "sum(x) AS a, avg(x) AS b, sum(y) FILTER (WHERE x > 0) AS c, sum(x * y) AS d, sum(s) AS e, \
                   avg(s) AS f, avg(g) AS h, sum(wild) AS i, sum(CASE WHEN y IS NULL THEN x ELSE y / 3 END) AS j, \
                   count(DISTINCT id) AS k";
-    for query in [
+    let queries = [
         format!("SELECT {select} FROM t"),
         format!("SELECT g, {select} FROM t GROUP BY g ORDER BY g"),
         "SELECT id % 3000 AS m, sum(x), avg(y) FROM t GROUP BY m ORDER BY m".into(),
         "SELECT sum(x), avg(x) FROM t WHERE g > 100".into(),
         "SELECT g, sum(DISTINCT x), sum(x), sum(DISTINCT y) FROM t GROUP BY g ORDER BY g".into(),
-    ] {
-        let [own, other] = files.each_ref().map(|file| query.replace("FROM t", &format!("FROM '{file}'")));
+    ];
+    let over_files = |query: &String| files.each_ref().map(|file| query.replace("FROM t", &format!("FROM '{file}'")));
+    rehearse(&device, queries.iter().flat_map(over_files)).await;
+    for query in queries {
+        let [own, other] = over_files(&query);
         let (expected, _) = bits(&host, &own).await;
         assert!(!expected.is_empty());
         for (session, sql) in [(&host, &other), (&device, &own), (&device, &other)] {

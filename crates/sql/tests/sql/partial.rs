@@ -11,7 +11,7 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use warpcube_sql::{Session, split_aggregations};
 
-use crate::support::{cpu, emulated, lenient, rows, run};
+use crate::support::{compile_deferred, cpu, defer_programs, emulated, lenient, rows, run};
 
 /// A table `t` of `value` from one number to another, with NULL among keys and values.
 async fn fill(session: &Session, from: i64, to: i64) {
@@ -83,6 +83,20 @@ const QUERIES: [&str; 9] = [
     "SELECT round(stddev(x), 6) AS a, avg(d) AS b, max(s) AS c FROM t WHERE i > 400",
 ];
 
+/// Has the programs of the device operators compiled together.
+async fn rehearse_parts(session: &Session) {
+    if !defer_programs(session) {
+        return;
+    }
+    for sql in QUERIES {
+        let plan = split_aggregations(physical(session, sql).await).await.unwrap();
+        for device in devices(&plan) {
+            _ = collect(device, session.context().task_ctx()).await;
+        }
+    }
+    compile_deferred(session);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn halves_on_two_devices_make_the_whole() {
     // An even cut, one half without rows that pass, and one without rows.
@@ -91,6 +105,9 @@ async fn halves_on_two_devices_make_the_whole() {
         fill(&whole, 1, 2_000).await;
         fill(&halves[0], 1, cut).await;
         fill(&halves[1], cut + 1, 2_000).await;
+        for half in &halves {
+            rehearse_parts(half).await;
+        }
         for sql in QUERIES {
             let (expected, _) = run(&whole, sql).await.unwrap();
             assert_eq!(joined(&halves, sql).await, rows(&expected), "{sql}\ncut at {cut}");

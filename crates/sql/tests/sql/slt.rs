@@ -13,7 +13,7 @@ use sqllogictest::{QueryExpect, Record, SortMode};
 use warpcube_sql::Session;
 
 use crate::records::{Answer, Letter, Ran, answer, answer_on_device, check, lines, sql_of};
-use crate::support::{cpu, emulated, set_encoding, slt_folder};
+use crate::support::{compile_deferred, cpu, defer_programs, emulated, set_encoding, slt_folder};
 
 /// Where the queries of a file have to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +82,15 @@ pub async fn run_file(path: &Path, session: &Session, on_device: bool, mixed: bo
     failures
 }
 
+/// Has the programs of a file compiled together, in a session of their own.
+async fn rehearse_file(path: &Path, mixed: bool) {
+    let session = emulated();
+    if defer_programs(&session) {
+        run_file(path, &session, true, mixed).await;
+        compile_deferred(&session);
+    }
+}
+
 /// Writes the CPU's answers into a file.
 async fn update(path: &Path) {
     let session = cpu();
@@ -132,6 +141,7 @@ async fn our_files() {
             update(&path).await;
         }
         failures.extend(run_file(&path, &cpu(), false, false).await);
+        rehearse_file(&path, false).await;
         failures.extend(run_file(&path, &emulated(), true, false).await);
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
@@ -141,6 +151,7 @@ async fn our_files() {
 async fn our_files_over_columns_of_all_encodings() {
     let mut failures = Vec::new();
     for path in files() {
+        rehearse_file(&path, true).await;
         failures.extend(run_file(&path, &emulated(), true, true).await);
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));

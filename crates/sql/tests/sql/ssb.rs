@@ -3,7 +3,7 @@
 use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, write_ssb_parquet};
 use warpcube_sql::Session;
 
-use crate::support::{cpu, emulated, same_on_device};
+use crate::support::{cpu, emulated, rehearse, same_on_device};
 
 async fn register(session: &Session, folder: &std::path::Path) {
     for table in ["lineorder", "customer", "supplier", "part", "date"] {
@@ -20,6 +20,7 @@ async fn the_thirteen_queries() {
     let (device, cpu) = (emulated(), cpu());
     register(&device, folder.path()).await;
     register(&cpu, folder.path()).await;
+    rehearse(&device, SSB_QUERIES.iter().map(|(_, sql)| sql.to_string())).await;
     for (name, sql) in SSB_QUERIES {
         eprintln!("{name}");
         same_on_device(&device, &cpu, sql).await;

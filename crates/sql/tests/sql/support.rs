@@ -107,6 +107,36 @@ pub async fn run(session: &Session, sql: &str) -> Result<(Vec<RecordBatch>, Summ
     Ok((batches, report.summary()))
 }
 
+/// Lets the programs of fragments fail on an emulated device, until [`compile_deferred`]; false on other devices.
+pub fn defer_programs(session: &Session) -> bool {
+    let faults = session.device().get().and_then(|device| device.emulator_faults());
+    faults.is_some_and(|faults| {
+        faults.defer_programs(Some("fragment"));
+        true
+    })
+}
+
+/// Compiles the programs that failed, together.
+pub fn compile_deferred(session: &Session) {
+    session.device().get().expect("the session has a device").compile_deferred();
+}
+
+/// Has the programs of statements compiled together, before they run one after the other.
+pub async fn rehearse(session: &Session, statements: impl IntoIterator<Item = String>) {
+    if !defer_programs(session) {
+        return;
+    }
+    for sql in statements {
+        _ = run(session, &sql).await;
+    }
+    compile_deferred(session);
+}
+
+/// True if a statement failed because its programs are deferred.
+pub fn is_deferred(error: &str) -> bool {
+    error.starts_with("GPU-002") && error.contains("programs are deferred")
+}
+
 /// The rows as text, sorted.
 pub fn rows(batches: &[RecordBatch]) -> Vec<String> {
     let text = pretty_format_batches(batches).unwrap().to_string();

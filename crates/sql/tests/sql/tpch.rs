@@ -3,7 +3,7 @@
 use warpcube_datagen::{NoProgress, WriteOptions, tpch_query, write_tpch_parquet};
 use warpcube_sql::{Place, Session, SessionOptions, Summary};
 
-use crate::support::{cpu, rows, run};
+use crate::support::{cpu, rehearse, rows, run};
 
 /// The scale factor. At smaller ones a part has one supplier twice.
 const SF: f64 = 0.01;
@@ -30,6 +30,10 @@ async fn the_twenty_two_queries() {
     let cpu = cpu();
     register(&device, folder.path()).await;
     register(&cpu, folder.path()).await;
+    // Under this placement what fails is not computed on the CPU.
+    device.set("warpcube.placement", "cuda").unwrap();
+    rehearse(&device, (1..=22).map(|number| tpch_query(number, SF).unwrap())).await;
+    device.set("warpcube.placement", "auto").unwrap();
     let mut wrong = Vec::new();
     for number in 1..=22 {
         let sql = &tpch_query(number, SF).unwrap();

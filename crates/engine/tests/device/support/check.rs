@@ -18,6 +18,11 @@ const BUDGET: u64 = 512 << 20;
 /// The orders that must not change an answer.
 pub const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(7)];
 
+/// True if the address sanitizer watches kernels. What they read does not depend on the order of lanes: one is enough.
+pub fn is_sanitized() -> bool {
+    EmulatorOptions::default().sanitize
+}
+
 /// An engine over a fresh emulated device.
 pub fn engine(order: LaneOrder) -> Engine {
     let options = EmulatorOptions { order, ..EmulatorOptions::default() };
@@ -40,6 +45,13 @@ pub fn run(
     tables: &[&MemoryTable],
 ) -> Result<(RecordBatch, RunReport), EngineError> {
     engine.run(fragment, &requests(fragment, tables), &RunOptions::default())
+}
+
+/// Has the programs of fragments compiled together, before they run one after the other.
+pub fn rehearse(engine: &Engine, fragments: &[Fragment], tables: &[&MemoryTable]) {
+    engine
+        .device()
+        .rehearse(Some("fragment"), || fragments.iter().for_each(|fragment| drop(run(engine, fragment, tables))));
 }
 
 /// Brings a table's columns to the device, column `i` in the encoding of choice `i`; runs find them there.

@@ -98,6 +98,14 @@ pub fn check_rows_on(engine: &Engine, fragment: &Fragment, table: &MemoryTable) 
     report
 }
 
+/// [`check_rows_on`] for fragments whose programs are compiled together.
+#[track_caller]
+pub fn check_all_rows(engine: &Engine, fragments: &[Fragment], table: &MemoryTable) -> Vec<RunReport> {
+    let run = |fragment| drop(run_again(engine, fragment, table, &BindingCache::seeded(7)));
+    engine.device().rehearse(Some("fragment"), || fragments.iter().for_each(run));
+    fragments.iter().map(|fragment| check_rows_on(engine, fragment, table)).collect()
+}
+
 /// Runs a fragment with a cache of its own.
 pub fn run_again(
     engine: &Engine,

@@ -1,4 +1,4 @@
-//! Results as multisets, floats with a tolerance.
+//! Results as multisets or in their order, floats with a tolerance.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -30,7 +30,7 @@ impl Cell {
     }
 }
 
-fn rows(batches: &[RecordBatch]) -> Vec<Vec<Cell>> {
+fn rows(batches: &[RecordBatch], are_ordered: bool) -> Vec<Vec<Cell>> {
     let options = FormatOptions::new().with_null("∅");
     let mut rows = Vec::new();
     for batch in batches {
@@ -49,6 +49,9 @@ fn rows(batches: &[RecordBatch]) -> Vec<Vec<Cell>> {
             }
         }
         rows.extend(cells);
+    }
+    if are_ordered {
+        return rows;
     }
     // Groups mostly differ in cells that are no floats; where they do not, few digits keep near floats in one order.
     let key = |row: &Vec<Cell>| {
@@ -71,12 +74,12 @@ fn types(batches: &[RecordBatch]) -> Vec<DataType> {
     schema.map_or(Vec::new(), |schema| schema.fields().iter().map(|field| field.data_type().clone()).collect())
 }
 
-/// The first difference, in words; `None` if there is none.
-pub fn difference(expected: &[RecordBatch], found: &[RecordBatch]) -> Option<String> {
+/// The first difference, in words; `None` if there is none. Rows that are not ordered may come in any order.
+pub fn difference(expected: &[RecordBatch], found: &[RecordBatch], are_ordered: bool) -> Option<String> {
     if !expected.is_empty() && !found.is_empty() && types(expected) != types(found) {
         return Some(format!("types {:?} on the CPU, {:?} on the device", types(expected), types(found)));
     }
-    let (expected, found) = (rows(expected), rows(found));
+    let (expected, found) = (rows(expected, are_ordered), rows(found, are_ordered));
     if expected.len() != found.len() {
         return Some(format!("{} rows on the CPU, {} on the device", expected.len(), found.len()));
     }
@@ -93,9 +96,11 @@ fn differences_are_found() {
         vec![RecordBatch::try_from_iter([("x", column)]).unwrap()]
     };
     let one = floats(vec![Some(1.0), None]);
-    assert_eq!(difference(&one, &floats(vec![Some(1.0 + 1e-12), None])), None);
-    assert!(difference(&one, &floats(vec![Some(1.0 + 1e-6), None])).is_some());
-    assert!(difference(&one, &floats(vec![Some(1.0), Some(0.0)])).is_some());
-    assert!(difference(&one, &floats(vec![Some(1.0)])).is_some());
-    assert_eq!(difference(&floats(vec![Some(f64::NAN)]), &floats(vec![Some(f64::NAN)])), None);
+    assert_eq!(difference(&one, &floats(vec![Some(1.0 + 1e-12), None]), false), None);
+    assert!(difference(&one, &floats(vec![Some(1.0 + 1e-6), None]), false).is_some());
+    assert!(difference(&one, &floats(vec![Some(1.0), Some(0.0)]), false).is_some());
+    assert!(difference(&one, &floats(vec![Some(1.0)]), false).is_some());
+    assert_eq!(difference(&floats(vec![Some(f64::NAN)]), &floats(vec![Some(f64::NAN)]), false), None);
+    let turned = floats(vec![None, Some(1.0)]);
+    assert!(difference(&one, &turned, true).is_some() && difference(&one, &turned, false).is_none());
 }

@@ -80,6 +80,22 @@ enum Shape {
 }
 
 impl Tables {
+    /// A fact table alone, of about `rows` rows: columns as in any other table, and columns that mislead orders.
+    pub fn misleading(random: &mut Random, rows: usize) -> Tables {
+        let rows = match random.below(8) {
+            0 => random.below(2),
+            1 => 1023 + random.below(4),
+            // Long enough for a threshold from a sample.
+            2 | 3 => rows * 12 + random.below(rows.max(1)),
+            _ => rows / 2 + random.below(rows.max(1)),
+        };
+        let mut table = Table::generate(random, "f", rows, 5);
+        for index in 0..4 {
+            table.append(&format!("f_m{index}"), misleading(random, rows));
+        }
+        Tables { tables: vec![table], ties: Vec::new() }
+    }
+
     /// Random tables; the fact table has about `rows` rows.
     pub fn generate(random: &mut Random, rows: usize) -> Tables {
         let fact_rows = match random.below(12) {
@@ -329,6 +345,43 @@ fn floats(random: &mut Random, rows: usize, nulls: u64, data_type: &DataType) ->
     };
     let values: ArrayRef = Arc::new((0..rows).map(value).collect::<Float64Array>());
     (cast(&values, data_type).expect("floats convert"), special)
+}
+
+/// Keys that orders are feared for: all equal, sorted both ways, nothing but NaN, infinities or NULL, one far from all
+/// others, buckets that separate nothing.
+fn misleading(random: &mut Random, rows: usize) -> ArrayRef {
+    let nulls = *random.pick(&[0, 0, 5, 60]);
+    let shape = random.below(10);
+    let is_float = shape >= 7 || random.chance(50);
+    let far = random.below(rows.max(1));
+    let mut value = |row: usize| {
+        if shape == 6 || random.chance(nulls) {
+            return None;
+        }
+        Some(match shape {
+            0 => -2.5,
+            1 => row as f64,
+            2 => -(row as f64),
+            3 if row == far => 9e7,
+            3 => random.between(0, 40) as f64,
+            4 => random.between(-3, 3) as f64,
+            5 => (row / 700) as f64,
+            7 => f64::NAN,
+            8 => *random.pick(&[f64::INFINITY, f64::NEG_INFINITY]),
+            _ => {
+                *random.pick(&[f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 5e-324, 1.0, f64::MAX])
+            }
+        })
+    };
+    let values: ArrayRef = Arc::new((0..rows).map(&mut value).collect::<Float64Array>());
+    let floats = [DataType::Float64, DataType::Float32];
+    let integers = [DataType::Int32, DataType::Int64, DataType::Decimal128(12, 2), DataType::Date32];
+    let data_type = if is_float { random.pick(&floats) } else { random.pick(&integers) };
+    let narrowed = match data_type {
+        DataType::Date32 => cast(&values, &DataType::Int32).expect("small numbers convert"),
+        _ => values,
+    };
+    cast(&narrowed, data_type).expect("small numbers convert")
 }
 
 fn strings(random: &mut Random, rows: usize, nulls: u64) -> ArrayRef {

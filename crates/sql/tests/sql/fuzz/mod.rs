@@ -1,4 +1,5 @@
-//! The differential fuzzer: random tables, aggregations and first rows on a device and on the CPU give the same rows.
+//! The differential fuzzer: random tables, aggregations and first rows ([`first_rows`]) on a device and on the CPU give
+//! the same rows.
 //!
 //! In the test run: a fixed range of seeds on the emulated device. For more, by environment:
 //! `WARPCUBE_FUZZ_SEEDS=0..1000` (each seed is a query; eight in a row share their tables),
@@ -9,6 +10,7 @@
 mod bench;
 mod compare;
 mod data;
+mod first_rows;
 mod query;
 pub mod random;
 mod shrink;
@@ -20,15 +22,13 @@ use std::path::PathBuf;
 
 use bench::{Bench, Verdict};
 use data::Tables;
-use query::Generator;
+use query::{Generator, Query};
 use random::Random;
 
 /// Queries over the same tables.
 const QUERIES_PER_CASE: u64 = 8;
-/// One seed of so many is for the first rows of a table by an order.
-const FIRST_ROWS_EVERY: u64 = 4;
 /// Seeds of the test run.
-const SEEDS: Range<u64> = 0..56;
+const SEEDS: Range<u64> = 0..48;
 /// Least share of the test run's queries that the device answers, in percent.
 const PLACED_PERCENT_MIN: usize = 50;
 
@@ -36,8 +36,9 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn seeds() -> Range<u64> {
-    let Some(text) = variable("WARPCUBE_FUZZ_SEEDS") else { return SEEDS };
+/// The seeds that are wanted, or those of a test run.
+fn seeds(own: Range<u64>) -> Range<u64> {
+    let Some(text) = variable("WARPCUBE_FUZZ_SEEDS") else { return own };
     let bounds = text.split_once("..").and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
     let (first, last) = bounds.unwrap_or_else(|| panic!("WARPCUBE_FUZZ_SEEDS is a range such as 0..1000, not {text}"));
     first..last
@@ -72,17 +73,19 @@ async fn random_queries() {
     let (mut placed, mut raised, mut answered, mut run) = (0, 0, 0, 0);
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
     let mut failures = Vec::new();
-    for seed in seeds().filter(|seed| !done.contains(seed)) {
+    let drawn = |seed: u64, tables: &Tables| Generator::new(&mut Random::new(seed ^ 0xF00D << 40), tables).query();
+    let seeds = seeds(SEEDS);
+    for seed in seeds.clone().filter(|seed| !done.contains(seed)) {
         let case = seed / QUERIES_PER_CASE;
         if loaded.as_ref().is_none_or(|(number, _)| *number != case) {
             let tables = Tables::generate(&mut Random::new(case), rows);
             bench.load(&tables).await;
+            let end = seeds.end.min((case + 1) * QUERIES_PER_CASE);
+            bench.rehearse((seed..end).map(|seed| drawn(seed, &tables).sql())).await;
             loaded = Some((case, tables));
         }
         let (_, tables) = loaded.as_ref().expect("loaded above");
-        let mut random = Random::new(seed ^ 0xF00D << 40);
-        let generator = Generator::new(&mut random, tables);
-        let query = if seed % FIRST_ROWS_EVERY == 3 { generator.first_rows() } else { generator.query() };
+        let query = drawn(seed, tables);
         let sql = query.sql();
         let verdict = bench.check(&sql).await;
         run += 1;
@@ -111,14 +114,7 @@ async fn random_queries() {
         }
         if let Verdict::Differs(difference) = verdict {
             eprintln!("seed {seed}: {difference}\n{sql}");
-            let (tables, query) = shrink::shrink(&mut bench, tables.clone(), query).await;
-            let about = format!("Seed {seed}: {difference}");
-            let text = shrink::write_up(&bench, &tables, &query, &about).await;
-            let folder = crate::support::slt_folder().join("regressions");
-            std::fs::create_dir_all(&folder).unwrap();
-            let path = folder.join(format!("seed-{seed}.slt"));
-            std::fs::write(&path, text).unwrap();
-            failures.push(format!("seed {seed}, shrunk to {}:\n{}\n{difference}", path.display(), query.sql()));
+            failures.push(shrunk(&mut bench, tables, query, &format!("seed-{seed}"), &difference).await);
             loaded = None;
         }
     }
@@ -129,6 +125,17 @@ async fn random_queries() {
         run == 0 || placed * 100 >= (run - raised - answered) * PLACED_PERCENT_MIN,
         "the device answered {placed} of {run}"
     );
+}
+
+/// Shrinks a case that differs and writes it to `slt/regressions`; what to say of it.
+async fn shrunk(bench: &mut Bench, tables: &Tables, query: Query, name: &str, difference: &str) -> String {
+    let (tables, query) = shrink::shrink(bench, tables.clone(), query).await;
+    let text = shrink::write_up(bench, &tables, &query, &format!("{name}: {difference}")).await;
+    let folder = crate::support::slt_folder().join("regressions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(format!("{name}.slt"));
+    std::fs::write(&path, text).unwrap();
+    format!("{name}, shrunk to {}:\n{}\n{difference}", path.display(), query.sql())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,9 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::data::{Column, Table, Tables, Tie};
 use super::random::Random;
 
+/// Directions of a key with the place of NULL.
+const WAYS: [&str; 4] = ["", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"];
+
 /// A query.
 #[derive(Debug, Clone)]
 pub struct Query {
@@ -28,10 +31,12 @@ pub struct Query {
     pub first: Option<FirstRows>,
 }
 
-/// `ORDER BY … LIMIT … OFFSET`. The keys alone are selected: which of rows with equal keys come is open, but not what
-/// their keys are.
+/// `ORDER BY … LIMIT … OFFSET`. Unless the last key is unique, the keys alone are selected: which of rows with equal
+/// keys come is open, but not what their keys are.
 #[derive(Debug, Clone)]
 pub struct FirstRows {
+    /// What is selected where the last key is unique; otherwise nothing.
+    pub columns: Vec<String>,
     /// Keys, each with its direction and the place of NULL.
     pub keys: Vec<(String, String)>,
     /// LIMIT.
@@ -42,6 +47,9 @@ pub struct FirstRows {
 
 impl FirstRows {
     fn outputs(&self) -> Vec<String> {
+        if !self.columns.is_empty() {
+            return self.columns.clone();
+        }
         self.keys.iter().enumerate().map(|(index, (key, _))| format!("{key} AS k{index}")).collect()
     }
 
@@ -116,7 +124,9 @@ impl Query {
             if first.offset > 0 {
                 removed(&|query| query.first.iter_mut().for_each(|first| first.offset = 0));
             }
-            for index in (0..first.keys.len()).filter(|_| first.keys.len() > 1) {
+            // A unique key stays.
+            let removable = first.keys.len() - usize::from(!first.columns.is_empty());
+            for index in (0..removable).filter(|_| first.keys.len() > 1) {
                 removed(&|query| query.first.iter_mut().for_each(|first| drop(first.keys.remove(index))));
             }
         }
@@ -161,21 +171,51 @@ impl<'a> Generator<'a> {
         Query { fact, joins, filters, groups, aggregates, having, limit, first: None }
     }
 
-    /// First rows of the fact table.
-    pub fn first_rows(mut self) -> Query {
+    /// First rows of the fact table: by its columns, under plain comparisons, or by computed keys under any conditions.
+    pub fn first_rows(mut self, are_plain: bool) -> Query {
         let fact = self.tables.tables[0].name.clone();
-        let filters = (0..self.random.below(3)).map(|_| format!("({})", self.condition(2))).collect();
-        let ways = ["", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"];
-        let mut keys = Vec::new();
-        for _ in 0..1 + self.random.below(3) {
-            let key = if self.random.chance(60) { self.any().1.name.clone() } else { self.group() };
-            keys.push((key, self.random.pick(&ways).to_string()));
+        let filters = self.random.below(3);
+        let mut filter = |_| match are_plain {
+            true => format!("({})", self.comparison()),
+            false => format!("({})", self.condition(2)),
+        };
+        let filters = (0..filters).map(&mut filter).collect();
+        let mut keys: Vec<(String, String)> = Vec::new();
+        for _ in 0..1 + self.random.below(4) {
+            let key = if are_plain || self.random.chance(60) { self.any().1.name.clone() } else { self.group() };
+            keys.push((key, self.random.pick(&WAYS).to_string()));
         }
-        let limit = if self.random.chance(20) { 2_000 } else { 1 + self.random.below(60) };
-        let offset = if self.random.chance(30) { self.random.below(30) } else { 0 };
-        let first = Some(FirstRows { keys, limit, offset });
+        let limit = *self.random.pick(&[1, 3, 20, 64, 300, 2_000]);
+        let offset = if self.random.chance(30) { self.random.below(40) } else { 0 };
+        let columns = match self.random.chance(50) {
+            true => {
+                let id = self.tables.tables[0].columns[0].name.clone();
+                keys.push((id.clone(), self.random.pick(&WAYS).to_string()));
+                let mut columns = vec![id, self.any().1.name.clone(), self.any().1.name.clone()];
+                columns.dedup();
+                columns.truncate(2);
+                columns
+            }
+            false => Vec::new(),
+        };
+        let first = Some(FirstRows { columns, keys, limit, offset });
         let (joins, groups, aggregates) = Default::default();
         Query { fact, joins, filters, groups, aggregates, having: None, limit: None, first }
+    }
+
+    /// A comparison of a column with constants, or a test for NULL.
+    fn comparison(&mut self) -> String {
+        let (table, column) = self.any();
+        let name = &column.name;
+        if column.data_type == DataType::Boolean || self.random.chance(15) {
+            return format!("{name} IS {}NULL", self.random.pick(&["", "NOT "]));
+        }
+        let (one, other) = (self.literal(table, column), self.literal(table, column));
+        match self.random.below(4) {
+            0 => format!("{name} BETWEEN {one} AND {other}"),
+            1 => format!("{name} IN ({one}, {other})"),
+            _ => format!("{name} {} {one}", self.random.pick(&["<>", "<", "<=", ">", ">="])),
+        }
     }
 
     fn joins(&mut self) -> (Vec<(String, String)>, Vec<String>) {
