@@ -98,8 +98,8 @@ fn alternative_names_come_from_columns() {
     let gl = table(vec![("region", texts(&["FR", "JP"])), ("amount", cents(&[1, 2]))]);
     let rows = [("id", ["W", "FR", "JP"]), ("up", [".", "W", "W"]), ("name", ["World", "France", "Japan"])];
     let names = [("iso", ["001", "FRA", "JPN"]), ("other", [".", "france", "Nippon"])];
-    let columns = |rows: &[(&'static str, [&'static str; 3])]| rows.iter().map(|(name, column)| (*name, texts(column)));
-    let regions = table(columns(&rows).chain(columns(&names)).collect());
+    let columns = rows.iter().chain(&names).map(|(name, column)| (*name, texts(column)));
+    let regions = table(columns.collect());
     let memory = Memory::default().with("gl", gl).with("regions", regions);
     let of = |names: &str| format!("region: {{table: regions, key: id, parent: up, caption: name, names: {names}}}");
     let cube = built(&memory, &of("[iso, other]"));

@@ -158,7 +158,10 @@ impl ExecutionPlan for CubeExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        self.with_new_children(children)
+        match children.is_empty() {
+            true => Ok(self),
+            false => Err(DataFusionError::Internal("the query of a cube has no children".into())),
+        }
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
