@@ -499,8 +499,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
     *)
         echo "unknown stage '$stage': probe, answers, ssb, topk, ssb-plain, ssb-sorted, ssb-turns, base-turns," \
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
-            "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules, cube-algorithms," \
-            "cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch," \
+            "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
+            "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch," \
             "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

@@ -118,7 +118,8 @@ impl Device {
         Ok(self.compile_all(std::slice::from_ref(program))?.remove(0))
     }
 
-    /// Modules of programs, in the same order, compiled in parallel; on the emulated device in few runs of its compiler.
+    /// Modules of programs, in the same order, compiled in parallel; on the emulated device in few runs of its
+    /// compiler.
     ///
     /// # Errors
     /// As [`Compilation::wait`].

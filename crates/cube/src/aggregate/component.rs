@@ -2,8 +2,8 @@
 //!
 //! SUM is one weighted component; COUNT, MIN and MAX are one by membership; AVG is a sum and a count by membership. How
 //! components are added up is the affair of a [`Reducer`]; what final values are made of them is the same for all.
-//! Rules of consolidated cells (margin % = margin ÷ revenue) have their place here, as one more way to make final values
-//! of the components of several measures. They are not built.
+//! Rules of consolidated cells (margin % = margin ÷ revenue) have their place here, as one more way to make final
+//! values of the components of several measures. They are not built.
 
 use super::area::tuple;
 use super::cells::MeasureCells;

@@ -1,7 +1,8 @@
 //! The cost model: predicted work of each algorithm from a sample of cells, and the exact counts of an area.
 //!
 //! Unit of cost: one addition to an array. The number of cores does not enter, so that the choice, and with it the last
-//! bits of sums of doubles, is the same on every machine. Milliseconds, which compare the CPU with a device, count cores.
+//! bits of sums of doubles, is the same on every machine. Milliseconds, which compare the CPU with a device, count
+//! cores.
 
 use rayon::prelude::*;
 

@@ -105,8 +105,8 @@ impl LabelColumns {
 }
 
 impl Labels {
-    /// Gives an element the caption and attributes of a row, of several rows the first that has one, and the alternative
-    /// names of all its rows.
+    /// Gives an element the caption and attributes of a row, of several rows the first that has one, and the
+    /// alternative names of all its rows.
     pub(super) fn label(&mut self, dimension: &mut Dimension, id: ElementId, row: usize) -> Result<(), BuildError> {
         if let Some(caption) = self.caption.as_ref().and_then(|captions| name_text(captions, row))
             && self.captioned.insert(id)

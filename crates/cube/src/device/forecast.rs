@@ -165,8 +165,8 @@ mod tests {
         let placed = times(50.0, 1.0, 400.0, 98.0);
         assert!(!placed.on_device);
         assert_eq!(placed.saved, 49.0);
-        let reason = "the CPU is estimated at 50 ms, the device at 1.00 ms and 400 ms to load the facts, where it would \
-                      have saved 98 ms so far";
+        let reason = "the CPU is estimated at 50 ms, the device at 1.00 ms and 400 ms to load the facts, where it \
+                      would have saved 98 ms so far";
         assert_eq!(placed.reason.as_deref(), Some(reason));
     }
 

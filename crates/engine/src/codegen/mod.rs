@@ -3,9 +3,10 @@
 //! [`params`] collects the members of a kernel's parameter struct, [`expr`] turns expressions into statements
 //! ([`strings`] where dictionaries meet, [`integers`] where numbers may overflow, [`keys`] where tuples are packed),
 //! [`aggregate`] has the cells that rows add to, [`launch_group`] the kernels that run pipelines, [`pipeline`] writes
-//! the kernel around them from an [`input`] ([`group_values`] where it scans the groups of another): [`steps`] its loops, [`compare`] tests of packed values, [`shared_tables`] what it keeps in
-//! shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at, [`frame`] what a sink does
-//! before and after, [`result_rows`] rows as a result, [`topk`] the kernels of a top-k beside its scan. `warpcube_column::ColumnReader` has the text that
+//! the kernel around them from an [`input`] ([`group_values`] where it scans the groups of another): [`steps`] its
+//! loops, [`compare`] tests of packed values, [`shared_tables`] what it keeps in shared memory, [`weight`] how long its
+//! steps may be, [`zones`] what it need not look at, [`frame`] what a sink does before and after, [`result_rows`] rows
+//! as a result, [`topk`] the kernels of a top-k beside its scan. `warpcube_column::ColumnReader` has the text that
 //! reads columns.
 
 pub(crate) mod aggregate;

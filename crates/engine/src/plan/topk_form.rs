@@ -5,8 +5,8 @@
 //! Ranks with their tails are distinct, so that no distribution of keys makes candidates many. A run that finds too few
 //! or has no room is run again in the *whole form*: the scan writes the rank of each row to its place and an algorithm
 //! of `gpu::prims` selects among all. Named algorithms take the whole form too. Ranks with a tail have no whole form,
-//! which would take more memory than their columns: they run again with rows drawn by another seed, twice the deviations
-//! and twice the room. The smallest tables have no sample: all rows that pass are candidates.
+//! which would take more memory than their columns: they run again with rows drawn by another seed, twice the
+//! deviations and twice the room. The smallest tables have no sample: all rows that pass are candidates.
 
 use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::Element;
@@ -38,8 +38,8 @@ const THRESHOLD_LAUNCHES: f64 = 17.0;
 const SAVED_MS_MIN: f64 = 0.1;
 /// Share of the peak bandwidth that kernels reach.
 const BANDWIDTH_SHARE: f64 = 0.95;
-/// Bytes of shared memory that a multiprocessor moves a second, and instructions of lanes that it issues: 128 a cycle at
-/// 1.75 GHz.
+/// Bytes of shared memory that a multiprocessor moves a second, and instructions of lanes that it issues: 128 a cycle
+/// at 1.75 GHz.
 const SHARED_BANDWIDTH: f64 = 2.24e11;
 
 /// The sample of the threshold form.

@@ -7,8 +7,8 @@
 //! first. No rank is zero: that is the mark of a place without a row.
 //!
 //! Where keys and row take more than 128 bits, the rank holds the leading keys that fit, and a *tail* of as many bits
-//! the others and the row. Ranks with tails are compared with the threshold and sorted, and no tail of a row is zero: that
-//! is the mark of a place without one.
+//! the others and the row. Ranks with tails are compared with the threshold and sorted, and no tail of a row is zero:
+//! that is the mark of a place without one.
 
 use warpcube_gpu::prims::Element;
 

@@ -1,8 +1,8 @@
 //! The first rows of a table by an order: every kind of key, direction and place of NULL, every algorithm, and runs
 //! whose threshold fails.
 
-use arrow::array::{ArrayRef, new_null_array};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int8Type, Int32Type, Int64Type, UInt64Type};
+use arrow::array::new_null_array;
+use arrow::datatypes::{DataType, Float32Type, Int8Type, Int32Type, Int64Type, UInt64Type};
 use warpcube_engine::{BinaryOp, Engine, EngineError, Expr, OrderKey, Step, TopKAlgorithm, Ty};
 use warpcube_gpu::LaneOrder;
 

@@ -1,5 +1,6 @@
-// Radix sort: a pass over the keys counts all digits, a pass a digit moves keys and payload, the least significant first.
-// Stable. A sort by the most significant digit first is one such pass, whose bins are segments for segmented_sort.cuh.
+// Radix sort: a pass over the keys counts all digits, a pass a digit moves keys and payload, the least significant
+// first. Stable. A sort by the most significant digit first is one such pass, whose bins are segments for
+// segmented_sort.cuh.
 //
 // Inputs: `rows` keys of WC_SORT_KEY and, for pairs, payload of 1, 4, 8 or 16 bytes (a null pointer stands for the
 // numbers of rows). Outputs: both in the order of the bits begin..end of keys (WcKey), complemented if descending.

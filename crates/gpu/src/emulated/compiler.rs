@@ -2,8 +2,8 @@
 //!
 //! The folder holds the headers of `kernels/`, the runtime library and one object a program. A file's name has a hash
 //! of its inputs (text, flags, compiler version), files appear by renaming and never change: any number of processes
-//! may share the folder. Programs that are asked for together are compiled in one run of the compiler; their objects are
-//! then links to one file, in which each program has a namespace and symbols of its own.
+//! may share the folder. Programs that are asked for together are compiled in one run of the compiler; their objects
+//! are then links to one file, in which each program has a namespace and symbols of its own.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::PermissionsExt;

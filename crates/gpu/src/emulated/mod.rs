@@ -105,8 +105,8 @@ impl Device {
         Ok(Device::new(Arc::new(backend), compiler, budget))
     }
 
-    /// Ends the deferral that [`EmulatorFaults::defer_programs`] began and compiles the programs that were missing in few
-    /// runs of the compiler; their number. What does not compile is left to the next request of it.
+    /// Ends the deferral that [`EmulatorFaults::defer_programs`] began and compiles the programs that were missing in
+    /// few runs of the compiler; their number. What does not compile is left to the next request of it.
     pub fn compile_deferred(&self) -> usize {
         let missing = self.emulator_faults().map(|faults| faults.take_deferred()).unwrap_or_default();
         _ = self.compile_all(&missing);

@@ -134,8 +134,8 @@ impl JoinSpec {
         }
     }
 
-    /// Milliseconds that the probes need. A part of a partitioned table is as large as two partitions, of which one ends
-    /// while the next begins; each of its sectors comes from device memory once.
+    /// Milliseconds that the probes need. A part of a partitioned table is as large as two partitions, of which one
+    /// ends while the next begins; each of its sectors comes from device memory once.
     pub fn probe_ms(&self, rates: &DeviceRates, strategy: JoinStrategy) -> f64 {
         let (rows, streamed) = (self.probe_rows as f64, 8.0 * self.probe_rows as f64);
         let (parts, before_ms) = match strategy.is_partitioned() {

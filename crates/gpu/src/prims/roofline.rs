@@ -1,5 +1,5 @@
-//! The roofline: the time that an operator's bytes need on a device, by the rates of the levels that they come from, and
-//! the time that its instructions need where these take longer.
+//! The roofline: the time that an operator's bytes need on a device, by the rates of the levels that they come from,
+//! and the time that its instructions need where these take longer.
 //!
 //! Formulas are those of Shanbhag's thesis, chapters 3.6 (project, select, join, sort) and 4.6 (top-k, in
 //! [`crate::prims::topk::predict_ms`]); those of hash aggregation follow the same way. Rates are measured, never taken

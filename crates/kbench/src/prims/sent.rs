@@ -1,6 +1,6 @@
 //! The coprocessor mode: columns that lie in page-locked memory of the host are sent for each query in chunks, on one
-//! stream, while kernels work on the chunk before, on another; results stay on the device. A chunk's kernels wait for the
-//! event behind its copies, and copies to a room for the event behind the kernels that read it before.
+//! stream, while kernels work on the chunk before, on another; results stay on the device. A chunk's kernels wait for
+//! the event behind its copies, and copies to a room for the event behind the kernels that read it before.
 
 use std::sync::Arc;
 use std::time::Instant;

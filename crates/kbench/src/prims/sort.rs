@@ -279,8 +279,8 @@ fn sort(
     let (data, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, None)?;
     let more = json!({
-        "algorithm": algorithm.to_string(), "rows": rows, "threads": tuning.threads, "items": tuning.items, "blocks": tuning.blocks,
-        "scratch_bytes": scratch,
+        "algorithm": algorithm.to_string(), "rows": rows, "threads": tuning.threads, "items": tuning.items,
+        "blocks": tuning.blocks, "scratch_bytes": scratch,
     });
     let (bytes, bytes_per_second) = data.bytes(algorithm);
     bench.add(case, ms, bytes, bytes_per_second, more);

@@ -13,8 +13,8 @@
 //! | exact SUM of floats, exact AVG | the accumulator's bytes; count, the accumulator's bytes |
 //!
 //! Schema and final step are taken from the plan that DataFusion makes of the same aggregation, which also is what runs
-//! where the device has to give up. Where an operator aggregates the groups of another aggregation, as for DISTINCT values,
-//! the two are planned apart: the lower one is as partial as any other.
+//! where the device has to give up. Where an operator aggregates the groups of another aggregation, as for DISTINCT
+//! values, the two are planned apart: the lower one is as partial as any other.
 
 use std::collections::HashMap;
 use std::sync::Arc;

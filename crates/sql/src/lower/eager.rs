@@ -1,9 +1,9 @@
 //! Aggregates of the many side of an outer join, taken before the join.
 //!
-//! `SELECT c, count(o) FROM customers LEFT JOIN orders ON c = oc GROUP BY c` becomes
-//! `SELECT c, sum(coalesce(n, 0)) FROM customers LEFT JOIN (SELECT oc, count(o) AS n … GROUP BY oc) ON c = oc GROUP BY c`,
-//! in which the inner side has one row a key, as tables that are probed for payload need it. Source: eager group-by,
-//! Yan and Larson, *Performing Group-By before Join*, ICDE 1994.
+//! `SELECT c, count(o) FROM customers LEFT JOIN orders ON c = oc GROUP BY c` becomes `SELECT c, sum(coalesce(n, 0))
+//! FROM customers LEFT JOIN (SELECT oc, count(o) AS n … GROUP BY oc) ON c = oc GROUP BY c`, in which the inner side has
+//! one row a key, as tables that are probed for payload need it. Source: eager group-by, Yan and Larson, *Performing
+//! Group-By before Join*, ICDE 1994.
 
 use std::sync::Arc;
 

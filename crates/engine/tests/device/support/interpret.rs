@@ -4,16 +4,15 @@
 //! and, for exact sums of floats, its plain-Rust accumulator, which has tests of its own.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringArray};
-use arrow::datatypes::DataType;
 use warpcube_engine::{
-    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, FloatSum, Fragment, JoinKind, Literal, Overflow, Pipeline,
-    Sink, Source, Step, Ty, UnaryOp,
+    BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Overflow, Pipeline, Sink, Source, Step, Ty, UnaryOp,
 };
 
+use super::grouped::{Groups, State, finish};
 use super::scalar::{Scalar, scalars};
 use super::source::MemoryTable;
 
@@ -275,76 +274,6 @@ fn sink(
     }
 }
 
-type Groups = BTreeMap<Vec<String>, (Vec<Option<Scalar>>, Vec<State>)>;
-
-/// What an aggregate has seen.
-#[derive(Debug, Clone, Default)]
-struct State {
-    count: i128,
-    value: Option<Scalar>,
-    exact: FloatSum,
-}
-
-impl State {
-    fn take(&mut self, call: &AggregateCall, argument: Option<Typed>) {
-        let Some((ty, value)) = argument else {
-            self.count += 1;
-            return;
-        };
-        let Some(value) = value else { return };
-        self.count += 1;
-        if call.kind == AggregateKind::ExactSum {
-            self.exact.add(value.float());
-            self.value = Some(Scalar::Float(self.exact.value()));
-            return;
-        }
-        self.value = Some(match (self.value.take(), call.kind) {
-            (None, _) => value,
-            (Some(old), AggregateKind::Sum) if ty.is_float() => Scalar::Float(old.float() + value.float()),
-            (Some(old), AggregateKind::Sum) => Scalar::Int(old.int() + value.int()),
-            (Some(old), AggregateKind::Min) => {
-                if order(&value, &old).is_lt() {
-                    value
-                } else {
-                    old
-                }
-            }
-            (Some(old), _) => {
-                if order(&value, &old).is_gt() {
-                    value
-                } else {
-                    old
-                }
-            }
-        });
-    }
-
-    fn result(self, call: &AggregateCall, rule: Overflow) -> Result<Option<Scalar>, Raised> {
-        Ok(match (call.kind, &call.data_type) {
-            (AggregateKind::Count, _) => Some(Scalar::Int(self.count)),
-            (AggregateKind::Sum, DataType::UInt64) => self.value.map(|v| within(Ty::U64, v.int(), rule)).transpose()?,
-            (AggregateKind::Sum, DataType::Int64) => self.value.map(|v| within(Ty::I64, v.int(), rule)).transpose()?,
-            _ => self.value,
-        })
-    }
-}
-
-fn finish(pipeline: &Pipeline, mut groups: Groups, rule: Overflow) -> Result<Vec<Vec<Option<Scalar>>>, Raised> {
-    let (by, aggregates): (&[_], &[_]) = match &pipeline.sink {
-        Sink::Aggregate { groups, aggregates } => (groups, aggregates),
-        Sink::Rows(columns) => (columns, &[]),
-        _ => panic!("the root gives rows"),
-    };
-    if by.is_empty() && groups.is_empty() && matches!(pipeline.sink, Sink::Aggregate { .. }) {
-        groups.insert(Vec::new(), (Vec::new(), vec![State::default(); aggregates.len()]));
-    }
-    let row = |(values, states): (Vec<Option<Scalar>>, Vec<State>)| {
-        let results = states.into_iter().zip(aggregates).map(|(state, call)| state.result(call, rule));
-        values.into_iter().map(Ok).chain(results).collect()
-    };
-    groups.into_values().map(row).collect()
-}
-
 pub(super) fn order(left: &Scalar, right: &Scalar) -> std::cmp::Ordering {
     match (left, right) {
         (Scalar::Int(left), Scalar::Int(right)) => left.cmp(right),
@@ -510,7 +439,7 @@ fn binary(op: BinaryOp, left: Typed, right: Typed, rule: Overflow) -> Result<Typ
 }
 
 /// An exact result as a value of a type, if the rule lets it be one.
-fn within(ty: Ty, value: i128, rule: Overflow) -> Result<Scalar, Raised> {
+pub(super) fn within(ty: Ty, value: i128, rule: Overflow) -> Result<Scalar, Raised> {
     match wrapped(ty, value) {
         wrapped if wrapped == value || rule == Overflow::Wrap => Ok(Scalar::Int(wrapped)),
         _ => Err(Raised),

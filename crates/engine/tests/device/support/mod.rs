@@ -3,6 +3,7 @@
 
 mod build;
 mod check;
+mod grouped;
 mod interpret;
 mod nvrtc;
 mod scalar;

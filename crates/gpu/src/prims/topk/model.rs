@@ -192,8 +192,8 @@ mod tests {
     }
 
     /// Milliseconds of bench/results/primitives-h200.json over 2^29 uniform floats (2026-11-23), k = 1 to 256. Radix
-    /// select with k below 32 is left out: sixteen keys are 1.0 there and end it a pass early; so are heaps of 32, whose
-    /// blocks did not fit beside each other then.
+    /// select with k below 32 is left out: sixteen keys are 1.0 there and end it a pass early; so are heaps of 32,
+    /// whose blocks did not fit beside each other then.
     #[test]
     fn algorithms_are_predicted_within_three_tenths() {
         let measured: [(Algorithm, &[(u64, f64)]); 5] = [

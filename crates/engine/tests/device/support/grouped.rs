@@ -1,0 +1,83 @@
+//! Groups of the interpreter: what aggregates have seen, and their results.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::DataType;
+use warpcube_engine::{AggregateCall, AggregateKind, FloatSum, Overflow, Pipeline, Sink, Ty};
+
+use super::interpret::{Raised, Typed, order, within};
+use super::scalar::Scalar;
+
+pub(super) type Groups = BTreeMap<Vec<String>, (Vec<Option<Scalar>>, Vec<State>)>;
+
+/// What an aggregate has seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    count: i128,
+    value: Option<Scalar>,
+    exact: FloatSum,
+}
+
+impl State {
+    pub(super) fn take(&mut self, call: &AggregateCall, argument: Option<Typed>) {
+        let Some((ty, value)) = argument else {
+            self.count += 1;
+            return;
+        };
+        let Some(value) = value else { return };
+        self.count += 1;
+        if call.kind == AggregateKind::ExactSum {
+            self.exact.add(value.float());
+            self.value = Some(Scalar::Float(self.exact.value()));
+            return;
+        }
+        self.value = Some(match (self.value.take(), call.kind) {
+            (None, _) => value,
+            (Some(old), AggregateKind::Sum) if ty.is_float() => Scalar::Float(old.float() + value.float()),
+            (Some(old), AggregateKind::Sum) => Scalar::Int(old.int() + value.int()),
+            (Some(old), AggregateKind::Min) => {
+                if order(&value, &old).is_lt() {
+                    value
+                } else {
+                    old
+                }
+            }
+            (Some(old), _) => {
+                if order(&value, &old).is_gt() {
+                    value
+                } else {
+                    old
+                }
+            }
+        });
+    }
+
+    pub(super) fn result(self, call: &AggregateCall, rule: Overflow) -> Result<Option<Scalar>, Raised> {
+        Ok(match (call.kind, &call.data_type) {
+            (AggregateKind::Count, _) => Some(Scalar::Int(self.count)),
+            (AggregateKind::Sum, DataType::UInt64) => self.value.map(|v| within(Ty::U64, v.int(), rule)).transpose()?,
+            (AggregateKind::Sum, DataType::Int64) => self.value.map(|v| within(Ty::I64, v.int(), rule)).transpose()?,
+            _ => self.value,
+        })
+    }
+}
+
+pub(super) fn finish(
+    pipeline: &Pipeline,
+    mut groups: Groups,
+    rule: Overflow,
+) -> Result<Vec<Vec<Option<Scalar>>>, Raised> {
+    let (by, aggregates): (&[_], &[_]) = match &pipeline.sink {
+        Sink::Aggregate { groups, aggregates } => (groups, aggregates),
+        Sink::Rows(columns) => (columns, &[]),
+        _ => panic!("the root gives rows"),
+    };
+    if by.is_empty() && groups.is_empty() && matches!(pipeline.sink, Sink::Aggregate { .. }) {
+        groups.insert(Vec::new(), (Vec::new(), vec![State::default(); aggregates.len()]));
+    }
+    let row = |(values, states): (Vec<Option<Scalar>>, Vec<State>)| {
+        let results = states.into_iter().zip(aggregates).map(|(state, call)| state.result(call, rule));
+        values.into_iter().map(Ok).chain(results).collect()
+    };
+    groups.into_values().map(row).collect()
+}
