@@ -90,7 +90,12 @@ struct CubeSums {
     WC_INLINE void add(uint32_t place, const CubeSum& sum) const {
 #if WC_VALUES == WC_VALUES_ORDER
         if (wc_load_relaxed(words + place) < sum.limbs[0]) wc_max(words + place, sum.limbs[0]);
+#if WC_SHARED_SUMS
+        // All warps write the same; none reads what another may be writing.
+        filled[place] = 1;
+#else
         if (filled[place] == 0) filled[place] = 1;
+#endif
 #elif WC_SHARED_SUMS
 #pragma unroll
         for (int i = 0; i < WC_LIMBS; ++i) {
