@@ -27,6 +27,8 @@ use random::Random;
 
 /// Queries over the same tables.
 const QUERIES_PER_CASE: u64 = 8;
+/// One seed of so many is a query over the groups of another.
+const NESTED_EVERY: u64 = 4;
 /// Seeds of the test run.
 const SEEDS: Range<u64> = 0..48;
 /// Least share of the test run's queries that the device answers, in percent.
@@ -73,7 +75,11 @@ async fn random_queries() {
     let (mut placed, mut raised, mut answered, mut run) = (0, 0, 0, 0);
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
     let mut failures = Vec::new();
-    let drawn = |seed: u64, tables: &Tables| Generator::new(&mut Random::new(seed ^ 0xF00D << 40), tables).query();
+    let drawn = |seed: u64, tables: &Tables| {
+        let mut random = Random::new(seed ^ 0xF00D << 40);
+        let generator = Generator::new(&mut random, tables);
+        if seed % NESTED_EVERY == 1 { generator.nested() } else { generator.query() }
+    };
     let seeds = seeds(SEEDS);
     for seed in seeds.clone().filter(|seed| !done.contains(seed)) {
         let case = seed / QUERIES_PER_CASE;

@@ -29,6 +29,8 @@ pub struct Query {
     pub limit: Option<usize>,
     /// The first rows of the fact table by an order, in place of groups and aggregates.
     pub first: Option<FirstRows>,
+    /// A statement over the query, which stands in place of its braces.
+    pub above: Option<String>,
 }
 
 /// `ORDER BY … LIMIT … OFFSET`. Unless the last key is unique, the keys alone are selected: which of rows with equal
@@ -83,7 +85,8 @@ impl Query {
             let keys: Vec<String> = (1..=self.groups.len()).map(|position| position.to_string()).collect();
             sql += &format!(" ORDER BY {} LIMIT {limit}", keys.join(", "));
         }
-        sql + &self.first.as_ref().map(FirstRows::order).unwrap_or_default()
+        sql += &self.first.as_ref().map(FirstRows::order).unwrap_or_default();
+        self.above.as_ref().map_or(sql.clone(), |above| above.replace("{}", &sql))
     }
 
     /// Queries with one part less.
@@ -108,6 +111,9 @@ impl Query {
             change(&mut query);
             smaller.push(query);
         };
+        if self.above.is_some() {
+            removed(&|query| query.above = None);
+        }
         if self.having.is_some() {
             removed(&|query| query.having = None);
         }
@@ -168,7 +174,43 @@ impl<'a> Generator<'a> {
             _ => format!("{} IS NOT NULL", aggregates[0]),
         });
         let limit = self.random.chance(20).then(|| 1 + self.random.below(20));
-        Query { fact, joins, filters, groups, aggregates, having, limit, first: None }
+        Query { fact, joins, filters, groups, aggregates, having, limit, first: None, above: None }
+    }
+
+    /// A query over the groups of another: aggregated again, or joined with the fact table.
+    pub fn nested(mut self) -> Query {
+        let fact = &self.tables.tables[0];
+        let keys: Vec<&Column> = fact.columns.iter().filter(|column| !column.data_type.is_floating()).collect();
+        let key = (!keys.is_empty()).then(|| self.random.pick(&keys).name.clone());
+        let (kind, is_joined) = (self.random.below(3), self.random.chance(40));
+        let join = self.random.pick(&["JOIN", "LEFT JOIN"]).to_string();
+        let mut query = self.query();
+        query.limit = None;
+        query.aggregates.insert(0, "COUNT(*)".into());
+        let above = match key.filter(|_| is_joined) {
+            Some(key) => {
+                query.groups.insert(0, key.clone());
+                let name = &query.fact;
+                let outputs = match kind {
+                    0 => "COUNT(*) AS n, SUM(q.a0) AS s, MAX(q.a1) AS m".to_string(),
+                    _ => format!("{name}.{key} AS k, q.a0"),
+                };
+                format!("SELECT {outputs} FROM {name} {join} ({{}}) AS q ON {name}.{key} = q.g0")
+            }
+            None => {
+                if query.groups.is_empty() {
+                    query.groups.push("1 = 1".into());
+                }
+                let text = match kind {
+                    0 => "SELECT g0, COUNT(*) AS n, SUM(a0) AS s, MAX(a1) AS m FROM ({}) AS q GROUP BY g0",
+                    1 => "SELECT a0, COUNT(*) AS n, MIN(g0) AS m FROM ({}) AS q GROUP BY a0",
+                    _ => "SELECT COUNT(*) AS n, COUNT(a1) AS c, SUM(a0) AS s FROM ({}) AS q",
+                };
+                text.to_string()
+            }
+        };
+        query.above = Some(above);
+        query
     }
 
     /// First rows of the fact table: by its columns, under plain comparisons, or by computed keys under any conditions.
@@ -200,7 +242,7 @@ impl<'a> Generator<'a> {
         };
         let first = Some(FirstRows { columns, keys, limit, offset });
         let (joins, groups, aggregates) = Default::default();
-        Query { fact, joins, filters, groups, aggregates, having: None, limit: None, first }
+        Query { fact, joins, filters, groups, aggregates, having: None, limit: None, first, above: None }
     }
 
     /// A comparison of a column with constants, or a test for NULL.
