@@ -58,7 +58,13 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     }
     for id in old.elements() {
         if !now.contains_key(id) {
-            let mut aliases = old.element(*id).aliases().iter().filter_map(|alias| source.find_key(alias));
+            // A renamed element keeps its key in the source as an alternative name; a name that the source's element
+            // has beside its key tells nothing.
+            let by_key = |alias: &String| {
+                let found = source.find_key(alias)?;
+                (folded(source.element(found).name()) == folded(alias)).then_some(found)
+            };
+            let mut aliases = old.element(*id).aliases().iter().filter_map(by_key);
             if let Some(found) = aliases.find(|found| taken.insert(*found)) {
                 now.insert(*id, found);
             }

@@ -45,21 +45,24 @@ pub(super) fn of_table(
     builder.reserve(rows.len());
     let mut labels = label_columns.of_rows(&batch);
     let mut ids = Vec::with_capacity(rows.len());
-    for (at, row) in rows.iter().enumerate() {
+    for row in &rows {
         let id = match builder.dimension().find_key(&row.key) {
             Some(id) => id,
             None if parents.contains(&folded(&row.key)) => builder.add(&row.key, ElementKind::Consolidated)?,
             None => builder.add(&row.key, ElementKind::Base)?,
         };
-        labels.label(builder.dimension(), id, at)?;
         ids.push(id);
     }
-    for (row, child) in rows.iter().zip(ids) {
+    for (row, child) in rows.iter().zip(ids.iter().copied()) {
         let Some(parent) = &row.parent else { continue };
         let Some(parent_id) = builder.dimension().find_key(parent) else {
             return Err(unknown_parent(builder.dimension(), parent, &row.key).into());
         };
         builder.link(parent_id, child, row.weight)?;
+    }
+    // Last: rows and parents are found by keys, never by alternative names of others.
+    for (at, id) in ids.into_iter().enumerate() {
+        labels.label(builder.dimension(), id, at)?;
     }
     Ok(builder.finish()?)
 }

@@ -15,6 +15,7 @@ use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value, vector_value};
+use crate::codegen::group_values::ENTRY;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
@@ -61,6 +62,8 @@ pub(crate) struct BoundPipeline {
     pub(crate) shared_bytes: u32,
     /// Tickets that the scan was cut into.
     pub(crate) tickets: u32,
+    /// Whether it scans groups that another pipeline wrote.
+    pub(crate) scans_groups: bool,
     /// What the sink leaves behind.
     pub(crate) sink: BoundSink,
     /// Estimated bytes read from columns.
@@ -115,6 +118,11 @@ pub(crate) fn generate(
     let registers = order::registers(input.pipeline, &columns, input.tables)?;
     let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
     let planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
+    let mut planned = planned;
+    if !input.values.is_empty() {
+        // Places without a group hold no values: nothing else may look at them.
+        planned.sort_by_key(|planned| !is_of_entry(planned));
+    }
     let order = planned.clone();
     let mut split = split(planned, input)?;
     let mut plan = sink::plan(input, &registers, &split, arena)?;
@@ -157,10 +165,21 @@ pub(crate) fn generate(
         min_blocks: layout.min_blocks,
         shared_bytes: layout.shared_bytes as u32,
         tickets: scan.tickets,
+        scans_groups: !input.values.is_empty(),
         sink: plan.bound(),
         bytes: split.bytes,
         order,
     })
+}
+
+/// Whether a step of a scan of groups asks only whether there is a group.
+fn is_of_entry(planned: &Planned) -> bool {
+    let (mut reads, mut others) = (false, false);
+    planned.item.registers(&mut |register| match register {
+        ENTRY => reads = true,
+        _ => others = true,
+    });
+    reads && !others
 }
 
 /// Decides which steps run on whole vectors and which columns are loaded for them.

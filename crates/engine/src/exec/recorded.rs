@@ -60,7 +60,10 @@ impl Recorded {
             let params =
                 members.fold(Params::new(), |params, member| params_of(params, &member.params, &bound.arena, arena));
             let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
-            let early = early && index > 0 && top.is_none();
+            // Columns are read through the read-only cache, which a kernel that starts early may have filled before
+            // groups were written.
+            let scans_groups = group.members.iter().any(|index| bound.pipelines[*index].scans_groups);
+            let early = early && index > 0 && top.is_none() && !scans_groups;
             work.launch(&launch.kernel, launch.shape, &params, early)?;
             if times_launches {
                 marks.push(work.mark());

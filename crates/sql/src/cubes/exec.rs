@@ -14,7 +14,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Repla
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use futures::stream;
+use futures::{TryStreamExt, stream};
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::query::BoundTable;
 
@@ -164,7 +164,7 @@ impl ExecutionPlan for CubeExec {
         }
     }
 
-    fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         if partition != 0 {
             return Err(DataFusionError::Internal(format!("the query of a cube has one partition, not {partition}")));
         }
@@ -183,12 +183,19 @@ impl ExecutionPlan for CubeExec {
             timer.done();
             let batch = done.map_err(|error| SqlError::Internal(error.to_string()))??;
             rows.add(batch.num_rows());
-            Ok(match projection {
+            Ok::<_, DataFusionError>(match projection {
                 Some(columns) => batch.project(&columns)?,
                 None => batch,
             })
         };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(cells))))
+        // Operators above take batches of the session's size.
+        let most = context.session_config().batch_size().max(1);
+        let batches = move |whole: RecordBatch| {
+            let starts = (0..whole.num_rows().max(1)).step_by(most);
+            stream::iter(starts.map(move |from| Ok(whole.slice(from, most.min(whole.num_rows() - from)))))
+        };
+        let cells = stream::once(cells).map_ok(batches).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), cells)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

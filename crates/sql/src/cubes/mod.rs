@@ -274,6 +274,7 @@ impl Cubes {
         let engines = &*self.engines;
         let there = match settings.placement {
             Placement::Cpu => return Ok(None),
+            Placement::Auto if chooses && engines.is_lost() => return Ok(None),
             Placement::Auto if chooses => engines.opened().is_some() || engines.may_open(),
             _ => engines.get().is_some(),
         };

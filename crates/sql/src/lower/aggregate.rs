@@ -77,6 +77,11 @@ impl Grouped {
         Ok(Grouped { graph, core, groups, calls, types, float_sums: facts.float_sums })
     }
 
+    /// Whether any call is an exact sum of floats, whose limbs only the host puts together.
+    pub(crate) fn has_exact_sums(&self) -> bool {
+        self.calls.iter().filter_map(|call| as_function(call).ok()).any(|function| is_exact(&function.func))
+    }
+
     /// Number of its group expressions.
     pub(crate) fn group_count(&self) -> usize {
         self.groups.len()

@@ -34,7 +34,8 @@ pub(crate) fn take_apart(aggregate: &Aggregate) -> Result<Option<Eager>, Reason>
     let Some((join, exprs)) = outer_join(&aggregate.input, exprs)? else { return Ok(None) };
     let (groups, calls) = exprs.split_at(aggregate.group_expr.len());
     let is_kept = |expr: &Expr| expr.column_refs().into_iter().all(|column| join.left.schema().has_column(column));
-    if calls.is_empty() || !groups.iter().all(is_kept) {
+    // Over no rows at all a count without groups is 0, and a sum of counts is NULL.
+    if calls.is_empty() || groups.is_empty() || !groups.iter().all(is_kept) {
         return Ok(None);
     }
     let (mut inner, mut outer) = (Vec::new(), Vec::new());

@@ -172,7 +172,8 @@ pub(crate) struct BenchArgs {
     pub(crate) query: Vec<String>,
     /// In place of a query: so many cross-tabs drawn at random, of at most 10,000 cells unless --targets-max says
     /// otherwise; each is asked once, as people do, and compared with the single-threaded algorithm
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["algorithms", "runs"],
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) random: Option<u32>,
     /// With --random: begins the draw
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "random")]

@@ -178,7 +178,7 @@ impl<'a> Generator<'a> {
     }
 
     /// A query over the groups of another: aggregated again, or joined with the fact table.
-    pub fn nested(mut self) -> Query {
+    pub fn nested(self) -> Query {
         let fact = &self.tables.tables[0];
         let keys: Vec<&Column> = fact.columns.iter().filter(|column| !column.data_type.is_floating()).collect();
         let key = (!keys.is_empty()).then(|| self.random.pick(&keys).name.clone());
