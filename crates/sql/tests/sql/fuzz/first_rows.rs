@@ -145,5 +145,5 @@ async fn random_first_rows() {
     eprintln!("{run} first rows: {placed} of {wanted} placed that had to be, {raised} raised, refused: {refused:#?}");
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
     assert_eq!(placed, wanted);
-    assert!(run < SEEDS.end as usize || wanted * 2 >= run, "{wanted} of {run} have to be placed");
+    assert!(run < SEEDS.end as usize || wanted * 5 >= run * 2, "{wanted} of {run} have to be placed");
 }
