@@ -19,8 +19,8 @@ use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, Ty};
 use crate::plan::keys::KeyPack;
 
-/// Words before the rows: two that are not used, and the number of rows.
-pub(crate) const HEAD_WORDS: usize = 3;
+/// Words before the rows: their number.
+pub(crate) const HEAD_WORDS: usize = 1;
 
 /// A result of rows, laid out.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl BoundRows {
         let flags = rows.flags();
         let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(self.output)));
         let capacity = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.capacity)));
-        rows.line(&format!("const uint64_t place = wc_fetch_add({output} + 2, (uint64_t)1);"));
+        rows.line(&format!("const uint64_t place = wc_fetch_add({output}, (uint64_t)1);"));
         rows.line(&format!("if (place >= {capacity}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
         for (index, word) in packed.words.iter().enumerate() {
             rows.line(&format!("{output}[{HEAD_WORDS} + place * {} + {index}] = {word};", self.pack.words));

@@ -160,7 +160,7 @@ fn read_compacted(
 
 /// Reads rows, which take no cells.
 fn read_rows(bound: &BoundRows, read: Reading, rows_max: Option<u64>) -> Result<GroupRows> {
-    let count = word(read.first, 2).min(bound.capacity) as usize;
+    let count = word(read.first, 0).min(bound.capacity) as usize;
     if rows_max.is_some_and(|most| count as u64 > most) {
         return crate::error::unsupported(format!("a result of {count} rows, more than pay to bring back"));
     }
