@@ -94,12 +94,12 @@ impl DeviceExec {
         }
     }
 
-    /// Whether the operator gives whole aggregates.
+    /// Whether the operator has whole aggregations: it gives them, or scans their groups.
     pub(crate) fn is_whole(&self) -> bool {
-        self.mode == Mode::Whole && self.lowered.aggregates()
+        self.mode == Mode::Whole && (self.lowered.aggregates() || self.scans_groups())
     }
 
-    /// Whether an aggregation is over the groups of another.
+    /// Whether a pipeline scans the groups of an aggregation.
     pub(crate) fn scans_groups(&self) -> bool {
         self.lowered.fragment.pipelines.iter().any(|pipeline| pipeline.source.table().is_none())
     }

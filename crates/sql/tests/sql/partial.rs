@@ -8,7 +8,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use warpcube_sql::{Session, split_aggregations};
 
 use crate::support::{compile_deferred, cpu, defer_programs, emulated, lenient, rows, run};
@@ -200,4 +200,21 @@ async fn distinct_values_are_united_below() {
     let sql = "SELECT g, count(DISTINCT s) AS a FROM t GROUP BY g";
     let (expected, _) = run(&whole, sql).await.unwrap();
     assert_eq!(joined(&halves, sql).await, rows(&expected));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_aggregation_below_a_join_is_split() {
+    let session = emulated();
+    fill(&session, 1, 400).await;
+    session
+        .collect("CREATE TABLE names AS SELECT value AS k, 'n' || value AS name FROM generate_series(0, 3)")
+        .await
+        .unwrap();
+    let sql = "SELECT name, n FROM names JOIN (SELECT g, count(*) AS n FROM t GROUP BY g) ON k = g";
+    let plan = physical(&session, sql).await;
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(false).to_string();
+    assert!(shown(&plan).contains("rows over"), "{}", shown(&plan));
+    let split = split_aggregations(plan).await.unwrap();
+    let text = shown(&split);
+    assert!(text.contains("mode=Partial") && text.contains("mode=Final"), "{text}");
 }
