@@ -321,15 +321,16 @@ pub struct OrderKey {
     pub nulls_first: bool,
 }
 
-/// The first rows by an order, of equal ones those that come first in the table.
+/// The first rows by an order, of equal ones those that come first in the table; of groups any.
 #[derive(Debug, Clone)]
 pub struct TopK {
     /// The order, the most significant key first.
     pub keys: Vec<OrderKey>,
-    /// Rows that are wanted; fewer are the result if fewer pass the steps.
-    pub k: u64,
-    /// Columns of the result with their Arrow types: registers of the scanned table, read for these rows alone.
-    pub outputs: Vec<(usize, DataType)>,
+    /// Rows that are wanted; fewer are the result if fewer pass the steps. All rows if none is given: a sort.
+    pub k: Option<u64>,
+    /// Columns of the result with their Arrow types, computed for these rows alone; those that may raise an error are
+    /// computed for every row that passes the steps.
+    pub outputs: Vec<(Expr, DataType)>,
     /// The algorithm; the cost model chooses if none is named.
     pub algorithm: Option<Algorithm>,
 }
@@ -505,9 +506,6 @@ impl Pipeline {
                 *register += by;
             }
         });
-        if let Sink::TopK(top) = &mut pipeline.sink {
-            top.outputs.iter_mut().for_each(|(register, _)| *register += by);
-        }
         pipeline
     }
 
@@ -529,7 +527,10 @@ impl Pipeline {
                     call.argument.iter_mut().chain(&mut call.filter).for_each(|expr| expr.change(fill));
                 }
             }
-            Sink::TopK(top) => top.keys.iter_mut().for_each(|key| key.expr.change(fill)),
+            Sink::TopK(top) => {
+                top.keys.iter_mut().for_each(|key| key.expr.change(fill));
+                top.outputs.iter_mut().for_each(|(expr, _)| expr.change(fill));
+            }
             Sink::Rows(columns) => columns.iter_mut().for_each(|(expr, _)| expr.change(fill)),
         }
     }

@@ -111,6 +111,12 @@ pub(crate) fn column_facts(bound: &BoundGroups) -> Vec<Facts> {
 }
 
 impl GroupValue {
+    /// Whether computing it can raise an error: a sum that may leave its type.
+    pub(crate) fn is_fallible(&self) -> bool {
+        let is_wide = matches!(&self.read, GroupRead::Aggregate(output) if matches!(output.read, Read::Wide(_, _)));
+        is_wide && self.facts.ty != Ty::I128
+    }
+
     /// Calls `visit` for each column of the group table that it is computed from.
     pub(crate) fn columns(&self, visit: &mut impl FnMut(usize)) {
         match &self.read {

@@ -60,6 +60,12 @@ pub(crate) struct PipelineInput<'a> {
 }
 
 impl PipelineInput<'_> {
+    /// Whether reading a register can raise an error: a sum of the scanned groups that may leave its type.
+    pub(crate) fn is_fallible(&self, register: usize) -> bool {
+        let value = register.checked_sub(self.columns.len()).and_then(|value| self.values.get(value));
+        value.is_some_and(GroupValue::is_fallible)
+    }
+
     /// Calls `visit` for the columns that a register is computed from, or the register if it is a column or payload.
     pub(crate) fn read_by(&self, register: usize, visit: &mut impl FnMut(usize)) {
         match register.checked_sub(self.columns.len()).and_then(|value| self.values.get(value)) {

@@ -153,8 +153,8 @@ pub(crate) fn generate(
     };
     let layout = writer.kernel(&name, &scan, &plan)?;
     let body = writer.out;
-    if let SinkPlan::TopK { keys, bound } = &mut plan {
-        bound.write(input, keys, &order, &scan, arena)?;
+    if let SinkPlan::TopK { top, bound } = &mut plan {
+        bound.write(input, top, &order, &scan, arena)?;
     }
     let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index)));
     Ok(BoundPipeline {

@@ -20,7 +20,7 @@ use crate::codegen::rows::RowWriter;
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::{Result, unsupported};
 use crate::facts::{Facts, analyse};
-use crate::ir::{AggregateCall, AggregateKind, Expr, OrderKey, Sink};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Sink, TopK};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{Item, Planned};
 use crate::plan::table::{BuiltTable, Keep, TableLayout};
@@ -128,7 +128,7 @@ pub(crate) enum SinkPlan<'a> {
     /// Groups are accumulated.
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
     /// The first rows by an order are found.
-    TopK { keys: &'a [OrderKey], bound: Box<BoundTop> },
+    TopK { top: &'a TopK, bound: Box<BoundTop> },
     /// Rows are the result.
     Rows { columns: &'a [(Expr, DataType)], bound: BoundRows },
 }
@@ -267,7 +267,7 @@ pub(super) fn plan<'a>(
         }
         Sink::TopK(top) => {
             let bound = Box::new(topk::plan(input, top, registers, split.bytes, arena)?);
-            Ok(SinkPlan::TopK { keys: &top.keys, bound })
+            Ok(SinkPlan::TopK { top, bound })
         }
         Sink::Rows(columns) => {
             let bound = result_rows::plan(input, columns, registers, arena)?;
@@ -365,8 +365,8 @@ impl SinkPlan<'_> {
             SinkPlan::Aggregate { groups, aggregates, bound, sums } => {
                 aggregate_row(rows, groups, aggregates, bound, *sums, slots)
             }
-            SinkPlan::TopK { keys, bound } => {
-                bound.row(rows, keys)?;
+            SinkPlan::TopK { top, bound } => {
+                bound.row(rows, top)?;
                 Ok(Partials::default())
             }
             SinkPlan::Rows { columns, bound } => {

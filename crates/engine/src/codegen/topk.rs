@@ -1,8 +1,8 @@
 //! The kernels of a top-k that are a fragment's own: one that ranks a sample of rows, what the scan does with a row,
 //! and one that reads the columns of the result.
 //!
-//! All take filters and keys from the same expressions; the first and the last work on single rows, whose columns are
-//! gathered.
+//! All take filters, probes and keys from the same expressions; the first and the last work on single rows, whose
+//! columns are gathered. Rows are those of a table or the places of a group table.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use warpcube_column::{ColumnReader, Dictionary};
+use warpcube_gpu::prims::topk::K_MAX;
 use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::arena::{Arena, Zone};
@@ -18,7 +19,7 @@ use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::RowWriter;
-use crate::error::{EngineError, Result, unsupported};
+use crate::error::Result;
 use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::order::Planned;
@@ -31,10 +32,13 @@ pub(crate) const HEAD_WORDS: usize = 4;
 /// A column of the result.
 #[derive(Debug, Clone)]
 pub(crate) struct TopColumn {
-    pub(crate) register: usize,
     pub(crate) data_type: DataType,
     pub(crate) ty: Ty,
     pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// Its first word among those of a row's values.
+    pub(crate) word: usize,
+    /// Whether it takes two words, the lower one first: an integer wider than 64 bits.
+    pub(crate) wide: bool,
 }
 
 /// Rows by their ranks, of which the best are put in order.
@@ -59,6 +63,8 @@ pub(crate) struct BoundTop {
     /// Rows of the table, and of the result at most.
     pub(crate) rows: u64,
     pub(crate) k: u64,
+    /// Whether all rows are wanted, so that as many as `k` may not be all.
+    pub(crate) is_sort: bool,
     pub(crate) columns: Vec<TopColumn>,
     /// Number of the first row of each chunk.
     first_rows: Zone,
@@ -66,6 +72,8 @@ pub(crate) struct BoundTop {
     pub(crate) candidates: Ranked,
     /// True if a key of the tail can raise an error, which is then raised for every row that passes the steps.
     tail_raises: bool,
+    /// The same of the columns of the result.
+    outputs_raise: bool,
     /// Candidates so far.
     count: Zone,
     /// The sample.
@@ -93,8 +101,35 @@ impl BoundTop {
     }
 
     pub(crate) fn row_words(&self) -> usize {
-        self.valid_words() + self.columns.len()
+        self.valid_words() + value_words(&self.columns)
     }
+}
+
+/// Words of a row's values.
+fn value_words(columns: &[TopColumn]) -> usize {
+    columns.last().map_or(0, |column| column.word + 1 + usize::from(column.wide))
+}
+
+/// The columns of a result, and whether computing them can raise an error.
+fn columns(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>]) -> Result<(Vec<TopColumn>, bool)> {
+    let exprs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
+    let (values, _) = analyse(&exprs, registers, input.overflow)?;
+    let raise = may_raise(input, &exprs, registers)?;
+    let (mut columns, mut word) = (Vec::with_capacity(values.len()), 0);
+    for (value, (_, data_type)) in values.iter().zip(&top.outputs) {
+        let wide = value.ty == Ty::I128 && !value.is_narrow();
+        let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
+        columns.push(TopColumn { data_type, ty: value.ty, dictionary, word, wide });
+        word += 1 + usize::from(wide);
+    }
+    Ok((columns, raise))
+}
+
+/// Whether computing any of some expressions can raise an error.
+fn may_raise(input: &PipelineInput, exprs: &[&Expr], registers: &[Option<Facts>]) -> Result<bool> {
+    let (_, mut raise) = analyse(exprs, registers, input.overflow)?;
+    exprs.iter().for_each(|expr| expr.registers(&mut |register| raise |= input.is_fallible(register)));
+    Ok(raise)
 }
 
 /// The sort of candidates by ranks and tails, the largest first.
@@ -113,12 +148,10 @@ pub(crate) fn plan(
 ) -> Result<BoundTop> {
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
-    let (rows, k) = (input.rows, top.k.min(input.rows));
-    if !input.values.is_empty() {
-        return unsupported("the first rows of groups");
-    }
+    let rows = input.rows;
+    let k = top.k.unwrap_or(K_MAX).min(rows);
     let ranks = Ranks::new(&top.keys, &values, rows)?;
-    let (_, tail_raises) = analyse(&exprs[ranks.leading..], registers, input.overflow)?;
+    let tail_raises = may_raise(input, &exprs[ranks.leading..], registers)?;
     let question = Question {
         info: input.info,
         tuning: input.tuning,
@@ -130,18 +163,7 @@ pub(crate) fn plan(
         scan_bytes,
     };
     let decision = question.decide()?;
-    let columns = top.outputs.iter().map(|(register, data_type)| {
-        let value = input.columns.get(*register);
-        let value =
-            value.ok_or_else(|| EngineError::Malformed(format!("register {register} is no column of the table")))?;
-        Ok(TopColumn {
-            register: *register,
-            data_type: data_type.clone(),
-            ty: value.ty,
-            dictionary: value.dictionary.clone(),
-        })
-    });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let (columns, outputs_raise) = columns(input, top, registers)?;
     let first_rows: Vec<u64> = input
         .chunk_rows
         .iter()
@@ -170,14 +192,16 @@ pub(crate) fn plan(
         Form::Threshold { sample: Some(sample), .. } => Some(ranked(arena, sample.rows, sample.place)),
         _ => None,
     };
-    let row_words = columns.len().div_ceil(64) + columns.len();
+    let row_words = columns.len().div_ceil(64) + value_words(&columns);
     Ok(BoundTop {
         rows,
         k,
+        is_sort: top.k.is_none(),
         first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
         candidates,
         count: arena.zeroed(8),
         tail_raises,
+        outputs_raise,
         sample,
         scratch: arena.scratch(scratch),
         output: arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + k as usize * row_words)),
@@ -227,9 +251,13 @@ impl BoundTop {
     }
 
     /// What the scan does with a row.
-    pub(crate) fn row(&self, rows: &mut RowWriter, keys: &[OrderKey]) -> Result<()> {
+    pub(crate) fn row(&self, rows: &mut RowWriter, top: &TopK) -> Result<()> {
+        let keys = &top.keys;
         let behind = self.ranks.leading..keys.len();
         // Whether a statement raises an error must not depend on the rows that were drawn.
+        if self.outputs_raise {
+            top.outputs.iter().try_for_each(|(expr, _)| rows.emit(expr).map(drop))?;
+        }
         let early = self.tail_raises.then(|| self.key(rows, keys, behind.clone())).transpose()?;
         let key = self.key(rows, keys, 0..self.ranks.leading)?;
         if self.sample.is_some() {
@@ -316,7 +344,7 @@ impl BoundTop {
     pub(crate) fn write(
         &mut self,
         input: &PipelineInput,
-        keys: &[OrderKey],
+        top: &TopK,
         order: &[Planned],
         scan: &ScanZones,
         arena: &mut Arena,
@@ -331,11 +359,11 @@ impl BoundTop {
             let number = format!("const uint64_t number = wc_sampled_row({seed}, i, {rows});");
             let statements = kernel.rows(arena, |rows| {
                 order.iter().try_for_each(|planned| rows.step(planned))?;
-                let key = self.key(rows, keys, 0..self.ranks.leading)?;
+                let key = self.key(rows, &top.keys, 0..self.ranks.leading)?;
                 self.rank(rows, &key);
                 rows.line(&format!("{ranks}[i] = rank;"));
                 if let Some(tails) = &tails {
-                    let key = self.key(rows, keys, self.ranks.leading..keys.len())?;
+                    let key = self.key(rows, &top.keys, self.ranks.leading..top.keys.len())?;
                     let tail = self.above_number(rows, &key, self.ranks.row_bits);
                     rows.line(&format!("{tails}[i] = {tail};"));
                 }
@@ -380,25 +408,33 @@ impl BoundTop {
         if (i + 1 == {k} || rank_at(i + 1) == 0) {output}[2] = i + 1;
         const uint64_t number = {mask} - ((uint64_t)rank_at(i) & {mask});"
         );
-        let statements = kernel.rows(arena, |rows| self.columns(rows, &output))?;
+        let statements = kernel.rows(arena, |rows| {
+            // Rows are here because they have passed; what probes find is read again.
+            order.iter().filter(|planned| planned.joins()).try_for_each(|planned| rows.step(planned))?;
+            self.columns(rows, &top.outputs, &output)
+        })?;
         self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));
         self.gather_params = kernel.params;
         Ok(())
     }
 
     /// Writes what stores the columns of result row `i`.
-    fn columns(&self, rows: &mut RowWriter, output: &str) -> Result<()> {
+    fn columns(&self, rows: &mut RowWriter, outputs: &[(Expr, DataType)], output: &str) -> Result<()> {
         let (words, valid_words) = (self.row_words(), self.valid_words());
         rows.line(&format!("uint64_t* const out = {output} + {HEAD_WORDS} + i * {words};"));
         let mut valid = vec![Vec::new(); valid_words];
-        for (position, column) in self.columns.iter().enumerate() {
-            let value = rows.emit(&Expr::Reg(column.register))?;
+        for (position, (column, (expr, _))) in self.columns.iter().zip(outputs).enumerate() {
+            let value = rows.emit(expr)?;
             let code = match value.ty {
                 Ty::F32 => format!("__float_as_uint({})", value.code),
                 Ty::F64 => format!("__double_as_longlong({})", value.code),
                 _ => value.code.clone(),
             };
-            rows.line(&format!("out[{}] = (uint64_t){code};", valid_words + position));
+            let word = valid_words + column.word;
+            rows.line(&format!("out[{word}] = (uint64_t){code};"));
+            if column.wide {
+                rows.line(&format!("out[{}] = (uint64_t)({code} >> 64);", word + 1));
+            }
             valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
         }
         for (word, bits) in valid.into_iter().enumerate() {

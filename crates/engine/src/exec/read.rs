@@ -41,7 +41,7 @@ pub(crate) fn read(
         Root::Groups(groups, None) => read_whole(bound, groups, recorded)?.map(Rows::Groups),
         Root::TopK(top) => {
             let reading = Reading { first: recorded.outputs()[0], arena, stream, at: bound.arena.offset(top.output) };
-            read_top(top, reading)?.map(Rows::Top)
+            read_top(top, reading, groups_max)?.map(Rows::Top)
         }
         Root::Rows(rows) => {
             let (control, first) = (recorded.outputs()[0], recorded.outputs()[1]);
@@ -158,12 +158,18 @@ fn read_compacted(
     Ok(Ok(rows))
 }
 
+/// Refuses a result of more rows than pay to bring back.
+fn pays(rows: u64, most: Option<u64>) -> Result<()> {
+    match most.is_some_and(|most| rows > most) {
+        true => crate::error::unsupported(format!("a result of {rows} rows, more than pay to bring back")),
+        false => Ok(()),
+    }
+}
+
 /// Reads rows, which take no cells.
 fn read_rows(bound: &BoundRows, read: Reading, rows_max: Option<u64>) -> Result<GroupRows> {
     let count = word(read.first, 0).min(bound.capacity) as usize;
-    if rows_max.is_some_and(|most| count as u64 > most) {
-        return crate::error::unsupported(format!("a result of {count} rows, more than pay to bring back"));
-    }
+    pays(count as u64, rows_max)?;
     let words = count * bound.pack.words;
     let bytes = read.bytes(8 * (HEAD_WORDS + words))?;
     let keys = (HEAD_WORDS..HEAD_WORDS + words).map(|at| word(&bytes, at)).collect();
@@ -171,7 +177,7 @@ fn read_rows(bound: &BoundRows, read: Reading, rows_max: Option<u64>) -> Result<
 }
 
 /// Reads the rows of a top-k, if its threshold let enough rows pass.
-fn read_top(top: &BoundTop, read: Reading) -> Result<Result<TopRows, TooSmall>> {
+fn read_top(top: &BoundTop, read: Reading, rows_max: Option<u64>) -> Result<Result<TopRows, TooSmall>> {
     let head = TopHead::of(read.first);
     if let Err(too_small) = check(head.error, head.flags)? {
         return Ok(Err(too_small));
@@ -180,6 +186,12 @@ fn read_top(top: &BoundTop, read: Reading) -> Result<Result<TopRows, TooSmall>> 
         return Ok(Err(TooSmall::Threshold));
     }
     let count = head.rows.min(top.k) as usize;
+    if top.is_sort {
+        pays(count as u64, rows_max)?;
+        if count as u64 == top.k && top.k < top.rows {
+            return crate::error::unsupported(format!("a sort of {count} rows or more"));
+        }
+    }
     let bytes = read.bytes(8 * (topk::HEAD_WORDS + count * top.row_words()))?;
     Ok(Ok(TopRows {
         count,

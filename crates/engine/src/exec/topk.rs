@@ -17,7 +17,7 @@ use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Module
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::ParamList;
-use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, Ranked, SAMPLE, sort_of_tails};
+use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, Ranked, SAMPLE, TopColumn, sort_of_tails};
 use crate::error::{EngineError, Result};
 use crate::exec::recorded::params_of;
 use crate::exec::result::integers;
@@ -91,10 +91,11 @@ impl BoundTop {
     /// The batch of the rows whose words follow the head: columns `g0`, `g1`, ….
     pub(crate) fn batch(&self, rows: &TopRows) -> Result<RecordBatch> {
         let (row_words, valid_words) = (self.row_words(), self.valid_words());
-        let value = |row: usize, position: usize, ty: Ty| {
+        let value = |row: usize, position: usize, column: &TopColumn| {
             let words = &rows.words[row * row_words..][..row_words];
-            let word = words[valid_words + position];
-            (words[position / 64] >> (position % 64) & 1 == 1).then(|| match ty {
+            let word = words[valid_words + column.word];
+            (words[position / 64] >> (position % 64) & 1 == 1).then(|| match column.ty {
+                _ if column.wide => i128::from(words[valid_words + column.word + 1] as i64) << 64 | i128::from(word),
                 Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128 => i128::from(word as i64),
                 _ => i128::from(word),
             })
@@ -102,7 +103,7 @@ impl BoundTop {
         let mut fields = Vec::with_capacity(self.columns.len());
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
         for (position, column) in self.columns.iter().enumerate() {
-            let values: Vec<Option<i128>> = (0..rows.count).map(|row| value(row, position, column.ty)).collect();
+            let values: Vec<Option<i128>> = (0..rows.count).map(|row| value(row, position, column)).collect();
             arrays.push(integers(&values, &column.data_type, column.dictionary.as_ref())?);
             fields.push(Field::new(format!("g{position}"), column.data_type.clone(), true));
         }

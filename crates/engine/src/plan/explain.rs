@@ -146,7 +146,8 @@ fn top_k(top: &TopK, registers: &[Named]) -> String {
         format!("{}{direction}{nulls}", expression(&key.expr, registers))
     };
     let keys: Vec<String> = top.keys.iter().map(key).collect();
-    format!("first {} rows by {}", top.k, keys.join(", "))
+    let rows = top.k.map_or_else(|| "all rows".to_string(), |k| format!("first {k} rows"));
+    format!("{rows} by {}", keys.join(", "))
 }
 
 fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {

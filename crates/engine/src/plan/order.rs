@@ -31,6 +31,11 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
+    /// Whether it is a probe whose payload becomes registers.
+    pub(crate) fn joins(&self) -> bool {
+        matches!(&self.item, Item::Probe(probe, _) if matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
+    }
+
     /// Whether it drops too little for what it costs to be worth columns of its own.
     pub(crate) fn is_weak(&self) -> bool {
         self.share > WEAK_SHARE || self.cost >= FAR_PROBE_COST

@@ -5,6 +5,7 @@ mod decimals;
 mod edges;
 mod encodings;
 mod expressions;
+mod first_rows;
 mod float_sums;
 mod floats;
 mod groups;

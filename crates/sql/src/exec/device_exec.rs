@@ -19,11 +19,11 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder,
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::{TryStreamExt, stream};
-use warpcube_engine::{Engine, Expr, OrderKey, RunReport, Sink};
+use warpcube_engine::{Engine, OrderKey, RunReport, Sink, TopK};
 
 use super::context::DeviceContext;
 use super::work::Work;
-use crate::lower::Lowered;
+use crate::lower::{DeviceNode, Lowered};
 use crate::report::StatementReport;
 
 /// Where the values of a fragment's scalar subqueries are once those have run.
@@ -49,7 +49,8 @@ pub(super) enum Mode {
 pub(crate) struct DeviceExec {
     pub(super) mode: Mode,
     pub(super) lowered: Arc<Lowered>,
-    pub(super) original: Arc<LogicalPlan>,
+    original: Arc<LogicalPlan>,
+    pub(super) on_cpu: Arc<LogicalPlan>,
     pub(super) arguments: Arguments,
     pub(super) engine: Arc<Engine>,
     pub(super) state: Arc<SessionState>,
@@ -59,21 +60,22 @@ pub(crate) struct DeviceExec {
 }
 
 impl DeviceExec {
-    /// An operator for a fragment; `original` is what the CPU runs instead.
+    /// An operator for the fragment of a node.
     pub(crate) fn new(
+        node: &DeviceNode,
         lowered: Arc<Lowered>,
-        original: LogicalPlan,
         arguments: Arguments,
         engine: Arc<Engine>,
         state: Arc<SessionState>,
         context: Arc<DeviceContext>,
     ) -> DeviceExec {
-        let schema: SchemaRef = original.schema().inner().clone();
+        let schema: SchemaRef = node.on_cpu().schema().inner().clone();
         let order = order_of(&lowered, &schema);
         DeviceExec {
             mode: Mode::Whole,
             lowered,
-            original: Arc::new(original),
+            original: Arc::new(node.original().clone()),
+            on_cpu: Arc::new(node.on_cpu().clone()),
             arguments,
             engine,
             state,
@@ -109,6 +111,11 @@ impl DeviceExec {
         &self.original
     }
 
+    /// What the CPU runs instead: the same plan with its mends.
+    pub(crate) fn on_cpu(&self) -> &LogicalPlan {
+        &self.on_cpu
+    }
+
     /// The state it was planned with.
     pub(crate) fn state(&self) -> &SessionState {
         &self.state
@@ -134,8 +141,9 @@ impl DeviceExec {
 fn order_of(lowered: &Lowered, schema: &SchemaRef) -> Vec<PhysicalSortExpr> {
     let Some(Sink::TopK(top)) = lowered.fragment.pipelines.last().map(|root| &root.sink) else { return Vec::new() };
     let key = |key: &OrderKey| {
-        let Expr::Reg(register) = key.expr else { return None };
-        let column = top.outputs.iter().position(|(output, _)| *output == register)?;
+        // The same expression is the same text.
+        let text = format!("{:?}", key.expr);
+        let column = top.outputs.iter().position(|(output, _)| format!("{output:?}") == text)?;
         let field = schema.field(column);
         let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
         let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), column));
@@ -188,7 +196,8 @@ impl DisplayAs for DeviceExec {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }
                         Sink::Rows(columns) => format!("rows({} columns)", columns.len()),
-                        Sink::TopK(top) => format!("top-k({} keys, {} rows)", top.keys.len(), top.k),
+                        Sink::TopK(TopK { keys, k: Some(k), .. }) => format!("top-k({} keys, {k} rows)", keys.len()),
+                        Sink::TopK(top) => format!("sort({} keys)", top.keys.len()),
                     };
                     let table = pipeline.source.table().and_then(|table| fragment.tables.get(table));
                     let (columns, steps) = (table.map_or(0, |table| table.columns.len()), pipeline.steps.len());

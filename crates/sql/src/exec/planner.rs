@@ -251,8 +251,8 @@ impl ExtensionPlanner for DeviceExtension {
         let lowered = node.lowered().ok_or_else(|| DataFusionError::Internal("a node that was not lowered".into()))?;
         let indexes = lowered.arguments.iter().map(index).collect::<Result<_>>()?;
         let exec = DeviceExec::new(
+            node,
             lowered.clone(),
-            node.on_cpu().clone(),
             Arguments { results: context.results().clone(), indexes },
             engine,
             self.state.clone(),

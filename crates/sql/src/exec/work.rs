@@ -167,7 +167,7 @@ impl Work {
         }
         let state = planning_state(&self.exec.state);
         let planner = DefaultPhysicalPlanner::default();
-        match AssertUnwindSafe(planner.create_physical_plan(&self.exec.original, &state)).catch_unwind().await {
+        match AssertUnwindSafe(planner.create_physical_plan(&self.exec.on_cpu, &state)).catch_unwind().await {
             Ok(Ok(plan)) => diagnose::explain(Suspect::of_plan(&plan), error).await.into(),
             _ => error.into(),
         }
@@ -212,8 +212,10 @@ impl Work {
         report.fragment(FragmentReport { place: Place::Gpu, what: self.exec.lowered.what.clone(), reason: None });
     }
 
+    /// The rows as a stream, of no batch where there are none, as operators of DataFusion have it.
     fn one_batch(&self, batch: RecordBatch) -> SendableRecordBatchStream {
-        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), stream::iter([Ok(batch)])))
+        let rows = (batch.num_rows() > 0).then_some(Ok(batch));
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), stream::iter(rows)))
     }
 
     async fn on_cpu(&self, error: &EngineError) -> Result<SendableRecordBatchStream> {
@@ -243,8 +245,8 @@ impl Work {
             state.config_mut().set_extension(report.clone());
         }
         let plan = match self.exec.mode {
-            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&self.exec.original, &state).await?,
-            Mode::Partial => partial_plan(&self.exec.original, &state).await?,
+            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&self.exec.on_cpu, &state).await?,
+            Mode::Partial => partial_plan(&self.exec.on_cpu, &state).await?,
         };
         let stream = execute_stream(plan.clone(), state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.

@@ -1,7 +1,7 @@
 //! From DataFusion's final logical plan to fragments for the engine.
 //!
-//! Every aggregation, every sort of one table for its first rows ([`top_k`]) and every join of groups ([`rows`]) is
-//! looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and
+//! Every aggregation, every sort for first rows or of groups ([`top_k`]) and every join or filter of groups ([`rows`])
+//! is looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and
 //! filters ([`graph`]), the graph becomes a tree of pipelines with the largest table at its root ([`tree`]),
 //! expressions are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that keeps the
 //! original plan for the CPU. What cannot be translated stays as it was, with the reason. Shapes only: nothing here
@@ -174,12 +174,12 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
                 (first_rows(sort, facts, refused), &sort.input, "top-k")
             }
             // What is below has its own reasons where the whole is refused.
+            LogicalPlan::Sort(sort) if !facts.apart && top_k::orders_output(sort) => {
+                return Ok(or_below(first_rows(sort, facts, refused), plan));
+            }
             _ if !facts.apart && rows::joins_groups(&plan) => {
                 let whole = rows::lower(&plan, facts).and_then(|lowered| device(lowered, plan.clone(), facts, refused));
-                return Ok(match whole {
-                    Ok(node) => Transformed::new(node, true, TreeNodeRecursion::Jump),
-                    Err(_) => Transformed::no(plan),
-                });
+                return Ok(or_below(whole, plan));
             }
             _ => return Ok(Transformed::no(plan)),
         };
@@ -193,6 +193,14 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
         }
     })?;
     Ok(lowered.data)
+}
+
+/// The whole in place of a plan; what is below is looked at where that was refused.
+fn or_below(whole: std::result::Result<LogicalPlan, Reason>, plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    match whole {
+        Ok(node) => Transformed::new(node, true, TreeNodeRecursion::Jump),
+        Err(_) => Transformed::no(plan),
+    }
 }
 
 /// The plan in place of one aggregation.
@@ -209,7 +217,7 @@ fn lower_one(
     split.above(parts).map_err(|error| error.strip_backtrace())
 }
 
-/// The plan in place of a sort for its first rows.
+/// The plan in place of a sort.
 fn first_rows(sort: &Sort, facts: &TableFacts, refused: &mut Vec<Refused>) -> std::result::Result<LogicalPlan, Reason> {
     let node = device(top_k::lower(sort, facts)?, LogicalPlan::Sort(sort.clone()), facts, refused)?;
     Ok(LogicalPlan::Sort(Sort { input: Arc::new(node), ..sort.clone() }))

@@ -1,4 +1,4 @@
-//! Joins over aggregations whose rows are the result.
+//! Joins over aggregations, and groups that a filter leaves, whose rows are the result.
 //!
 //! ```text
 //! Projection: s_name                              Device: the same rows, in no order
@@ -20,18 +20,29 @@ use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{Finish, Lowered, Reason};
 
-/// Whether a plan joins groups and gives the rows.
+/// Whether a plan joins or filters groups and gives the rows.
 pub(super) fn joins_groups(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => joins_groups(&projection.input),
-        LogicalPlan::Filter(filter) => joins_groups(&filter.input),
+        LogicalPlan::Filter(filter) => filters_groups(&filter.input) || joins_groups(&filter.input),
         LogicalPlan::SubqueryAlias(alias) => joins_groups(&alias.input),
         LogicalPlan::Join(_) => has_groups(plan),
         _ => false,
     }
 }
 
-fn has_groups(plan: &LogicalPlan) -> bool {
+/// Whether what is filtered are groups.
+fn filters_groups(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => filters_groups(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => filters_groups(&alias.input),
+        LogicalPlan::Aggregate(aggregate) => !aggregate.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether any groups lie below.
+pub(super) fn has_groups(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let _ = plan.apply(|plan| {
         found |= matches!(plan, LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty());

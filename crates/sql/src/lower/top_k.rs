@@ -1,4 +1,5 @@
-//! The first rows by an order over one table: `ORDER BY … LIMIT`.
+//! The first rows by an order, `ORDER BY … LIMIT`, of a table, a join or the groups of an aggregation; and all groups
+//! by an order.
 //!
 //! ```text
 //! Sort: x + y, fetch=15            Sort: x + y, fetch=15
@@ -16,15 +17,37 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
-use warpcube_engine::{BindingCache, Expr as Device, OrderKey, Sink, TopK};
+use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
 use super::graph::{Core, Graph, describe, rewrite};
+use super::rows::has_groups;
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{DeviceNode, Finish, Lowered, Reason};
 
 /// Most rows that are found on the device, those that an OFFSET skips included.
 const ROWS_MAX: usize = 1 << 20;
+
+/// Whether a sort is for its first rows of a join or of groups, or for all groups. A sort of all rows of tables stays
+/// with the CPU: its rows are most of what there is to do.
+pub(super) fn orders_output(sort: &Sort) -> bool {
+    match sort.fetch {
+        Some(fetch) => fetch > 0 && !reads_one_table(&sort.input) && gives(&sort.input, true),
+        None => gives(&sort.input, false),
+    }
+}
+
+/// Whether a plan is of groups, or else of a join where that counts, but for projections and filters.
+fn gives(plan: &LogicalPlan, joins: bool) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => gives(&projection.input, joins),
+        LogicalPlan::Filter(filter) => gives(&filter.input, joins),
+        LogicalPlan::SubqueryAlias(alias) => gives(&alias.input, joins),
+        LogicalPlan::Aggregate(aggregate) => !aggregate.group_expr.is_empty(),
+        LogicalPlan::Join(_) => joins || has_groups(plan),
+        _ => false,
+    }
+}
 
 /// Whether a sort is for its first rows, of one table that is filtered at most.
 pub(super) fn is_top_k(sort: &Sort) -> bool {
@@ -119,10 +142,9 @@ pub(crate) fn in_order(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Translates a sort for which [`is_top_k`] holds, with all below it.
+/// Translates a sort for which [`is_top_k`] or [`orders_output`] holds, with all below it.
 pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> {
-    let fetch = sort.fetch.unwrap_or(usize::MAX);
-    if fetch > ROWS_MAX {
+    if let Some(fetch) = sort.fetch.filter(|fetch| *fetch > ROWS_MAX) {
         return Err(format!("the first {fetch} rows of an order, where {ROWS_MAX} are the most"));
     }
     let mut graph = Graph::new(facts.options.clone());
@@ -138,12 +160,12 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
             Ok::<_, Reason>(OrderKey { expr, descending: !key.asc, nulls_first: key.nulls_first })
         };
         let keys = keys.iter().zip(&sort.expr).map(key).collect::<Result<_, _>>()?;
-        let output = |(expr, field): (&Expr, &arrow::datatypes::FieldRef)| match translator.translate(expr)? {
-            Device::Reg(register) => Ok((register, field.data_type().clone())),
-            _ => Err(format!("'{expr}', which is computed for each row below the order")),
+        let output = |(expr, field): (&Expr, &arrow::datatypes::FieldRef)| {
+            Ok::<_, Reason>((translator.translate(expr)?, field.data_type().clone()))
         };
         let outputs = outputs.iter().zip(sort.input.schema().fields()).map(output).collect::<Result<_, _>>()?;
-        Ok(Sink::TopK(TopK { keys, k: fetch as u64, outputs, algorithm: facts.topk }))
+        let k = sort.fetch.map(|fetch| fetch as u64);
+        Ok(Sink::TopK(TopK { keys, k, outputs, algorithm: facts.topk }))
     })?;
     fragment.overflow = facts.overflow;
     Ok(Lowered {
@@ -152,7 +174,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         tables,
         groups_max: None,
         arguments: tree.into_arguments(),
-        what: describe(&sort.input, "top-k"),
+        what: describe(&sort.input, if sort.fetch.is_some() { "top-k" } else { "sort" }),
         binding: BindingCache::default(),
         valued: Default::default(),
         identity: String::new(),

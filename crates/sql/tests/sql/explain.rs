@@ -69,7 +69,7 @@ async fn explain_says_how_first_rows_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn explain_says_why_first_rows_are_found_on_the_cpu() {
+async fn explain_says_where_first_rows_are_found() {
     if on_real_device() {
         return;
     }
@@ -82,10 +82,13 @@ async fn explain_says_why_first_rows_are_found_on_the_cpu() {
     );
     let many = placement("SELECT i FROM l ORDER BY i LIMIT 2000000").await;
     assert_eq!(many, "CPU: top-k over l: the first 2000000 rows of an order, where 1048576 are the most");
+    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v LIMIT 2").await, "GPU: top-k over f ⋈ d");
+    let groups = placement("SELECT v, count(*) FROM f GROUP BY v ORDER BY 2, 1").await;
+    assert_eq!(groups, "GPU: sort over f");
     // What no root of the device is for is not considered.
     let none = "CPU: all of it: it has no part of a kind that the device runs";
     assert_eq!(placement("SELECT i FROM l ORDER BY i").await, none);
-    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v LIMIT 2").await, none);
+    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v").await, none);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

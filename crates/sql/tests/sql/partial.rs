@@ -125,8 +125,8 @@ async fn states_have_the_columns_of_a_partial_aggregation() {
         let [device] = devices(&plan).try_into().unwrap();
         let schema = partial_schema(physical(&whole, sql).await);
         assert_eq!(device.schema(), schema, "{sql}");
-        let [batch] = collect(device, session.context().task_ctx()).await.unwrap().try_into().unwrap();
-        assert_eq!(batch.schema(), schema);
+        let states = collect(device, session.context().task_ctx()).await.unwrap();
+        assert!(states.iter().all(|batch| batch.schema() == schema), "{sql}");
         // And the split plan gives the rows of the plan that it was made of.
         let (expected, _) = run(&session, sql).await.unwrap();
         assert_eq!(rows(&collect(plan, session.context().task_ctx()).await.unwrap()), rows(&expected), "{sql}");

@@ -90,7 +90,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     Outcome::Raises { certain: raised }
 }
 
-pub(super) fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Vec<Vec<Typed>> {
+fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Vec<Vec<Typed>> {
     let table = pipeline.source.table().expect("a table is scanned");
     let source = tables[table];
     let schema = warpcube_column::ColumnSource::schema(source);
@@ -102,7 +102,7 @@ pub(super) fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTa
 }
 
 /// Takes one row through the steps: its registers if it goes on, and whether a filter raised on the way.
-pub(super) fn follow(
+fn follow(
     pipeline: &Pipeline,
     mut registers: Vec<Typed>,
     built: &[Table],

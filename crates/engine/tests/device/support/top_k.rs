@@ -10,7 +10,7 @@ use warpcube_engine::{
 };
 
 use super::check::requests;
-use super::interpret::{evaluate, follow, order, rows};
+use super::interpret::{Outcome, interpret, order};
 use super::scalar::{Scalar, scalars};
 use super::source::MemoryTable;
 
@@ -29,7 +29,8 @@ pub fn first_rows(table: &MemoryTable, steps: Vec<Step>, keys: Vec<OrderKey>, k:
     let schema = table.schema();
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let columns = types.len();
-    let sink = Sink::TopK(TopK { keys, k, outputs: types.into_iter().enumerate().collect(), algorithm: None });
+    let outputs = types.into_iter().enumerate().map(|(column, data_type)| (Expr::Reg(column), data_type)).collect();
+    let sink = Sink::TopK(TopK { keys, k: Some(k), outputs, algorithm: None });
     super::build::fragment(&[columns], vec![Pipeline { source: Source::Table(0), steps, sink }])
 }
 
@@ -40,18 +41,17 @@ pub fn by(mut fragment: Fragment, algorithm: TopKAlgorithm) -> Fragment {
     fragment
 }
 
-/// The rows that a fragment gives, in order; of equal ones those that come first in the table.
-fn expected(fragment: &Fragment, table: &MemoryTable) -> Vec<Vec<Option<Scalar>>> {
-    let pipeline = fragment.pipelines.last().expect("there is a root");
-    let Sink::TopK(top) = &pipeline.sink else { panic!("no top-k") };
-    let mut ranked = Vec::new();
-    for row in rows(fragment, pipeline, &[table]) {
-        let (Some(registers), false) = follow(pipeline, row, &[], fragment, &[table]) else { continue };
-        let key = |key: &OrderKey| evaluate(&key.expr, &registers, fragment.overflow).expect("nothing is raised").1;
-        let keys: Vec<Option<Scalar>> = top.keys.iter().map(key).collect();
-        let outputs = top.outputs.iter().map(|(register, _)| registers[*register].1.clone()).collect::<Vec<_>>();
-        ranked.push((keys, outputs));
-    }
+/// The rows that a fragment gives, in order; of equal ones those that come first in the table. Of groups no two may be
+/// equal.
+fn expected(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<Vec<Option<Scalar>>> {
+    let mut all = fragment.clone();
+    let root = all.pipelines.last_mut().expect("there is a root");
+    let Sink::TopK(top) = root.sink.clone() else { panic!("no top-k") };
+    let keys = top.keys.iter().map(|key| (key.expr.clone(), DataType::Null));
+    root.sink = Sink::Rows(keys.chain(top.outputs.iter().cloned()).collect());
+    let Outcome::Rows(rows) = interpret(&all, tables) else { panic!("rows raise nothing") };
+    let mut ranked: Vec<_> =
+        rows.into_iter().map(|mut row| (row.drain(..top.keys.len()).collect::<Vec<_>>(), row)).collect();
     let compare = |key: &OrderKey, left: &Option<Scalar>, right: &Option<Scalar>| match (left, right) {
         (Some(left), Some(right)) if key.descending => order(right, left),
         (Some(left), Some(right)) => order(left, right),
@@ -75,15 +75,22 @@ fn expected(fragment: &Fragment, table: &MemoryTable) -> Vec<Vec<Option<Scalar>>
         let orders = top.keys.iter().zip(left.iter().zip(right)).map(|(key, (left, right))| compare(key, left, right));
         orders.fold(Ordering::Equal, Ordering::then)
     });
-    ranked.into_iter().take(top.k as usize).map(|(_, outputs)| outputs).collect()
+    ranked.into_iter().take(top.k.map_or(usize::MAX, |k| k as usize)).map(|(_, outputs)| outputs).collect()
 }
 
 /// Runs a fragment on an engine and compares rows and their order with those found row by row.
 #[track_caller]
 pub fn check_rows_on(engine: &Engine, fragment: &Fragment, table: &MemoryTable) -> RunReport {
-    let (batch, report) = run_again(engine, fragment, table, &BindingCache::seeded(7)).unwrap();
+    check_rows_of(engine, fragment, &[table])
+}
+
+/// [`check_rows_on`] for several tables.
+#[track_caller]
+pub fn check_rows_of(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    let (cache, options) = (BindingCache::seeded(7), RunOptions::default());
+    let (batch, report) = engine.run_again(fragment, &cache, &requests(fragment, tables), &options).unwrap();
     let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
-    let expected = expected(fragment, table);
+    let expected = expected(fragment, tables);
     assert_eq!(batch.num_rows(), expected.len(), "{:?}\n{fragment:#?}", report.top);
     for (row, expected) in expected.iter().enumerate() {
         let found: Vec<Option<Scalar>> = columns.iter().map(|column| column[row].clone()).collect();
@@ -119,7 +126,13 @@ pub fn run_again(
 /// [`check_rows_on`] a fresh device, in three orders of lanes; the program must be one for GPUs too.
 #[track_caller]
 pub fn check_rows(fragment: &Fragment, table: &MemoryTable) -> RunReport {
-    let mut reports = super::check::ORDERS.map(|order| check_rows_on(&super::check::engine(order), fragment, table));
+    check_all_orders(fragment, &[table])
+}
+
+/// [`check_rows`] for several tables.
+#[track_caller]
+pub fn check_all_orders(fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    let mut reports = super::check::ORDERS.map(|order| check_rows_of(&super::check::engine(order), fragment, tables));
     reports[0].program.as_ref().inspect(|program| super::nvrtc::compile_for_a_gpu(program));
     std::mem::take(&mut reports[0])
 }

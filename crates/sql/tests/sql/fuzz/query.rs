@@ -23,10 +23,10 @@ pub struct Query {
     pub groups: Vec<String>,
     /// Aggregates.
     pub aggregates: Vec<String>,
-    /// HAVING, and ORDER BY with LIMIT over all groups.
+    /// HAVING.
     pub having: Option<String>,
-    /// LIMIT under an ORDER BY over all groups.
-    pub limit: Option<usize>,
+    /// An order of the groups, by their number of rows first or by their keys alone, and its LIMIT.
+    pub order: Option<(bool, Option<usize>)>,
     /// The first rows of the fact table by an order, in place of groups and aggregates.
     pub first: Option<FirstRows>,
     /// A statement over the query, which stands in place of its braces.
@@ -81,9 +81,11 @@ impl Query {
         if let Some(having) = &self.having {
             sql += &format!(" HAVING {having}");
         }
-        if let Some(limit) = self.limit.filter(|_| !self.groups.is_empty()) {
-            let keys: Vec<String> = (1..=self.groups.len()).map(|position| position.to_string()).collect();
-            sql += &format!(" ORDER BY {} LIMIT {limit}", keys.join(", "));
+        if let Some((counted, limit)) = self.order.filter(|_| !self.groups.is_empty()) {
+            let mut keys = if counted { vec!["COUNT(*) DESC".to_string()] } else { Vec::new() };
+            keys.extend((1..=self.groups.len()).map(|position| position.to_string()));
+            sql += &format!(" ORDER BY {}", keys.join(", "));
+            sql += &limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
         }
         sql += &self.first.as_ref().map(FirstRows::order).unwrap_or_default();
         self.above.as_ref().map_or(sql.clone(), |above| above.replace("{}", &sql))
@@ -117,8 +119,14 @@ impl Query {
         if self.having.is_some() {
             removed(&|query| query.having = None);
         }
-        if self.limit.is_some() {
-            removed(&|query| query.limit = None);
+        if let Some((counted, limit)) = self.order {
+            removed(&|query| query.order = None);
+            if counted {
+                removed(&|query| query.order = Some((false, limit)));
+            }
+            if limit.is_some() {
+                removed(&|query| query.order = Some((counted, None)));
+            }
         }
         for index in 0..self.filters.len() {
             removed(&|query| drop(query.filters.remove(index)));
@@ -173,8 +181,11 @@ impl<'a> Generator<'a> {
             0 => format!("COUNT(*) > {}", self.random.below(5)),
             _ => format!("{} IS NOT NULL", aggregates[0]),
         });
-        let limit = self.random.chance(20).then(|| 1 + self.random.below(20));
-        Query { fact, joins, filters, groups, aggregates, having, limit, first: None, above: None }
+        let order = self.random.chance(30).then(|| {
+            let limit = self.random.chance(70).then(|| 1 + self.random.below(20));
+            (self.random.chance(50), limit)
+        });
+        Query { fact, joins, filters, groups, aggregates, having, order, first: None, above: None }
     }
 
     /// A query over the groups of another: aggregated again, or joined with the fact table.
@@ -185,7 +196,7 @@ impl<'a> Generator<'a> {
         let (kind, is_joined) = (self.random.below(3), self.random.chance(40));
         let join = self.random.pick(&["JOIN", "LEFT JOIN"]).to_string();
         let mut query = self.query();
-        query.limit = None;
+        query.order = None;
         query.aggregates.insert(0, "COUNT(*)".into());
         let above = match key.filter(|_| is_joined) {
             Some(key) => {
@@ -213,15 +224,17 @@ impl<'a> Generator<'a> {
         query
     }
 
-    /// First rows of the fact table: by its columns, under plain comparisons, or by computed keys under any conditions.
+    /// First rows of the fact table: by its columns, under plain comparisons, or by computed keys under any conditions,
+    /// some of them joined with other tables.
     pub fn first_rows(mut self, are_plain: bool) -> Query {
         let fact = self.tables.tables[0].name.clone();
+        let (joins, joined) = if are_plain || self.random.chance(50) { Default::default() } else { self.joins() };
         let filters = self.random.below(3);
         let mut filter = |_| match are_plain {
             true => format!("({})", self.comparison()),
             false => format!("({})", self.condition(2)),
         };
-        let filters = (0..filters).map(&mut filter).collect();
+        let filters: Vec<String> = (0..filters).map(&mut filter).chain(joined).collect();
         let mut keys: Vec<(String, String)> = Vec::new();
         for _ in 0..1 + self.random.below(4) {
             let key = if are_plain || self.random.chance(60) { self.any().1.name.clone() } else { self.group() };
@@ -229,7 +242,8 @@ impl<'a> Generator<'a> {
         }
         let limit = *self.random.pick(&[1, 3, 20, 64, 300, 2_000]);
         let offset = if self.random.chance(30) { self.random.below(40) } else { 0 };
-        let columns = match self.random.chance(50) {
+        // A join may multiply rows, so that no key is unique.
+        let columns = match joins.is_empty() && self.random.chance(50) {
             true => {
                 let id = self.tables.tables[0].columns[0].name.clone();
                 keys.push((id.clone(), self.random.pick(&WAYS).to_string()));
@@ -241,8 +255,8 @@ impl<'a> Generator<'a> {
             false => Vec::new(),
         };
         let first = Some(FirstRows { columns, keys, limit, offset });
-        let (joins, groups, aggregates) = Default::default();
-        Query { fact, joins, filters, groups, aggregates, having: None, limit: None, first, above: None }
+        let (groups, aggregates) = Default::default();
+        Query { fact, joins, filters, groups, aggregates, having: None, order: None, first, above: None }
     }
 
     /// A comparison of a column with constants, or a test for NULL.
