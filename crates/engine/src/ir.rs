@@ -221,7 +221,7 @@ pub enum Expr {
 /// How probed rows are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JoinKind {
-    /// Rows with a match, with its payload.
+    /// Rows with a match, with its payload, once for each match.
     Inner,
     /// All rows; payload is NULL without a match.
     Left,
@@ -240,6 +240,9 @@ pub struct Probe {
     pub keys: Vec<Expr>,
     /// What becomes of rows with and without a match.
     pub kind: JoinKind,
+    /// True if an inner or left join takes one match a row at most: a table with several rows for a key is refused.
+    /// Otherwise a row goes on once for each of its matches.
+    pub unique: bool,
 }
 
 /// What happens to a row on its way.
@@ -306,8 +309,13 @@ pub enum Sink {
     },
     /// The first rows by an order.
     TopK(TopK),
-    /// All rows, in no order: expressions with the Arrow types of the result's columns.
-    Rows(Vec<(Expr, DataType)>),
+    /// Rows in no order.
+    Rows {
+        /// Expressions with the Arrow types of the result's columns.
+        columns: Vec<(Expr, DataType)>,
+        /// Rows that are enough, any of them; all if none is given.
+        limit: Option<u64>,
+    },
 }
 
 /// One key of an order.
@@ -349,7 +357,7 @@ impl Sink {
                 }
             }
             Sink::TopK(top) => top.keys.iter().for_each(|key| key.expr.registers(visit)),
-            Sink::Rows(columns) => columns.iter().for_each(|(expr, _)| expr.registers(visit)),
+            Sink::Rows { columns, .. } => columns.iter().for_each(|(expr, _)| expr.registers(visit)),
         }
     }
 }
@@ -531,7 +539,7 @@ impl Pipeline {
                 top.keys.iter_mut().for_each(|key| key.expr.change(fill));
                 top.outputs.iter_mut().for_each(|(expr, _)| expr.change(fill));
             }
-            Sink::Rows(columns) => columns.iter_mut().for_each(|(expr, _)| expr.change(fill)),
+            Sink::Rows { columns, .. } => columns.iter_mut().for_each(|(expr, _)| expr.change(fill)),
         }
     }
 }

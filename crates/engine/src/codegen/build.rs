@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::ir::Expr;
 use crate::plan::table::{BuiltTable, Keep, TableLayout};
 
-/// Writes what one row does that enters a table.
+/// Writes what one row does that enters a table; where keys are to be `unique`, others are told.
 pub(super) fn build_row(
     rows: &mut RowWriter,
     keys: &[Expr],
     payload: &[&Expr],
     table: &BuiltTable,
-    unique: bool,
+    unique: Unique,
 ) -> Result<()> {
     let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
     for key in &keys {
@@ -24,9 +24,9 @@ pub(super) fn build_row(
     }
     let packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
     let duplicate = |rows: &mut RowWriter, condition: &str| {
-        if unique {
+        if unique != Unique::No {
             let flags = rows.flags();
-            rows.line(&format!("if ({condition}) atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY);"));
+            rows.line(&format!("if ({condition}) {};", tell_duplicate(&flags, unique)));
         }
     };
     let long_run = format!("if (entry == ~0ULL) {{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", rows.flags());
@@ -35,7 +35,7 @@ pub(super) fn build_row(
             let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
             let packed = packed.word().to_string();
             rows.line(&format!("const uint32_t bit = 1u << ({packed} & 31u);"));
-            if unique {
+            if unique != Unique::No {
                 // Told at the end: nobody waits for an answer before the next row's bit is set.
                 rows.line(&format!("repeated |= wc_fetch_or({bits} + ({packed} >> 5), bit) & bit;"));
             } else {
@@ -62,6 +62,21 @@ pub(super) fn build_row(
             rows.line(&long_run);
             duplicate(rows, "!is_new");
             "entry".to_string()
+        }
+    };
+    let entry = match &table.matches {
+        None => entry,
+        Some(matches) => {
+            let mut zone = |c_type: &str, zone| {
+                rows.with_emitter(|emitter| emitter.params.add(&format!("{c_type}*"), Argument::Zone(zone)))
+            };
+            let first_rows = zone("const uint64_t", matches.first_rows);
+            let [counts, ranks, entries] =
+                [matches.counts, matches.ranks, matches.entries].map(|of| zone("uint32_t", of));
+            rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
+            rows.line(&format!("{ranks}[number] = wc_fetch_add({counts} + {entry}, (uint32_t)1);"));
+            rows.line(&format!("{entries}[number] = (uint32_t){entry} + 1;"));
+            "number".to_string()
         }
     };
     for (expr, column) in payload.iter().zip(&table.payload) {
@@ -91,6 +106,30 @@ pub(super) fn build_row(
         rows.line(&format!("{target}[{entry}] = {code};"));
     }
     Ok(())
+}
+
+/// Whether a table's keys are to be unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unique {
+    /// They may come several times.
+    No,
+    /// A table with several rows for a key is refused.
+    Always,
+    /// A table with several rows for a key is built again with room for them: that of this pipeline.
+    Guessed(usize),
+}
+
+/// The statement that tells of a key that has come again: a flag, and above the flags the pipeline whose guess it was.
+pub(super) fn tell_duplicate(flags: &str, unique: Unique) -> String {
+    match unique {
+        Unique::Guessed(pipeline) => {
+            format!(
+                "{{ atomicOr({flags} + 1, {}u); atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY); }}",
+                1u32 << pipeline
+            )
+        }
+        _ => format!("atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY)"),
+    }
 }
 
 /// Pointer, mask and seed of a table of keys of one word, as arguments of a call.

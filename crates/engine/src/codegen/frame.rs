@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::codegen::aggregate::{CellOp, Read};
+use crate::codegen::build::{Unique, tell_duplicate};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::flags;
 use crate::codegen::sink::{BoundGroups, Grouping, SinkPlan};
@@ -18,9 +19,10 @@ impl SinkPlan<'_> {
     pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize, control: &str) -> (String, String) {
         let (bound, aggregates) = match self {
             SinkPlan::Aggregate { bound, aggregates, .. } => (bound, aggregates),
-            SinkPlan::Build { table, unique: true, .. } if matches!(table.layout, TableLayout::Direct { .. }) => {
-                let flags = flags(control);
-                let raise = format!("    if (repeated != 0) atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY);\n");
+            SinkPlan::Build { table, unique, .. }
+                if *unique != Unique::No && matches!(table.layout, TableLayout::Direct { .. }) =>
+            {
+                let raise = format!("    if (repeated != 0) {};\n", tell_duplicate(&flags(control), *unique));
                 return ("    uint32_t repeated = 0;\n".into(), raise);
             }
             SinkPlan::Build { .. } | SinkPlan::Rows { .. } => return (String::new(), String::new()),

@@ -6,10 +6,11 @@ use warpcube_column::ColumnLayout;
 use warpcube_gpu::DeviceInfo;
 
 use crate::arena::Zone;
+use crate::codegen::build::Unique;
 use crate::codegen::group_values::GroupValue;
 use crate::facts::Facts;
-use crate::ir::{Overflow, Pipeline};
-use crate::plan::table::BuiltTable;
+use crate::ir::{JoinKind, Overflow, Pipeline, Step};
+use crate::plan::table::{BuiltTable, Matches};
 use crate::tuning::Tuning;
 
 /// What generation needs to know.
@@ -35,8 +36,10 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) tables: &'a [Option<BuiltTable>],
     /// Whether vectors are left out whose bounds tell that they have no row.
     pub(crate) skips: bool,
-    /// Whether the table this pipeline builds is probed for payload, so that its keys must be unique.
-    pub(crate) unique: bool,
+    /// Whether the keys of the table this pipeline builds are to be unique.
+    pub(crate) unique: Unique,
+    /// Whether they come several times.
+    pub(crate) several: bool,
     /// Whether the groups it leaves are scanned by another pipeline.
     pub(crate) scanned: bool,
     /// The device.
@@ -60,6 +63,26 @@ pub(crate) struct PipelineInput<'a> {
 }
 
 impl PipelineInput<'_> {
+    /// Tables in which a row may have several matches.
+    fn multipliers(&self) -> impl Iterator<Item = &Matches> {
+        let probes = self.pipeline.steps.iter().filter_map(|step| match step {
+            Step::Probe(probe) if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) => Some(probe),
+            _ => None,
+        });
+        probes.filter_map(|probe| self.tables.get(probe.build)?.as_ref()?.matches.as_ref())
+    }
+
+    /// Whether a row may come to the sink several times.
+    pub(crate) fn multiplies(&self) -> bool {
+        self.multipliers().next().is_some()
+    }
+
+    /// Most rows that come to the sink.
+    pub(crate) fn rows_out(&self) -> u64 {
+        let most = i64::MAX as u64;
+        self.multipliers().fold(self.rows, |rows, matches| rows.saturating_mul(matches.rows.max(1)).min(most))
+    }
+
     /// Whether reading a register can raise an error: a sum of the scanned groups that may leave its type.
     pub(crate) fn is_fallible(&self, register: usize) -> bool {
         let value = register.checked_sub(self.columns.len()).and_then(|value| self.values.get(value));

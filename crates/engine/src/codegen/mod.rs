@@ -10,7 +10,7 @@
 //! reads columns.
 
 pub(crate) mod aggregate;
-mod build;
+pub(crate) mod build;
 mod compare;
 pub(crate) mod expr;
 mod frame;

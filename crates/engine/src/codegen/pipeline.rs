@@ -29,7 +29,7 @@ use crate::facts::Facts;
 use crate::ir::{JoinKind, Sink};
 use crate::plan::estimate::surviving_lines;
 use crate::plan::order::{self, Item, Planned};
-use crate::plan::table::{BuiltTable, TableLayout};
+use crate::plan::table::{BuiltTable, Matches, TableLayout};
 
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
 const SMALL_SHARED_BYTES: usize = 24 << 10;
@@ -72,6 +72,16 @@ pub(crate) struct BoundPipeline {
     pub(crate) order: Vec<Planned>,
 }
 
+impl BoundPipeline {
+    /// The matches of the table that it builds, if a key may have several.
+    pub(crate) fn matches(&self) -> Option<&Matches> {
+        match &self.sink {
+            BoundSink::Table(table) => table.matches.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// Scan parameters that the runner fills: their zones are laid out by who asks for the pipeline.
 pub(crate) struct ScanZones {
     /// Pointers: for each chunk, each column's values and validity.
@@ -99,6 +109,8 @@ pub(super) struct Split {
     /// Columns loaded whole, in the order of first use.
     pub(super) loaded: Vec<usize>,
     pub(super) in_place: bool,
+    /// Whether rows have several matches.
+    pub(super) multiplies: bool,
     /// Whether any of the columns loaded whole is packed.
     packed: bool,
     pub(super) slots: usize,
@@ -204,7 +216,8 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         });
         if let Item::Probe(probe, _) = &planned.item {
             let table = order::table(input.tables, probe)?;
-            eligible &= matches!(table.layout, TableLayout::Direct { .. }) && probe.kind != JoinKind::Left;
+            let is_direct = matches!(table.layout, TableLayout::Direct { .. });
+            eligible &= is_direct && probe.kind != JoinKind::Left && (table.matches.is_none() || !planned.joins());
         }
         let least = if planned.is_weak() { tuning.eager_lines_weak } else { tuning.eager_lines };
         eligible &= new.iter().all(|column| lines(share, *column) >= least);
@@ -235,7 +248,9 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     };
     let of_rows = rows.iter().map(|planned| weight::of_item(&planned.item));
     let weight = of_rows.sum::<usize>() + weight::of_sink(&input.pipeline.sink);
-    let in_place = (summed || share >= tuning.in_place) && weight <= weight::HEAVY;
+    // The matches of rows are shared out among all lanes of a warp, which come together where the queue is drained.
+    let multiplies = input.multiplies();
+    let in_place = (summed || share >= tuning.in_place) && weight <= weight::HEAVY && !multiplies;
     let mut wanted: Vec<usize> = Vec::new();
     let mut left = share;
     for planned in &rows {
@@ -284,7 +299,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let unrolled = unrolled + if in_place { weight } else { 0 };
     let least = if packed { GROUP_SLOTS } else { tuning.slots_many };
     let (slots, ahead) = weight::bounded(unrolled, slots, ahead, least);
-    Ok(Split { dense, rows, loaded, in_place, packed, slots, ahead, bytes })
+    Ok(Split { dense, rows, loaded, in_place, multiplies, packed, slots, ahead, bytes })
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.
@@ -543,6 +558,7 @@ impl KernelWriter<'_> {
         }
         // A queue is drained one row a lane at a time: there is nothing to add up before.
         let partials = plan.row(&mut rows, if self.split.in_place { self.split.slots } else { usize::MAX })?;
+        let multiplies = rows.multiplies();
         let statements = rows.finish();
         let mut arguments = String::new();
         for column in &passed {
@@ -553,9 +569,14 @@ impl KernelWriter<'_> {
             }
         }
         let declared = partials.declaration();
-        let process = format!(
-            "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
-        );
+        let process = match multiplies {
+            true => format!(
+                "        auto process = [&](const uint32_t row0, const bool valid0) {{\n{statements}        }};\n"
+            ),
+            false => format!(
+                "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
+            ),
+        };
         Ok((declared + &process, partials))
     }
 }

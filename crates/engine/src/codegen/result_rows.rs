@@ -33,6 +33,8 @@ pub(crate) struct BoundRows {
     pub(crate) output: Zone,
     /// Most rows there is room for.
     pub(crate) capacity: u64,
+    /// Whether so many rows are enough.
+    pub(crate) is_enough: bool,
 }
 
 /// Lays out a result.
@@ -41,17 +43,18 @@ pub(crate) struct BoundRows {
 /// Unsupported if a column is a decimal wider than 64 bits.
 pub(super) fn plan(
     input: &PipelineInput,
-    columns: &[(Expr, DataType)],
+    (columns, limit): (&[(Expr, DataType)], Option<u64>),
     registers: &[Option<Facts>],
     arena: &mut Arena,
 ) -> Result<BoundRows> {
     let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let pack = KeyPack::of_groups(&values.iter().map(bits_of).collect::<Vec<_>>())?;
-    let capacity = input.group_slots.min(input.rows.max(1));
+    let guessed = input.group_slots.min(input.rows_out().max(1));
+    let capacity = limit.map_or(guessed, |limit| limit.min(guessed));
     let output = arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + pack.words * capacity as usize));
     let columns = columns.iter().zip(values).map(|((_, data_type), value)| (data_type.clone(), value.dictionary));
-    Ok(BoundRows { pack, columns: columns.collect(), output, capacity })
+    Ok(BoundRows { pack, columns: columns.collect(), output, capacity, is_enough: limit == Some(capacity) })
 }
 
 /// The facts of a value's bits if it is a float, which grouping would make one of two zeros.
@@ -81,7 +84,11 @@ impl BoundRows {
         let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(self.output)));
         let capacity = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.capacity)));
         rows.line(&format!("const uint64_t place = wc_fetch_add({output}, (uint64_t)1);"));
-        rows.line(&format!("if (place >= {capacity}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+        let full = match self.is_enough {
+            true => "return;".to_string(),
+            false => format!("{{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"),
+        };
+        rows.line(&format!("if (place >= {capacity}) {full}"));
         for (index, word) in packed.words.iter().enumerate() {
             rows.line(&format!("{output}[{HEAD_WORDS} + place * {} + {index}] = {word};", self.pack.words));
         }

@@ -13,7 +13,7 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::plan::order::{self, Item, Planned};
-use crate::plan::table::{BuiltTable, TableLayout};
+use crate::plan::table::{BuiltTable, Matches, TableLayout};
 
 /// A probe whose entry may still have to be found.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ struct Pending {
     first: usize,
     /// Name of the entry's index, and of the truth value that there is one (left joins).
     entry: Option<(String, Option<String>)>,
+    /// Whether the entry is one of several matches, which later stages are given.
+    is_match: bool,
 }
 
 /// Writes the statements of one row.
@@ -37,6 +39,8 @@ pub(crate) struct RowWriter<'a> {
     drops: bool,
     registers: Vec<Option<Value>>,
     pending: Vec<Pending>,
+    /// What a row does up to each probe that may have several matches, with the name of the table's row numbers.
+    stages: Vec<(String, String)>,
     out: String,
 }
 
@@ -62,13 +66,55 @@ impl<'a> RowWriter<'a> {
             drops: false,
             registers: vec![None; input.columns.len() + input.values.len()],
             pending: Vec::new(),
+            stages: Vec::new(),
             out: String::new(),
         }
     }
 
-    /// The statements.
+    /// Whether all lanes of a warp have to come together, because rows have several matches.
+    pub(crate) fn multiplies(&self) -> bool {
+        !self.stages.is_empty()
+    }
+
+    /// The statements: of `row`; where rows have several matches, of the warp's rows `row0` that are `valid0`.
+    ///
+    /// A stage ends in a probe with several matches: it leaves their places, `first` and `count`. The next stage has a
+    /// match a lane, with the row that it belongs to, and reads again what it needs of the row.
     pub(crate) fn finish(self) -> String {
-        self.out
+        if self.stages.is_empty() {
+            return self.out;
+        }
+        let names = |stage: usize| -> String {
+            let matched = |of: usize| format!("const uint32_t match{of} = match{of}_{stage}; (void)match{of};\n");
+            let matched: String = (0..stage).map(matched).collect();
+            format!("const uint32_t row = row{stage}; (void)row;\n{matched}")
+        };
+        let mut text = String::new();
+        for (stage, (statements, order)) in self.stages.iter().enumerate() {
+            let next = stage + 1;
+            let _ = write!(
+                text,
+                "uint32_t first{stage} = 0, count{stage} = 0;
+if (valid{stage}) [&]() {{
+uint32_t& first = first{stage}; uint32_t& count = count{stage};
+{}{statements}}}();
+wc_each_match(first{stage}, count{stage}, [&](const uint32_t owner, const uint32_t place, const bool valid{next}) {{
+const uint32_t row{next} = __shfl_sync(WC_FULL_MASK, row{stage}, owner);
+const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {order}[place] : WC_NO_MATCH;
+",
+                names(stage)
+            );
+            for of in 0..stage {
+                let _ = writeln!(
+                    text,
+                    "const uint32_t match{of}_{next} = __shfl_sync(WC_FULL_MASK, match{of}_{stage}, owner);"
+                );
+            }
+        }
+        let last = self.stages.len();
+        let _ = writeln!(text, "if (valid{last}) [&]() {{\n{}{}}}();", names(last), self.out);
+        text.push_str(&"});\n".repeat(last));
+        text
     }
 
     /// The word that holds the run's flags, behind that of its error.
@@ -96,7 +142,7 @@ impl<'a> RowWriter<'a> {
     /// A step that rows reaching `process` have passed; its payload may still be asked for.
     pub(crate) fn already_tested(&mut self, planned: &Planned) {
         if let Item::Probe(probe, first) = &planned.item {
-            self.pending.push(Pending { probe: probe.clone(), first: *first, entry: None });
+            self.pending.push(Pending { probe: probe.clone(), first: *first, entry: None, is_match: false });
         }
     }
 
@@ -114,7 +160,8 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    fn probe(&mut self, probe: &Probe, first: usize) -> Result<()> {
+    /// Writes what finds the entry of a row: its name, and that of the truth value that there is one.
+    fn find(&mut self, probe: &Probe) -> Result<(String, String)> {
         let table = order::table(self.input.tables, probe)?;
         let key = self.packed(probe, true)?;
         let inside = &key.inside;
@@ -142,13 +189,49 @@ impl<'a> RowWriter<'a> {
                 self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
             }
         }
+        Ok((entry, found))
+    }
+
+    fn probe(&mut self, probe: &Probe, first: usize) -> Result<()> {
+        let (entry, found) = self.find(probe)?;
         match probe.kind {
             JoinKind::Inner | JoinKind::Semi => self.line(&format!("if (!{found}) return;")),
             JoinKind::Anti => self.line(&format!("if ({found}) return;")),
             JoinKind::Left => {}
         }
-        let matched = (probe.kind == JoinKind::Left).then_some(found);
-        self.pending.push(Pending { probe: probe.clone(), first, entry: Some((entry, matched)) });
+        let is_left = probe.kind == JoinKind::Left;
+        let table = order::table(self.input.tables, probe)?;
+        if let Some(matches) = table.matches.as_ref().filter(|_| is_left || probe.kind == JoinKind::Inner) {
+            return self.each_match(probe, first, matches, (&entry, &found));
+        }
+        let matched = is_left.then_some(found);
+        self.pending.push(Pending { probe: probe.clone(), first, entry: Some((entry, matched)), is_match: false });
+        Ok(())
+    }
+
+    /// Ends a stage with the matches of an entry, and begins the next, in which nothing of the row is loaded.
+    fn each_match(
+        &mut self,
+        probe: &Probe,
+        first: usize,
+        matches: &Matches,
+        (entry, found): (&str, &str),
+    ) -> Result<()> {
+        let mut zone = |zone| self.params.add("const uint32_t*", Argument::Zone(zone));
+        let (counts, firsts, order) = (zone(matches.counts), zone(matches.firsts), zone(matches.order));
+        if probe.kind == JoinKind::Left {
+            self.line(&format!("first = WC_NO_MATCH, count = 1;\nif (!{found}) return;"));
+        }
+        self.line(&format!("first = {firsts}[{entry}], count = {counts}[{entry}];"));
+        let stage = self.stages.len();
+        self.stages.push((std::mem::take(&mut self.out), order));
+        self.registers = vec![None; self.input.columns.len() + self.input.values.len()];
+        self.passed.clear();
+        let is_again = |pending: &&mut Pending| !pending.is_match;
+        self.pending.iter_mut().filter(is_again).for_each(|pending| pending.entry = None);
+        let matched = (probe.kind == JoinKind::Left).then(|| format!("(match{stage} != WC_NO_MATCH)"));
+        let entry = Some((format!("match{stage}"), matched));
+        self.pending.push(Pending { probe: probe.clone(), first, entry, is_match: true });
         Ok(())
     }
 
@@ -242,11 +325,23 @@ impl<'a> RowWriter<'a> {
         let (entry, matched) = match pending.entry {
             Some(entry) => entry,
             None => {
-                let packed = self.packed(&pending.probe, false)?;
-                let entry = self.name();
-                self.line(&format!("const uint64_t {entry} = {};", packed.word()));
-                self.pending[position].entry = Some((entry.clone(), None));
-                (entry, None)
+                let is_left = pending.probe.kind == JoinKind::Left;
+                let direct =
+                    matches!(order::table(self.input.tables, &pending.probe)?.layout, TableLayout::Direct { .. });
+                let found = match direct && !is_left {
+                    true => {
+                        let packed = self.packed(&pending.probe, false)?;
+                        let entry = self.name();
+                        self.line(&format!("const uint64_t {entry} = {};", packed.word()));
+                        (entry, None)
+                    }
+                    false => {
+                        let (entry, found) = self.find(&pending.probe)?;
+                        (entry, is_left.then_some(found))
+                    }
+                };
+                self.pending[position].entry = Some(found.clone());
+                found
             }
         };
         let column = order::table(self.input.tables, &pending.probe)?.payload[register - pending.first].clone();

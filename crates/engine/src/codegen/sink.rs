@@ -7,7 +7,7 @@ use warpcube_column::{Dictionary, VECTOR_ROWS};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
-use crate::codegen::build::{build_row, hash_table, wide_table};
+use crate::codegen::build::{Unique, build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
@@ -124,7 +124,7 @@ impl BoundGroups {
 /// A sink, laid out.
 pub(crate) enum SinkPlan<'a> {
     /// A table is built.
-    Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: bool },
+    Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: Unique },
     /// Groups are accumulated.
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
     /// The first rows by an order are found.
@@ -185,7 +185,12 @@ pub(super) fn plan<'a>(
             let payload_values: Vec<(Facts, Keep)> = known.into_iter().flat_map(columns).collect();
             let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
             let share = rows.iter().chain(dense).map(|planned| planned.share).product();
-            let table = BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), input.seed)?;
+            let several = input.several.then_some(input.chunk_rows);
+            if several.is_some() && input.multiplies() {
+                return unsupported("a join table of rows that have several matches in another");
+            }
+            let table =
+                BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), several, input.seed)?;
             Ok(SinkPlan::Build { keys, payload, table, unique: input.unique })
         }
         Sink::Aggregate { groups, aggregates } => {
@@ -194,7 +199,7 @@ pub(super) fn plan<'a>(
             let pack = KeyPack::of_groups(&values)?;
             let columns =
                 groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
-            let sums = SumBounds { rows: input.rows, whole_sums: input.whole_sums, overflow: input.overflow };
+            let sums = SumBounds { rows: input.rows_out(), whole_sums: input.whole_sums, overflow: input.overflow };
             let accumulators = accumulators(registers, aggregates, groups.is_empty(), sums)?;
             let cell_count = accumulators.cells.len();
             let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
@@ -207,7 +212,8 @@ pub(super) fn plan<'a>(
             let share: f64 = rows.iter().chain(dense).map(|planned| planned.share).product();
             let crowded = share * input.rows as f64 >= SHARED_ROWS_PER_GROUP_MIN * pack.domain as f64;
             // Twice the rows are never filled past half.
-            let slots = slots(input, &exprs).min(input.rows.max(16).saturating_mul(2).next_power_of_two());
+            let slots =
+                slots(input, &exprs).min(input.rows_out().clamp(16, 1 << 60).saturating_mul(2).next_power_of_two());
             let has_limbs = accumulators.outputs.iter().any(|output| matches!(output.read, Read::Fixed { .. }));
             let grouping = match pack.domain {
                 _ if groups.is_empty() => Grouping::Single,
@@ -260,7 +266,7 @@ pub(super) fn plan<'a>(
                 if groups.is_empty() {
                     return unsupported("an aggregation without groups that is not the result");
                 }
-                let facts = aggregate_facts(aggregates, registers, (input.rows, input.overflow))?;
+                let facts = aggregate_facts(aggregates, registers, (input.rows_out(), input.overflow))?;
                 bound.values = Some(group_values(&bound, &values, &facts)?);
             }
             Ok(SinkPlan::Aggregate { groups, aggregates, bound, sums })
@@ -269,8 +275,8 @@ pub(super) fn plan<'a>(
             let bound = Box::new(topk::plan(input, top, registers, split.bytes, arena)?);
             Ok(SinkPlan::TopK { top, bound })
         }
-        Sink::Rows(columns) => {
-            let bound = result_rows::plan(input, columns, registers, arena)?;
+        Sink::Rows { columns, limit } => {
+            let bound = result_rows::plan(input, (columns, *limit), registers, arena)?;
             Ok(SinkPlan::Rows { columns, bound })
         }
     }

@@ -156,6 +156,10 @@ impl KernelWriter<'_> {
             return process + fold;
         }
         debug_assert!(layout.queue_entries >= step + 32);
+        let process = match self.split.multiplies {
+            true => "process(lane < take ? begin + queue[queued + lane] : begin, lane < take)",
+            false => "if (lane < take) process(begin + queue[queued + lane])",
+        };
         format!(
             "            if (__any_sync(WC_FULL_MASK, alive != 0)) {{
                 uint32_t found;
@@ -172,7 +176,7 @@ impl KernelWriter<'_> {
             while (queued >= 32 || (last && queued > 0)) {{
                 const uint32_t take = queued < 32 ? queued : 32;
                 queued -= take;
-                if (lane < take) process(begin + queue[queued + lane]);
+                {process};
                 __syncwarp(WC_FULL_MASK);
             }}
 "

@@ -19,10 +19,11 @@ use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::RowWriter;
-use crate::error::Result;
+use crate::error::{Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::order::Planned;
+use crate::plan::table::first_rows;
 use crate::plan::topk_form::{Decision, Form, Question};
 use crate::plan::topk_rank::{Part, Ranks, c_type};
 
@@ -164,14 +165,10 @@ pub(crate) fn plan(
     };
     let decision = question.decide()?;
     let (columns, outputs_raise) = columns(input, top, registers)?;
-    let first_rows: Vec<u64> = input
-        .chunk_rows
-        .iter()
-        .scan(0, |next, rows| {
-            *next += u64::from(*rows);
-            Some(*next - u64::from(*rows))
-        })
-        .collect();
+    let first_rows = first_rows(input.chunk_rows);
+    if input.multiplies() {
+        return unsupported("the first rows of a join that has several matches for a row");
+    }
     let mut scratch = 0;
     let mut ranked = |arena: &mut Arena, count: u64, k: u64| {
         let (bytes, selection) = (ranks.element().bytes(), decision.form.spec(&ranks, rows, k));

@@ -53,7 +53,7 @@ pub(super) fn of_sink(sink: &Sink) -> usize {
             groups.chain(arguments).sum()
         }
         Sink::TopK(top) => top.keys.iter().map(|key| 2 + of(&key.expr)).sum(),
-        Sink::Rows(columns) => columns.iter().map(|(expr, _)| of(expr)).sum(),
+        Sink::Rows { columns, .. } => columns.iter().map(|(expr, _)| of(expr)).sum(),
     }
 }
 

@@ -9,6 +9,7 @@ use warpcube_gpu::prims::KEYS;
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Pointer, Zone};
+use crate::codegen::build::Unique;
 use crate::codegen::group_values::{GroupValue, column_facts, is_group};
 use crate::codegen::input::{Control, PipelineInput, TICKETS_OFFSET, TICKETS_STRIDE};
 use crate::codegen::launch_group::{LaunchGroup, launch_groups};
@@ -36,6 +37,10 @@ const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
 const GROUP_VALUES_MARK: &str = "wc_of_order";
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../../kernels/compact.cuh");
+/// Joins with several matches for a row: what kernels call, with its mark, and the kernels behind a build.
+const EXPAND: &str = include_str!("../../kernels/expand.cuh");
+const EXPAND_MARK: &str = "wc_each_match";
+const MATCHES: &str = include_str!("../../kernels/matches.cuh");
 /// What kernels of a top-k call, with the marks by which they are known.
 const TOPK: &str = include_str!("../../kernels/topk.cuh");
 const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
@@ -64,10 +69,12 @@ pub(crate) struct BoundFragment {
     pub(crate) control: Zone,
     /// All kernels.
     pub(crate) program: Arc<Program>,
-    /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows.
-    /// NVRTC takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly,
+    /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows,
+    /// and the one that gathers matches. NVRTC takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly,
     /// all kernels are one program.
     pub(crate) parts: Vec<Program>,
+    /// Whether any join has several matches for a row; the kernels that gather them are the last part's.
+    pub(crate) has_matches: bool,
     pub(crate) root: Root,
 }
 
@@ -102,6 +109,8 @@ pub(crate) struct Guesses {
     pub(crate) seed: u64,
     /// Whether a top-k is found without a threshold.
     pub(crate) exact_top: bool,
+    /// A bit a pipeline whose table has several rows for a key.
+    pub(crate) several: u32,
 }
 
 /// Binds a fragment to its tables, one [`Relation`] for each of `fragment.tables`.
@@ -152,7 +161,8 @@ pub(crate) fn bind(
             chunk_rows: &scanned.chunks,
             skips: rows >= tuning.skip_rows,
             tables: &built,
-            unique: matches!(pipeline.sink, Sink::Build { .. }) && is_unique_needed(&fragment.pipelines, index),
+            unique: unique(fragment, index, guesses.several),
+            several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Groups(index)),
             info,
             shared_limit: info.shared_memory_per_block,
@@ -183,7 +193,7 @@ pub(crate) fn bind(
     }
     let mut root = root.ok_or_else(|| EngineError::Malformed("a fragment without a result".into()))?;
     let last = fragment.pipelines.last().map(|pipeline| &pipeline.sink);
-    if !matches!(last, Some(Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows(_))) {
+    if !matches!(last, Some(Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. })) {
         return Err(EngineError::Malformed("the root of a fragment gives no rows".into()));
     }
     let launch_groups = launch_groups(&fragment.pipelines, &pipelines);
@@ -204,12 +214,15 @@ pub(crate) fn bind(
         Root::Rows(_) => None,
     };
     source.extend(finish.iter().map(|(_, text)| text.as_str()));
+    let has_matches = pipelines.iter().any(|pipeline| pipeline.matches().is_some());
+    let matches = has_matches.then(|| ("matches", MATCHES.to_string()));
+    source.extend(matches.iter().map(|(_, text)| text.as_str()));
     let program = Arc::new(Program::new("fragment", with_library(&source)));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
-        false => parts(&pipelines, &launch_groups, finish, tuning),
+        false => parts(&pipelines, &launch_groups, finish.into_iter().chain(matches), tuning),
     };
-    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, root })
+    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, has_matches, root })
 }
 
 impl BoundFragment {
@@ -233,15 +246,16 @@ fn with_library(source: &str) -> String {
     let decoding = decoding_library(source);
     let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
     let values = if source.contains(GROUP_VALUES_MARK) { GROUP_VALUES } else { "" };
+    let expand = if source.contains(EXPAND_MARK) { EXPAND } else { "" };
     let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
-    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{decoding}{source}")
+    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{decoding}{source}")
 }
 
-/// A program a launch group, then the one that `finish` names.
+/// A program a launch group, then those that `others` name.
 fn parts(
     pipelines: &[BoundPipeline],
     launch_groups: &[LaunchGroup],
-    finish: Option<(&str, String)>,
+    others: impl Iterator<Item = (&'static str, String)>,
     tuning: &Tuning,
 ) -> Vec<Program> {
     let group = |group: &LaunchGroup| {
@@ -251,8 +265,8 @@ fn parts(
         let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
         Program::new(group.name.clone(), source).with_effort(effort)
     };
-    let finish = finish.map(|(name, text)| Program::new(name, with_library(&text)));
-    launch_groups.iter().map(group).chain(finish).collect()
+    let others = others.map(|(name, text)| Program::new(name, with_library(&text)));
+    launch_groups.iter().map(group).chain(others).collect()
 }
 
 fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {
@@ -266,12 +280,28 @@ fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> 
     Some(Compacted { zone, capacity })
 }
 
-/// Keys must be unique where a probe takes payload or multiplies rows.
-fn is_unique_needed(pipelines: &[Pipeline], build: usize) -> bool {
-    pipelines.iter().flat_map(|pipeline| &pipeline.steps).any(|step| match step {
-        Step::Probe(probe) => probe.build == build && matches!(probe.kind, JoinKind::Inner | JoinKind::Left),
-        Step::Filter(_) => false,
-    })
+/// Whether the keys of a pipeline's table are to be unique: where a probe takes payload or multiplies rows, until they
+/// are known to come several times.
+fn unique(fragment: &Fragment, build: usize, several: u32) -> Unique {
+    if !matches!(fragment.pipelines[build].sink, Sink::Build { .. }) {
+        return Unique::No;
+    }
+    let probes = fragment.pipelines.iter().flat_map(|pipeline| &pipeline.steps).filter_map(|step| match step {
+        Step::Probe(probe) if probe.build == build => Some(probe),
+        _ => None,
+    });
+    let joins: Vec<_> = probes.filter(|probe| matches!(probe.kind, JoinKind::Inner | JoinKind::Left)).collect();
+    match (joins.is_empty(), 1u32.checked_shl(build as u32)) {
+        (true, _) => Unique::No,
+        (_, Some(bit)) if joins.iter().all(|probe| !probe.unique) => {
+            if several & bit != 0 {
+                Unique::No
+            } else {
+                Unique::Guessed(build)
+            }
+        }
+        _ => Unique::Always,
+    }
 }
 
 /// What is known of a column's values.

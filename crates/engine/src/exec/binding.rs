@@ -4,7 +4,7 @@
 //! weakly: a binding neither keeps columns on the device nor can it mistake new columns for old ones.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
@@ -34,6 +34,16 @@ pub(crate) enum Finish {
     TopK(Box<TopKernels>),
 }
 
+/// The kernels of a bound fragment.
+pub(crate) struct Kernels {
+    /// The launches, one a launch group.
+    pub(crate) launches: Vec<Launch>,
+    /// What runs beside them.
+    pub(crate) finish: Finish,
+    /// Those that gather the rows of each key behind a build.
+    pub(crate) matches: Option<(Kernel, Kernel)>,
+}
+
 /// A bound fragment with its compiled kernels.
 pub(crate) struct Binding {
     pub(crate) fragment: Arc<BoundFragment>,
@@ -41,10 +51,7 @@ pub(crate) struct Binding {
     pub(crate) in_haste: bool,
     /// The fragment's own programs, once a second run has asked for them.
     pub(crate) better: OnceLock<Compilation>,
-    /// The launches, one a launch group.
-    pub(crate) launches: Vec<Launch>,
-    /// What runs beside them.
-    pub(crate) finish: Finish,
+    pub(crate) kernels: Kernels,
     /// Why a run over these columns was refused, if one was.
     pub(crate) refused: OnceLock<EngineError>,
     columns: Vec<Weak<ResidentColumn>>,
@@ -64,13 +71,13 @@ impl Binding {
         fragment: Arc<BoundFragment>,
         tables: &[Relation],
         guesses: Guesses,
-        (launches, finish): (Vec<Launch>, Finish),
+        kernels: Kernels,
         in_haste: bool,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
         let recorded = Mutex::default();
         let (refused, better) = (OnceLock::new(), OnceLock::new());
-        Binding { fragment, in_haste, better, launches, finish, refused, columns, guesses, recorded }
+        Binding { fragment, in_haste, better, kernels, refused, columns, guesses, recorded }
     }
 
     /// Takes a recording over `arena`, with or without a time for each launch group.
@@ -103,12 +110,14 @@ impl Binding {
 }
 
 /// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
-/// hashes, whether its exact sums need limbs for every finite value, and whether a threshold of its top-k has failed.
+/// hashes, whether its exact sums need limbs for every finite value, whether a threshold of its top-k has failed, and
+/// which tables have several rows for a key.
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
     exact_top: AtomicBool,
+    several: AtomicU32,
     seed: AtomicU64,
     keeps_seed: bool,
 }
@@ -134,8 +143,9 @@ impl BindingCache {
     /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
-        let (binding, group_slots, whole_sums, exact_top) = Default::default();
-        BindingCache { binding, group_slots, whole_sums, exact_top, seed: AtomicU64::new(seed), keeps_seed: false }
+        let (binding, group_slots, whole_sums, exact_top, several) = Default::default();
+        let seed = AtomicU64::new(seed);
+        BindingCache { binding, group_slots, whole_sums, exact_top, several, seed, keeps_seed: false }
     }
 
     /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
@@ -208,6 +218,16 @@ impl BindingCache {
     /// Remembers that it did.
     pub(crate) fn need_exact_top(&self) {
         self.exact_top.store(true, Ordering::Relaxed);
+    }
+
+    /// A bit a pipeline whose table proved to have several rows for a key.
+    pub(crate) fn several(&self) -> u32 {
+        self.several.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that these have.
+    pub(crate) fn need_several(&self, tables: u32) {
+        self.several.fetch_or(tables, Ordering::Relaxed);
     }
 
     pub(crate) fn keep(&self, binding: &Arc<Binding>) {

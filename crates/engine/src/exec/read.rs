@@ -59,6 +59,8 @@ pub(crate) fn read(
 pub(crate) enum TooSmall {
     /// Slots of a hashed group table.
     GroupTable,
+    /// One row for a key in the tables of these pipelines, a bit each.
+    SeveralRows(u32),
     /// Limbs of an exact sum of floats.
     SumWindow,
     /// Slots near the one that a join key belongs to: keys collide under the seed.
@@ -73,6 +75,10 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
         0 => {}
         1 => return Err(EngineError::Evaluation("a division by zero")),
         _ => return Err(EngineError::Evaluation("an overflow")),
+    }
+    // Above the flags stand the tables that may have several rows for a key.
+    if flags & FLAG_DUPLICATE_KEY != 0 && flags >> 32 != 0 {
+        return Ok(Err(TooSmall::SeveralRows((flags >> 32) as u32)));
     }
     if flags & FLAG_DUPLICATE_KEY != 0 {
         return crate::error::unsupported("a join whose build side has several rows for one key");

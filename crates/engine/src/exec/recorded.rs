@@ -6,15 +6,16 @@
 
 use std::time::Duration;
 
-use warpcube_gpu::{Device, DeviceBuffer, LaunchShape, Mark, Output, Params, Recording, Stream, Work};
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Mark, Output, Params, Recording, Stream, Work};
 
 use crate::arena::Arena;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::sink::Grouping;
 use crate::error::Result;
 use crate::exec::bind::{FIRST_DOWNLOAD_BYTES, Root};
-use crate::exec::binding::{Binding, Finish};
+use crate::exec::binding::{Binding, Finish, Kernels};
 use crate::exec::topk::TopRun;
+use crate::plan::table::Matches;
 use crate::tuning::Tuning;
 
 /// A recording with what to read of it.
@@ -45,13 +46,14 @@ impl Recorded {
         let mut marks = vec![work.mark()];
         let (offset, bytes) = bound.arena.zeroed_range();
         work.fill(arena, offset, 0, bytes)?;
-        let top = match (&bound.root, &binding.finish) {
+        let Kernels { launches, finish, matches } = &binding.kernels;
+        let top = match (&bound.root, finish) {
             (Root::TopK(top), Finish::TopK(kernels)) => {
                 Some((top, TopRun { device, kernels, layout: &bound.arena, arena }))
             }
             _ => None,
         };
-        for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.launches).enumerate() {
+        for (index, (group, launch)) in bound.launch_groups.iter().zip(launches).enumerate() {
             let is_root = index + 1 == bound.launch_groups.len();
             if let Some((top, run)) = top.as_ref().filter(|_| is_root) {
                 top.record_sample(&mut work, run)?;
@@ -65,11 +67,17 @@ impl Recorded {
             let scans_groups = group.members.iter().any(|index| bound.pipelines[*index].scans_groups);
             let early = early && index > 0 && top.is_none() && !scans_groups;
             work.launch(&launch.kernel, launch.shape, &params, early)?;
+            if let Some(kernels) = matches {
+                let tables = group.members.iter().filter_map(|index| bound.pipelines[*index].matches());
+                tables
+                    .into_iter()
+                    .try_for_each(|table| gather(&mut work, table, kernels, (&bound.arena, arena), device))?;
+            }
             if times_launches {
                 marks.push(work.mark());
             }
         }
-        let outputs = match (&bound.root, &binding.finish) {
+        let outputs = match (&bound.root, finish) {
             (Root::TopK(bound), _) => {
                 if let Some((top, run)) = &top {
                     top.record_result(&mut work, run)?;
@@ -144,6 +152,23 @@ impl Recorded {
         let milliseconds = self.recording.elapsed_ms(self.marks[from], self.marks[to])?;
         Ok(Duration::from_secs_f64(milliseconds.max(0.0) / 1e3))
     }
+}
+
+/// Launches what lays the rows of each key of a table side by side.
+fn gather(
+    work: &mut Work,
+    matches: &Matches,
+    (place, order): &(Kernel, Kernel),
+    (layout, arena): (&Arena, &DeviceBuffer),
+    device: &Device,
+) -> Result<()> {
+    let at = |params: Params, zone| params.buffer_at(arena, layout.offset(zone));
+    let grid = |threads: u64| (threads.div_ceil(256) as u32).clamp(1, device.info().multiprocessors * 8);
+    let shape = |threads: u64| LaunchShape { grid: grid(threads), block: 256, shared_bytes: 0 };
+    let params = [matches.counts, matches.firsts, matches.total].into_iter().fold(Params::new(), at);
+    work.launch(place, shape(matches.places), &params.u64(matches.places), false)?;
+    let params = [matches.entries, matches.ranks, matches.firsts, matches.order].into_iter().fold(Params::new(), at);
+    Ok(work.launch(order, shape(matches.rows), &params.u64(matches.rows), false)?)
 }
 
 /// Adds a kernel's parameters, for an arena with this layout.

@@ -18,7 +18,7 @@ use crate::codegen::launch_group::LaunchGroup;
 use crate::codegen::sink::{GROUP_SLOTS_FIRST, GROUP_SLOTS_MAX};
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
-use crate::exec::binding::{Binding, BindingCache, Finish, Found, Launch};
+use crate::exec::binding::{Binding, BindingCache, Finish, Found, Kernels, Launch};
 use crate::exec::read::{Rows, TooSmall, read};
 use crate::exec::recorded::Recorded;
 use crate::ir::Fragment;
@@ -85,8 +85,9 @@ pub struct RunReport {
     pub top: Option<String>,
     /// The program that ran.
     pub program: Option<Arc<Program>>,
-    /// How often the fragment was run again because a group table or the window of an exact sum proved too small,
-    /// join keys collided, or the threshold of a top-k let too few or too many rows pass.
+    /// How often the fragment was run again because a group table or the window of an exact sum proved too small, a
+    /// table proved to have several rows for a key, join keys collided, or the threshold of a top-k let too few or too
+    /// many rows pass.
     pub reruns: u32,
 }
 
@@ -168,8 +169,13 @@ impl Engine {
     ) -> Result<(RecordBatch, RunReport)> {
         let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
         let group_slots = slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two();
-        let mut guesses =
-            Guesses { group_slots, whole_sums: cache.whole_sums(), seed: cache.seed(), exact_top: cache.exact_top() };
+        let mut guesses = Guesses {
+            group_slots,
+            whole_sums: cache.whole_sums(),
+            seed: cache.seed(),
+            exact_top: cache.exact_top(),
+            several: cache.several(),
+        };
         let mut report = RunReport::default();
         let (mut long_runs, mut thresholds) = (0, 0);
         loop {
@@ -189,6 +195,10 @@ impl Engine {
                 Err(TooSmall::LongRun) => {
                     long_runs += 1;
                     guesses.seed = cache.another_seed();
+                }
+                Err(TooSmall::SeveralRows(tables)) => {
+                    guesses.several |= tables;
+                    cache.need_several(tables);
                 }
                 Err(TooSmall::SumWindow) => {
                     guesses.whole_sums = true;
@@ -297,20 +307,25 @@ impl Engine {
     }
 
     /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.
-    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<(Vec<Launch>, Finish)> {
+    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<Kernels> {
         // All kernels of one program, or those of a launch group in the launch group's.
         let module = |position: usize| &modules[position.min(modules.len() - 1)];
         let mut launches = Vec::with_capacity(fragment.launch_groups.len());
         for (position, group) in fragment.launch_groups.iter().enumerate() {
             launches.push(self.launch_of(fragment, group, module(position).kernel(&group.name)?)?);
         }
-        let last = module(modules.len() - 1);
+        let last = module(launches.len());
         let finish = match &fragment.root {
             Root::Groups(_, None) | Root::Rows(_) => Finish::Nothing,
             Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
             Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
         };
-        Ok((launches, finish))
+        let of_matches = module(modules.len() - 1);
+        let matches = match fragment.has_matches {
+            true => Some((of_matches.kernel("place_matches")?, of_matches.kernel("order_matches")?)),
+            false => None,
+        };
+        Ok(Kernels { launches, finish, matches })
     }
 
     /// The binding with better kernels than those that were compiled in haste, if they are there; a second run asks for
@@ -379,7 +394,7 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Result<Rows, TooSmall>> {
         let bound = &binding.fragment;
-        let span = tracing::info_span!("launch", launches = binding.launches.len()).entered();
+        let span = tracing::info_span!("launch", launches = binding.kernels.launches.len()).entered();
         let mut recorded = match binding.recorded(arena, options.launch_times) {
             Some(recorded) => recorded,
             None => Recorded::new(binding, arena, self.device(), stream, options.launch_times, &self.tuning)?,
@@ -396,7 +411,7 @@ impl Engine {
         report.device += recorded.device_time()?;
         report.launch_groups.clear();
         report.bytes = 0;
-        for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.launches).enumerate() {
+        for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.kernels.launches).enumerate() {
             let attributes = launch.kernel.attributes();
             let members = || group.members.iter().map(|index| &bound.pipelines[*index]);
             let bytes = members().map(|pipeline| pipeline.bytes as u64).sum();

@@ -58,7 +58,7 @@ pub(crate) fn describe(
                 let named = |(text, data_type): (String, &DataType)| Named { text, data_type: Some(data_type.clone()) };
                 keys.chain(calls).map(named).collect()
             }
-            Sink::TopK(_) | Sink::Rows(_) => Vec::new(),
+            Sink::TopK(_) | Sink::Rows { .. } => Vec::new(),
         });
     }
     words
@@ -128,9 +128,10 @@ fn sink(index: usize, sink: &Sink, registers: &[Named]) -> String {
             }
         }
         Sink::TopK(top) => top_k(top, registers),
-        Sink::Rows(columns) => {
+        Sink::Rows { columns, limit } => {
             let columns: Vec<String> = columns.iter().map(|(expr, _)| expression(expr, registers)).collect();
-            format!("rows of {}", columns.join(", "))
+            let some = limit.map_or_else(String::new, |limit| format!("{limit} "));
+            format!("{some}rows of {}", columns.join(", "))
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step};
 const PROBE_COST: f64 = 1.05;
 /// The same where the table's bitmap does not fit shared memory.
 const FAR_PROBE_COST: f64 = 4.0;
+/// The same where a row may have several matches: whatever does not need them comes before.
+const MATCHES_COST: f64 = 1e3;
 /// Steps that leave more rows than that are weak.
 const WEAK_SHARE: f64 = 0.5;
 
@@ -122,7 +124,11 @@ pub(crate) fn order(
                 };
                 let is_far =
                     matches!(&built.layout, TableLayout::Direct { bitmap } if bitmap.bytes() > bitmap_bytes_max);
-                let cost = if is_far { FAR_PROBE_COST } else { PROBE_COST };
+                let cost = match is_far {
+                    _ if built.matches.is_some() && !is_of_keys(probe.kind) => MATCHES_COST,
+                    true => FAR_PROBE_COST,
+                    false => PROBE_COST,
+                };
                 waiting.push(Planned { item: Item::Probe(probe.clone(), register), share, cost, fallible });
                 if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
                     register += built.payload.len();
@@ -144,6 +150,11 @@ pub(crate) fn order(
         ordered.push(planned);
     }
     Ok(ordered)
+}
+
+/// Whether a probe only asks whether there is a match.
+fn is_of_keys(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::Semi | JoinKind::Anti)
 }
 
 /// The share of rows that pass a filter among those that passed the filters on the same register: what two bounds drop

@@ -88,6 +88,67 @@ pub(crate) struct BuiltTable {
     pub(crate) payload: Vec<PayloadColumn>,
     /// Estimated share of probe rows that find an entry.
     pub(crate) share: f64,
+    /// Where the rows of a key are, if there may be several. Payload is then indexed by row.
+    pub(crate) matches: Option<Matches>,
+}
+
+/// The rows of each key of a table whose keys come several times. Rows go by their number in the scan; those of a key
+/// lie side by side in `order`.
+#[derive(Debug, Clone)]
+pub(crate) struct Matches {
+    /// `uint32_t` an entry: rows of the key.
+    pub(crate) counts: Zone,
+    /// `uint32_t` an entry: the place of its first row in `order`.
+    pub(crate) firsts: Zone,
+    /// `uint32_t` a row: its entry plus one, zero for a row that did not enter.
+    pub(crate) entries: Zone,
+    /// `uint32_t` a row: rows of its key that entered before.
+    pub(crate) ranks: Zone,
+    /// `uint32_t` a place: the number of a row.
+    pub(crate) order: Zone,
+    /// `uint32_t`: places given away.
+    pub(crate) total: Zone,
+    /// `uint64_t` a chunk of the scan: the number of its first row.
+    pub(crate) first_rows: Zone,
+    /// Rows of the scan.
+    pub(crate) rows: u64,
+    /// Entries of the table.
+    pub(crate) places: u64,
+}
+
+impl Matches {
+    /// Lays out the matches of a table of so many entries, built from chunks of so many rows.
+    ///
+    /// # Errors
+    /// Unsupported for more rows or entries than 32 bits number.
+    fn lay_out(arena: &mut Arena, places: u64, chunk_rows: &[u32]) -> Result<Matches> {
+        let first_rows = first_rows(chunk_rows);
+        let rows = chunk_rows.iter().map(|rows| u64::from(*rows)).sum::<u64>();
+        if rows.max(places) >= u32::MAX.into() {
+            return unsupported("a join whose build side has several rows for one key among 2^32 or more");
+        }
+        let (of_places, of_rows) = (4 * places as usize, 4 * rows as usize);
+        Ok(Matches {
+            counts: arena.zeroed(of_places),
+            firsts: arena.scratch(of_places),
+            entries: arena.zeroed(of_rows),
+            ranks: arena.scratch(of_rows),
+            order: arena.scratch(of_rows),
+            total: arena.zeroed(4),
+            first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
+            rows,
+            places,
+        })
+    }
+}
+
+/// The number of the first row of each chunk.
+pub(crate) fn first_rows(chunk_rows: &[u32]) -> Vec<u64> {
+    let first = |next: &mut u64, rows: &u32| {
+        *next += u64::from(*rows);
+        Some(*next - u64::from(*rows))
+    };
+    chunk_rows.iter().scan(0, first).collect()
 }
 
 impl PayloadColumn {
@@ -118,12 +179,14 @@ impl PayloadColumn {
 }
 
 impl BuiltTable {
-    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`.
+    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; `several` has the rows
+    /// of each chunk of the scan where keys may come several times.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         keys: &[Facts],
         payload: &[(Facts, Keep)],
         (rows, share): (u64, f64),
+        several: Option<&[u32]>,
         seed: u64,
     ) -> Result<BuiltTable> {
         let pack = KeyPack::of_join(keys)?;
@@ -147,11 +210,13 @@ impl BuiltTable {
                 seed,
             },
         };
+        let matches = several.map(|chunk_rows| Matches::lay_out(arena, places, chunk_rows)).transpose()?;
+        let entries = matches.as_ref().map_or(places, |matches| matches.rows);
         let payload = payload
             .iter()
             .map(|(value, keep)| {
                 let (c_type, width) = entry(value, *keep)?;
-                let bytes = (places * width) as usize;
+                let bytes = (entries * width) as usize;
                 Ok(PayloadColumn {
                     zone: if *keep == Keep::Only { arena.scratch(bytes) } else { arena.zeroed(bytes) },
                     keep: *keep,
@@ -164,7 +229,7 @@ impl BuiltTable {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(BuiltTable { pack, strings, layout, payload, share })
+        Ok(BuiltTable { pack, strings, layout, payload, share, matches })
     }
 }
 

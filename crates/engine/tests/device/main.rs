@@ -11,6 +11,7 @@ mod floats;
 mod groups;
 mod integers;
 mod joins;
+mod matches;
 mod nulls;
 mod overflow;
 mod predictions;

@@ -204,13 +204,14 @@ fn what_cannot_be_scanned_is_refused() {
 #[test]
 fn rows_are_a_result() {
     let all = |from: usize| {
-        Sink::Rows(vec![
+        let columns = vec![
             (reg(from), DataType::Int64),
             (reg(from + 1), DataType::Utf8),
             (reg(from + 2), DataType::Int32),
             (binary(BinaryOp::Mul, reg(from + 3), float(-0.0, Ty::F64)), DataType::Float64),
             (reg(from + 4), DataType::Decimal128(15, 2)),
-        ])
+        ];
+        Sink::Rows { columns, limit: None }
     };
     let facts = table(6_000, 900, 7);
     let some = filter(binary(BinaryOp::Lt, reg(2), int(60_000, Ty::I32)));
@@ -229,7 +230,7 @@ fn rows_are_a_result() {
     let root = Pipeline {
         source: Source::Table(0),
         steps: vec![join],
-        sink: Sink::Rows(vec![(reg(1), DataType::Utf8), (reg(5), DataType::Int64)]),
+        sink: Sink::Rows { columns: vec![(reg(1), DataType::Utf8), (reg(5), DataType::Int64)], limit: None },
     };
     let joined = fragment(&[5], vec![inner, build, root]);
     check_orders(&joined, &[&facts]);
@@ -237,6 +238,18 @@ fn rows_are_a_result() {
     let options = RunOptions { group_slots: Some(1024), ..RunOptions::default() };
     let (batch, report) = engine.run(&joined, &requests(&joined, &[&facts]), &options).unwrap();
     assert!(report.reruns > 0 && batch.num_rows() > 1024, "{} rows", batch.num_rows());
+    // Some of them are enough.
+    let mut some = joined.clone();
+    let Some(Sink::Rows { limit, .. }) = some.pipelines.last_mut().map(|root| &mut root.sink) else {
+        panic!("no rows")
+    };
+    *limit = Some(700);
+    let (found, report) = engine.run(&some, &requests(&some, &[&facts]), &RunOptions::default()).unwrap();
+    assert_eq!((found.num_rows(), report.reruns), (700, 0));
+    let text = |batch: &arrow::record_batch::RecordBatch| -> std::collections::HashSet<String> {
+        (0..batch.num_rows()).map(|row| format!("{:?}", batch.slice(row, 1).columns())).collect()
+    };
+    assert!(text(&found).is_subset(&text(&batch)));
     let options = RunOptions { groups_max: Some(1024), ..RunOptions::default() };
     let refused = engine.run(&joined, &requests(&joined, &[&facts]), &options);
     assert!(matches!(refused, Err(EngineError::Unsupported(reason)) if reason.contains("more than pay")));

@@ -71,17 +71,7 @@ fn keys_of_two_parts() {
 }
 
 #[test]
-fn duplicate_keys_matter_for_payload_alone() {
-    let tables = [&facts(2_000), &sparse()];
-    check(&joined(1, JoinKind::Semi, false), &tables);
-    for kind in [JoinKind::Inner, JoinKind::Left] {
-        let error = run(&engine(LaneOrder::Forward), &joined(1, kind, false), &tables).unwrap_err();
-        assert!(matches!(error, EngineError::Unsupported(_)) && error.falls_back(), "{error}");
-    }
-}
-
-#[test]
-fn duplicates_in_a_direct_table_are_noticed_too() {
+fn duplicates_in_a_direct_table_count() {
     let twice = MemoryTable::new("twice", vec![("k", numbers::<UInt8Type>(12, |row| Some(row as u8 % 6)))]);
     for kind in [JoinKind::Inner, JoinKind::Semi] {
         let fragment = fragment(

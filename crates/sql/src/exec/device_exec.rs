@@ -195,7 +195,7 @@ impl DisplayAs for DeviceExec {
                         Sink::Aggregate { groups, aggregates } => {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }
-                        Sink::Rows(columns) => format!("rows({} columns)", columns.len()),
+                        Sink::Rows { columns, .. } => format!("rows({} columns)", columns.len()),
                         Sink::TopK(TopK { keys, k: Some(k), .. }) => format!("top-k({} keys, {k} rows)", keys.len()),
                         Sink::TopK(top) => format!("sort({} keys)", top.keys.len()),
                     };

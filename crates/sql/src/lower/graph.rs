@@ -60,6 +60,8 @@ pub(crate) struct Hanging {
     pub(crate) on: Vec<(Expr, Expr)>,
     /// Its own relations.
     pub(crate) core: Core,
+    /// True if a row has one match at most: a condition over both sides is looked at where a row has met it.
+    pub(crate) unique: bool,
     /// For semi and anti joins: what must differ as well, an expression of the core it hangs on and one of its own.
     pub(crate) differ: Option<(Expr, Expr)>,
 }
@@ -220,6 +222,7 @@ impl Graph {
             *of_kept = when(guard, of_kept.clone());
         }
         // The one row that may match by its key, but not by the condition, is as good as none.
+        let conditional = both.is_some();
         if let Some(both) = both {
             own_columns = own_columns.into_iter().map(|column| when(both.clone(), column)).collect();
         }
@@ -237,11 +240,11 @@ impl Graph {
                     (JoinKind::Left, Expr::IsNotTrue(Box::new(met.and(residual))))
                 }
             };
-            core.hanging.push(Hanging { kind: met_kind, on, core: own, differ: None });
+            core.hanging.push(Hanging { kind: met_kind, on, core: own, unique: true, differ: None });
             core.filters.push(filter);
             return Ok(kept_columns);
         }
-        core.hanging.push(Hanging { kind, on, core: own, differ });
+        core.hanging.push(Hanging { kind, on, core: own, unique: conditional, differ });
         Ok(match (kind, flipped) {
             (JoinKind::Left, false) => kept_columns.into_iter().chain(own_columns).collect(),
             (JoinKind::Left, true) => own_columns.into_iter().chain(kept_columns).collect(),
@@ -278,7 +281,8 @@ impl Graph {
             let mut own = Core::default();
             let own_columns = graph.flatten(&join.right, facts, &mut own)?;
             let y = rewrite(y, join.right.schema(), &own_columns)?;
-            core.hanging.push(Hanging { kind: JoinKind::Anti, on: vec![pair(y)], core: own, differ: None });
+            let (on, kind) = (vec![pair(y)], JoinKind::Anti);
+            core.hanging.push(Hanging { kind, on, core: own, unique: false, differ: None });
             Ok::<_, Reason>(())
         };
         let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);

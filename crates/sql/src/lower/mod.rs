@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::DataType;
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery};
@@ -91,6 +92,11 @@ impl Lowered {
     /// Whether the root aggregates.
     pub(crate) fn aggregates(&self) -> bool {
         matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Aggregate { .. }))
+    }
+
+    /// Whether the root gives rows as they are.
+    pub(crate) fn gives_rows(&self) -> bool {
+        matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Rows { .. }))
     }
 
     /// The fragment with the accumulators of exact sums in place of their values; `None` if it has no exact sums.
@@ -177,9 +183,14 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
             LogicalPlan::Sort(sort) if !facts.apart && top_k::orders_output(sort) => {
                 return Ok(or_below(first_rows(sort, facts, refused), plan));
             }
-            _ if !facts.apart && rows::joins_groups(&plan) => {
-                let whole = rows::lower(&plan, facts).and_then(|lowered| device(lowered, plan.clone(), facts, refused));
-                return Ok(or_below(whole, plan));
+            LogicalPlan::Limit(limit) if !facts.apart && rows::limits_rows(limit) => {
+                return Ok(or_below(rows::some(limit, facts, refused), plan));
+            }
+            LogicalPlan::Join(join) if !facts.apart && join.join_type == JoinType::Full => {
+                return Ok(or_below(rows::full_join(join, facts, refused), plan));
+            }
+            _ if !facts.apart && rows::gives_rows(&plan) => {
+                return Ok(or_below(rows::all(&plan, facts, refused), plan));
             }
             _ => return Ok(Transformed::no(plan)),
         };

@@ -1,4 +1,4 @@
-//! Joins over aggregations, and groups that a filter leaves, whose rows are the result.
+//! Rows as a result: those of joins, and groups that a filter or a limit leaves.
 //!
 //! ```text
 //! Projection: s_name                              Device: the same rows, in no order
@@ -8,37 +8,55 @@
 //!       TableScan: lineitem
 //! ```
 //!
-//! A join of tables alone stays with the CPU: its rows are most of what there is to do, and they would have to be
-//! brought back.
+//! A limit stays above the node, which gives as many rows as it lets pass. A full join is two nodes: the left join, and
+//! the rows of the right side without a match. Rows of one table are not moved.
+
+use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::{Column, JoinType, ScalarValue};
+use datafusion::logical_expr::{Expr, FetchType, Join, Limit, LogicalPlan, Projection, SkipType, Union};
 use warpcube_engine::{BindingCache, Sink};
 
 use super::graph::{Core, Graph, describe};
 use super::tables::TableFacts;
 use super::tree::Tree;
-use super::{Finish, Lowered, Reason};
+use super::{Finish, Lowered, Reason, Refused, device};
 
-/// Whether a plan joins or filters groups and gives the rows.
-pub(super) fn joins_groups(plan: &LogicalPlan) -> bool {
+/// Whether a plan gives the rows of a join or filters groups.
+pub(super) fn gives_rows(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Projection(projection) => joins_groups(&projection.input),
-        LogicalPlan::Filter(filter) => filters_groups(&filter.input) || joins_groups(&filter.input),
-        LogicalPlan::SubqueryAlias(alias) => joins_groups(&alias.input),
-        LogicalPlan::Join(_) => has_groups(plan),
+        LogicalPlan::Projection(projection) => gives_rows(&projection.input),
+        LogicalPlan::Filter(filter) => gives_groups(&filter.input) || gives_rows(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => gives_rows(&alias.input),
+        LogicalPlan::Join(_) => true,
         _ => false,
     }
 }
 
-/// Whether what is filtered are groups.
-fn filters_groups(plan: &LogicalPlan) -> bool {
+/// Whether a plan gives groups as they are.
+fn gives_groups(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Projection(projection) => filters_groups(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => filters_groups(&alias.input),
+        LogicalPlan::Projection(projection) => gives_groups(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => gives_groups(&alias.input),
         LogicalPlan::Aggregate(aggregate) => !aggregate.group_expr.is_empty(),
         _ => false,
     }
+}
+
+/// Whether a limit is one of rows or groups.
+pub(super) fn limits_rows(limit: &Limit) -> bool {
+    rows_let_pass(limit).is_some() && (gives_rows(&limit.input) || gives_groups(&limit.input))
+}
+
+/// The rows that a limit needs.
+fn rows_let_pass(limit: &Limit) -> Option<u64> {
+    let (Ok(FetchType::Literal(Some(fetch))), Ok(SkipType::Literal(skip))) =
+        (limit.get_fetch_type(), limit.get_skip_type())
+    else {
+        return None;
+    };
+    fetch.checked_add(skip).map(|rows| rows as u64)
 }
 
 /// Whether any groups lie below.
@@ -51,8 +69,48 @@ pub(super) fn has_groups(plan: &LogicalPlan) -> bool {
     found
 }
 
-/// Translates a plan for which [`joins_groups`] holds.
-pub(super) fn lower(plan: &LogicalPlan, facts: &TableFacts) -> Result<Lowered, Reason> {
+/// The plan in place of one for which [`gives_rows`] holds.
+pub(super) fn all(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan, Reason> {
+    device(lower(plan, None, facts)?, plan.clone(), facts, refused)
+}
+
+/// The plan in place of a limit for which [`limits_rows`] holds.
+pub(super) fn some(limit: &Limit, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan, Reason> {
+    let node = device(lower(&limit.input, rows_let_pass(limit), facts)?, limit.input.as_ref().clone(), facts, refused)?;
+    Ok(LogicalPlan::Limit(Limit { input: Arc::new(node), ..limit.clone() }))
+}
+
+/// The plan in place of a full join: a left join, and the rows of the right side without a match.
+pub(super) fn full_join(join: &Join, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan, Reason> {
+    let of_kind = |join_type| {
+        let plan = Join::try_new(
+            join.left.clone(),
+            join.right.clone(),
+            join.on.clone(),
+            join.filter.clone(),
+            join_type,
+            join.join_constraint,
+            join.null_equality,
+            join.null_aware,
+        );
+        plan.map(LogicalPlan::Join).map_err(|error| error.strip_backtrace())
+    };
+    let matched = all(&of_kind(JoinType::Left)?, facts, refused)?;
+    let lonely = all(&of_kind(JoinType::RightAnti)?, facts, refused)?;
+    let left = join.left.schema();
+    let nothing = left.iter().map(|(qualifier, field)| {
+        let null = ScalarValue::try_from(field.data_type()).map_err(|error| error.strip_backtrace())?;
+        Ok(Expr::Literal(null, None).alias_qualified(qualifier.cloned(), field.name()))
+    });
+    let own = join.right.schema().iter().map(|pair| Ok(Expr::Column(Column::from(pair))));
+    let columns = nothing.chain(own).collect::<Result<Vec<_>, Reason>>()?;
+    let lonely = Projection::try_new(columns, Arc::new(lonely)).map_err(|error| error.strip_backtrace())?;
+    let inputs = vec![Arc::new(matched), Arc::new(LogicalPlan::Projection(lonely))];
+    Ok(LogicalPlan::Union(Union { inputs, schema: join.schema.clone() }))
+}
+
+/// Translates a plan of rows or groups, of which so many are enough.
+fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<Lowered, Reason> {
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(plan, facts, &mut core)?;
@@ -60,7 +118,7 @@ pub(super) fn lower(plan: &LogicalPlan, facts: &TableFacts) -> Result<Lowered, R
     let (mut fragment, tables) = tree.pipelines(&outputs, |translator| {
         let fields = outputs.iter().zip(plan.schema().fields());
         let columns = fields.map(|(expr, field)| Ok((translator.translate(expr)?, field.data_type().clone())));
-        Ok(Sink::Rows(columns.collect::<Result<_, Reason>>()?))
+        Ok(Sink::Rows { columns: columns.collect::<Result<_, Reason>>()?, limit })
     })?;
     fragment.overflow = facts.overflow;
     Ok(Lowered {

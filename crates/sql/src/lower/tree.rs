@@ -26,6 +26,8 @@ use super::tables::TableInfo;
 struct Node {
     parent: Option<usize>,
     kind: JoinKind,
+    /// Whether a row has one match at most.
+    unique: bool,
     /// Keys of its table over its own columns, and of its probe over its parent's.
     own_keys: Vec<Expr>,
     probe_keys: Vec<Expr>,
@@ -41,6 +43,7 @@ struct Node {
 struct Keys {
     own: Vec<Expr>,
     probe: Vec<Expr>,
+    unique: bool,
     differ: Option<(Expr, Expr)>,
 }
 
@@ -86,7 +89,7 @@ impl<'a> Tree<'a> {
                 let relation = waiting.remove(position);
                 let (own, probe) = ties.take(relation, &placed).into_iter().unzip();
                 let parent = self.meeting_point(&owners, &lifted, root);
-                self.insert(relation, Some(parent), JoinKind::Inner, Keys { own, probe, differ: None });
+                self.insert(relation, Some(parent), JoinKind::Inner, Keys { own, probe, ..Keys::default() });
                 self.equal_at(relation, &ties);
                 placed.push(relation);
             } else if let Some(position) =
@@ -98,7 +101,7 @@ impl<'a> Tree<'a> {
                     _ => self.meeting_point(&hanging.kept(), &lifted, root),
                 };
                 let (probe, own) = hanging.on.iter().cloned().unzip();
-                let keys = Keys { own, probe, differ: hanging.differ.clone() };
+                let keys = Keys { own, probe, unique: hanging.unique, differ: hanging.differ.clone() };
                 self.arrange(&hanging.core, self.root_of(hanging)?, Some((parent, hanging.kind, keys)))?;
                 hanging.core.all_members(&mut |relation| {
                     lifted.insert(relation, parent);
@@ -132,8 +135,8 @@ impl<'a> Tree<'a> {
 
     /// The relation at which a hanging core comes together.
     ///
-    /// An outer join needs unique keys, which only the table they are of can promise. Semi and anti joins do not: their
-    /// largest table is scanned, so that the others, probed by it, have the better chance of unique keys.
+    /// The keys of an outer join are best unique, which only the table they are of can promise. Of semi and anti joins
+    /// the largest table is scanned, so that the others, probed by it, have the better chance of unique keys.
     fn root_of(&self, hanging: &Hanging) -> Result<usize, Reason> {
         let tied: BTreeSet<usize> = hanging.on.iter().flat_map(|(_, own)| relations(own)).collect();
         let members = || hanging.core.members.iter().copied();
@@ -148,8 +151,9 @@ impl<'a> Tree<'a> {
     }
 
     fn insert(&mut self, relation: usize, parent: Option<usize>, kind: JoinKind, keys: Keys) {
-        let Keys { own: own_keys, probe: probe_keys, differ } = keys;
-        let node = Node { parent, kind, own_keys, probe_keys, filters: Vec::new(), differ, payload: BTreeSet::new() };
+        let Keys { own: own_keys, probe: probe_keys, unique, differ } = keys;
+        let (filters, payload) = Default::default();
+        let node = Node { parent, kind, unique, own_keys, probe_keys, filters, differ, payload };
         self.nodes.insert(relation, node);
         self.placed.push(relation);
     }
@@ -392,7 +396,7 @@ impl<'a> Writer<'a, '_> {
             let keys = child.probe_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
             if let Some((kept, _)) = &child.differ {
                 // Some value of the key differs from this one if the smallest or the largest does.
-                steps.push(Step::Probe(Probe { build, keys, kind: JoinKind::Left }));
+                steps.push(Step::Probe(Probe { build, keys, kind: JoinKind::Left, unique: true }));
                 let kept = translator.translate(kept)?;
                 let unlike = |extreme| Device::binary(BinaryOp::Ne, extreme, kept.clone());
                 let (least, most) = (translator.unnamed(), translator.unnamed());
@@ -404,7 +408,7 @@ impl<'a> Writer<'a, '_> {
                 }));
                 continue;
             }
-            steps.push(Step::Probe(Probe { build, keys, kind: child.kind }));
+            steps.push(Step::Probe(Probe { build, keys, kind: child.kind, unique: child.unique }));
             if matches!(child.kind, JoinKind::Inner | JoinKind::Left) {
                 child.payload.iter().for_each(|column| translator.add(column.clone()));
             }

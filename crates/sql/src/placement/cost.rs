@@ -69,6 +69,13 @@ pub(crate) enum SinkWork {
         /// Parts of the group key.
         keys: u32,
     },
+    /// They are the result.
+    Rows {
+        /// Columns.
+        columns: u32,
+        /// Rows that are enough.
+        limit: Option<u64>,
+    },
     /// The first of them by an order are kept.
     TopK {
         /// Parts of the order.
@@ -114,7 +121,7 @@ const CPU_FIXED_SECONDS: f64 = 0.002;
 const DEVICE_BANDWIDTH: f64 = 3e12;
 /// Bytes a second from host memory to the device.
 const TRANSFER_BANDWIDTH: f64 = 20e9;
-/// Bringing a group back and making an Arrow row of it, and the same for each of its columns.
+/// Bringing a group or a row back and making an Arrow row of it, and the same for each of its columns.
 const GROUP_NS: f64 = 60.0;
 const GROUP_COLUMN_NS: f64 = 20.0;
 /// Fewer groups than this are always brought back: it takes some milliseconds.
@@ -140,7 +147,9 @@ impl Costs {
             open: if machine.open { 0.0 } else { OPEN_SECONDS },
             load,
             compile: COMPILE_SECONDS + COMPILE_PASS_SECONDS * passes.len() as f64,
-            run: DEVICE_FIXED_SECONDS + bytes / DEVICE_BANDWIDTH,
+            run: DEVICE_FIXED_SECONDS
+                + bytes / DEVICE_BANDWIDTH
+                + passes.iter().map(PassWork::result_ns).sum::<f64>() / 1e9,
             cpu,
         }
     }
@@ -152,12 +161,24 @@ impl Costs {
 
     /// Most groups of so many columns that are worth bringing back: as many as take the CPU's time.
     pub(crate) fn groups_max(&self, columns: usize) -> u64 {
-        let group = (GROUP_NS + GROUP_COLUMN_NS * columns as f64) / 1e9;
-        ((self.cpu / group) as u64).max(GROUPS_MAX_MIN)
+        ((self.cpu * 1e9 / row_ns(columns)) as u64).max(GROUPS_MAX_MIN)
     }
 }
 
+/// Nanoseconds to bring a row of so many columns back.
+fn row_ns(columns: usize) -> f64 {
+    GROUP_NS + GROUP_COLUMN_NS * columns as f64
+}
+
 impl PassWork {
+    /// Nanoseconds to bring the rows back that are the result.
+    fn result_ns(&self) -> f64 {
+        let SinkWork::Rows { columns, limit } = self.sink else { return 0.0 };
+        let share = FILTER_SHARE.powi(self.filters as i32) * PROBE_SHARE.powi(self.probes as i32);
+        let rows = self.rows as f64 * share;
+        limit.map_or(rows, |limit| rows.min(limit as f64)) * row_ns(columns as usize)
+    }
+
     fn device_bytes(&self) -> f64 {
         let width = |column: &ColumnWork| match column.kind {
             Kind::Number(bytes) => bytes as f64,
@@ -189,6 +210,7 @@ impl PassWork {
             * match self.sink {
                 SinkWork::Build => 40.0,
                 // Most rows are compared with the last one that is kept.
+                SinkWork::Rows { columns, .. } => 4.0 * f64::from(columns),
                 SinkWork::TopK { keys } => 5.0 * f64::from(keys),
                 SinkWork::Aggregate { aggregates, keys } => 10.0 * f64::from(aggregates) + 10.0 * f64::from(keys),
             };

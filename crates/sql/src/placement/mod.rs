@@ -110,6 +110,7 @@ impl Placing {
                         SinkWork::Aggregate { aggregates: aggregates.len() as u32, keys: groups.len() as u32 }
                     }
                     Sink::TopK(top) => SinkWork::TopK { keys: top.keys.len() as u32 },
+                    Sink::Rows { columns, limit } => SinkWork::Rows { columns: columns.len() as u32, limit: *limit },
                     _ => SinkWork::Build,
                 },
             }
@@ -180,7 +181,9 @@ impl Placer for Placing {
         let missing = missing_columns(&lowered, &passes);
         let is_there = self.engine.is_some() && missing.is_empty();
         let is_under_way = self.ledger.is_under_way(&lowered.identity);
-        if is_there || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
+        // Bringing rows back may take longer than what they are made of.
+        let pays = !lowered.gives_rows() || costs.run <= costs.cpu;
+        if is_there && pays || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
             return Ok(lowered);
         }
         let begins = factor > 0.0 && !is_under_way && self.ledger.has_all(&missing);

@@ -88,7 +88,7 @@ async fn explain_says_where_first_rows_are_found() {
     // What no root of the device is for is not considered.
     let none = "CPU: all of it: it has no part of a kind that the device runs";
     assert_eq!(placement("SELECT i FROM l ORDER BY i").await, none);
-    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v").await, none);
+    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v").await, "GPU: rows over f ⋈ d");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -235,7 +235,8 @@ async fn what_is_unfit_for_the_device_is_found_in_the_background() {
     let session = auto(&[("warpcube.load_factor", "0.25")]);
     session.collect("CREATE TABLE t AS VALUES (1, 10), (2, 20), (1, 30)").await.unwrap();
     session.collect("CREATE TABLE twice AS VALUES (1, 100), (1, 200)").await.unwrap();
-    let sql = "SELECT sum(t.column2 * twice.column2) AS s FROM t JOIN twice ON t.column1 = twice.column1";
+    let sql = "SELECT sum(t.column2 * twice.column2) AS s FROM t \
+               LEFT JOIN twice ON t.column1 = twice.column1 AND t.column2 < twice.column2";
     for _ in 0..2 {
         let (batches, summary) = run(&session, sql).await.unwrap();
         assert_eq!(rows(&batches)[0], "| 12000 |");

@@ -72,7 +72,7 @@ pub fn filter(expr: Expr) -> Step {
 }
 
 pub fn probe(build: usize, keys: Vec<Expr>, kind: JoinKind) -> Step {
-    Step::Probe(Probe { build, keys, kind })
+    Step::Probe(Probe { build, keys, kind, unique: false })
 }
 
 pub fn builds(table: usize, steps: Vec<Step>, keys: Vec<Expr>, payload: Vec<Expr>) -> Pipeline {

@@ -136,7 +136,7 @@ fn compare(expected: &[Vec<Option<Scalar>>], batch: &RecordBatch, fragment: &Fra
     let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
     let (groups, aggregates): (&[_], &[_]) = match &fragment.pipelines.last().unwrap().sink {
         Sink::Aggregate { groups, aggregates } => (groups, aggregates),
-        Sink::Rows(columns) => (columns, &[]),
+        Sink::Rows { columns, .. } => (columns, &[]),
         _ => panic!("the root gives no rows"),
     };
     let key = |row: &[Option<Scalar>]| -> Vec<String> {

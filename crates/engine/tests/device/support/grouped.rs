@@ -69,7 +69,7 @@ pub(super) fn finish(
 ) -> Result<Vec<Vec<Option<Scalar>>>, Raised> {
     let (by, aggregates): (&[_], &[_]) = match &pipeline.sink {
         Sink::Aggregate { groups, aggregates } => (groups, aggregates),
-        Sink::Rows(columns) => (columns, &[]),
+        Sink::Rows { columns, .. } => (columns, &[]),
         _ => panic!("the root gives rows"),
     };
     if by.is_empty() && groups.is_empty() && matches!(pipeline.sink, Sink::Aggregate { .. }) {

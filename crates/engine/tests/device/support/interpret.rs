@@ -34,7 +34,8 @@ pub enum Outcome {
     Duplicates,
 }
 
-type Table = HashMap<Vec<String>, Vec<Typed>>;
+/// Payload of each row, by key.
+type Table = HashMap<Vec<String>, Vec<Vec<Typed>>>;
 /// What dictionary functions gave, by function and string.
 type Results = HashMap<(String, Option<Arc<str>>), Option<Scalar>>;
 
@@ -47,7 +48,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let (mut table, mut groups) = (Table::new(), Groups::new());
         let needs_unique = fragment.pipelines.iter().flat_map(|later| &later.steps).any(|step| {
-            matches!(step, Step::Probe(probe) if probe.build == index
+            matches!(step, Step::Probe(probe) if probe.build == index && probe.unique
                 && matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
         }) && matches!(pipeline.sink, Sink::Build { .. });
         let scanned = match pipeline.source {
@@ -55,19 +56,20 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             Source::Groups(of) => grouped[of].clone(),
         };
         for row in scanned {
-            let (outcome, pending) = follow(pipeline, row, &built, fragment, tables);
-            let Some(registers) = outcome else {
-                maybe |= pending;
-                continue;
-            };
-            if pending {
-                raised = true;
-                continue;
-            }
-            match sink(pipeline, &registers, fragment.overflow, &mut table, &mut groups) {
-                Ok(true) if needs_unique => return Outcome::Duplicates,
-                Ok(_) => {}
-                Err(Raised) => raised = true,
+            for (registers, pending) in follow(pipeline, row, &built, fragment, tables) {
+                let Some(registers) = registers else {
+                    maybe |= pending;
+                    continue;
+                };
+                if pending {
+                    raised = true;
+                    continue;
+                }
+                match sink(pipeline, &registers, fragment.overflow, &mut table, &mut groups) {
+                    Ok(true) if needs_unique => return Outcome::Duplicates,
+                    Ok(_) => {}
+                    Err(Raised) => raised = true,
+                }
             }
         }
         built.push(table);
@@ -101,47 +103,64 @@ fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Ve
     (0..source.row_count()).map(row).collect()
 }
 
-/// Takes one row through the steps: its registers if it goes on, and whether a filter raised on the way.
+/// Takes one row through the steps: for each of its matches its registers if it goes on, and whether a filter raised
+/// on the way.
 fn follow(
     pipeline: &Pipeline,
-    mut registers: Vec<Typed>,
+    row: Vec<Typed>,
     built: &[Table],
     fragment: &Fragment,
     tables: &[&MemoryTable],
-) -> (Option<Vec<Typed>>, bool) {
-    let mut pending = false;
+) -> Vec<(Option<Vec<Typed>>, bool)> {
+    let mut rows = vec![(Some(row), false)];
     for step in &pipeline.steps {
-        match step {
-            Step::Filter(expr) => match evaluate(expr, &registers, fragment.overflow) {
-                Ok((_, Some(value))) if value.int() != 0 => {}
-                Ok(_) => return (None, pending),
-                Err(Raised) => pending = true,
-            },
-            Step::Probe(probe) => {
-                let mut keys = Vec::new();
-                for key in &probe.keys {
-                    match evaluate(key, &registers, fragment.overflow) {
-                        Ok((_, value)) => keys.push(value),
-                        Err(Raised) => {
-                            pending = true;
-                            keys.push(None);
-                        }
+        let next = |(registers, pending): (Option<Vec<Typed>>, bool)| match registers {
+            Some(registers) => take(step, registers, pending, built, (fragment, tables)),
+            None => vec![(None, pending)],
+        };
+        rows = rows.into_iter().flat_map(next).collect();
+    }
+    rows
+}
+
+/// Takes one row through a step.
+fn take(
+    step: &Step,
+    registers: Vec<Typed>,
+    mut pending: bool,
+    built: &[Table],
+    (fragment, tables): (&Fragment, &[&MemoryTable]),
+) -> Vec<(Option<Vec<Typed>>, bool)> {
+    match step {
+        Step::Filter(expr) => match evaluate(expr, &registers, fragment.overflow) {
+            Ok((_, Some(value))) if value.int() != 0 => vec![(Some(registers), pending)],
+            Ok(_) => vec![(None, pending)],
+            Err(Raised) => vec![(Some(registers), true)],
+        },
+        Step::Probe(probe) => {
+            let mut keys = Vec::new();
+            for key in &probe.keys {
+                match evaluate(key, &registers, fragment.overflow) {
+                    Ok((_, value)) => keys.push(value),
+                    Err(Raised) => {
+                        pending = true;
+                        keys.push(None);
                     }
                 }
-                let keys: Option<Vec<String>> = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect();
-                let found = keys.and_then(|keys| built[probe.build].get(&keys));
-                let types = || payload_types(fragment, tables, probe.build);
-                match (probe.kind, found) {
-                    (JoinKind::Inner | JoinKind::Left, Some(payload)) => registers.extend(payload.iter().cloned()),
-                    (JoinKind::Left, None) => registers.extend(types().into_iter().map(|ty| (ty, None))),
-                    (JoinKind::Semi, Some(_)) | (JoinKind::Anti, None) => {}
-                    (JoinKind::Inner, None) if pending => registers.extend(types().into_iter().map(|ty| (ty, None))),
-                    _ => return (None, pending),
-                }
+            }
+            let keys: Option<Vec<String>> = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect();
+            let found = keys.and_then(|keys| built[probe.build].get(&keys));
+            let with = |payload: Vec<Typed>| (Some(registers.iter().cloned().chain(payload).collect()), pending);
+            let nothing = || payload_types(fragment, tables, probe.build).into_iter().map(|ty| (ty, None)).collect();
+            match (probe.kind, found) {
+                (JoinKind::Inner | JoinKind::Left, Some(rows)) => rows.iter().cloned().map(with).collect(),
+                (JoinKind::Left, None) => vec![with(nothing())],
+                (JoinKind::Semi, Some(_)) | (JoinKind::Anti, None) => vec![(Some(registers), pending)],
+                (JoinKind::Inner, None) if pending => vec![with(nothing())],
+                _ => vec![(None, pending)],
             }
         }
     }
-    (Some(registers), pending)
 }
 
 fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> Vec<Ty> {
@@ -149,7 +168,7 @@ fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> 
     match &fragment.pipelines[build].sink {
         Sink::Build { payload, .. } => payload.iter().map(|expr| type_of(expr, &types)).collect(),
         Sink::Extremes { values, .. } => values.iter().flat_map(|expr| [type_of(expr, &types); 2]).collect(),
-        Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows(_) => panic!("{build} builds no table"),
+        Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. } => panic!("{build} builds no table"),
     }
 }
 
@@ -215,7 +234,9 @@ fn sink(
                 return Ok(false);
             };
             let payload = payload.iter().map(|expr| evaluate(expr, registers, rule)).collect::<Result<_, _>>()?;
-            Ok(table.insert(keys, payload).is_some())
+            let rows = table.entry(keys).or_default();
+            rows.push(payload);
+            Ok(rows.len() > 1)
         }
         Sink::Extremes { keys, values } => {
             let keys = keys.iter().map(|key| Ok(evaluate(key, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
@@ -224,7 +245,7 @@ fn sink(
             };
             let values = values.iter().map(|expr| evaluate(expr, registers, rule)).collect::<Result<Vec<_>, _>>()?;
             let nothing = || values.iter().flat_map(|(ty, _)| [(*ty, None), (*ty, None)]).collect();
-            let entry = table.entry(keys).or_insert_with(nothing);
+            let entry = &mut table.entry(keys).or_insert_with(|| vec![nothing()])[0];
             for (extremes, (_, value)) in entry.chunks_exact_mut(2).zip(&values) {
                 let Some(value) = value else { continue };
                 for (extreme, better) in
@@ -237,7 +258,7 @@ fn sink(
             }
             Ok(false)
         }
-        Sink::Rows(columns) => {
+        Sink::Rows { columns, .. } => {
             let values = columns.iter().map(|(expr, _)| Ok(evaluate(expr, registers, rule)?.1));
             let values = values.collect::<Result<Vec<_>, _>>()?;
             // Rows are kept apart by their number.

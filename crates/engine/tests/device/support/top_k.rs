@@ -48,7 +48,7 @@ fn expected(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<Vec<Option<Scal
     let root = all.pipelines.last_mut().expect("there is a root");
     let Sink::TopK(top) = root.sink.clone() else { panic!("no top-k") };
     let keys = top.keys.iter().map(|key| (key.expr.clone(), DataType::Null));
-    root.sink = Sink::Rows(keys.chain(top.outputs.iter().cloned()).collect());
+    root.sink = Sink::Rows { columns: keys.chain(top.outputs.iter().cloned()).collect(), limit: None };
     let Outcome::Rows(rows) = interpret(&all, tables) else { panic!("rows raise nothing") };
     let mut ranked: Vec<_> =
         rows.into_iter().map(|mut row| (row.drain(..top.keys.len()).collect::<Vec<_>>(), row)).collect();
