@@ -34,7 +34,7 @@ struct Column {
     mean: bool,
 }
 
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 17] = [
     Column { title: "rows", figure: "/rows", factor: 1.0, digits: 0, mean: false },
     Column { title: "relevant cells", figure: "/relevant_cells", factor: 1.0, digits: 0, mean: false },
     Column { title: "targets", figure: "/targets", factor: 1.0, digits: 0, mean: false },
@@ -51,6 +51,7 @@ const COLUMNS: [Column; 16] = [
     Column { title: "DataFusion first, ms", figure: "/rivals/datafusion_first_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "thesis, ms", figure: "/thesis_ms", factor: 1.0, digits: 0, mean: false },
     Column { title: "DuckDB, ms", figure: "/rivals/duckdb_ms", factor: 1.0, digits: 1, mean: true },
+    Column { title: "DuckDB first, ms", figure: "/rivals/duckdb_first_ms", factor: 1.0, digits: 0, mean: true },
 ];
 
 /// Writes the tables, or with `check` says whether they differ.
@@ -229,10 +230,18 @@ fn table(results: &Value, name: &str) -> Result<String> {
         }
     }
     table.push('\n');
+    table.extend(rival(&results["rivals"]["duckdb"]).map(|line| format!("\n{line}\n")));
     table.extend(loading(&results["loading"]).map(|line| format!("\n{line}\n")));
     table.extend(memory(&results["memory"]).map(|line| format!("\n{line}\n")));
     table.extend(threads(&results["threads"]).map(|line| format!("\n{line}\n")));
     Ok(table)
+}
+
+/// What DuckDB ran over.
+fn rival(duckdb: &Value) -> Option<String> {
+    let (version, threads) = (duckdb["version"].as_str()?, duckdb["threads"].as_u64()?);
+    let loaded = duckdb["load_ms"].as_f64().map(|ms| format!(", filled in {:.1} s", ms / 1e3)).unwrap_or_default();
+    Some(format!("DuckDB {version}: {threads} threads, over its own tables in memory{loaded}."))
 }
 
 /// How fast columns came onto the device.
@@ -320,16 +329,18 @@ mod tests {
             "suite": "ssb", "device": "D", "date": "2026-01-31", "params": {"sf": 20},
             "results": [
                 {"case": "q1.1", "rows": 1, "device_ms": 0.5, "warm_ms": 1.0, "verified": true},
-                {"case": "q1.2", "rows": 1, "device_ms": 2.0, "verified": true},
+                {"case": "q1.2", "rows": 1, "device_ms": 2.0, "verified": true, "rivals": {"duckdb_ms": 40.0}},
             ],
+            "rivals": {"duckdb": {"version": "2.0.1", "threads": 16, "load_ms": 12_340.0}},
         });
         let table = table(&results, "x.json").unwrap();
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "**SSB on D**, sf 20, 2026-01-31;");
         assert!(lines[1].starts_with("2 of 2 answers equal the CPU's"), "{table}");
-        assert_eq!(lines[3], "| case | rows | device, ms | warm, ms |");
-        assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 |");
-        assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  |");
-        assert_eq!(lines[7], "| geometric mean |  | 1.000 |  |");
+        assert_eq!(lines[3], "| case | rows | device, ms | warm, ms | DuckDB, ms |");
+        assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 |  |");
+        assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  | 40.0 |");
+        assert_eq!(lines[7], "| geometric mean |  | 1.000 |  |  |");
+        assert_eq!(lines[9], "DuckDB 2.0.1: 16 threads, over its own tables in memory, filled in 12.3 s.");
     }
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use warpcube_sql::{Baseline, Place, Session, SqlError, Summary};
 
 use super::suite::Case;
-use super::verify;
+use super::{duckdb, verify};
 use crate::error::{CliError, Result};
 
 /// What was measured of one case. What was not measured is none.
@@ -49,6 +49,8 @@ pub(super) struct Measured {
     pub(super) datafusion: Option<Duration>,
     /// The time of its first run, right before ours.
     pub(super) datafusion_first: Option<Duration>,
+    /// Times of DuckDB, if it was measured.
+    pub(super) duckdb: Option<duckdb::Times>,
     /// Whether the answer is that of plain DataFusion, or the one in a file, if it was compared.
     pub(super) verified: Option<bool>,
 }
@@ -309,6 +311,7 @@ pub(super) async fn case(
         loaded: (first.loaded_bytes, first.loading, first.load_busy),
         datafusion: None,
         datafusion_first: None,
+        duckdb: None,
         verified: None,
         answer,
         first_answer,
