@@ -34,7 +34,7 @@ struct Column {
     mean: bool,
 }
 
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [Column; 18] = [
     Column { title: "rows", figure: "/rows", factor: 1.0, digits: 0, mean: false },
     Column { title: "relevant cells", figure: "/relevant_cells", factor: 1.0, digits: 0, mean: false },
     Column { title: "targets", figure: "/targets", factor: 1.0, digits: 0, mean: false },
@@ -45,6 +45,7 @@ const COLUMNS: [Column; 17] = [
     Column { title: "floor, ms", figure: "/floor_ms", factor: 1.0, digits: 3, mean: true },
     Column { title: "share of peak, %", figure: "/share_of_peak", factor: 100.0, digits: 0, mean: false },
     Column { title: "warm, ms", figure: "/warm_ms", factor: 1.0, digits: 2, mean: true },
+    Column { title: "fresh, ms", figure: "/fresh_ms", factor: 1.0, digits: 2, mean: true },
     Column { title: "cold, ms", figure: "/cold_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "first, ms", figure: "/first_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "DataFusion, ms", figure: "/rivals/datafusion_ms", factor: 1.0, digits: 1, mean: true },
@@ -328,7 +329,7 @@ mod tests {
         let results = json!({
             "suite": "ssb", "device": "D", "date": "2026-01-31", "params": {"sf": 20},
             "results": [
-                {"case": "q1.1", "rows": 1, "device_ms": 0.5, "warm_ms": 1.0, "verified": true},
+                {"case": "q1.1", "rows": 1, "device_ms": 0.5, "warm_ms": 1.0, "fresh_ms": 1.5, "verified": true},
                 {"case": "q1.2", "rows": 1, "device_ms": 2.0, "verified": true, "rivals": {"duckdb_ms": 40.0}},
             ],
             "rivals": {"duckdb": {"version": "2.0.1", "threads": 16, "load_ms": 12_340.0}},
@@ -337,10 +338,10 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "**SSB on D**, sf 20, 2026-01-31;");
         assert!(lines[1].starts_with("2 of 2 answers equal the CPU's"), "{table}");
-        assert_eq!(lines[3], "| case | rows | device, ms | warm, ms | DuckDB, ms |");
-        assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 |  |");
-        assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  | 40.0 |");
-        assert_eq!(lines[7], "| geometric mean |  | 1.000 |  |  |");
+        assert_eq!(lines[3], "| case | rows | device, ms | warm, ms | fresh, ms | DuckDB, ms |");
+        assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 | 1.50 |  |");
+        assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  |  | 40.0 |");
+        assert_eq!(lines[7], "| geometric mean |  | 1.000 |  |  |  |");
         assert_eq!(lines[9], "DuckDB 2.0.1: 16 threads, over its own tables in memory, filled in 12.3 s.");
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         let found = DuckDb::read(lines).unwrap();
         assert_eq!((found.version.as_str(), found.threads), ("2.0.1", 16));
         assert_eq!(found.load, Duration::from_millis(1500));
-        let case = |name: &str| Case { name: name.into(), sql: String::new() };
+        let case = |name: &str| Case { name: name.into(), sql: String::new(), variations: Vec::new() };
         let times = found.times(&case("q1")).unwrap();
         assert_eq!((times.first, times.warm), (Duration::from_micros(2500), Duration::from_millis(1)));
         assert_eq!(times.difference(&case("q1"), 4), None);

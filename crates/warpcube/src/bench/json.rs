@@ -120,6 +120,7 @@ fn case(measured: &Measured) -> Value {
     put("rows", Some(measured.rows.into()));
     put("device_ms", measured.device.map(|time| milliseconds(time).into()));
     put("warm_ms", Some(milliseconds(measured.warm).into()));
+    put("fresh_ms", measured.fresh.map(|time| milliseconds(time).into()));
     put("cold_ms", measured.cold.map(|time| milliseconds(time).into()));
     put("first_ms", Some(milliseconds(measured.first).into()));
     put("bytes", measured.bytes.map(Into::into));

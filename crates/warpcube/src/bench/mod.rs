@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
+use warpcube_sql::{Assignment, Baseline, Origin, Session, SessionOptions};
 
 use crate::cli::{BenchArgs, QuerySuite, Rival};
 use crate::config;
@@ -88,7 +88,8 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         let (mut measured, rival) = measure::case(&session, case, arguments.runs, judge.as_ref()).await?;
         if let Some(judge) = &judge {
             let answer = rival.end(judge, case, arguments.runs, &mut measured).await?;
-            let found = compare(case, &measured, &answer);
+            let mut found = compare(case, &measured, &answer);
+            found.extend(compare_varied(case, &measured, judge).await?);
             measured.verified = Some(found.is_empty());
             differences.extend(found);
         }
@@ -106,7 +107,7 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         printer.case(&measured)?;
         // The rows of an answer are not needed any more if no thread is to give them again; there may be many.
         let answer = std::mem::take(&mut measured.answer);
-        measured.first_answer = Vec::new();
+        (measured.first_answer, measured.varied) = (Vec::new(), Vec::new());
         answers.extend((arguments.threads > 0).then_some(answer));
         results.push(measured);
     }
@@ -137,6 +138,16 @@ fn compare(case: &Case, measured: &Measured, expected: &[RecordBatch]) -> Vec<St
         Some(format!("{}: {run}{difference}", case.name))
     };
     answers.into_iter().filter_map(difference).collect()
+}
+
+/// Where answers of a case's variations differ from those of plain DataFusion, with their texts.
+async fn compare_varied(case: &Case, measured: &Measured, judge: &Baseline) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (sql, answer) in &measured.varied {
+        let difference = verify::compare(sql, answer, &measure::judged(judge, &case.name, sql).await?);
+        found.extend(difference.map(|difference| format!("{}: {difference}, by {sql}", case.name)));
+    }
+    Ok(found)
 }
 
 /// The folder that a file will be in, if it names one.

@@ -34,11 +34,12 @@ impl Printer {
         };
         printer.line(&format!("{} on {device}", suite.name))?;
         printer.line(&format!(
-            "{:6} {:>8} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}{}  verified",
+            "{:6} {:>8} {:>11} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}{}  verified",
             "query",
             "rows",
             "device",
             "warm",
+            "fresh",
             "first",
             "MB",
             "of peak",
@@ -55,11 +56,12 @@ impl Printer {
         let percent =
             |share: Option<f64>| share.map_or_else(|| "-".to_string(), |share| format!("{:.0} %", share * 100.0));
         self.line(&format!(
-            "{:6} {:>8} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}{}  {}",
+            "{:6} {:>8} {:>11} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}{}  {}",
             measured.name,
             measured.rows,
             maybe(measured.device),
             time(measured.warm),
+            maybe(measured.fresh),
             time(measured.first),
             measured.bytes.map_or_else(|| "-".to_string(), |bytes| format!("{:.1}", bytes as f64 / 1e6)),
             percent(measured.share_of_peak()),

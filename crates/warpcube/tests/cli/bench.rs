@@ -25,6 +25,7 @@ fn ssb_runs_verifies_and_writes_its_results() {
         assert!(result["warm_ms"].as_f64().unwrap() > 0.0 && result["first_ms"].as_f64().unwrap() > 0.0);
         let rival = |name: &str| result["rivals"][name].as_f64().unwrap();
         assert!(rival("datafusion_ms") > 0.0 && rival("datafusion_first_ms") > 0.0, "{result}");
+        assert!(result["fresh_ms"].as_f64().unwrap() > 0.0, "{result}");
         assert_eq!(result["verified"], true);
         // What was not measured is absent.
         assert!(result.get("device_ms").is_none() && result.get("share_of_peak").is_none(), "{result}");
@@ -358,9 +359,9 @@ fn the_judge_is_no_session() {
     let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "2", "--device", "cpu"];
     let ran = place.run(&[&arguments[..], &["--verify", "--log", "warpcube_sql=info"]].concat());
     assert!(ran.code == 0 && ran.out.lines().any(|line| line.starts_with("q1.1") && line.ends_with("yes")), "{ran:?}");
-    // Five tables, a first run and two warm ones: each statement of a session has a span.
+    // Five tables, a first run, two warm ones and two of other literals: each statement of a session has a span.
     let statements = ran.err.lines().filter(|line| line.contains("\"}: warpcube_sql::session: close ")).count();
-    assert_eq!(statements, 8, "{}", ran.err);
+    assert_eq!(statements, 10, "{}", ran.err);
 }
 
 #[test]
