@@ -12,7 +12,8 @@
 # BASE      an older program (stage base-turns)
 # CUBE_TESTS    the programs of crates/cube/tests (stages cube-tests and cube-sanitizer)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
-# NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh)
+# NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh); a PYTHON with DuckDB's
+#           package (default: .venv/bin/python, or python3) has it measured too (stages ssb and tpch)
 set -u
 cd "$(dirname "$0")/.."
 # NVRTC is found in the Python environment that is active, or in the project's.
@@ -27,6 +28,12 @@ export FUZZ_FROM=${FUZZ_FROM:-100000} FUZZ_SEEDS=${FUZZ_SEEDS:-2000} FUZZ_ROWS=$
 mkdir -p "$out" "$data"
 failed=0
 fields=name,driver_version,memory.total,clocks.sm,clocks.mem
+
+# DuckDB, where its package is.
+duckdb=()
+rival_python=${PYTHON:-.venv/bin/python}
+[ -x "$rival_python" ] || rival_python=${PYTHON:-python3}
+"$rival_python" -c "import duckdb" 2>/dev/null && duckdb=(--rival duckdb --python "$rival_python")
 
 # limit NAME SECONDS COMMAND…: runs a stage, its log in $out/NAME.log
 limit() {
@@ -58,7 +65,7 @@ for stage in "$@"; do
             ${ANSWERS:+--answers "$ANSWERS"} --json "$out/ssb-sf1.json"
         ;;
     ssb)
-        bench ssb 400 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
+        bench ssb 500 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" "${duckdb[@]}" \
             --json "$out/ssb-h200-sf20.json"
         ;;
     ssb-plain)
@@ -368,7 +375,7 @@ EOF
         limit interrupts 300 python3 gpu/interrupts.py "$warpcube" "$data/ssb20" "$out/interrupts-h200.json"
         ;;
     tpch)
-        bench tpch 500 tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify \
+        bench tpch 590 tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify "${duckdb[@]}" \
             --json "$out/tpch-h200-sf10.json"
         ;;
     tune)

@@ -1,26 +1,31 @@
-//! Tables of measurements, made from `bench/results/*.json` and nothing else: those of queries are in README, those of
-//! kernels and of primitives in pages of their own.
+//! Tables of measurements, made from `bench/results/*.json` and nothing else, and the means that README tells.
 //!
 //! A figure that a file does not hold is an empty cell, and a column no case has is left out.
 
 use std::fs;
 
 use serde_json::Value;
+use warpcube_figures::{Times, rounded, ssb_times};
 
 use crate::docs::{no_place, replace, write};
 use crate::process::{Result, root};
 use crate::{cube_tables, measured, primitives, scheme_tables};
 
-/// Pages, with the suites whose tables they show.
-const PAGES: [(&str, &[&str]); 5] = [
-    ("README.md", &["ssb", "tpch"]),
-    ("docs/benchmarks.md", &["primitives", "topk"]),
-    ("docs/cube-benchmarks.md", &["cube"]),
-    ("docs/scheme-benchmarks.md", &["schemes"]),
-    ("docs/measured.md", &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
+/// Pages, with the mark of a place in each and the suites whose tables stand there.
+const PAGES: [(&str, &str, &[&str]); 6] = [
+    ("README.md", CHORE, &[FRONT]),
+    ("docs/benchmarks.md", "bench-table (queries)", &["ssb", "tpch", "topk", "ssb-rivals"]),
+    ("docs/benchmarks.md", "bench-table (primitives)", &["primitives"]),
+    ("docs/cube-benchmarks.md", CHORE, &["cube"]),
+    ("docs/scheme-benchmarks.md", CHORE, &["schemes"]),
+    ("docs/measured.md", CHORE, &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
 ];
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
+/// Stands for what README tells: the means of [`FRONT_RESULTS`].
+const FRONT: &str = "front";
+/// The results that README shows: ours, and those of programs that were measured by themselves.
+const FRONT_RESULTS: [&str; 2] = ["ssb-h200-sf20.json", "ssb-rivals-h200-sf20.json"];
 /// Longest line of a head.
 const LINE_MAX: usize = 112;
 
@@ -34,7 +39,7 @@ struct Column {
     mean: bool,
 }
 
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 19] = [
     Column { title: "rows", figure: "/rows", factor: 1.0, digits: 0, mean: false },
     Column { title: "relevant cells", figure: "/relevant_cells", factor: 1.0, digits: 0, mean: false },
     Column { title: "targets", figure: "/targets", factor: 1.0, digits: 0, mean: false },
@@ -45,12 +50,15 @@ const COLUMNS: [Column; 16] = [
     Column { title: "floor, ms", figure: "/floor_ms", factor: 1.0, digits: 3, mean: true },
     Column { title: "share of peak, %", figure: "/share_of_peak", factor: 100.0, digits: 0, mean: false },
     Column { title: "warm, ms", figure: "/warm_ms", factor: 1.0, digits: 2, mean: true },
+    Column { title: "fresh, ms", figure: "/fresh_ms", factor: 1.0, digits: 2, mean: true },
     Column { title: "cold, ms", figure: "/cold_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "first, ms", figure: "/first_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "DataFusion, ms", figure: "/rivals/datafusion_ms", factor: 1.0, digits: 1, mean: true },
     Column { title: "DataFusion first, ms", figure: "/rivals/datafusion_first_ms", factor: 1.0, digits: 0, mean: true },
     Column { title: "thesis, ms", figure: "/thesis_ms", factor: 1.0, digits: 0, mean: false },
+    Column { title: "hand-written, ms", figure: "/rivals/handwritten_ms", factor: 1.0, digits: 3, mean: true },
     Column { title: "DuckDB, ms", figure: "/rivals/duckdb_ms", factor: 1.0, digits: 1, mean: true },
+    Column { title: "DuckDB first, ms", figure: "/rivals/duckdb_first_ms", factor: 1.0, digits: 0, mean: true },
 ];
 
 /// Writes the tables, or with `check` says whether they differ.
@@ -58,8 +66,8 @@ pub(crate) fn run(check: bool) -> Result<()> {
     if check {
         return differences()?.into_iter().next().map_or(Ok(()), Err);
     }
-    for (path, suites) in PAGES {
-        let text = replace(&page(path)?, CHORE, &tables(suites)?).ok_or_else(|| no_place(path, CHORE))?;
+    for (path, mark, suites) in PAGES {
+        let text = replace(&page(path)?, mark, &tables(suites)?).ok_or_else(|| no_place(path, mark))?;
         write(path, &text)?;
     }
     Ok(())
@@ -68,10 +76,10 @@ pub(crate) fn run(check: bool) -> Result<()> {
 /// Whether the pages' tables are what the results give.
 pub(crate) fn differences() -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for (path, suites) in PAGES {
+    for (path, mark, suites) in PAGES {
         let page = page(path)?;
-        match replace(&page, CHORE, &tables(suites)?) {
-            None => found.push(no_place(path, CHORE)),
+        match replace(&page, mark, &tables(suites)?) {
+            None => found.push(no_place(path, mark)),
             Some(text) if text != page => {
                 found.push(format!("{path}: not what {RESULTS} gives; run 'cargo xtask {CHORE}'"));
             }
@@ -103,7 +111,28 @@ pub(crate) fn read(suites: &[&str]) -> Result<Vec<(String, Value)>> {
     Ok(files)
 }
 
+/// The results that README shows.
+pub(crate) fn front() -> Result<(Value, Value)> {
+    let files = read(&["ssb", "ssb-rivals"])?;
+    let of = |name: &str| files.iter().find(|file| file.0 == name).map(|file| file.1.clone());
+    let [ours, others] = FRONT_RESULTS;
+    of(ours).zip(of(others)).ok_or_else(|| format!("{RESULTS}: README shows {ours} and {others}"))
+}
+
+/// The means of all programs as a list.
+fn means(times: &[Times]) -> String {
+    let line = |times: &Times| {
+        let when = times.date.as_ref().map(|date| format!(" ({date})")).unwrap_or_default();
+        format!("- {}: **{} ms**{when}\n", times.name, rounded(times.mean()))
+    };
+    times.iter().map(line).collect()
+}
+
 fn tables(suites: &[&str]) -> Result<String> {
+    if suites == [FRONT] {
+        let (report, others) = front()?;
+        return Ok(means(&ssb_times(&report, &others)));
+    }
     let files = read(suites)?;
     if suites == ["schemes"] {
         return scheme_tables::tables(&files);
@@ -121,7 +150,6 @@ fn tables(suites: &[&str]) -> Result<String> {
             // Behind the others.
             "cube" if is_thesis(results) => continue,
             "cube" if results["params"]["algorithms"].is_array() => algorithms(results, name),
-            "cube" | "topk" => table(results, name).map(|table| table.replace("](bench/", "](../bench/")),
             _ => table(results, name),
         };
         tables.push(made.map_err(|what| format!("{RESULTS}/{name}: {what}"))?);
@@ -207,7 +235,9 @@ fn table(results: &Value, name: &str) -> Result<String> {
     };
     let shown: Vec<&Column> =
         COLUMNS.iter().filter(|column| cases.iter().any(|case| figure(case, column).is_some())).collect();
-    let mut table = format!("{head};\n{rows} ([{name}]({RESULTS}/{name})).\n\n| case |");
+    let link = link(name);
+    let gap = if rows.len() + link.len() > LINE_MAX { "\n" } else { " " };
+    let mut table = format!("{head};\n{rows}{gap}({link}).\n\n| case |");
     shown.iter().for_each(|column| table.push_str(&format!(" {} |", column.title)));
     table.push_str(&format!("\n|---|{}\n", "---:|".repeat(shown.len())));
     for case in cases {
@@ -229,10 +259,18 @@ fn table(results: &Value, name: &str) -> Result<String> {
         }
     }
     table.push('\n');
+    table.extend(rival(&results["rivals"]["duckdb"]).map(|line| format!("\n{line}\n")));
     table.extend(loading(&results["loading"]).map(|line| format!("\n{line}\n")));
     table.extend(memory(&results["memory"]).map(|line| format!("\n{line}\n")));
     table.extend(threads(&results["threads"]).map(|line| format!("\n{line}\n")));
     Ok(table)
+}
+
+/// What DuckDB ran over.
+fn rival(duckdb: &Value) -> Option<String> {
+    let (version, threads) = (duckdb["version"].as_str()?, duckdb["threads"].as_u64()?);
+    let loaded = duckdb["load_ms"].as_f64().map(|ms| format!(", filled in {:.1} s", ms / 1e3)).unwrap_or_default();
+    Some(format!("DuckDB {version}: {threads} threads, over its own tables in memory{loaded}."))
 }
 
 /// How fast columns came onto the device.
@@ -315,21 +353,35 @@ mod tests {
     }
 
     #[test]
+    fn means_of_another_day_have_a_date() {
+        let times = |name: &str, date: Option<&str>| Times {
+            name: name.into(),
+            ms: vec![1.0, 4.0],
+            date: date.map(str::to_string),
+        };
+        let list = means(&[times("a", None), times("b", Some("2026-01-31"))]);
+        assert_eq!(list, "- a: **2.00 ms**\n- b: **2.00 ms** (2026-01-31)\n");
+    }
+
+    #[test]
     fn a_table_has_what_was_measured() {
         let results = json!({
             "suite": "ssb", "device": "D", "date": "2026-01-31", "params": {"sf": 20},
             "results": [
-                {"case": "q1.1", "rows": 1, "device_ms": 0.5, "warm_ms": 1.0, "verified": true},
-                {"case": "q1.2", "rows": 1, "device_ms": 2.0, "verified": true},
+                {"case": "q1.1", "rows": 1, "device_ms": 0.5, "warm_ms": 1.0, "fresh_ms": 1.5, "verified": true},
+                {"case": "q1.2", "rows": 1, "device_ms": 2.0, "verified": true, "rivals": {"duckdb_ms": 40.0}},
             ],
+            "rivals": {"duckdb": {"version": "2.0.1", "threads": 16, "load_ms": 12_340.0}},
         });
         let table = table(&results, "x.json").unwrap();
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "**SSB on D**, sf 20, 2026-01-31;");
         assert!(lines[1].starts_with("2 of 2 answers equal the CPU's"), "{table}");
-        assert_eq!(lines[3], "| case | rows | device, ms | warm, ms |");
-        assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 |");
-        assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  |");
-        assert_eq!(lines[7], "| geometric mean |  | 1.000 |  |");
+        assert!(lines[1].ends_with(" ([x.json](../bench/results/x.json))."), "{table}");
+        assert_eq!(lines[3], "| case | rows | device, ms | warm, ms | fresh, ms | DuckDB, ms |");
+        assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 | 1.50 |  |");
+        assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  |  | 40.0 |");
+        assert_eq!(lines[7], "| geometric mean |  | 1.000 |  |  |  |");
+        assert_eq!(lines[9], "DuckDB 2.0.1: 16 threads, over its own tables in memory, filled in 12.3 s.");
     }
 }

@@ -1,5 +1,5 @@
-//! The figures of docs/benchmarks.md and docs/scheme-benchmarks.md, drawn from the results of the suites `primitives`
-//! and `schemes` and nothing else.
+//! The figures of README, docs/benchmarks.md and docs/scheme-benchmarks.md, drawn from the results of the suites `ssb`,
+//! `primitives` and `schemes` and nothing else.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use warpcube_figures::Figure;
 
-use crate::bench_table::read;
+use crate::bench_table::{front, read};
 use crate::docs::write;
 use crate::process::{Result, root};
 
@@ -52,6 +52,8 @@ fn drawn() -> Result<Vec<Figure>> {
     let mut figures = warpcube_figures::primitives(&results);
     let schemes = read(&["schemes"])?;
     figures.extend(warpcube_figures::schemes(&schemes.iter().map(|(_, results)| results).collect::<Vec<_>>()));
+    let (report, others) = front()?;
+    figures.extend(warpcube_figures::ssb(&report, &others));
     Ok(figures)
 }
 

@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 use crate::process::{Result, program, root, run as run_command, succeeds};
 use crate::setup;
 
-/// What the comparison imports, as `pip` names it.
-const PACKAGES: [&str; 3] = ["duckdb==1.5.*", "pyarrow", "pytz"];
+/// What the comparison imports, as arguments of `pip`: DuckDB in the version that benchmarks measure.
+const PACKAGES: [&str; 4] = ["-r", "bench/rivals/requirements.txt", "pyarrow", "pytz"];
 
 /// What to compare.
 #[derive(Debug, Args)]

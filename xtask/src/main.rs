@@ -51,7 +51,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Draw docs/figures/*.svg from bench/results/primitives-h200.json and schemes-*.json
+    /// Draw docs/figures/*.svg from bench/results/*.json
     Figures {
         /// Change nothing; fail if a figure is not what the results give
         #[arg(long)]

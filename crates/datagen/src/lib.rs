@@ -13,7 +13,7 @@ use std::ops::Range;
 
 pub use error::DatagenError;
 pub use progress::{NoProgress, Progress};
-pub use queries::{SSB_QUERIES, ssb_query, tpch_query};
+pub use queries::{SSB_QUERIES, ssb_query, ssb_variations, tpch_query, tpch_variations};
 pub use ssb::{SsbBatches, SsbTable, ssb_batches, write_ssb_tbl};
 pub use tpch::{TpchBatches, TpchTable, tpch_batches};
 pub use write::{Compression, WriteOptions, WriteReport, WrittenTable, write_ssb_parquet, write_tpch_parquet};

@@ -1,5 +1,9 @@
 //! The queries of both benchmarks as SQL text: the 13 of SSB, and the 22 of TPC-H with the parameters of its
-//! validation run. None ends with a semicolon.
+//! validation run. None ends with a semicolon. `variations` has them with other literals.
+
+mod variations;
+
+pub use variations::{ssb_variations, tpch_variations};
 
 /// The 13 queries of the Star Schema Benchmark, by name.
 pub const SSB_QUERIES: [(&str, &str); 13] = [

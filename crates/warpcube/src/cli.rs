@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, Parser, Subcommand, ValueEnum};
 use warpcube_kbench::cube::CubeArgs;
 use warpcube_kbench::prims::PrimitiveArgs;
 use warpcube_kbench::schemes::SchemeArgs;
@@ -197,9 +197,22 @@ pub(crate) struct BenchArgs {
     /// Sort the largest table by this column first, such as lo_orderdate
     #[arg(long, value_name = "COLUMN")]
     pub(crate) sorted_by: Option<String>,
+    /// Time this engine too: the same queries over the same files, on all cores
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    pub(crate) rival: Option<Rival>,
+    /// The Python that has the rival's package
+    #[arg(long, value_name = "PROGRAM", env = "PYTHON", default_value = "python3")]
+    pub(crate) python: PathBuf,
     /// Run all queries once more from this many threads at once, and fail if an answer is another
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "THREADS")]
     pub(crate) threads: usize,
+}
+
+/// An engine beside which queries are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rival {
+    /// DuckDB's package for Python, over its own tables in memory
+    Duckdb,
 }
 
 /// What is wrong with arguments, in one line without the usage.

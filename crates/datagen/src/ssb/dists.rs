@@ -2,7 +2,7 @@
 //! that are products of shorter ones (part types, containers) are kept as their factors.
 
 /// The nations, each with the index of its region in [`REGIONS`].
-pub(super) const NATIONS: [(&str, usize); 25] = [
+pub(crate) const NATIONS: [(&str, usize); 25] = [
     ("ALGERIA", 0),
     ("ARGENTINA", 1),
     ("BRAZIL", 1),
@@ -31,23 +31,23 @@ pub(super) const NATIONS: [(&str, usize); 25] = [
 ];
 
 /// The regions.
-pub(super) const REGIONS: [&str; 5] = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"];
+pub(crate) const REGIONS: [&str; 5] = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"];
 
 /// Market segments of customers.
-pub(super) const SEGMENTS: [&str; 5] = ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"];
+pub(crate) const SEGMENTS: [&str; 5] = ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"];
 
 /// Order priorities.
 pub(super) const PRIORITIES: [&str; 5] = ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"];
 
 /// Ship modes.
-pub(super) const SHIP_MODES: [&str; 7] = ["REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "SHIP"];
+pub(crate) const SHIP_MODES: [&str; 7] = ["REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "SHIP"];
 
 /// Container sizes and kinds: a container is one of each, sizes outermost.
-pub(super) const CONTAINERS: (&[&str; 5], &[&str; 8]) =
+pub(crate) const CONTAINERS: (&[&str; 5], &[&str; 8]) =
     (&["SM", "LG", "MED", "JUMBO", "WRAP"], &["CASE", "BOX", "BAG", "JAR", "PACK", "PKG", "CAN", "DRUM"]);
 
 /// The three words of a part type, the first outermost.
-pub(super) const TYPES: (&[&str; 6], &[&str; 5], &[&str; 5]) = (
+pub(crate) const TYPES: (&[&str; 6], &[&str; 5], &[&str; 5]) = (
     &["STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"],
     &["ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED"],
     &["TIN", "NICKEL", "BRASS", "STEEL", "COPPER"],
@@ -55,7 +55,7 @@ pub(super) const TYPES: (&[&str; 6], &[&str; 5], &[&str; 5]) = (
 
 /// The colours of part names.
 #[rustfmt::skip]
-pub(super) const COLORS: [&str; 92] = [
+pub(crate) const COLORS: [&str; 92] = [
     "almond", "antique", "aquamarine", "azure", "beige", "bisque", "black", "blanched", "blue", "blush", "brown",
     "burlywood", "burnished", "chartreuse", "chiffon", "chocolate", "coral", "cornflower", "cornsilk", "cream",
     "cyan", "dark", "deep", "dim", "dodger", "drab", "firebrick", "floral", "forest", "frosted", "gainsboro",
@@ -71,7 +71,7 @@ pub(super) const COLORS: [&str; 92] = [
 pub(super) const ADDRESS_CHARACTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
 
 /// The months, January first.
-pub(super) const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",

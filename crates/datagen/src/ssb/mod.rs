@@ -3,7 +3,7 @@
 //! and all parts in order are the table.
 
 mod dates;
-mod dists;
+pub(crate) mod dists;
 mod lineorder;
 mod parts;
 mod people;

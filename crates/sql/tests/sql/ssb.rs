@@ -1,6 +1,7 @@
-//! The Star Schema Benchmark at a small scale: all 13 queries on the emulated device, as on the CPU.
+//! The Star Schema Benchmark at a small scale: all 13 queries on the emulated device, as on the CPU, and with other
+//! literals.
 
-use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, write_ssb_parquet};
+use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, ssb_variations, write_ssb_parquet};
 use warpcube_sql::Session;
 
 use crate::support::{cpu, emulated, rehearse, same_on_device};
@@ -24,5 +25,11 @@ async fn the_thirteen_queries() {
     for (name, sql) in SSB_QUERIES {
         eprintln!("{name}");
         same_on_device(&device, &cpu, sql).await;
+        // As many as `warpcube bench` asks: the kernels are there.
+        let variations = ssb_variations(name, 7);
+        assert_eq!(variations.len(), 7, "{name}");
+        for sql in variations {
+            same_on_device(&device, &cpu, &sql).await;
+        }
     }
 }

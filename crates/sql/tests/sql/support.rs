@@ -137,8 +137,12 @@ pub fn is_deferred(error: &str) -> bool {
     error.starts_with("GPU-002") && error.contains("programs are deferred")
 }
 
-/// The rows as text, sorted.
+/// The rows as text, sorted, behind the names of columns; nothing where there are no rows, which may come as an empty
+/// batch or as none.
 pub fn rows(batches: &[RecordBatch]) -> Vec<String> {
+    if batches.iter().all(|batch| batch.num_rows() == 0) {
+        return Vec::new();
+    }
     let text = pretty_format_batches(batches).unwrap().to_string();
     let mut rows: Vec<String> = text.lines().filter(|line| line.starts_with('|')).map(str::to_string).collect();
     rows.sort();

@@ -1,6 +1,7 @@
-//! TPC-H at a small scale: all 22 queries as on the CPU, all of their fragments on the device.
+//! TPC-H at a small scale: all 22 queries as on the CPU, all of their fragments on the device, and with other
+//! substitution parameters.
 
-use warpcube_datagen::{NoProgress, WriteOptions, tpch_query, write_tpch_parquet};
+use warpcube_datagen::{NoProgress, WriteOptions, tpch_query, tpch_variations, write_tpch_parquet};
 use warpcube_sql::{Place, Session, SessionOptions, Summary};
 
 use crate::support::{cpu, rehearse, rows, run};
@@ -22,6 +23,13 @@ fn on_cpu(summary: &Summary) -> Vec<String> {
     fragments.map(|fragment| format!("{}: {}", fragment.what, fragment.reason.clone().unwrap_or_default())).collect()
 }
 
+/// A query with the parameters of its validation run, and with others.
+fn texts(number: usize) -> Vec<String> {
+    let mut texts = tpch_variations(number, SF, 2);
+    texts.insert(0, tpch_query(number, SF).unwrap());
+    texts
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_twenty_two_queries() {
     let folder = tempfile::tempdir().unwrap();
@@ -32,14 +40,13 @@ async fn the_twenty_two_queries() {
     register(&cpu, folder.path()).await;
     // Under this placement what fails is not computed on the CPU.
     device.set("warpcube.placement", "cuda").unwrap();
-    rehearse(&device, (1..=22).map(|number| tpch_query(number, SF).unwrap())).await;
+    rehearse(&device, (1..=22).flat_map(texts)).await;
     device.set("warpcube.placement", "auto").unwrap();
     let mut wrong = Vec::new();
-    for number in 1..=22 {
-        let sql = &tpch_query(number, SF).unwrap();
-        let (expected, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
-        let (found, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
-        assert_eq!(rows(&found), rows(&expected), "q{number}");
+    for (number, sql) in (1..=22).flat_map(|number| texts(number).into_iter().map(move |sql| (number, sql))) {
+        let (expected, _) = run(&cpu, &sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
+        let (found, summary) = run(&device, &sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
+        assert_eq!(rows(&found), rows(&expected), "q{number}: {sql}");
         let refused = on_cpu(&summary);
         if !refused.is_empty() || summary.fragments.is_empty() {
             wrong.push(format!("q{number}: {refused:#?}"));

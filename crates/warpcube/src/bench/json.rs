@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use warpcube_kbench::report;
 use warpcube_sql::{DeviceColumn, Session};
 
+use super::duckdb::DuckDb;
 use super::measure::{Loading, Measured, Memory, Threads};
 use super::suite::Suite;
 use crate::cli::BenchArgs;
@@ -22,6 +23,8 @@ pub(super) struct Results<'a> {
     pub(super) memory: Option<Memory>,
     /// Of threads side by side.
     pub(super) threads: Option<Threads>,
+    /// Of DuckDB as a whole.
+    pub(super) duckdb: Option<&'a DuckDb>,
 }
 
 /// Writes the object. Its columns are those in device memory at the end.
@@ -55,6 +58,12 @@ pub(super) fn write(
         params["sorted_by"] = column.as_str().into();
     }
     object.insert("params".into(), params);
+    if let Some(duckdb) = results.duckdb {
+        let figures = json!({
+            "version": duckdb.version, "threads": duckdb.threads, "load_ms": duckdb.load.as_secs_f64() * 1e3,
+        });
+        object.insert("rivals".into(), json!({ "duckdb": figures }));
+    }
     if let Some(loading) = Loading::of(results.cases) {
         let figures = json!({
             "bytes": loading.bytes,
@@ -111,6 +120,7 @@ fn case(measured: &Measured) -> Value {
     put("rows", Some(measured.rows.into()));
     put("device_ms", measured.device.map(|time| milliseconds(time).into()));
     put("warm_ms", Some(milliseconds(measured.warm).into()));
+    put("fresh_ms", measured.fresh.map(|time| milliseconds(time).into()));
     put("cold_ms", measured.cold.map(|time| milliseconds(time).into()));
     put("first_ms", Some(milliseconds(measured.first).into()));
     put("bytes", measured.bytes.map(Into::into));
@@ -118,13 +128,16 @@ fn case(measured: &Measured) -> Value {
     put("share_of_peak", measured.share_of_peak().map(Into::into));
     put("gpu_share", measured.share.map(Into::into));
     put("verified", measured.verified.map(Into::into));
-    let rivals = measured.datafusion.zip(measured.datafusion_first);
-    put(
-        "rivals",
-        rivals.map(
-            |(warm, first)| json!({"datafusion_ms": milliseconds(warm), "datafusion_first_ms": milliseconds(first)}),
-        ),
-    );
+    let duckdb = measured.duckdb.as_ref();
+    let rivals = [
+        ("datafusion_ms", measured.datafusion),
+        ("datafusion_first_ms", measured.datafusion_first),
+        ("duckdb_ms", duckdb.map(|times| times.warm)),
+        ("duckdb_first_ms", duckdb.map(|times| times.first)),
+    ];
+    let rivals = rivals.into_iter().filter_map(|(name, time)| Some((name.to_string(), milliseconds(time?).into())));
+    let rivals: Map<String, Value> = rivals.collect();
+    put("rivals", (!rivals.is_empty()).then(|| rivals.into()));
     Value::Object(case)
 }
 

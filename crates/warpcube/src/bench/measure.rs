@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use warpcube_sql::{Baseline, Place, Session, SqlError, Summary};
 
 use super::suite::Case;
-use super::verify;
+use super::{duckdb, verify};
 use crate::error::{CliError, Result};
 
 /// What was measured of one case. What was not measured is none.
@@ -29,6 +29,10 @@ pub(super) struct Measured {
     pub(super) cold: Option<Duration>,
     /// Median of the runs after it has settled, text in to rows out.
     pub(super) warm: Duration,
+    /// Median of the runs of its variations, each once and for the first time, behind the warm runs.
+    pub(super) fresh: Option<Duration>,
+    /// The variations that ran, with their answers.
+    pub(super) varied: Vec<(String, Vec<RecordBatch>)>,
     /// Median of their device times; none where nothing ran on a device.
     pub(super) device: Option<Duration>,
     /// Bytes the device had to move in one run.
@@ -49,6 +53,8 @@ pub(super) struct Measured {
     pub(super) datafusion: Option<Duration>,
     /// The time of its first run, right before ours.
     pub(super) datafusion_first: Option<Duration>,
+    /// Times of DuckDB, if it was measured.
+    pub(super) duckdb: Option<duckdb::Times>,
     /// Whether the answer is that of plain DataFusion, or the one in a file, if it was compared.
     pub(super) verified: Option<bool>,
 }
@@ -155,7 +161,7 @@ impl Threads {
                 let mut differences = Vec::new();
                 for step in 0..cases.len() {
                     let at = (thread + step) % cases.len();
-                    let (answer, _, _) = run(&session, &cases[at]).await?;
+                    let (answer, _, _) = run(&session, &cases[at].name, &cases[at].sql).await?;
                     let difference = verify::compare(&cases[at].sql, &answer, &expected[at]);
                     differences.extend(difference.map(|found| format!("{}, thread {thread}: {found}", cases[at].name)));
                 }
@@ -187,10 +193,9 @@ pub(super) struct Rival {
 impl Rival {
     /// Runs the case once; the first time is kept apart.
     async fn run(&mut self, baseline: &Baseline, case: &Case) -> Result<()> {
-        let named = |error: SqlError| CliError::from(error).at(format!("{} in DataFusion", case.name));
         let is_first = self.answer.is_none();
         let clock = Instant::now();
-        self.answer = Some(baseline.collect(&case.sql).await.map_err(named)?);
+        self.answer = Some(judged(baseline, &case.name, &case.sql).await?);
         match is_first {
             true => self.first = clock.elapsed(),
             false => self.times.push(clock.elapsed()),
@@ -223,10 +228,17 @@ pub(super) async fn warm_up(baseline: &Baseline, cases: &[Case]) -> Result<()> {
     Ok(())
 }
 
-async fn run(session: &Session, case: &Case) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
+/// The answer of plain DataFusion to a text of the case of that name.
+pub(super) async fn judged(baseline: &Baseline, name: &str, sql: &str) -> Result<Vec<RecordBatch>> {
+    let named = |error: SqlError| CliError::from(error).at(format!("{name} in DataFusion"));
+    baseline.collect(sql).await.map_err(named)
+}
+
+/// Runs a text of the case of that name.
+async fn run(session: &Session, name: &str, sql: &str) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
     let clock = Instant::now();
-    let named = |error: SqlError| CliError::from(error).at(case.name.clone());
-    let execution = session.execute(&case.sql).await.map_err(named)?;
+    let named = |error: SqlError| CliError::from(error).at(name.to_string());
+    let execution = session.execute(sql).await.map_err(named)?;
     let report = execution.report.clone();
     let rows = execution.collect().await.map_err(named)?;
     let time = clock.elapsed();
@@ -247,13 +259,14 @@ async fn settle(session: &Session, case: &Case) -> Result<()> {
         if round >= *SETTLING.start() && !came || round == *SETTLING.end() {
             break;
         }
-        run(session, case).await?;
+        run(session, &case.name, &case.sql).await?;
     }
     Ok(())
 }
 
-/// Runs a case once for its first time and, once it has settled, `runs` times warm. Plain DataFusion's first run is
-/// right before ours, and on the CPU it takes turns with the rest: a machine is not as fast at one time as at another.
+/// Runs a case once for its first time and, once it has settled, `runs` times warm; then its variations, at most `runs`
+/// of them, once each. Plain DataFusion's first run is right before ours, and on the CPU it takes turns with the warm
+/// runs: a machine is not as fast at one time as at another.
 pub(super) async fn case(
     session: &Session,
     case: &Case,
@@ -265,7 +278,7 @@ pub(super) async fn case(
     if let Some(baseline) = baseline {
         rival.run(baseline, case).await?;
     }
-    let (first_answer, first, first_time) = run(session, case).await?;
+    let (first_answer, first, first_time) = run(session, &case.name, &case.sql).await?;
     let mut answer = first_answer.clone();
     settle(session, case).await?;
     let mut last = first.clone();
@@ -274,7 +287,7 @@ pub(super) async fn case(
     let asked = || session.device().get().map(|device| device.pool().usage().driver_allocations);
     let asked_before = asked();
     for _ in 0..runs {
-        let (rows, summary, time) = run(session, case).await?;
+        let (rows, summary, time) = run(session, &case.name, &case.sql).await?;
         warm.push(time);
         device.push(summary.device);
         (answer, last) = (rows, summary);
@@ -283,6 +296,12 @@ pub(super) async fn case(
         }
     }
     let driver_allocations = asked().zip(asked_before).map(|(after, before)| after - before);
+    let (mut fresh, mut varied) = (Vec::new(), Vec::new());
+    for sql in case.variations.iter().take(runs) {
+        let (rows, _, time) = run(session, &case.name, sql).await?;
+        fresh.push(time);
+        varied.push((sql.clone(), rows));
+    }
     let device = Some(median(device)).filter(|time| *time > Duration::ZERO);
     let bytes = Some(last.device_bytes).filter(|bytes| *bytes > 0);
     let bandwidth = session.device().get().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
@@ -299,6 +318,8 @@ pub(super) async fn case(
         first: first_time,
         cold: compiled.then(|| first_time.saturating_sub(first.loading)),
         warm: median(warm),
+        fresh: (!fresh.is_empty()).then(|| median(fresh)),
+        varied,
         device,
         bytes,
         floor,
@@ -309,6 +330,7 @@ pub(super) async fn case(
         loaded: (first.loaded_bytes, first.loading, first.load_busy),
         datafusion: None,
         datafusion_first: None,
+        duckdb: None,
         verified: None,
         answer,
         first_answer,

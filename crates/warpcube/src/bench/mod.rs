@@ -1,12 +1,13 @@
 //! `warpcube bench`: benchmarks of queries, which are `warpcube ssb` and `warpcube tpch` too, and of primitives.
 //!
 //! A benchmark of queries is data ([`suite`]): tables made by a generator, and cases with a name and a query. Measuring
-//! ([`measure`]), comparing with plain DataFusion ([`verify`]), printing ([`print`]) and the file ([`json`]) know no
-//! benchmark by name. The suites of primitives and of cubes are a library of their own, followed here ([`primitives`],
-//! [`cubes`]).
+//! ([`measure`]), comparing with plain DataFusion ([`verify`]), DuckDB as a rival ([`mod@duckdb`]), printing
+//! ([`print`]) and the file ([`json`]) know no benchmark by name. The suites of primitives and of cubes are a library
+//! of their own, followed here ([`primitives`], [`cubes`]).
 
 pub(crate) mod cubes;
 mod data;
+mod duckdb;
 mod json;
 mod measure;
 pub(crate) mod primitives;
@@ -18,12 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use warpcube_sql::{Assignment, Origin, Session, SessionOptions};
+use warpcube_sql::{Assignment, Baseline, Origin, Session, SessionOptions};
 
-use crate::cli::{BenchArgs, QuerySuite};
+use crate::cli::{BenchArgs, QuerySuite, Rival};
 use crate::config;
 use crate::error::{CliError, Result};
 use crate::host::{self, Host};
+use duckdb::DuckDb;
 use measure::{Measured, Memory, Threads};
 use suite::{Case, Suite};
 
@@ -66,6 +68,11 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
     };
     let session = Arc::new(session);
     data::register(&session, &tables).await?;
+    // In a process of its own that is over before anything of ours is timed, so that all cores are its alone.
+    let duckdb = match arguments.rival {
+        Some(Rival::Duckdb) => Some(DuckDb::measure(&arguments.python, &tables, &suite.cases, arguments.runs).await?),
+        None => None,
+    };
     let judge = if arguments.verify { Some(data::baseline(&tables).await?) } else { None };
     if let Some(judge) = &judge {
         // Both find files in the page cache and threads awake, whoever is first.
@@ -76,12 +83,13 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
     let mut differences = Vec::new();
     // Who asked for more than the text gets it, even if nobody reads the text to its end.
     let goes_on = arguments.verify || arguments.answers.is_some() || arguments.json.is_some();
-    let mut printer = print::Printer::new(&suite, &session, goes_on)?;
+    let mut printer = print::Printer::new(&suite, &session, duckdb.is_some(), goes_on)?;
     for case in &suite.cases {
         let (mut measured, rival) = measure::case(&session, case, arguments.runs, judge.as_ref()).await?;
         if let Some(judge) = &judge {
             let answer = rival.end(judge, case, arguments.runs, &mut measured).await?;
-            let found = compare(case, &measured, &answer);
+            let mut found = compare(case, &measured, &answer);
+            found.extend(compare_varied(case, &measured, judge).await?);
             measured.verified = Some(found.is_empty());
             differences.extend(found);
         }
@@ -91,10 +99,15 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
             measured.verified = Some(found.is_empty() && measured.verified != Some(false));
             differences.extend(found);
         }
+        if let Some(duckdb) = &duckdb {
+            let times = duckdb.times(case)?;
+            differences.extend(times.difference(case, measured.rows));
+            measured.duckdb = Some(times);
+        }
         printer.case(&measured)?;
         // The rows of an answer are not needed any more if no thread is to give them again; there may be many.
         let answer = std::mem::take(&mut measured.answer);
-        measured.first_answer = Vec::new();
+        (measured.first_answer, measured.varied) = (Vec::new(), Vec::new());
         answers.extend((arguments.threads > 0).then_some(answer));
         results.push(measured);
     }
@@ -108,7 +121,8 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         threads = Some(ran);
     }
     if let Some(path) = &arguments.json {
-        json::write(path, &suite, &arguments, &session, &json::Results { cases: &results, memory, threads })?;
+        let results = json::Results { cases: &results, memory, threads, duckdb: duckdb.as_ref() };
+        json::write(path, &suite, &arguments, &session, &results)?;
     }
     match differences.is_empty() {
         true => Ok(()),
@@ -124,6 +138,16 @@ fn compare(case: &Case, measured: &Measured, expected: &[RecordBatch]) -> Vec<St
         Some(format!("{}: {run}{difference}", case.name))
     };
     answers.into_iter().filter_map(difference).collect()
+}
+
+/// Where answers of a case's variations differ from those of plain DataFusion, with their texts.
+async fn compare_varied(case: &Case, measured: &Measured, judge: &Baseline) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (sql, answer) in &measured.varied {
+        let difference = verify::compare(sql, answer, &measure::judged(judge, &case.name, sql).await?);
+        found.extend(difference.map(|difference| format!("{}: {difference}, by {sql}", case.name)));
+    }
+    Ok(found)
 }
 
 /// The folder that a file will be in, if it names one.

@@ -21,8 +21,8 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// Prints the head.
-    pub(super) fn new(suite: &Suite, session: &Session, goes_on: bool) -> Result<Printer> {
+    /// Prints the head, with a column for DuckDB if it `shows_duckdb`.
+    pub(super) fn new(suite: &Suite, session: &Session, shows_duckdb: bool, goes_on: bool) -> Result<Printer> {
         let mut printer = Printer { shows_placement: suite.shows_placement, goes_on, closed: false };
         let reason = match session.settings().placement {
             Placement::Cpu => Some("warpcube.placement is 'cpu'".to_string()),
@@ -34,8 +34,18 @@ impl Printer {
         };
         printer.line(&format!("{} on {device}", suite.name))?;
         printer.line(&format!(
-            "{:6} {:>8} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}  verified",
-            "query", "rows", "device", "warm", "first", "MB", "of peak", "on GPU", "DataFusion"
+            "{:6} {:>8} {:>11} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}{}  verified",
+            "query",
+            "rows",
+            "device",
+            "warm",
+            "fresh",
+            "first",
+            "MB",
+            "of peak",
+            "on GPU",
+            "DataFusion",
+            if shows_duckdb { format!(" {:>11}", "DuckDB") } else { String::new() },
         ))?;
         Ok(printer)
     }
@@ -46,16 +56,18 @@ impl Printer {
         let percent =
             |share: Option<f64>| share.map_or_else(|| "-".to_string(), |share| format!("{:.0} %", share * 100.0));
         self.line(&format!(
-            "{:6} {:>8} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}  {}",
+            "{:6} {:>8} {:>11} {:>11} {:>11} {:>11} {:>10} {:>7} {:>7} {:>11}{}  {}",
             measured.name,
             measured.rows,
             maybe(measured.device),
             time(measured.warm),
+            maybe(measured.fresh),
             time(measured.first),
             measured.bytes.map_or_else(|| "-".to_string(), |bytes| format!("{:.1}", bytes as f64 / 1e6)),
             percent(measured.share_of_peak()),
             percent(measured.share),
             maybe(measured.datafusion),
+            measured.duckdb.as_ref().map_or_else(String::new, |times| format!(" {:>11}", time(times.warm))),
             match measured.verified {
                 Some(true) => "yes",
                 Some(false) => "NO",

@@ -1,6 +1,6 @@
 //! The benchmarks as data.
 
-use warpcube_datagen::{SSB_QUERIES, tpch_query};
+use warpcube_datagen::{SSB_QUERIES, ssb_variations, tpch_query, tpch_variations};
 
 use crate::error::{CliError, Result};
 
@@ -30,6 +30,8 @@ pub(super) struct Case {
     pub(super) name: String,
     /// Its text.
     pub(super) sql: String,
+    /// Texts of its shape with other literals.
+    pub(super) variations: Vec<String>,
 }
 
 /// A benchmark.
@@ -48,6 +50,8 @@ pub(super) struct Suite {
 }
 
 const TPCH_QUERY_COUNT: usize = 22;
+/// Texts with other literals of each query, if its literals have that many values.
+const VARIATIONS_MAX: usize = 7;
 
 /// First rows of SSB's largest table. Keys of an order are unique where columns beside them are read, so that the rows
 /// are the same on any device.
@@ -88,7 +92,10 @@ pub(super) fn find(name: &str, sf: f64) -> Result<Suite> {
         "ssb" => Ok(over_ssb("ssb", &SSB_QUERIES, false)),
         "topk" => Ok(over_ssb("topk", &TOPK_QUERIES, true)),
         "tpch" => {
-            let case = |number| Some(Case { name: format!("q{number}"), sql: tpch_query(number, sf)? });
+            let case = |number| {
+                let variations = tpch_variations(number, sf, VARIATIONS_MAX);
+                Some(Case { name: format!("q{number}"), sql: tpch_query(number, sf)?, variations })
+            };
             let cases = (1..=TPCH_QUERY_COUNT).filter_map(case).collect();
             Ok(Suite { name: "tpch", generator: Generator::Tpch, largest: "lineitem", shows_placement: true, cases })
         }
@@ -98,7 +105,12 @@ pub(super) fn find(name: &str, sf: f64) -> Result<Suite> {
 
 /// A suite over the tables of the Star Schema Benchmark.
 fn over_ssb(name: &'static str, queries: &[(&str, &str)], shows_placement: bool) -> Suite {
-    let cases = queries.iter().map(|(name, sql)| Case { name: name.to_string(), sql: sql.to_string() }).collect();
+    let case = |(name, sql): &(&str, &str)| Case {
+        name: name.to_string(),
+        sql: sql.to_string(),
+        variations: ssb_variations(name, VARIATIONS_MAX),
+    };
+    let cases = queries.iter().map(case).collect();
     Suite { name, generator: Generator::Ssb, largest: "lineorder", shows_placement, cases }
 }
 
@@ -128,6 +140,8 @@ mod tests {
         assert_eq!(find("tpch", 1.0).unwrap().cases.len(), 22);
         assert_eq!(find("topk", 1.0).unwrap().cases.len(), TOPK_QUERIES.len());
         assert_eq!(find("tpch", 1.0).unwrap().only(&["q21".into()]).unwrap().cases[0].name, "q21");
+        let varied = |name: &str| find(name, 1.0).unwrap().cases.iter().map(|case| case.variations.len()).min();
+        assert_eq!([varied("ssb"), varied("tpch"), varied("topk")], [Some(7), Some(4), Some(0)]);
         let unknown = find("ssb", 1.0).unwrap().only(&["q9".into()]).unwrap_err().to_string();
         assert!(unknown.starts_with("CLI-001 --queries q9: ssb has q1.1, "), "{unknown}");
     }

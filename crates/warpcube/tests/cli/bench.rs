@@ -25,6 +25,7 @@ fn ssb_runs_verifies_and_writes_its_results() {
         assert!(result["warm_ms"].as_f64().unwrap() > 0.0 && result["first_ms"].as_f64().unwrap() > 0.0);
         let rival = |name: &str| result["rivals"][name].as_f64().unwrap();
         assert!(rival("datafusion_ms") > 0.0 && rival("datafusion_first_ms") > 0.0, "{result}");
+        assert!(result["fresh_ms"].as_f64().unwrap() > 0.0, "{result}");
         assert_eq!(result["verified"], true);
         // What was not measured is absent.
         assert!(result.get("device_ms").is_none() && result.get("share_of_peak").is_none(), "{result}");
@@ -288,6 +289,57 @@ fn first_rows_are_found_on_the_device_and_are_those_of_datafusion() {
 }
 
 #[test]
+fn duckdb_is_measured_beside_ours() {
+    let place = Place::new();
+    // A Python that keeps its program and its request, and answers with `lines`, or as `ends` says.
+    let run = |lines: &str, ends: &str| {
+        let script = format!("#!/bin/sh\nprintf %s \"$2\" >program\ncat >request\ncat <<E\n{lines}\nE\n{ends}\n");
+        let python = place.write("python", script);
+        std::process::Command::new("chmod").arg("+x").arg(&python).status().unwrap();
+        let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1,q2.3", "--runs", "2"];
+        let rival = ["--rival", "duckdb", "--python", "./python", "--json", "r.json", "--device", "cpu"];
+        place.run(&[&arguments[..], &rival].concat())
+    };
+    let head = "{\"version\": \"2.0.1\", \"threads\": 2, \"load_ms\": 150.5}\n";
+    let line = |case: &str, rows: usize| {
+        format!("{{\"case\": \"{case}\", \"rows\": {rows}, \"first_ms\": 7.5, \"warm_ms\": 2.25}}")
+    };
+    let all = format!("{head}{}\n{}", line("q1.1", 1), line("q2.3", 5));
+    let ran = run(&all, "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.lines().nth(1).unwrap().ends_with("      DuckDB  verified"), "{}", ran.out);
+    assert!(ran.out.lines().any(|line| line.starts_with("q1.1") && line.ends_with("     2.25 ms  -")), "{}", ran.out);
+    let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+    assert_eq!(found["rivals"], serde_json::json!({"duckdb": {"version": "2.0.1", "threads": 2, "load_ms": 150.5}}));
+    for result in found["results"].as_array().unwrap() {
+        assert_eq!(result["rivals"], serde_json::json!({"duckdb_ms": 2.25, "duckdb_first_ms": 7.5}));
+    }
+    // The program is that of the repository, and is asked for the same texts over the same files.
+    let program = include_str!("../../../../bench/rivals/duckdb_rival.py");
+    assert_eq!(String::from_utf8(place.read("program")).unwrap(), program);
+    let request: Value = serde_json::from_slice(&place.read("request")).unwrap();
+    assert_eq!((&request["runs"], request["tables"].as_object().unwrap().len()), (&2.into(), 5));
+    let lineorder = request["tables"]["lineorder"].as_str().unwrap();
+    assert!(lineorder.starts_with('/') && std::path::Path::new(lineorder).exists(), "{lineorder}");
+    assert_eq!(request["cases"][1]["case"], "q2.3");
+    assert!(request["cases"][1]["sql"].as_str().unwrap().contains("p_brand1 = 'MFGR#2239'"));
+
+    let other = run(&format!("{head}{}\n{}", line("q1.1", 1), line("q2.3", 8)), "");
+    assert!(other.code == 1 && other.err.contains("CLI-008 q2.3: 5 rows, 8 in DuckDB"), "{other:?}");
+    let missing = run(&format!("{head}{}", line("q1.1", 1)), "");
+    assert!(missing.code == 2 && missing.err.contains("CLI-001 --rival duckdb: no time for q2.3"), "{missing:?}");
+    let failed = run("", "echo 'No module named duckdb' >&2; exit 1");
+    assert!(
+        failed.err.contains("./python ends with exit status: 1: No module named duckdb; see --python"),
+        "{failed:?}"
+    );
+    let torn = run("nothing", "");
+    assert!(torn.code == 2 && torn.err.contains("./python writes what is no measurement: "), "{torn:?}");
+    let nowhere = place.run(&["ssb", "--sf", "0.01", "--dir", "d", "--rival", "duckdb", "--python", "./none"]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("--rival duckdb: ./none does not run: "), "{nowhere:?}");
+}
+
+#[test]
 fn wrong_benchmarks() {
     let place = Place::new();
     // Queries are one benchmark by both names.
@@ -307,9 +359,9 @@ fn the_judge_is_no_session() {
     let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "2", "--device", "cpu"];
     let ran = place.run(&[&arguments[..], &["--verify", "--log", "warpcube_sql=info"]].concat());
     assert!(ran.code == 0 && ran.out.lines().any(|line| line.starts_with("q1.1") && line.ends_with("yes")), "{ran:?}");
-    // Five tables, a first run and two warm ones: each statement of a session has a span.
+    // Five tables, a first run, two warm ones and two of other literals: each statement of a session has a span.
     let statements = ran.err.lines().filter(|line| line.contains("\"}: warpcube_sql::session: close ")).count();
-    assert_eq!(statements, 8, "{}", ran.err);
+    assert_eq!(statements, 10, "{}", ran.err);
 }
 
 #[test]
