@@ -107,6 +107,18 @@ template <typename T> WC_DEVICE bool wc_float_same(T left, T right) {
     return left == right || (left != left && right != right);
 }
 
+// Whether an integer is one of ascending constants.
+WC_DEVICE bool wc_among(const int64_t* constants, uint64_t count, int64_t value) {
+    uint64_t from = 0;
+    for (uint64_t left = count; left > 0;) {
+        const uint64_t half = left / 2;
+        const bool above = wc_load_cached(constants + from + half) < value;
+        from += above ? half + 1 : 0;
+        left = above ? left - half - 1 : half;
+    }
+    return from < count && wc_load_cached(constants + from) == value;
+}
+
 // Civil date of a day count (Howard Hinnant, "chrono-compatible low-level date algorithms").
 struct WcDate { int32_t year, month, day; };
 WC_DEVICE WcDate wc_civil(int64_t days) {

@@ -212,6 +212,8 @@ pub enum Expr {
     /// A date or timestamp of so many ticks a day. Its bounds prove it to be in the CPU's calendar; the fragment is
     /// refused otherwise.
     InCalendar(Box<Expr>, i64),
+    /// Whether an integer is one of these, which ascend and fit 64 bits.
+    Among(Box<Expr>, Arc<[i64]>),
     /// A constant string.
     Text(Arc<str>),
     /// A function of a string register, with the type of its result.
@@ -452,6 +454,7 @@ impl Expr {
             | Expr::DecimalToFloat(inner, _)
             | Expr::DatePart(_, inner)
             | Expr::AddMonths(inner, _)
+            | Expr::Among(inner, _)
             | Expr::InCalendar(inner, _) => inner.registers(visit),
             Expr::Binary(_, left, right) => {
                 left.registers(visit);
@@ -555,6 +558,7 @@ impl Expr {
             | Expr::DecimalToFloat(inner, _)
             | Expr::DatePart(_, inner)
             | Expr::AddMonths(inner, _)
+            | Expr::Among(inner, _)
             | Expr::InCalendar(inner, _) => inner.change(change),
             Expr::Binary(_, left, right) => {
                 left.change(change);

@@ -204,6 +204,7 @@ impl<'a> Emitter<'a> {
                 let value = self.emit(inner)?;
                 facts::in_calendar(value.bounds(), *day_ticks).map(|()| value)
             }
+            Expr::Among(inner, values) => self.among(inner, values),
             Expr::Text(text) => Ok(self.value(facts::text(text), "0u", None)),
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;
@@ -211,6 +212,24 @@ impl<'a> Emitter<'a> {
                 self.lookup(&input, &table, *ty)
             }
         }
+    }
+
+    /// A search among sorted constants.
+    fn among(&mut self, inner: &Expr, values: &[i64]) -> Result<Value> {
+        let value = self.emit(inner)?;
+        let zone = self.arena.constant(bytemuck::cast_slice(values));
+        let constants = self.params.add("const int64_t*", Argument::Zone(zone));
+        let count = self.params.add("uint64_t", Argument::U64(values.len() as u64));
+        let code = match (value.ty, value.c_type()) {
+            (_, "__int128") => {
+                format!("({0} == (__int128)(int64_t){0} && wc_among({constants}, {count}, (int64_t){0}))", value.code)
+            }
+            // Past all constants, where a signed integer would be negative.
+            (Ty::U64, _) => format!("((int64_t){0} >= 0 && wc_among({constants}, {count}, (int64_t){0}))", value.code),
+            _ => format!("wc_among({constants}, {count}, (int64_t){})", value.code),
+        };
+        let facts = Facts::new(Ty::Bool, value.valid.is_some(), Some((0, 1)));
+        Ok(self.value(facts, &code, value.valid))
     }
 
     fn register(&mut self, register: usize) -> Result<Value> {

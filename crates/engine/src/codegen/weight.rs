@@ -23,6 +23,7 @@ pub(super) fn of(expr: &Expr) -> usize {
         Expr::DatePart(_, inner) => 48 + of(inner),
         Expr::AddMonths(inner, _) => 96 + of(inner),
         Expr::InCalendar(inner, _) => of(inner),
+        Expr::Among(inner, _) => 8 + of(inner),
         Expr::Binary(op, left, right) => {
             let own = if matches!(op, BinaryOp::Div | BinaryOp::Rem) { 32 } else { 1 };
             own + of(left) + of(right)

@@ -70,8 +70,8 @@ pub(crate) struct BoundFragment {
     /// All kernels.
     pub(crate) program: Arc<Program>,
     /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows,
-    /// and the one that gathers matches. NVRTC takes some tenths of a second for a large kernel; for the emulated device, whose compiler starts slowly,
-    /// all kernels are one program.
+    /// and the one that gathers matches. NVRTC takes some tenths of a second for a large kernel; for the emulated
+    /// device, whose compiler starts slowly, all kernels are one program.
     pub(crate) parts: Vec<Program>,
     /// Whether any join has several matches for a row; the kernels that gather them are the last part's.
     pub(crate) has_matches: bool,

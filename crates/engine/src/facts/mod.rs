@@ -145,6 +145,7 @@ impl Analysis<'_> {
                 let value = self.of(inner)?;
                 in_calendar(value.bounds(), *day_ticks).map(|()| value)
             }
+            Expr::Among(inner, _) => Ok(Facts::new(Ty::Bool, self.of(inner)?.nullable, Some((0, 1)))),
             Expr::Text(constant) => Ok(text(constant)),
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;

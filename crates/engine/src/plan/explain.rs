@@ -254,6 +254,10 @@ impl Writer<'_> {
                 });
             }
             Expr::InCalendar(inner, _) => self.write(inner, like, outer),
+            Expr::Among(inner, values) => {
+                self.write(inner, None, 0);
+                let _ = write!(self.text, " in {} values", values.len());
+            }
             Expr::Text(text) => self.put(format_args!("'{}'", text.replace('\'', "''"))),
             Expr::Lookup(_, function, _) => {
                 let text = readable(&function.describe());

@@ -61,11 +61,8 @@ impl KeyPack {
     /// A packing of join keys with these bounds; NULL has no place.
     ///
     /// # Errors
-    /// Unsupported if a part is a float or a decimal wider than 64 bits.
+    /// Unsupported if a part is a decimal wider than 64 bits.
     pub(crate) fn of_join(values: &[Facts]) -> Result<KeyPack> {
-        if values.iter().any(|value| value.ty.is_float()) {
-            return unsupported("a join on floats");
-        }
         KeyPack::new(values, false)
     }
 
@@ -200,7 +197,7 @@ mod tests {
         let wide = Facts { ty: Ty::I128, ..value((0, 1 << 70), false) };
         assert!(KeyPack::of_groups(&[wide]).is_err());
         let float = Facts { ty: Ty::F64, range: None, ..value((0, 0), false) };
-        assert!(KeyPack::of_join(std::slice::from_ref(&float)).is_err());
+        assert!(KeyPack::of_join(std::slice::from_ref(&float)).is_ok());
         assert!(KeyPack::of_groups(&[float]).is_ok());
     }
 }

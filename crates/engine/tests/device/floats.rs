@@ -3,7 +3,7 @@
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int32Type};
 use warpcube_column::EncodingChoice;
-use warpcube_engine::{AggregateCall, BinaryOp, EngineError, Expr, JoinKind, Ty, UnaryOp};
+use warpcube_engine::{AggregateCall, BinaryOp, Expr, JoinKind, Ty, UnaryOp};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -288,14 +288,20 @@ fn float_payload_with_nulls() {
 }
 
 #[test]
-fn floats_are_refused_as_join_keys() {
-    let fragment = fragment(
-        &[4, 4],
-        vec![
-            builds(1, vec![], vec![reg(1)], vec![]),
-            aggregates(0, vec![probe(0, vec![reg(1)], JoinKind::Semi)], vec![], vec![count()]),
-        ],
-    );
-    let error = run(&engine(LaneOrder::Forward), &fragment, &[&table(100), &table(50)]).unwrap_err();
-    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("join on floats")), "{error}");
+fn floats_are_join_keys() {
+    for column in [1, 2] {
+        for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Anti] {
+            let payload = if kind == JoinKind::Anti { vec![] } else { vec![reg(3)] };
+            let mut calls = vec![count(), count_of(reg(column))];
+            calls.extend((kind != JoinKind::Anti).then(|| count_of(reg(4))));
+            let fragment = fragment(
+                &[4, 4],
+                vec![
+                    builds(1, vec![], vec![reg(column)], payload),
+                    aggregates(0, vec![probe(0, vec![reg(column)], kind)], vec![], calls),
+                ],
+            );
+            check_orders(&fragment, &[&table(300), &table(120)]);
+        }
+    }
 }

@@ -134,7 +134,7 @@ impl BackgroundLoads {
             Ok(()) => true,
             Err(error) if is_lasting(&error) => {
                 tracing::info!(%error, "stays on the CPU after all");
-                self.refusals.remember(&lowered.identity, error.to_string());
+                self.refusals.remember(lowered, &error.to_string());
                 true
             }
             Err(error) if error.is_cancelled() => true,

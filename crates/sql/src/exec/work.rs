@@ -222,7 +222,7 @@ impl Work {
         tracing::info!(what = self.exec.lowered.what, %error, "runs on the CPU after all");
         self.tell_of_cpu(&error.to_string());
         if is_lasting(error) {
-            self.exec.context.refusals.remember(&self.exec.lowered.identity, error.to_string());
+            self.exec.context.refusals.remember(&self.exec.lowered, &error.to_string());
         }
         self.cpu_rows().await
     }

@@ -164,6 +164,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         binding: BindingCache::default(),
         valued: Default::default(),
         identity: String::new(),
+        join: None,
     })
 }
 

@@ -253,7 +253,8 @@ impl<'a> Translator<'a> {
     fn in_list(&self, list: &InList) -> Result<Device, Reason> {
         let InList { expr, list, negated } = list;
         if list.len() > IN_LIST_MAX {
-            return Err(format!("an IN list of {} values", list.len()));
+            let among = self.among(expr, list)?;
+            return Ok(if *negated { not(among) } else { among });
         }
         let equal = |value: &Expr| {
             let binary = BinaryExpr::new(expr.clone(), Operator::Eq, Box::new(value.clone()));
@@ -263,6 +264,30 @@ impl<'a> Translator<'a> {
         let any = parts.into_iter().reduce(|left, right| Device::binary(BinaryOp::Or, left, right));
         let any = any.ok_or("an empty IN list")?;
         Ok(if *negated { not(any) } else { any })
+    }
+
+    /// Whether a number is in a long list: a search among sorted constants, of which NULL is none.
+    fn among(&self, expr: &Expr, list: &[Expr]) -> Result<Device, Reason> {
+        let ty = self.ty(expr)?;
+        let refuse = |what: &str| format!("an IN list of {} values, {what}", list.len());
+        if ty.is_float() || ty == Ty::Bool || is_string(&self.data_type(expr)?) {
+            return Err(refuse("which are no integers, decimals or dates"));
+        }
+        let (mut values, mut has_null) = (Vec::with_capacity(list.len()), false);
+        for value in list {
+            match self.translate(value)? {
+                Device::Literal(Literal::Int(value), of) if of == ty => {
+                    values.push(i64::try_from(value).map_err(|_| refuse("one of which is wider than 64 bits"))?);
+                }
+                Device::Literal(Literal::Null, _) => has_null = true,
+                _ => return Err(refuse("some of which are no constants")),
+            }
+        }
+        values.sort_unstable();
+        values.dedup();
+        let among = Device::Among(Box::new(self.translate(expr)?), values.into());
+        let unknown = Device::Literal(Literal::Null, Ty::Bool);
+        Ok(if has_null { Device::binary(BinaryOp::Or, among, unknown) } else { among })
     }
 
     fn case(&self, case: &Case) -> Result<Device, Reason> {

@@ -75,6 +75,8 @@ pub(crate) struct Lowered {
     pub(crate) binding: BindingCache,
     /// What it is remembered by if a run finds that it cannot run on the device: its plan and its tables' versions.
     pub(crate) identity: String,
+    /// The same of the rows of the join below it, which are then not brought back either.
+    pub(crate) join: Option<String>,
 }
 
 /// A fragment with values in place of its arguments.
@@ -118,6 +120,7 @@ impl Lowered {
             valued: Mutex::default(),
             binding: BindingCache::default(),
             identity: self.identity.clone(),
+            join: self.join.clone(),
         })
     }
 
@@ -150,10 +153,12 @@ impl Refusals {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Remembers a fragment.
-    pub(crate) fn remember(&self, identity: &str, reason: Reason) {
-        if self.reasons.lock().insert(identity.to_string(), reason).is_none() {
-            self.count.fetch_add(1, Ordering::AcqRel);
+    /// Remembers a fragment, and the rows of its join.
+    pub(crate) fn remember(&self, lowered: &Lowered, reason: &str) {
+        for identity in std::iter::once(&lowered.identity).chain(&lowered.join) {
+            if self.reasons.lock().insert(identity.clone(), reason.to_string()).is_none() {
+                self.count.fetch_add(1, Ordering::AcqRel);
+            }
         }
     }
 
@@ -234,6 +239,20 @@ fn first_rows(sort: &Sort, facts: &TableFacts, refused: &mut Vec<Refused>) -> st
     Ok(LogicalPlan::Sort(Sort { input: Arc::new(node), ..sort.clone() }))
 }
 
+/// The join that a plan works on, row by row or as a whole.
+fn join_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+    match plan {
+        LogicalPlan::Join(_) => Some(plan),
+        LogicalPlan::Projection(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_) => plan.inputs().first().and_then(|input| join_of(input)),
+        _ => None,
+    }
+}
+
 /// The node of a fragment that was lowered from `original`, if the fragment is to run on the device.
 fn device(
     mut lowered: Lowered,
@@ -242,10 +261,14 @@ fn device(
     refused: &mut Vec<Refused>,
 ) -> std::result::Result<LogicalPlan, Reason> {
     let versions: Vec<&str> = lowered.tables.iter().map(|table| table.version.as_str()).collect();
-    lowered.identity = format!("{} {} {versions:?}", facts.under, original.display_indent());
-    if let Some(reason) = facts.refusals.reason(&lowered.identity) {
+    let identity = |plan: &LogicalPlan| format!("{} {} {versions:?}", facts.under, plan.display_indent());
+    let join = join_of(&original).map(identity);
+    let identity = identity(&original);
+    let asked = [Some(&identity), join.as_ref().filter(|_| lowered.gives_rows())];
+    if let Some(reason) = asked.into_iter().flatten().find_map(|identity| facts.refusals.reason(identity)) {
         return Err(reason);
     }
+    (lowered.identity, lowered.join) = (identity, join);
     if let Some(placer) = &facts.placer {
         lowered = placer.place(lowered)?;
     }

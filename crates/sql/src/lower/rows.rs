@@ -131,5 +131,6 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
         binding: BindingCache::default(),
         valued: Default::default(),
         identity: String::new(),
+        join: None,
     })
 }

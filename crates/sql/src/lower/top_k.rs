@@ -178,5 +178,6 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         binding: BindingCache::default(),
         valued: Default::default(),
         identity: String::new(),
+        join: None,
     })
 }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion::common::Column;
+use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Expr, Subquery};
 use warpcube_engine::{
     BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline, Probe, Sink, Source, Step, UnaryOp,
@@ -107,12 +107,22 @@ impl<'a> Tree<'a> {
                     lifted.insert(relation, parent);
                     placed.push(relation);
                 });
+            } else if let Some(relation) = waiting.pop() {
+                // Tied by no equality: each row has all of its rows as matches.
+                let one = || vec![Expr::Literal(ScalarValue::Int64(Some(1)), None)];
+                self.insert(
+                    relation,
+                    Some(root),
+                    JoinKind::Inner,
+                    Keys { own: one(), probe: one(), ..Keys::default() },
+                );
+                placed.push(relation);
             } else {
                 break;
             }
         }
-        if !waiting.is_empty() || !hanging.is_empty() {
-            return Err("a cross join: a table is tied to the others by no equality".into());
+        if !hanging.is_empty() {
+            return Err("an outer, semi or anti join that is tied by no equality".into());
         }
         let equalities = ties.others.into_iter().map(|(left, right)| left.clone().eq(right.clone()));
         for filter in equalities.chain(core.filters.iter().cloned()) {

@@ -148,7 +148,7 @@ fn take(
                     }
                 }
             }
-            let keys: Option<Vec<String>> = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect();
+            let keys: Option<Vec<String>> = keys.iter().map(|key| key.as_ref().map(Scalar::join_key)).collect();
             let found = keys.and_then(|keys| built[probe.build].get(&keys));
             let with = |payload: Vec<Typed>| (Some(registers.iter().cloned().chain(payload).collect()), pending);
             let nothing = || payload_types(fragment, tables, probe.build).into_iter().map(|ty| (ty, None)).collect();
@@ -215,6 +215,7 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
         Expr::Case(_, otherwise) => type_of(otherwise, registers),
         Expr::DatePart(_, _) | Expr::AddMonths(_, _) => Ty::I32,
         Expr::InCalendar(inner, _) => type_of(inner, registers),
+        Expr::Among(_, _) => Ty::Bool,
         Expr::Text(_) => Ty::U32,
     }
 }
@@ -230,7 +231,8 @@ fn sink(
     match &pipeline.sink {
         Sink::Build { keys, payload } => {
             let keys = keys.iter().map(|key| Ok(evaluate(key, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
-            let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect::<Option<Vec<_>>>() else {
+            let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::join_key)).collect::<Option<Vec<_>>>()
+            else {
                 return Ok(false);
             };
             let payload = payload.iter().map(|expr| evaluate(expr, registers, rule)).collect::<Result<_, _>>()?;
@@ -240,7 +242,8 @@ fn sink(
         }
         Sink::Extremes { keys, values } => {
             let keys = keys.iter().map(|key| Ok(evaluate(key, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
-            let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::key)).collect::<Option<Vec<_>>>() else {
+            let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::join_key)).collect::<Option<Vec<_>>>()
+            else {
                 return Ok(false);
             };
             let values = values.iter().map(|expr| evaluate(expr, registers, rule)).collect::<Result<Vec<_>, _>>()?;
@@ -350,6 +353,11 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
             (Ty::I32, value.map(|value| Scalar::Int(months_later(value.int(), (*months).into()))))
         }
         Expr::InCalendar(inner, _) => evaluate(inner, registers, rule)?,
+        Expr::Among(inner, values) => {
+            let (_, value) = evaluate(inner, registers, rule)?;
+            let found = |value: &Scalar| values.iter().any(|constant| i128::from(*constant) == value.int());
+            (Ty::Bool, value.map(|value| Scalar::Int(found(&value).into())))
+        }
         Expr::Text(text) => (Ty::U32, Some(Scalar::Text(text.clone()))),
         Expr::Lookup(register, function, ty) => {
             thread_local!(static KNOWN: RefCell<Results> = RefCell::default());

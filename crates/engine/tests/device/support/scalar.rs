@@ -41,6 +41,14 @@ impl Scalar {
     }
 
     /// The value as text that tells all values apart (NaNs of all kinds are one).
+    /// The value as a join compares it: zeros of both signs are one.
+    pub fn join_key(&self) -> String {
+        match self {
+            Scalar::Float(0.0) => Scalar::Float(0.0).key(),
+            other => other.key(),
+        }
+    }
+
     pub fn key(&self) -> String {
         match self {
             Scalar::Int(value) => value.to_string(),
