@@ -284,7 +284,9 @@ impl<'a> Generator<'a> {
             let child = &tables.tables[tie.child];
             let equality = if self.random.chance(8) { "IS NOT DISTINCT FROM" } else { "=" };
             let on = format!("({} {equality} {})", tie.foreign, tie.key);
-            match self.random.below(12) {
+            match self.random.below(14) {
+                12 => joins.push((child.name.clone(), format!("RIGHT JOIN {} ON {on}", child.name))),
+                13 => joins.push((child.name.clone(), format!("FULL JOIN {} ON {on}", child.name))),
                 0..=5 => joins.push((child.name.clone(), format!("JOIN {} ON {on}", child.name))),
                 6 => joins.push((child.name.clone(), format!("LEFT JOIN {} ON {on}", child.name))),
                 10 => {
@@ -319,7 +321,11 @@ impl<'a> Generator<'a> {
     }
 
     fn membership(&mut self, tie: &Tie, child: &Table, on: &str) -> String {
-        let inner = self.condition_over(&[tie.child], 1);
+        let mut scope = vec![tie.child];
+        if self.random.chance(30) {
+            scope.extend(&self.scope);
+        }
+        let inner = self.condition_over(&scope, 1);
         match self.random.chance(50) {
             true => format!("{} IN (SELECT {} FROM {} WHERE {inner})", tie.foreign, tie.key, child.name),
             false => format!("EXISTS (SELECT 1 FROM {} WHERE {on} AND ({inner}))", child.name),
