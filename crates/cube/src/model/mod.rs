@@ -5,6 +5,7 @@
 //! [`CubeModel::apply`]; each change is checked as a whole before anything moves. Stored models are checked again when
 //! they are read.
 
+mod balance;
 mod build;
 mod change;
 mod cube;
