@@ -53,7 +53,8 @@ impl std::fmt::Debug for Cubes {
 /// A generation of a cube.
 pub struct OpenCube {
     folder: PathBuf,
-    generation: u64,
+    /// [`Manifest::state`]: a cube that was created again in the folder counts its generations from 1, too.
+    state: String,
     cube: Cube,
     definition: Option<CubeDefinition>,
     device: OnceLock<DeviceAggregation>,
@@ -64,10 +65,7 @@ pub struct OpenCube {
 
 impl std::fmt::Debug for OpenCube {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenCube")
-            .field("folder", &self.folder)
-            .field("generation", &self.generation)
-            .finish_non_exhaustive()
+        f.debug_struct("OpenCube").field("folder", &self.folder).field("state", &self.state).finish_non_exhaustive()
     }
 }
 
@@ -167,9 +165,9 @@ impl OpenCube {
         &self.folder
     }
 
-    /// Number of its state.
-    pub fn generation(&self) -> u64 {
-        self.generation
+    /// What tells its state from all others of the folder.
+    pub fn state(&self) -> &str {
+        &self.state
     }
 
     /// Its definition, if it has one.
@@ -191,15 +189,15 @@ impl Cubes {
         Access::of(options).check_path(folder)?;
         let path = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
         // What is read may be newer than this, never older.
-        let generation = store::info(&path).map_err(of_store)?.generation;
-        if let Some(known) = self.open.lock().get(&path).filter(|known| known.generation == generation) {
+        let state = store::info(&path).map_err(of_store)?.state();
+        if let Some(known) = self.open.lock().get(&path).filter(|known| known.state == state) {
             return Ok(known.clone());
         }
         let (stored, manifest) = store::open_with_manifest(&path).map_err(of_store)?;
         let texts = stored.texts.into_iter().map(|cell| (cell.elements, cell.text)).collect();
         let opened = Arc::new(OpenCube {
             folder: path.clone(),
-            generation: manifest.generation,
+            state: manifest.state(),
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
             definition: stored.definition.map(|text| CubeDefinition::stored(text, stored.origin)),
             device: OnceLock::new(),
