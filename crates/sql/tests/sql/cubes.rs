@@ -1,9 +1,11 @@
-//! Cubes in a session: opened as they are in their folder now.
+//! Cubes in a session: opened as they are in their folder now, and equal to GROUP BY over random facts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_cube::aggregate::Progress;
 use warpcube_sql::{CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Session};
 
@@ -60,4 +62,103 @@ async fn a_cube_that_was_created_again_is_read_again() {
             std::fs::remove_dir_all(&folder).unwrap();
         }
     }
+}
+
+/// A row of facts: group, member of it, month, a value and a double that may be NULL.
+type Fact = (u8, u8, u8, Option<i32>, Option<f64>);
+
+fn facts_table(facts: &[Fact]) -> String {
+    let or_null = |value: Option<String>| value.unwrap_or_else(|| "NULL".to_string());
+    let row = |(group, member, month, value, double): &Fact| {
+        let value = or_null(value.map(|value| format!("{}.{:02}", value / 100, value.abs() % 100)));
+        let double = or_null(double.map(|double| format!("{double:?}")));
+        format!(
+            "('g{group}', 'g{group}-{member}', 'm{month}', CAST({value} AS DECIMAL(12, 2)), CAST({double} AS DOUBLE))"
+        )
+    };
+    let rows: Vec<String> = facts.iter().map(row).collect();
+    format!("(VALUES {}) AS facts (g, k, m, v, d)", rows.join(", "))
+}
+
+const MEASURES: [(&str, &str, &str); 8] = [
+    ("Sum", "{column: v}", "sum(v)"),
+    ("Rows", "{rule: count}", "count(*)"),
+    // COUNT of a column without a value is empty in a cube.
+    ("Count", "{column: v, rule: count}", "nullif(count(v), 0)"),
+    ("Mean", "{column: v, rule: avg}", "avg(CAST(v AS DOUBLE))"),
+    ("Least", "{column: v, rule: min}", "min(v)"),
+    ("Most", "{column: v, rule: max}", "max(v)"),
+    ("Double", "{column: d, type: double}", "sum(d)"),
+    ("DoubleMean", "{column: d, rule: avg, type: double}", "avg(d)"),
+];
+
+fn definition(table: &str) -> String {
+    let measure = |(name, measure, _): &(&str, &str, &str)| format!("  {name}: {measure}\n");
+    let measures: String = MEASURES.iter().map(measure).collect();
+    format!(
+        "cube: random
+facts: {{sql: \"SELECT * FROM {table}\"}}
+value: {{type: decimal(2)}}
+measures:
+{measures}dimensions:
+  Product: {{levels: [g, k], all: Everything}}
+  Month: {{levels: [m], all: Year}}
+"
+    )
+}
+
+/// Sets of targets, and the columns that GROUP BY has in place of them, named as the cube names cells.
+const AREAS: [(&str, &[&str]); 4] = [
+    ("rows level(Product, 0) * level(Month, 0)", &["k", "m"]),
+    ("rows level(Product, 1) * level(Month, 0)", &["g", "m"]),
+    ("rows level(Product, 1) where Year", &["g", "'Year'"]),
+    ("rows Everything where Year", &["'Everything'", "'Year'"]),
+];
+
+async fn equals_group_by(sessions: &[Session; 2], facts: &[Fact]) -> Result<(), TestCaseError> {
+    let table = facts_table(facts);
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("random.cube");
+    define(&sessions[0], &definition(&table), &folder).await;
+    for (area, keys) in AREAS {
+        for (measure, _, aggregate) in MEASURES {
+            let group = keys.iter().filter(|key| !key.starts_with('\'')).copied().collect::<Vec<_>>();
+            let group = if group.is_empty() { String::new() } else { format!("GROUP BY {}", group.join(", ")) };
+            let sql = format!(
+                "SELECT * FROM (SELECT {}, '{measure}' AS measure, CAST({aggregate} AS DOUBLE) AS value, '' AS text \
+                 FROM {table} {group}) WHERE value IS NOT NULL",
+                keys.join(", ")
+            );
+            let sql = sql.replacen("'Everything'", "'Everything' AS k", 1).replacen("'Year'", "'Year' AS m", 1);
+            let rows = crate::format::rows(&sessions[0].collect(&sql).await.unwrap());
+            let expected: BTreeMap<String, f64> = rows.into_iter().map(named_value).collect();
+            let query = match area.contains("where") {
+                true => format!("{area}, {measure}"),
+                false => format!("{area} where {measure}"),
+            };
+            for (session, is_device) in sessions.iter().zip([false, true]) {
+                let (found, on_device) = ask(session, &folder, &query).await;
+                prop_assert_eq!(on_device, is_device, "{}", query);
+                prop_assert!(found.keys().eq(expected.keys()), "{query}: {found:?} and {expected:?}");
+                for (name, value) in &found {
+                    let near = (value - expected[name]).abs() <= 1e-9 * expected[name].abs().max(1.0);
+                    let is_right =
+                        if measure.contains("Mean") || measure == "Double" { near } else { *value == expected[name] };
+                    prop_assert!(is_right, "{query} at {name}: {value} and {}", expected[name]);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_cube_equals_group_by_over_random_facts() {
+    let value = prop::option::weighted(0.8, -1_000_000..1_000_000_i32);
+    let double = prop::option::weighted(0.8, -1e3..1e3_f64);
+    let facts = prop::collection::vec((0..3_u8, 0..4_u8, 0..3_u8, value, double), 1..40);
+    let config = Config { cases: 12, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let sessions = [cpu(), emulated()];
+    TestRunner::new(config).run(&facts, |facts| runtime.block_on(equals_group_by(&sessions, &facts))).unwrap();
 }
