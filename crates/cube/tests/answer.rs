@@ -14,7 +14,7 @@ use warpcube_cube::answer::{
 };
 use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
-use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure};
+use warpcube_cube::model::{Change, CubeModel, Dimension, DimensionBuilder, ElementKind, Measure};
 use warpcube_cube::query::random_cross_tab;
 use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
@@ -321,6 +321,28 @@ fn a_cube_is_a_relation_with_a_column_for_each_level() {
         ],
         "the variance has the budget at -1, so that its level is no column"
     );
+}
+
+/// A base element that a change has placed below a second element of a level, or below one at another weight.
+#[test]
+fn a_level_with_a_name_is_null_where_a_base_element_has_no_single_element_of_it() {
+    let rows = [["A", "a1"], ["A", "a2"], ["B", "b1"], ["B", "b2"]].map(|row| row.map(Some));
+    let (dimension, _) = Dimension::from_levels("Product", &["group", "sku"], rows.iter().map(|row| &row[..])).unwrap();
+    let measure = Measure { over: None, ..plan::model().measures()[0].clone() };
+    let mut model = CubeModel::new("c", vec![dimension], vec![measure]).unwrap();
+    let id = |model: &CubeModel, name: &str| model.dimensions()[0].find(name).unwrap();
+    let (a, b, a1, b1) = (id(&model, "A"), id(&model, "B"), id(&model, "a1"), id(&model, "b1"));
+    let link = |parent, child, weight| Change::Link { parent, child, weight, place: None };
+    model.apply(0, link(b, a1, 1.0), &|_| false).unwrap();
+    model.apply(0, Change::Weigh { parent: b, child: b1, weight: 2.0 }, &|_| false).unwrap();
+    assert_ne!(a, b);
+    let measures = vec![FactMeasure::new("Sales", Rule::Sum, ValueType::Decimal { scale: 0 })];
+    let mut loader = Loader::new(model.layout().clone(), measures);
+    let input = InputColumn { values: InputValues::Decimals(&[1, 2, 3, 4]), filled: None };
+    loader.append(&[&[0, 1, 2, 3]], &[input]).unwrap();
+    let cube = Cube { model, facts: Arc::new(loader.finish(64).unwrap()), texts: Default::default() };
+    let rows = printed(&relation_batches(&cube).unwrap()[0]);
+    assert_eq!(rows, ["Product group Sales", "a1 1", "a2 A 2", "b1 3", "b2 B 4"]);
 }
 
 fn emulated(cube: &Cube) -> DeviceAggregation {
