@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::{NamedElements, Report};
+use warpcube_cube::build::{DefaultMove, NamedElements, Report};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
@@ -277,6 +277,7 @@ fn notes(report: &Report) -> Vec<String> {
         }
     }
     notes.extend(moved.iter().map(|(dimension, texts)| format!("moved in {dimension}: {}", some_of(texts))));
+    notes.extend(defaults(&report.defaults));
     if report.texts_lost > 0 {
         notes.push(format!("{} texts of elements that are gone were dropped", grouped(report.texts_lost)));
     }
@@ -288,6 +289,13 @@ fn notes(report: &Report) -> Vec<String> {
         format!("{} values of {measure} {what}", grouped(*values))
     }));
     notes
+}
+
+/// Default elements that a change or refresh moved: queries that name none of the dimension mean another cell now.
+fn defaults(moves: &[DefaultMove]) -> impl Iterator<Item = String> {
+    moves.iter().map(|DefaultMove { dimension, before, after }| {
+        format!("default of {dimension} is now {after}, was {before}")
+    })
 }
 
 /// The first of some names, and how many more there are.
