@@ -190,7 +190,8 @@ impl Session {
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {
             let model = &cube.cube().model;
-            build::source_rows(&definition, model, &cell.bases, &tables, &progress).map_err(of_build)
+            let SourceCell { bases, measure } = &cell;
+            build::source_rows(&definition, model, (bases, *measure), &tables, &progress).map_err(of_build)
         })
         .await
     }
