@@ -23,7 +23,8 @@ async fn ask(session: &Session, folder: &Path, query: &str) -> (BTreeMap<String,
     let (options, progress) = (CubeQueryOptions::default(), Arc::new(Progress::new()));
     let answer = session.ask_cube(cube.clone(), query, options, progress).await.unwrap();
     let CubeAnswer::Table(table) = answer else { panic!("{query}: {answer:?}") };
-    let rows = crate::format::rows(&[table.long_form(cube.cube()).unwrap()]);
+    let batches: Vec<_> = table.long_form(cube.cube(), 1 << 10).collect::<Result<_, _>>().unwrap();
+    let rows = crate::format::rows(&batches);
     (rows.into_iter().map(named_value).collect(), table.report().device.is_some())
 }
 
