@@ -1,5 +1,7 @@
 //! Measures: what a cell holds and how it aggregates.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,16 @@ pub enum Span {
     Last,
     /// The sum over the number of base elements, filled or not.
     Average,
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Span::First => "first",
+            Span::Last => "last",
+            Span::Average => "average",
+        })
+    }
 }
 
 /// Time balance of a measure: its rule over one dimension in place of the sum.
