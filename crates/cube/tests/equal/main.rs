@@ -6,3 +6,4 @@ mod bounds;
 mod cube;
 mod limits;
 mod names;
+mod schemes;
