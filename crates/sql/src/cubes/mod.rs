@@ -238,7 +238,7 @@ impl Cubes {
         };
         Ok(match answer.map_err(of_cube)? {
             Answer::Table(table) => match table.refused.as_ref().filter(|_| settings.placement == Placement::Cuda) {
-                Some(reason) => return Err(SqlError::CubeCells(format!("not on the device: {reason}"))),
+                Some(reason) => return Err(refused(reason)),
                 None => {
                     *open.saved_ms.lock() += table.saved_ms;
                     CubeAnswer::Table(table)
@@ -253,11 +253,15 @@ impl Cubes {
     /// How a cross-tab would be aggregated; nothing is aggregated or loaded for it.
     ///
     /// # Errors
-    /// [`SqlError::CubeCells`] for an area beyond the limit.
+    /// [`SqlError::CubeCells`] for an area beyond the limit, and for what a device refuses under placement `cuda`.
     pub(crate) fn outlook(&self, open: &OpenCube, table: &BoundTable, settings: &Settings) -> Result<QueryOutlook> {
         let device = self.device(open, None, settings)?;
         let options = ask_options(CubeQueryOptions::default(), device.as_ref());
-        open.cube.outlook(table, &options, &Progress::new()).map_err(of_cube)
+        let outlook = open.cube.outlook(table, &options, &Progress::new()).map_err(of_cube)?;
+        match outlook.refused.as_deref().filter(|_| settings.placement == Placement::Cuda) {
+            Some(reason) => Err(refused(reason)),
+            None => Ok(outlook),
+        }
     }
 
     /// The device that may aggregate a cube, by the settings or by the algorithm named.
@@ -288,6 +292,11 @@ impl Cubes {
             }
         }
     }
+}
+
+/// The error of what a device refuses and no CPU may take.
+fn refused(reason: &str) -> SqlError {
+    SqlError::CubeCells(format!("not on the device: {reason}"))
 }
 
 fn ask_options<'a>(options: CubeQueryOptions, device: Option<&'a CubeDevice<'a>>) -> AskOptions<'a> {

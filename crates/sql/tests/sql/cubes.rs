@@ -65,6 +65,28 @@ async fn a_cube_that_was_created_again_is_read_again() {
     }
 }
 
+/// Sums of doubles whose magnitudes are 2^200 apart lose digits on the device.
+#[tokio::test]
+async fn explain_tells_what_a_device_refuses_as_the_statement_does() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("doubles.cube");
+    let text = "cube: doubles
+facts: {sql: \"VALUES ('a', CAST('1e-30' AS DOUBLE)), ('b', CAST('-1e30' AS DOUBLE))\", value: column2}
+value: {type: double}
+dimensions:
+  K: {levels: [column1], all: All}
+";
+    let session = emulated();
+    define(&session, text, &folder).await;
+    let sql = format!("SELECT value FROM cube('{}', 'rows All')", folder.display());
+    let error = session.collect(&sql).await.unwrap_err().to_string();
+    assert!(error.contains("CUBE-005 not on the device: measure column2 has doubles"), "{error}");
+    let plan = session.collect(&format!("EXPLAIN {sql}")).await.unwrap();
+    let plan = crate::format::rows(&plan).concat().join("\n");
+    let expected = "algorithm=CUBE-005 not on the device: measure column2 has doubles";
+    assert!(plan.contains(expected), "{plan}");
+}
+
 /// A row of facts: group, member of it, month, a value and a double that may be NULL.
 type Fact = (u8, u8, u8, Option<i32>, Option<f64>);
 
