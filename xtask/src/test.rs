@@ -139,6 +139,9 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
                 None => stages.skip("kernels under the address sanitizer", "the compiler brings no libasan.so"),
             }
         }
+        if arguments.packages.is_empty() && root().join(MACHINES).is_dir() {
+            stages.run("Palo's machines database", |stages| tests.machines(&mut stages.tests));
+        }
         match reference_answers() {
             Some(folder) => drop(stages.run("answers at scale 1", |_| answers(&folder))),
             None => stages.skip("SSB's answers at scale 1", "../shared/data/ssb-sf1/answers is not there"),
@@ -242,6 +245,10 @@ fn summary(stages: &Stages) -> Result<()> {
 /// The reason of a test stage all of whose failures are counted.
 const FAILED_TESTS: &str = "tests failed";
 
+/// A Palo database of the shared data; tests that read it are ignored by their runner, and counted as skipped without
+/// it.
+const MACHINES: &str = "../shared/data/palo-machines";
+
 /// How tests are built and run.
 struct Tests {
     packages: Vec<String>,
@@ -279,6 +286,17 @@ impl Tests {
             false => self.cargo(&["test", "--all-targets", "--no-fail-fast"]),
         };
         counted(&mut command, counts)
+    }
+
+    /// Runs the tests that read the machines database, which a run of all tests has counted as skipped.
+    fn machines(&self, counts: &mut Counts) -> Result<()> {
+        let mut command = self.cargo(&["test", "--no-fail-fast", "--test", "palo", "--test", "catalog"]);
+        let mut read = Counts::default();
+        let outcome = counted(command.args(["--", "--ignored", "machines"]), &mut read);
+        counts.passed += read.passed;
+        counts.failed += read.failed;
+        counts.skipped = counts.skipped.saturating_sub(read.passed + read.failed);
+        outcome
     }
 
     /// Runs some fragments of the engine, whose programs are compiled by this NVRTC too.

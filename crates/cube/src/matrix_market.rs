@@ -20,10 +20,10 @@ use thiserror::Error;
 
 use crate::error::ModelError;
 use crate::facts::{DIMENSIONS_MAX, FactMeasure, Facts, FactsError, InputColumn, InputValues, Loader, PAGE_CELLS};
-use crate::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure, Rule, ValueType};
+use crate::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure, Rule, ValueType, layout_of};
 
-/// Elements of a dimension at most: every number up to its size is one.
-pub const SIZE_MAX: u32 = 1 << 24;
+/// Elements of all dimensions together at most: every number up to a dimension's size is one.
+pub const ELEMENTS_MAX: u32 = 1 << 24;
 /// Name of the measure.
 const MEASURE: &str = "value";
 /// Entries that go to the loader at once.
@@ -99,6 +99,7 @@ pub fn read(
     let field = header(&mut lines)?;
     let (sizes, announced) = sizes(&mut lines)?;
     let size_line = lines.line;
+    check_key(&sizes)?;
     let mut entries = Entries::new(field, &sizes, base);
     while let Some(text) = lines.next_of_content()? {
         let line = entries.count + 1;
@@ -190,13 +191,28 @@ fn sizes(lines: &mut Lines<impl BufRead>) -> Result<(Vec<u32>, u64), MatrixMarke
         let message = format!("a cube has at most {DIMENSIONS_MAX} dimensions, here are {}", numbers.len());
         return wrong(DIMENSIONS_MAX + 1, message);
     }
-    match numbers.iter().position(|size| *size > SIZE_MAX.into()) {
-        Some(at) => {
-            let message = format!("dimension d{} has size {}; at most {SIZE_MAX} is read", at + 1, numbers[at]);
-            wrong(at + 1, message)
+    let mut elements = 0_u64;
+    for (at, size) in numbers.iter().enumerate() {
+        elements = elements.saturating_add(*size);
+        if elements > ELEMENTS_MAX.into() {
+            let up_to =
+                if at == 0 { "dimension d1 has".to_owned() } else { format!("dimensions d1 to d{} have", at + 1) };
+            let message = format!("{up_to} {elements} elements; at most {ELEMENTS_MAX} of all dimensions are read");
+            return wrong(at + 1, message);
         }
-        None => Ok((numbers.into_iter().map(|size| size as u32).collect(), announced)),
     }
+    Ok((numbers.into_iter().map(|size| size as u32).collect(), announced))
+}
+
+/// Refuses sizes whose coordinates fit no key, before elements are made of them.
+fn check_key(sizes: &[u32]) -> Result<(), ModelError> {
+    let names: Vec<String> = (1..=sizes.len()).map(name).collect();
+    layout_of(names.iter().map(String::as_str).zip(sizes.iter().map(|size| *size as usize))).map(drop)
+}
+
+/// The name of a dimension by its number.
+fn name(number: usize) -> String {
+    format!("d{number}")
 }
 
 /// Entries as columns.
@@ -335,7 +351,7 @@ impl Entries {
 
 /// Dimension d`number` of elements `first`, `first` + 1, ….
 fn numbered(number: usize, first: u32, size: u32) -> Result<Dimension, ModelError> {
-    let mut builder = DimensionBuilder::new(&format!("d{number}"))?;
+    let mut builder = DimensionBuilder::new(&name(number))?;
     builder.reserve(size as usize);
     for element in first..first + size {
         builder.add(&element.to_string(), ElementKind::Base)?;

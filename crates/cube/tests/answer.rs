@@ -6,15 +6,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
 use arrow::util::pretty::pretty_format_batches;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
 use warpcube_cube::answer::{
-    Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, long_schema, relation_batches,
+    Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema, relation_batches,
 };
 use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
-use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure};
+use warpcube_cube::model::{Change, CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
 use warpcube_cube::query::random_cross_tab;
 use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
@@ -36,9 +37,18 @@ fn text(query: &str, width: Option<usize>) -> String {
 
 fn long(cube: &Cube, query: &str) -> RecordBatch {
     let Answer::Table(table) = ask(cube, query).unwrap() else { panic!("{query} is no table") };
-    let batch = table.long_form(cube).unwrap();
+    let batch = whole(cube, &table);
     assert_eq!(batch.schema(), long_schema(cube, &table.table));
     batch
+}
+
+/// All rows of an answer, made three at a time.
+fn whole(cube: &Cube, table: &TableAnswer) -> RecordBatch {
+    let cells = table.long_form(cube, 3);
+    let schema = cells.schema();
+    let batches: Vec<RecordBatch> = cells.collect::<Result<_, _>>().unwrap();
+    assert!(batches.iter().rev().skip(1).all(|batch| batch.num_rows() == 3));
+    concat_batches(&schema, &batches).unwrap()
 }
 
 fn printed(batch: &RecordBatch) -> Vec<String> {
@@ -123,6 +133,44 @@ fn long_form_has_a_row_for_each_filled_cell() {
     let top = long(&cube, "rows leaves(World) cols Jan, Feb where Actual bottom 2");
     assert_eq!(printed(&top)[1..], ["Actual Spain Jan Sales 30", "Actual France Feb Sales 50"]);
     assert_eq!(long(&cube, "rows Japan cols Month empty").num_rows(), 3);
+}
+
+/// A hundred million cells, of which the first batch is taken: rows that are made at once would take gigabytes.
+#[test]
+fn empty_cells_of_a_large_area_are_made_batch_by_batch() {
+    let names: Vec<String> = (0..10_000).map(|number| format!("e{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let dimension = |name| Dimension::from_lists(name, &names, &[]).unwrap();
+    let measure = Measure { over: None, ..plan::model().measures()[0].clone() };
+    let model = CubeModel::new("c", vec![dimension("A"), dimension("B")], vec![measure]).unwrap();
+    let measures = vec![FactMeasure::new("Sales", Rule::Sum, ValueType::Decimal { scale: 0 })];
+    let mut loader = Loader::new(model.layout().clone(), measures);
+    let input = InputColumn { values: InputValues::Decimals(&[7, 9]), filled: None };
+    loader.append(&[&[0, 9_999], &[2, 9_999]], &[input]).unwrap();
+    let cube = Cube { model, facts: Arc::new(loader.finish(64).unwrap()), texts: Default::default() };
+    let Answer::Table(table) = ask(&cube, "rows A cols B empty").unwrap() else { panic!("no table") };
+    let mut cells = table.long_form(&cube, 4);
+    let first = cells.next().unwrap().unwrap();
+    assert_eq!(printed(&first)[1..], ["e0 e0 Sales", "e0 e1 Sales", "e0 e2 Sales 7", "e0 e3 Sales"]);
+}
+
+#[test]
+fn texts_are_counted_below_a_cross_tab() {
+    let mut cube = cube();
+    let shown = |cube: &Cube, query: &str| {
+        let Answer::Table(table) = ask(cube, query).unwrap() else { panic!("{query} is no table") };
+        cross_tab_text(&cube.model, &table.cross_tab(cube), None)
+    };
+    // Japan has no number, France has one.
+    for (region, text) in [(2, "closed"), (0, "open")] {
+        cube.texts.insert([0, region, 0].map(ElementId::new).to_vec(), text.to_string());
+    }
+    let none = shown(&cube, "rows Japan where Jan, Actual");
+    assert!(none.contains("\nNo cell of it has a number.\n"), "{none}");
+    assert!(none.ends_with("\n1 text at these cells: --format csv shows texts\n"), "{none}");
+    let both = shown(&cube, "rows France, Japan where Jan, Actual");
+    assert!(both.ends_with("\n2 texts at these cells: --format csv shows texts\n"), "{both}");
+    assert!(!shown(&cube, "rows France, Japan where Feb, Actual").contains("text"));
 }
 
 /// A cube of a dimension `k` with an element, and measures of one value each.
@@ -323,6 +371,28 @@ fn a_cube_is_a_relation_with_a_column_for_each_level() {
     );
 }
 
+/// A base element that a change has placed below a second element of a level, or below one at another weight.
+#[test]
+fn a_level_with_a_name_is_null_where_a_base_element_has_no_single_element_of_it() {
+    let rows = [["A", "a1"], ["A", "a2"], ["B", "b1"], ["B", "b2"]].map(|row| row.map(Some));
+    let (dimension, _) = Dimension::from_levels("Product", &["group", "sku"], rows.iter().map(|row| &row[..])).unwrap();
+    let measure = Measure { over: None, ..plan::model().measures()[0].clone() };
+    let mut model = CubeModel::new("c", vec![dimension], vec![measure]).unwrap();
+    let id = |model: &CubeModel, name: &str| model.dimensions()[0].find(name).unwrap();
+    let (a, b, a1, b1) = (id(&model, "A"), id(&model, "B"), id(&model, "a1"), id(&model, "b1"));
+    let link = |parent, child, weight| Change::Link { parent, child, weight, place: None };
+    model.apply(0, link(b, a1, 1.0), &|_| false).unwrap();
+    model.apply(0, Change::Weigh { parent: b, child: b1, weight: 2.0 }, &|_| false).unwrap();
+    assert_ne!(a, b);
+    let measures = vec![FactMeasure::new("Sales", Rule::Sum, ValueType::Decimal { scale: 0 })];
+    let mut loader = Loader::new(model.layout().clone(), measures);
+    let input = InputColumn { values: InputValues::Decimals(&[1, 2, 3, 4]), filled: None };
+    loader.append(&[&[0, 1, 2, 3]], &[input]).unwrap();
+    let cube = Cube { model, facts: Arc::new(loader.finish(64).unwrap()), texts: Default::default() };
+    let rows = printed(&relation_batches(&cube).unwrap()[0]);
+    assert_eq!(rows, ["Product group Sales", "a1 1", "a2 A 2", "b1 3", "b2 B 4"]);
+}
+
 fn emulated(cube: &Cube) -> DeviceAggregation {
     let device = Device::emulated(EmulatorOptions::default(), 1 << 28).unwrap();
     let source = FactsSource::new(cube.facts.clone(), "plan", "1");
@@ -338,7 +408,7 @@ fn a_device_answers_as_the_cpu_does() {
     let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };
     assert_eq!(found.refused, None);
     assert!(found.report().device.is_some());
-    assert_eq!(found.long_form(&cube).unwrap(), long(&cube, query));
+    assert_eq!(whole(&cube, &found), long(&cube, query));
 }
 
 /// A device that leaves areas to the CPU, or takes them by its emulation.
@@ -392,7 +462,7 @@ fn estimates_choose_the_place_and_are_told() {
         }
         let options = AskOptions { device: Some(&leaving), ..AskOptions::default() };
         let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };
-        assert_eq!(found.long_form(&cube).unwrap(), long(&cube, query));
+        assert_eq!(whole(&cube, &found), long(&cube, query));
         let report = found.report();
         assert_eq!((report.device.is_some(), found.saved_ms), (on_device, if on_device { 0.0 } else { 4.0 }));
         assert!(report.placed.as_ref().unwrap().starts_with(estimated), "{report:?}");

@@ -142,6 +142,45 @@ fn names_and_labels() {
 }
 
 #[test]
+fn a_name_and_an_alternative_name_change_places() {
+    for cube in [cube(), sourced()] {
+        let alias = if cube.definition.is_some() { "" } else { "alias Spain XX; " };
+        let back = if cube.definition.is_some() { "rename Spain to XX; " } else { "" };
+        let (cube, _) = changed_from(&cube, &format!("{alias}{back}rename XX to Spain; rename Spain to xx"));
+        let region = &cube.model.dimensions()[1];
+        let spain = region.element(region.find("Spain").unwrap());
+        assert_eq!((spain.name(), spain.aliases()), ("xx", &["Spain".to_owned()][..]));
+        assert_eq!(region.find("XX").unwrap(), region.find("Spain").unwrap());
+    }
+}
+
+#[test]
+fn an_element_that_is_renamed_by_its_caption_has_the_new_one() {
+    let (cube, _) = changed_from(&sourced(), "caption Spain Espagne; rename espagne to Iberia; rename France to Gaul");
+    let region = &cube.model.dimensions()[1];
+    let spain = region.element(region.find("Spain").unwrap());
+    assert_eq!((spain.name(), spain.caption()), ("Iberia", "Iberia"));
+    assert!(region.find("Espagne").is_err());
+    let (cube, _) = changed_from(&cube, "caption Gaul \"La France\"; rename Gaul to France");
+    assert_eq!(cube.model.dimensions()[1].element(ElementId::new(0)).caption(), "La France", "found by its name");
+}
+
+#[test]
+fn default_elements_that_a_change_moves_are_told() {
+    let moves = |text: &str| {
+        let (_, report) = changed_from(&cube(), text);
+        report.defaults.iter().map(|one| format!("{}: {} {}", one.dimension, one.before, one.after)).collect::<Vec<_>>()
+    };
+    assert_eq!(moves("add Region:Italy"), ["Region: World France"]);
+    assert_eq!(moves("add Region:Italy below World; add Version:Forecast"), [""; 0]);
+    assert_eq!(moves("add Region:Italy; default Italy"), [""; 0], "a statement says so");
+    assert_eq!(
+        moves("move Spain below World weight 2; remove Actual"),
+        ["Version: Actual Budget", "Region: World France"]
+    );
+}
+
+#[test]
 fn facts_and_texts_of_removed_elements_are_kept_aside() {
     let text = |region: u32, text: &str| TextCell {
         elements: vec![ElementId::new(0), ElementId::new(region), ElementId::new(0)],

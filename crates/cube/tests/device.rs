@@ -7,7 +7,6 @@ use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Progress, Request, TargetMap, aggregate};
 use warpcube_cube::device::{DeviceContraction, FactsSource, ScanTuning};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType, Values};
-use warpcube_cube::model::Span;
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
 const ORDERS: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)];
@@ -152,9 +151,10 @@ fn weights_of_single_targets_multiply_facts() {
 fn measures_may_have_maps_of_their_own() {
     let mut random = Random(23);
     let facts = Arc::new(facts(&[12, 30], &[4, 5], 300, 0, &mut random));
-    let positions: Vec<u32> = (0..12).collect();
     let months = spread(12, 4, |_| 1.0);
-    let last = months.balanced(Span::Last, &positions);
+    let last =
+        months.lists().into_iter().map(|list| list.into_iter().max_by_key(|entry| entry.0).into_iter().collect());
+    let last = TargetMap::from_targets(12, &last.collect::<Vec<_>>()).unwrap();
     let area = Area::new(vec![months, spread(30, 1, |_| 1.0)]).with_measure_map(1, 0, last).unwrap();
     let on_device = contraction(&facts, LaneOrder::Forward);
     check(&facts, &on_device, &area, 0);

@@ -73,7 +73,19 @@ fn errors_have_line_and_field() {
         (file(""), "line 2, field 1: expected a size for each dimension and the number of entries"),
         (file("3"), "line 2, field 1: expected a size for each dimension and the number of entries"),
         (file("3 x 1"), "line 2, field 2: expected a size, a whole number, found x"),
-        (file("3 99999999 1"), "line 2, field 2: dimension d2 has size 99999999; at most 16777216 is read"),
+        (
+            file("3 99999999 1"),
+            "line 2, field 2: dimensions d1 to d2 have 100000002 elements; at most 16777216 of all dimensions are read",
+        ),
+        (
+            file("16777217 1"),
+            "line 2, field 1: dimension d1 has 16777217 elements; at most 16777216 of all dimensions are read",
+        ),
+        // 6 dimensions of 24 bits; memory for their elements would end the program.
+        (
+            file(&format!("{}0", "16777216 ".repeat(6))),
+            "line 2, field 2: dimensions d1 to d2 have 33554432 elements; at most 16777216 of all dimensions are read",
+        ),
         (file(&format!("{}1", "1 ".repeat(33))), "line 2, field 33: a cube has at most 32 dimensions, here are 33"),
         (file("3 3 1\n1"), "line 3, field 2: expected a coordinate of d2"),
         (file("3 3 1\n1 4 1"), "line 3, field 2: expected a coordinate of d2, 0 to 3, found 4"),
@@ -102,6 +114,10 @@ fn errors_have_line_and_field() {
         let error = read(text.as_bytes(), "m", None).expect_err(&text).to_string();
         assert_eq!(error, expected, "{text}");
     }
+    // Keys are checked before elements are made: 32 dimensions of half a million elements each.
+    let begin = std::time::Instant::now();
+    let wide = read(file(&format!("{}0", "500000 ".repeat(32))).as_bytes(), "m", None).unwrap_err().to_string();
+    assert!(wide.contains("608 bits") && begin.elapsed().as_millis() < 1000, "{wide}");
     let bytes: &[u8] = b"%%MatrixMarket matrix coordinate real general\n1 1\n1 \xff\n";
     assert!(read(bytes, "m", None).unwrap_err().to_string().starts_with("line 3: "));
     let overflow = format!("%%MatrixMarket matrix coordinate integer general\n1 2\n1 {0}\n1 {0}\n", i64::MAX);

@@ -17,7 +17,8 @@ impl Area {
         Area { maps, of_measures: Vec::new() }
     }
 
-    /// Gives one measure another map over one dimension, of the same targets (see [`TargetMap::balanced`]).
+    /// Gives one measure another map over one dimension, of the same targets, as that of a time balance
+    /// ([`crate::model::Dimension::balance_map`]).
     ///
     /// # Errors
     /// No such dimension, or another number of targets.

@@ -11,7 +11,6 @@
 
 mod algorithm;
 mod area;
-mod balance;
 mod cells;
 mod component;
 mod contract;

@@ -35,7 +35,7 @@ impl Cube {
         let rule = self.facts.columns()[measure].measure.rule;
         let _ = write!(text, "  {rule} over {} of {} base cells", counts.relevant_cells, self.facts.len());
         if let Some(over) = &definition.over {
-            let _ = write!(text, ", {} over {}", format!("{:?}", over.span).to_lowercase(), over.dimension);
+            let _ = write!(text, ", {} over {}", over.span, over.dimension);
         }
         text.push('\n');
         for place in point {

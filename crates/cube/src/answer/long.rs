@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringBuilder};
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::{Cube, CubeError, TableAnswer};
@@ -59,46 +59,116 @@ impl ValueColumns {
     }
 }
 
+/// The rows of an answer: numbers of cells within the area, in mixed radix over the sets of the query's axes.
+///
+/// A number is 16 bytes where a row is two hundred; the empty cells of an area have none at all.
+#[derive(Debug)]
+enum Numbers {
+    /// Every cell of the area.
+    All(u128),
+    /// Some of them, in their order.
+    Listed(Vec<u128>),
+}
+
+/// The batches of an answer in long form; each is made when it is asked for.
+#[derive(Debug)]
+pub struct LongForm<'a> {
+    cube: &'a Cube,
+    answer: &'a TableAnswer,
+    schema: SchemaRef,
+    /// Names of the targets of each dimension.
+    names: Vec<Vec<String>>,
+    numbers: Numbers,
+    batch_rows: usize,
+    next: u128,
+}
+
 /// A cell that becomes a row.
 struct Row {
     /// Target of each dimension.
     target: Vec<u32>,
     /// Column of the measure within the query.
     measure: usize,
-    value: Option<CellValue>,
 }
 
-pub(super) fn long_form(cube: &Cube, answer: &TableAnswer) -> Result<RecordBatch, CubeError> {
-    let rows = rows(cube, answer);
-    let model = &cube.model;
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    for (number, dimension) in model.dimensions().iter().enumerate() {
-        let targets = &answer.asked.targets[number];
-        let names = target_names(dimension, targets);
-        let mut column = StringBuilder::new();
-        rows.iter().for_each(|row| column.append_value(&names[row.target[number] as usize]));
-        columns.push(Arc::new(column.finish()));
+impl<'a> LongForm<'a> {
+    pub(super) fn new(cube: &'a Cube, answer: &'a TableAnswer, batch_rows: usize) -> LongForm<'a> {
+        let dimensions = cube.model.dimensions().iter().zip(&answer.asked.targets);
+        LongForm {
+            cube,
+            answer,
+            schema: long_schema(cube, &answer.table),
+            names: dimensions.map(|(dimension, targets)| target_names(dimension, targets)).collect(),
+            numbers: numbers(cube, answer),
+            batch_rows: batch_rows.max(1),
+            next: 0,
+        }
     }
-    let mut measures = StringBuilder::new();
-    rows.iter().for_each(|row| measures.append_value(&model.measures()[answer.asked.measures[row.measure]].name));
-    columns.push(Arc::new(measures.finish()));
-    let values = ValueColumns::of(cube, &answer.table);
-    let doubles = || rows.iter().map(|row| row.value.map(CellValue::to_f64)).collect::<Float64Array>();
-    let decimals = |scale: u8| {
-        let units = rows.iter().map(|row| row.value.and_then(|value| units(value, scale)));
-        units.collect::<Decimal128Array>().with_precision_and_scale(38, scale as i8)
-    };
-    columns.push(match values {
-        ValueColumns { decimals: Some(scale), doubles: false } => Arc::new(decimals(scale)?),
-        _ => Arc::new(doubles()),
-    });
-    let mut texts = StringBuilder::new();
-    rows.iter().for_each(|row| texts.append_option(text(cube, answer, row)));
-    columns.push(Arc::new(texts.finish()));
-    if let ValueColumns { decimals: Some(scale), doubles: true } = values {
-        columns.push(Arc::new(decimals(scale)?));
+
+    /// The columns of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
     }
-    Ok(RecordBatch::try_new(long_schema(cube, &answer.table), columns)?)
+
+    fn len(&self) -> u128 {
+        match &self.numbers {
+            Numbers::All(count) => *count,
+            Numbers::Listed(numbers) => numbers.len() as u128,
+        }
+    }
+
+    fn row(&self, at: u128) -> Row {
+        let number = match &self.numbers {
+            Numbers::All(_) => at,
+            Numbers::Listed(numbers) => numbers[at as usize],
+        };
+        row_of(self.answer, number)
+    }
+
+    fn batch(&self, rows: &[Row]) -> Result<RecordBatch, CubeError> {
+        let LongForm { cube, answer, .. } = self;
+        let TableAnswer { asked, cells, .. } = answer;
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        for (number, names) in self.names.iter().enumerate() {
+            let names = rows.iter().map(|row| &names[row.target[number] as usize]);
+            columns.push(Arc::new(StringArray::from_iter_values(names)));
+        }
+        let measures = rows.iter().map(|row| &cube.model.measures()[asked.measures[row.measure]].name);
+        columns.push(Arc::new(StringArray::from_iter_values(measures)));
+        let value = |row: &Row| cells.find(&row.target).and_then(|cell| cells.columns()[row.measure].value(cell));
+        let values: Vec<Option<CellValue>> = rows.iter().map(value).collect();
+        let doubles = || values.iter().map(|value| value.map(CellValue::to_f64)).collect::<Float64Array>();
+        let decimals = |scale: u8| {
+            let units = values.iter().map(|value| value.and_then(|value| units(value, scale)));
+            units.collect::<Decimal128Array>().with_precision_and_scale(38, scale as i8)
+        };
+        let kinds = ValueColumns::of(cube, &answer.table);
+        columns.push(match kinds {
+            ValueColumns { decimals: Some(scale), doubles: false } => Arc::new(decimals(scale)?),
+            _ => Arc::new(doubles()),
+        });
+        let texts = rows.iter().map(|row| text(cube, answer, row));
+        columns.push(Arc::new(texts.collect::<StringArray>()));
+        if let ValueColumns { decimals: Some(scale), doubles: true } = kinds {
+            columns.push(Arc::new(decimals(scale)?));
+        }
+        Ok(RecordBatch::try_new(self.schema(), columns)?)
+    }
+}
+
+impl Iterator for LongForm<'_> {
+    type Item = Result<RecordBatch, CubeError>;
+
+    /// The next batch; an answer without rows has none.
+    fn next(&mut self) -> Option<Self::Item> {
+        let end = self.len().min(self.next + self.batch_rows as u128);
+        if self.next == end {
+            return None;
+        }
+        let rows: Vec<Row> = (self.next..end).map(|at| self.row(at)).collect();
+        self.next = end;
+        Some(self.batch(&rows))
+    }
 }
 
 /// A decimal in units of 10^-scale, where its own scale is not larger; nothing of a double.
@@ -120,86 +190,81 @@ fn text<'a>(cube: &'a Cube, answer: &TableAnswer, row: &Row) -> Option<&'a str> 
 }
 
 /// The cells that are shown in the order of the query's axes: those with a value or a text, or all of them if the query
-/// asks for empty ones.
-fn rows(cube: &Cube, answer: &TableAnswer) -> Vec<Row> {
-    let TableAnswer { table, cells, .. } = answer;
+/// asks for empty ones. Those of the largest or smallest values are in the order of values.
+fn numbers(cube: &Cube, answer: &TableAnswer) -> Numbers {
+    let TableAnswer { table, cells, asked, .. } = answer;
+    let filled = |measure: usize, cell: usize| number_of(answer, &cells.target(cell), measure);
     if let Some(Extreme { direction, count }) = table.extreme {
         let kept = extremes(cells, direction, count as usize);
-        let row = |(measure, cell)| filled_row(answer, measure, cell);
-        return kept.into_iter().map(row).collect();
+        return Numbers::Listed(kept.into_iter().map(|(measure, cell)| filled(measure, cell)).collect());
     }
     if table.shows_empty {
-        return all(answer);
+        return Numbers::All(sets(table).fold(1, |count, set| count * set.targets.len() as u128));
     }
-    let filled = (0..cells.len()).flat_map(|cell| (0..cells.columns().len()).map(move |measure| (measure, cell)));
-    let filled = filled.map(|(measure, cell)| filled_row(answer, measure, cell)).filter(|row| row.value.is_some());
-    let mut rows: Vec<Row> = filled.chain(texts_alone(cube, answer)).collect();
-    let sets: Vec<&BoundSet> = sets(table).collect();
-    let place = |row: &Row| -> Vec<u32> {
-        let at = sets.iter().map(|set| match set.axis {
-            CubeAxis::Dimension(position) => row.target[position],
-            CubeAxis::Measures => row.measure as u32,
-        });
-        at.collect()
-    };
-    rows.sort_by_cached_key(place);
-    rows
+    let mut numbers = Vec::new();
+    for (measure, column) in cells.columns().iter().enumerate() {
+        let cells = (0..cells.len()).filter(|cell| column.value(*cell).is_some());
+        numbers.extend(cells.map(|cell| filled(measure, cell)));
+    }
+    for target in text_targets(cube, answer) {
+        let cell = cells.find(&target);
+        let is_empty = |measure: &usize| cell.is_none_or(|cell| cells.columns()[*measure].value(cell).is_none());
+        let empty = (0..asked.measures.len()).filter(is_empty);
+        numbers.extend(empty.map(|measure| number_of(answer, &target, measure)));
+    }
+    numbers.sort_unstable();
+    Numbers::Listed(numbers)
 }
 
 fn sets(table: &BoundTable) -> impl DoubleEndedIterator<Item = &BoundSet> {
     table.pages.iter().chain(&table.rows).chain(&table.columns)
 }
 
-fn filled_row(answer: &TableAnswer, measure: usize, cell: usize) -> Row {
-    let cells = &answer.cells;
-    Row { target: cells.target(cell), measure, value: cells.columns()[measure].value(cell) }
+/// The number of a cell.
+fn number_of(answer: &TableAnswer, target: &[u32], measure: usize) -> u128 {
+    sets(&answer.table).fold(0, |number, set| {
+        let at = match set.axis {
+            CubeAxis::Dimension(position) => target[position] as usize,
+            CubeAxis::Measures => measure,
+        };
+        number * set.targets.len() as u128 + at as u128
+    })
 }
 
-/// Every cell of the area.
-fn all(answer: &TableAnswer) -> Vec<Row> {
-    let TableAnswer { table, asked, cells, .. } = answer;
-    let count = sets(table).fold(1, |count, set| count * set.targets.len());
-    let row = |number: usize| {
-        let (mut target, mut measure, mut rest) = (vec![0; asked.targets.len()], 0, number);
-        for set in sets(table).rev() {
-            let at = rest % set.targets.len();
-            rest /= set.targets.len();
-            match set.axis {
-                CubeAxis::Dimension(position) => target[position] = at as u32,
-                CubeAxis::Measures => measure = at,
-            }
+/// The cell of a number.
+fn row_of(answer: &TableAnswer, number: u128) -> Row {
+    let (mut target, mut measure, mut rest) = (vec![0; answer.asked.targets.len()], 0, number);
+    for set in sets(&answer.table).rev() {
+        let count = set.targets.len() as u128;
+        let at = rest % count;
+        rest /= count;
+        match set.axis {
+            CubeAxis::Dimension(position) => target[position] = at as u32,
+            CubeAxis::Measures => measure = at as usize,
         }
-        let value = cells.find(&target).and_then(|cell| cells.columns()[measure].value(cell));
-        Row { target, measure, value }
-    };
-    (0..count).map(row).collect()
+    }
+    Row { target, measure }
 }
 
-/// Cells of the area that have a text and no value, for each measure.
-fn texts_alone(cube: &Cube, answer: &TableAnswer) -> Vec<Row> {
-    let TableAnswer { asked, cells, .. } = answer;
-    let mut places: Vec<HashMap<ElementId, Vec<u32>>> = vec![HashMap::new(); asked.targets.len()];
-    for (places, targets) in places.iter_mut().zip(&asked.targets).filter(|_| !cube.texts.is_empty()) {
+/// Targets of the area whose elements have a text.
+pub(super) fn text_targets(cube: &Cube, answer: &TableAnswer) -> Vec<Vec<u32>> {
+    let targets = &answer.asked.targets;
+    let mut places: Vec<HashMap<ElementId, Vec<u32>>> = vec![HashMap::new(); targets.len()];
+    for (places, targets) in places.iter_mut().zip(targets).filter(|_| !cube.texts.is_empty()) {
         for (at, target) in targets.iter().enumerate() {
             target.element().into_iter().for_each(|element| places.entry(element).or_default().push(at as u32));
         }
     }
-    let mut rows = Vec::new();
+    let mut found = Vec::new();
     for elements in cube.texts.keys() {
         let at: Option<Vec<&Vec<u32>>> = elements.iter().zip(&places).map(|(element, of)| of.get(element)).collect();
         // An element that stands in a set twice has its text twice.
-        let targets = at.into_iter().flat_map(|at| {
+        found.extend(at.into_iter().flat_map(|at| {
             at.into_iter().fold(vec![Vec::new()], |targets: Vec<Vec<u32>>, places| {
                 let longer = |target: &Vec<u32>| places.iter().map(|at| [target.as_slice(), &[*at]].concat()).collect();
                 targets.iter().flat_map::<Vec<Vec<u32>>, _>(longer).collect()
             })
-        });
-        for target in targets {
-            let cell = cells.find(&target);
-            let is_empty = |measure: &usize| cell.is_none_or(|cell| cells.columns()[*measure].value(cell).is_none());
-            let empty = (0..asked.measures.len()).filter(is_empty);
-            rows.extend(empty.map(|measure| Row { target: target.clone(), measure, value: None }));
-        }
+        }));
     }
-    rows
+    found
 }

@@ -20,7 +20,7 @@ use arrow::array::RecordBatch;
 
 pub use algorithm::{AlgorithmName, UnknownAlgorithm};
 pub use error::CubeError;
-pub use long::long_schema;
+pub use long::{LongForm, long_schema};
 pub use outlook::QueryOutlook;
 pub use relation::{relation_batches, relation_schema};
 
@@ -241,16 +241,15 @@ impl Cube {
 impl TableAnswer {
     /// The cells laid out in pages, rows and columns.
     pub fn cross_tab(&self, cube: &Cube) -> CrossTabAnswer {
-        cross_tab(&cube.model, &self.table, &self.asked, &self.cells)
+        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &self.cells);
+        CrossTabAnswer { texts: long::text_targets(cube, self).len() as u64, ..cross_tab }
     }
 
     /// The filled cells, a row each, with the columns of [`long_schema`]: pages, rows and columns in the order of the
-    /// query, or by value where it asks for top or bottom cells.
-    ///
-    /// # Errors
-    /// [`CubeError::Arrow`] if the arrays are refused.
-    pub fn long_form(&self, cube: &Cube) -> Result<RecordBatch, CubeError> {
-        long::long_form(cube, self)
+    /// query, or by value where it asks for top or bottom cells. Batches of `batch_rows` rows are made one by one, so
+    /// that the empty cells of a large area take no memory.
+    pub fn long_form<'a>(&'a self, cube: &'a Cube, batch_rows: usize) -> LongForm<'a> {
+        LongForm::new(cube, self, batch_rows)
     }
 
     /// What the aggregation did.

@@ -18,6 +18,8 @@ pub struct QueryOutlook {
     pub reason: String,
     /// Targets of the area, filled or not.
     pub targets: u128,
+    /// Why a device would leave it to the CPU.
+    pub refused: Option<String>,
 }
 
 impl fmt::Display for QueryOutlook {
@@ -46,9 +48,9 @@ impl Cube {
         if let Some(algorithm) = options.algorithm {
             let device = options.device.filter(|_| matches!(algorithm, AlgorithmName::Device(_)));
             let (device, reason) = (device.map(|device| device.device_name()), "it was asked for".to_string());
-            return Ok(QueryOutlook { algorithm: algorithm.to_string(), device, reason, targets });
+            return Ok(QueryOutlook { algorithm: algorithm.to_string(), device, reason, targets, refused: None });
         }
-        let mut reasons = Vec::new();
+        let (mut reasons, mut refused) = (Vec::new(), None);
         if let Some(device) = options.device {
             let placed = self.place(&asked, device);
             reasons.extend(placed.reason);
@@ -57,14 +59,17 @@ impl Cube {
                     Ok(Forecast { algorithm, reason, .. }) => {
                         reasons.insert(0, reason);
                         let (device, reason) = (Some(device.device_name()), reasons.join("; "));
-                        return Ok(QueryOutlook { algorithm, device, reason, targets });
+                        return Ok(QueryOutlook { algorithm, device, reason, targets, refused: None });
                     }
-                    Err(refused) => reasons.push(format!("not on the device: {refused}")),
+                    Err(reason) => {
+                        reasons.push(format!("not on the device: {reason}"));
+                        refused = Some(reason);
+                    }
                 }
             }
         }
         let Forecast { algorithm, reason, .. } = aggregate::forecast(&self.facts, area, measures).map_err(failed)?;
         reasons.insert(0, reason);
-        Ok(QueryOutlook { algorithm, device: None, reason: reasons.join("; "), targets })
+        Ok(QueryOutlook { algorithm, device: None, reason: reasons.join("; "), targets, refused })
     }
 }

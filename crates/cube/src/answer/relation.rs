@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 
 use super::{Cube, CubeError};
 use crate::facts::{Rule, ValueType, Values};
-use crate::model::{Dimension, ElementId, folded};
+use crate::model::{Dimension, ElementId, ElementKind, Member, folded};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 1 << 17;
@@ -30,9 +30,10 @@ pub fn relation_schema(cube: &Cube) -> SchemaRef {
 /// The filled base cells as rows, in the order of their keys: for each dimension the base element and its element on
 /// each level above, then a value of each measure; AVG has the average of the cell.
 ///
-/// A level of a level hierarchy has the level's name, after the dimension's and a `_` if another column has it. Level n
-/// of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that
-/// weigh a base element otherwise than by 1 do not count.
+/// A level of a level hierarchy has the level's name, after the dimension's and a `_` if another column has it; it is
+/// NULL for a base element below several elements of the level, or at another weight than 1. Level n of other
+/// hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that weigh a
+/// base element otherwise than by 1 do not count.
 ///
 /// # Errors
 /// [`CubeError::Arrow`] if the arrays are refused.
@@ -157,27 +158,46 @@ fn levels(dimension: &Dimension, bases: &[Option<ElementId>]) -> Vec<(String, Ve
     let mut levels = Vec::new();
     for (number, hierarchy) in dimension.hierarchies().iter().enumerate() {
         for (level, name) in hierarchy.levels.iter().enumerate().rev().skip(1) {
-            let element = |base: &Option<ElementId>| {
-                let found = base.and_then(|base| dimension.at_level(base, number, level));
-                found.filter(|found| Some(*found) != *base)
-            };
-            levels.push((name.clone(), bases.iter().map(element).collect()));
+            levels.push((name.clone(), of_level(dimension, bases, number, level)));
         }
     }
     levels
 }
 
+/// The element of each base element on a level of a level hierarchy: the only one that it lies below, at weight 1.
+fn of_level(
+    dimension: &Dimension,
+    bases: &[Option<ElementId>],
+    hierarchy: usize,
+    level: usize,
+) -> Vec<Option<ElementId>> {
+    let is_on_level = |id: &ElementId| {
+        let element = dimension.element(*id);
+        let is_member =
+            |member: &Member| usize::from(member.hierarchy) == hierarchy && usize::from(member.level) == level;
+        element.kind() == ElementKind::Consolidated && element.member().is_some_and(is_member)
+    };
+    let elements: Vec<ElementId> = dimension.elements().iter().copied().filter(is_on_level).collect();
+    // Weights beyond the range of doubles are of no level.
+    let Ok(map) = dimension.base_map(&elements) else { return vec![None; bases.len()] };
+    let only = |base: usize| match map.by_base.row(base) {
+        (&[element], &[1.0]) => Some(elements[element as usize]),
+        _ => None,
+    };
+    (0..bases.len()).map(only).collect()
+}
+
 /// The element of each base element on a level, of those whose weights are all 1; nothing if one has several.
 fn at_height(dimension: &Dimension, bases: &[Option<ElementId>], level: u32) -> Option<Vec<Option<ElementId>>> {
+    let elements = dimension.of_level(level);
+    let map = dimension.base_map(&elements).ok()?;
+    // A difference is no level of what it is made of.
+    let is_plain = |element: usize| map.by_target.row(element).1.iter().all(|weight| *weight == 1.0);
+    let plain: Vec<bool> = (0..elements.len()).map(is_plain).collect();
     let mut found = vec![None; bases.len()];
-    for element in dimension.of_level(level) {
-        let weights = dimension.base_weights(element).ok()?;
-        // A difference is no level of what it is made of.
-        if weights.weights.iter().any(|weight| *weight != 1.0) {
-            continue;
-        }
-        for base in weights.bases {
-            if found[base as usize].replace(element).is_some() {
+    for (base, found) in found.iter_mut().enumerate() {
+        for element in map.by_base.row(base).0.iter().map(|element| *element as usize).filter(|at| plain[*at]) {
+            if found.replace(elements[element]).is_some() {
                 return None;
             }
         }

@@ -63,9 +63,9 @@ fn of_axes(model: &CubeModel, axes: impl Iterator<Item = (CubeAxis, Vec<Target>)
     for &measure in &measures {
         let Some(over) = &model.measures()[measure].over else { continue };
         let Some(position) = model.dimension_index(&over.dimension) else { continue };
-        let positions = positions(&model.dimensions()[position]);
-        let balanced = area.maps()[position].balanced(over.span, &positions);
-        area = area.with_measure_map(measure, position, balanced)?;
+        let parts: Vec<_> = targets[position].iter().map(parts).collect();
+        let balances = model.dimensions()[position].balance_map(&parts, over.span)?;
+        area = area.with_measure_map(measure, position, TargetMap::from_matrix(balances.by_base)?)?;
     }
     Ok(Asked { targets, measures, area })
 }
@@ -75,17 +75,19 @@ fn map(dimension: &Dimension, targets: &[Target]) -> Result<TargetMap, AskError>
     let elements: Option<Vec<ElementId>> = targets.iter().map(Target::element).collect();
     let map = match elements {
         Some(elements) => dimension.base_map(&elements)?,
-        None => {
-            let part = |element: &ElementId| (*element, 1.0);
-            let parts = |target: &Target| match target {
-                Target::Element(element) => vec![part(element)],
-                Target::Sum(elements) => elements.iter().map(part).collect(),
-                Target::Measure(_) => Vec::new(),
-            };
-            dimension.base_map_of_sums(&targets.iter().map(parts).collect::<Vec<_>>())?
-        }
+        None => dimension.base_map_of_sums(&targets.iter().map(parts).collect::<Vec<_>>())?,
     };
     Ok(TargetMap::from_matrix(map.by_base)?)
+}
+
+/// The elements that a target adds up.
+fn parts(target: &Target) -> Vec<(ElementId, f64)> {
+    let part = |element: &ElementId| (*element, 1.0);
+    match target {
+        Target::Element(element) => vec![part(element)],
+        Target::Sum(elements) => elements.iter().map(part).collect(),
+        Target::Measure(_) => Vec::new(),
+    }
 }
 
 /// The position of each base element by its coordinate; of removed ones 0.

@@ -25,6 +25,8 @@ pub struct CrossTabAnswer {
     pub hidden: (u64, u64),
     /// True if only the largest or smallest cells are shown.
     pub is_extreme: bool,
+    /// Texts at cells of the area, which pages do not have; 0 where nobody has counted them.
+    pub texts: u64,
 }
 
 /// One table of a cross-tab.
@@ -81,6 +83,7 @@ pub fn cross_tab(model: &CubeModel, table: &BoundTable, asked: &Asked, cells: &C
         hidden: (all(1) - shown(&|page| page.rows.len()), all(2) - shown(&|page| page.columns.len())),
         pages,
         is_extreme: table.extreme.is_some(),
+        texts: 0,
     }
 }
 

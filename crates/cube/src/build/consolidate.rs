@@ -7,6 +7,9 @@ use crate::define::{DimensionDefinition, Named};
 use crate::error::{ModelError, Path};
 use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, nearest};
 
+/// Most that shares of a base element may differ from 1 in sum, as decimal fractions do.
+const WEIGHT_TOLERANCE: f64 = 1e-9;
+
 /// Adds the consolidations of a definition to a dimension.
 pub(super) fn consolidated(dimension: Dimension, definition: &DimensionDefinition) -> Result<Dimension, BuildError> {
     let roots: Vec<ElementId> = dimension.roots().to_vec();
@@ -23,7 +26,31 @@ pub(super) fn consolidated(dimension: Dimension, definition: &DimensionDefinitio
             builder.link(parent, root, 1.0)?;
         }
     }
-    Ok(builder.finish()?)
+    let dimension = builder.finish()?;
+    if let Some(all) = definition.all.as_ref().and_then(|all| dimension.find_key(all)) {
+        refuse_double_counts(&dimension, all)?;
+    }
+    Ok(dimension)
+}
+
+/// Refuses an element over all roots that counts a base element more than once. Weights that share a base element out
+/// among several roots add up to 1.
+fn refuse_double_counts(dimension: &Dimension, all: ElementId) -> Result<(), BuildError> {
+    let below = dimension.base_weights(all)?;
+    let counts_otherwise = |leaf: ElementId| {
+        let place = dimension.element(leaf).base().and_then(|base| below.bases.binary_search(&base).ok());
+        place.is_some_and(|place| (below.weights[place] - 1.0).abs() > WEIGHT_TOLERANCE)
+    };
+    match dimension.paths_that_meet(all, counts_otherwise) {
+        None => Ok(()),
+        Some([one, other]) => Err(BuildError::Definition {
+            place: format!("dimensions.{}", dimension.name()),
+            message: format!(
+                "all would count base elements several times: {one} and {other}; without all, name the total in \
+                 consolidated or in the table"
+            ),
+        }),
+    }
 }
 
 /// Roots of a dimension, where a consolidation stands for its children if they are all roots and of weight 1: no base

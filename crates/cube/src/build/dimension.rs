@@ -82,12 +82,24 @@ impl<'a> Plan<'a> {
     /// The dimension with all of its elements, and the names of those that `unknown` added.
     pub(super) fn dimension(&self, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
         let (dimension, unknown) = self.with_unknown(self.elements(input)?, input)?;
+        // What the definition lists has a place in it.
+        let dimension = self.completed(dimension).map_err(|error| match error {
+            BuildError::Model(source) => {
+                BuildError::Definition { place: format!("dimensions.{}", self.name), message: source.to_string() }
+            }
+            other => other,
+        })?;
+        Ok((dimension, unknown))
+    }
+
+    /// The dimension with the consolidations and the default element that the definition lists.
+    fn completed(&self, dimension: Dimension) -> Result<Dimension, BuildError> {
         let mut dimension = consolidate::consolidated(dimension, self.definition)?;
         if let Some(default) = self.definition.default.as_deref() {
             let id = dimension.find(default)?;
             dimension.set_default(Some(id))?;
         }
-        Ok((dimension, unknown))
+        Ok(dimension)
     }
 
     /// The dimension with the elements of its form.

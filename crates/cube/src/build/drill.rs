@@ -1,19 +1,22 @@
 //! The rows of the source behind cells.
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{cast, concat_batches, filter_record_batch};
+use arrow::datatypes::{DataType, Float64Type};
 
 use super::dimension::Plan;
 use super::load::{Keys, Policy, keys};
+use super::measures::MeasurePlan;
 use super::problem::FIRST;
 use super::source::Source;
 use super::{BuildError, Tables};
 use crate::define::Definition;
-use crate::model::CubeModel;
+use crate::model::{CubeModel, Rule};
 use crate::progress::Progress;
 
-/// All columns of the rows of the facts whose elements lie among `bases`: coordinates of each dimension, ascending, or
-/// nothing where every element counts. Rows count for the elements that a load gives them; those it keeps aside do not.
+/// All columns of the rows of the facts that have a value of a measure and whose elements lie among `bases`:
+/// coordinates of each dimension, ascending, or nothing where every element counts. Rows count for the elements that a
+/// load gives them; those that it keeps aside, for their elements or for NaN and infinity, do not.
 ///
 /// # Errors
 /// [`BuildError`]: queries that fail, columns that are missing, a definition of other dimensions than the model's, a
@@ -21,14 +24,14 @@ use crate::progress::Progress;
 pub fn source_rows(
     definition: &Definition,
     model: &CubeModel,
-    bases: &[Option<Vec<u32>>],
+    (bases, measure): (&[Option<Vec<u32>>], usize),
     tables: &dyn Tables,
     progress: &Progress,
 ) -> Result<RecordBatch, BuildError> {
     let source = Source::facts(&definition.facts, tables, progress)?;
     let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    let measures = super::MeasurePlan::all(definition, &source)?;
+    let measures = MeasurePlan::all(definition, &source)?;
     super::check_same(model, &plans, &measures)?;
     let rows = source.all()?;
     let schema = rows.schema();
@@ -37,7 +40,9 @@ pub fn source_rows(
     let mut found = Vec::new();
     for batch in rows {
         let batch = batch?;
-        let wanted = wanted(&batch, &mut keys, bases)?;
+        let mut wanted = wanted(&batch, &mut keys, bases)?;
+        of_measure(&batch, &columns, &measures, measure, &mut wanted)?;
+        let wanted = BooleanArray::from(wanted);
         progress.add(batch.num_rows() as u64);
         let kept = filter_record_batch(&batch, &wanted);
         found.push(kept.map_err(|source| BuildError::Arrow { what: "choosing rows", source })?);
@@ -47,7 +52,7 @@ pub fn source_rows(
 }
 
 /// Which rows of a batch lie among the coordinates.
-fn wanted(batch: &RecordBatch, keys: &mut [Keys<'_>], bases: &[Option<Vec<u32>>]) -> Result<BooleanArray, BuildError> {
+fn wanted(batch: &RecordBatch, keys: &mut [Keys<'_>], bases: &[Option<Vec<u32>>]) -> Result<Vec<bool>, BuildError> {
     let mut wanted = vec![true; batch.num_rows()];
     for (keys, bases) in keys.iter_mut().zip(bases) {
         let resolved = keys.resolver.resolve(batch, &keys.columns);
@@ -62,5 +67,43 @@ fn wanted(batch: &RecordBatch, keys: &mut [Keys<'_>], bases: &[Option<Vec<u32>>]
             *wanted = *wanted && base.is_some_and(is_there);
         }
     }
-    Ok(wanted.into())
+    Ok(wanted)
+}
+
+/// Unmarks rows without a value of a measure, and those with NaN or infinity in any.
+fn of_measure(
+    batch: &RecordBatch,
+    columns: &[&str],
+    measures: &[MeasurePlan],
+    measure: usize,
+    wanted: &mut [bool],
+) -> Result<(), BuildError> {
+    for (at, plan) in measures.iter().enumerate() {
+        let column = plan.column.as_ref().and_then(|column| columns.iter().position(|held| held == column));
+        let Some(column) = column.map(|column| batch.column(column)) else { continue };
+        if let Some(nulls) = column.logical_nulls().filter(|_| at == measure) {
+            wanted.iter_mut().zip(&nulls).for_each(|(wanted, is_valid)| *wanted &= is_valid);
+        }
+        if plan.measure.rule != Rule::Count {
+            unmark_not_finite(column, wanted)?;
+        }
+    }
+    Ok(())
+}
+
+/// Unmarks rows with NaN or infinity.
+fn unmark_not_finite(column: &ArrayRef, wanted: &mut [bool]) -> Result<(), BuildError> {
+    let values = match column.data_type() {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    };
+    if !values.is_floating() {
+        return Ok(());
+    }
+    let doubles = cast(column, &DataType::Float64);
+    let doubles = doubles.map_err(|source| BuildError::Arrow { what: "choosing rows", source })?;
+    for (wanted, value) in wanted.iter_mut().zip(doubles.as_primitive::<Float64Type>()) {
+        *wanted &= value.is_none_or(f64::is_finite);
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::BuildError;
-use super::report::MovedElement;
+use super::report::{DefaultMove, MovedElement};
 use crate::define::DimensionDefinition;
 use crate::model::{Attribute, Change, Dimension, ElementId, LevelIndex, folded};
 
@@ -19,6 +19,7 @@ pub(super) struct Kept {
     /// Names of elements that the dimension no longer has.
     pub(super) removed: Vec<String>,
     pub(super) moved: Vec<MovedElement>,
+    pub(super) default: Option<DefaultMove>,
 }
 
 /// The source's dimension with what was made by hand in the cube's.
@@ -36,7 +37,18 @@ pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDef
     let gone = old.elements().iter().filter(|id| !now.contains_key(*id));
     let removed = gone.map(|id| old.element(*id).name().to_owned()).collect();
     let moved = moved(old, &dimension, &now);
-    Ok(Kept { dimension, added, removed, moved })
+    let default = moved_default(old, &dimension, &now);
+    Ok(Kept { dimension, added, removed, moved, default })
+}
+
+/// The default element if it is another one than the cube's.
+fn moved_default(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId, ElementId>) -> Option<DefaultMove> {
+    let (before, after) = (old.default_element()?, dimension.default_element()?);
+    (now.get(&before) != Some(&after)).then(|| DefaultMove {
+        dimension: dimension.name().to_owned(),
+        before: old.element(before).name().to_owned(),
+        after: dimension.element(after).name().to_owned(),
+    })
 }
 
 /// The source's element of each element of the cube that it has: of the same place in a level hierarchy, else of its

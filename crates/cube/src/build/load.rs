@@ -191,6 +191,7 @@ impl Pass<'_> {
 
     /// Decides about rows without a base element and rows with NaN or infinity; unmarks those that make no cell.
     fn place_rows(&mut self, batch: &RecordBatch, before: u64, kept: &mut [bool]) {
+        let mut renamed: Vec<(usize, usize)> = Vec::new();
         for at in 0..self.keys.len() {
             if self.keys[at].resolver.codes.iter().all(|code| *code < FIRST) {
                 continue;
@@ -204,7 +205,7 @@ impl Pass<'_> {
                 match self.keys[at].policy {
                     Policy::Rename(base) => {
                         self.keys[at].resolver.codes[row] = base;
-                        self.keys[at].rows_renamed += 1;
+                        renamed.push((at, row));
                     }
                     Policy::Aside => *kept = false,
                     Policy::Refuse => {
@@ -222,6 +223,10 @@ impl Pass<'_> {
                     self.refusals.value(at, batch.column(column.place.unwrap_or_default()), row, place);
                 }
             }
+        }
+        // Rows that another dimension or a value keeps aside count for no element.
+        for (at, _) in renamed.into_iter().filter(|(_, row)| kept[*row]) {
+            self.keys[at].rows_renamed += 1;
         }
     }
 

@@ -79,8 +79,8 @@ fn value_column(measure: &Measure, name: &str, facts: &Source<'_>) -> Result<Str
     if measure.rule != Rule::Count
         && let Err(mut wanted) = check_values(found)
     {
-        if let Some(word) = first_text(column, found, facts)? {
-            wanted = format!("{wanted}; '{word}' is the first text that is no number");
+        if let Some((row, word)) = first_text(column, found, facts)? {
+            wanted = format!("{wanted}; '{word}' in row {row} is the first text that is no number");
         }
         let (place, column, found) = (facts.place().to_owned(), column.to_owned(), Box::new(found.clone()));
         return Err(BuildError::ColumnType { user, place, column, found, wanted });
@@ -88,15 +88,18 @@ fn value_column(measure: &Measure, name: &str, facts: &Source<'_>) -> Result<Str
     Ok(column.to_owned())
 }
 
-/// The first text of a column of texts that is no number.
-fn first_text(column: &str, data_type: &DataType, facts: &Source<'_>) -> Result<Option<String>, BuildError> {
+/// The first text of a column of texts that is no number, with the number of its row, from 1.
+fn first_text(column: &str, data_type: &DataType, facts: &Source<'_>) -> Result<Option<(usize, String)>, BuildError> {
     if !data_type.is_string() {
         return Ok(None);
     }
+    let mut before = 1;
     for batch in facts.select(&[column])? {
-        if let Some(word) = first_word(batch?.column(0)) {
-            return Ok(Some(word));
+        let batch = batch?;
+        if let Some((row, word)) = first_word(batch.column(0)) {
+            return Ok(Some((before + row, word)));
         }
+        before += batch.num_rows();
     }
     Ok(None)
 }

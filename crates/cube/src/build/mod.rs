@@ -36,7 +36,7 @@ use arrow::array::RecordBatchReader;
 
 pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
-pub use report::{Aside, MovedElement, NamedElements, Report};
+pub use report::{Aside, DefaultMove, MovedElement, NamedElements, Report};
 
 use self::dimension::{Input, Plan};
 use self::keep::Kept;
@@ -113,23 +113,25 @@ fn run(
     if let Some(old) = old {
         check_same(old, &plans, &measures)?;
     }
-    let (mut dimensions, mut added, mut removed, mut moved) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut dimensions, mut added, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut moved, mut defaults) = (Vec::new(), Vec::new());
     for (at, plan) in plans.iter().enumerate() {
         let input = Input { facts: &source, tables, progress, old: old.map(|old| &old.dimensions()[at]) };
         let (dimension, unknown) = plan.dimension(input)?;
         let kept = match old {
-            None => Kept { dimension, added: unknown, removed: Vec::new(), moved: Vec::new() },
+            None => Kept { dimension, added: unknown, removed: Vec::new(), moved: Vec::new(), default: None },
             Some(old) => keep::kept(dimension, &old.dimensions()[at], plan.definition)?,
         };
         added.extend(NamedElements::of(plan.name, kept.added));
         removed.extend(NamedElements::of(plan.name, kept.removed));
         moved.extend(kept.moved);
+        defaults.extend(kept.default);
         dimensions.push(kept.dimension);
     }
     let own = measures.iter().map(|plan| plan.measure.clone()).collect();
     let model = CubeModel::new(&definition.cube, dimensions, own)?;
     let (facts, aside, report) = load::load(&model, &plans, &measures, &definition.unknown, &source, progress)?;
-    let report = Report { added, removed, moved, ..report };
+    let report = Report { added, removed, moved, defaults, ..report };
     Ok(Built { model, facts, aside, report })
 }
 

@@ -26,8 +26,22 @@ pub struct Report {
     pub removed: Vec<NamedElements>,
     /// Elements that a refresh placed below other parents, or with other weights.
     pub moved: Vec<MovedElement>,
+    /// Dimensions for which a refresh found another default element.
+    pub defaults: Vec<DefaultMove>,
     /// Texts of cells whose elements are gone.
     pub texts_lost: u64,
+}
+
+/// A dimension whose default element is another one than before, by the rule of
+/// [`crate::model::Dimension::default_element`] or by its definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultMove {
+    /// The dimension.
+    pub dimension: String,
+    /// The default element before.
+    pub before: String,
+    /// The default element now.
+    pub after: String,
 }
 
 /// Elements of a dimension.

@@ -270,9 +270,10 @@ fn cast_to(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Misfit> {
     })
 }
 
-/// The first value of a column of texts that is no number, for the error of its type.
-pub(super) fn first_word(column: &ArrayRef) -> Option<String> {
-    (0..column.len()).filter_map(|row| value_text(column, row)).find(|text| text.trim().parse::<f64>().is_err())
+/// The first value of a column of texts that is no number, with its row, for the error of its type.
+pub(super) fn first_word(column: &ArrayRef) -> Option<(usize, String)> {
+    let mut texts = (0..column.len()).filter_map(|row| Some((row, value_text(column, row)?)));
+    texts.find(|(_, text)| text.trim().parse::<f64>().is_err())
 }
 
 /// Keeps the entries that are marked; a list without entries stays so.

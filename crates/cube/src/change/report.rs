@@ -1,5 +1,7 @@
 //! What the changes of a text did.
 
+use crate::build::DefaultMove;
+
 /// What the changes of a text did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
@@ -11,6 +13,8 @@ pub struct Report {
     pub texts_aside: u64,
     /// Elements of the source that were removed or placed otherwise, which a refresh undoes; none without a definition.
     pub of_source: Vec<SourceElements>,
+    /// Dimensions whose default element changed without a statement that says so.
+    pub defaults: Vec<DefaultMove>,
     /// True if an export has no place for a change: captions, alternative names, attributes and default elements of a
     /// cube that was imported from a Palo database.
     pub is_not_exported: bool,

@@ -6,8 +6,9 @@ use arrow::error::ArrowError;
 
 use super::aside::{self, Freed};
 use super::report::{FactsAside, Report, SourceElements};
+use crate::build::DefaultMove;
 use crate::facts::Facts;
-use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, folded};
+use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind};
 use crate::query::{
     Action, ChangeStatement, ElementName, Literal, Neighbour, Placed, QueryError, Span, find_dimension, find_element,
 };
@@ -100,6 +101,8 @@ impl<'a> Changing<'a> {
                 facts: *facts,
             })
             .collect();
+        let dimensions = old.model.dimensions().iter().zip(model.dimensions());
+        report.defaults = dimensions.filter_map(|(old, new)| moved_default(old, new)).collect();
         report.texts_aside = (old.texts.len() - split.texts.len()) as u64;
         let aside = old.aside.iter().cloned().chain(split.aside).collect();
         let (definition, origin) = (old.definition.clone(), old.origin.clone());
@@ -160,9 +163,15 @@ impl<'a> Changing<'a> {
         let (at, id) = self.found(element)?;
         let held = self.dimension(at).element(id);
         let (old, is_of_level) = (held.name().to_owned(), held.member().is_some());
+        let is_caption = self.dimension(at).find_key(&element.name).is_none();
         self.change(at, Change::Rename { element: id, name: name.to_owned() }, span)?;
-        // Rows of the source name the element as before; those of levels by its place.
-        if self.has_source() && !is_of_level && folded(&old) != folded(name) {
+        // Reports show captions: one by which the element was found would hide the new name.
+        if is_caption {
+            self.change(at, Change::Caption { element: id, caption: Some(name.to_owned()) }, span)?;
+        }
+        // Rows of the source name the element as before; those of levels by its place. A name that was an alternative
+        // one of the element has changed places with the old one.
+        if self.has_source() && !is_of_level && self.dimension(at).find_key(&old) != Some(id) {
             self.change(at, Change::Alias { element: id, alias: old }, span)?;
         }
         Ok(())
@@ -312,6 +321,16 @@ impl<'a> Changing<'a> {
     fn error(&self, span: Span, message: String) -> QueryError {
         QueryError::new(self.text, span, message)
     }
+}
+
+/// The default element of a changed dimension if it is another one than before and was not set.
+fn moved_default(old: &Dimension, new: &Dimension) -> Option<DefaultMove> {
+    let (before, after) = (old.default_element()?, new.default_element()?);
+    (before != after && new.chosen_default().is_none()).then(|| DefaultMove {
+        dimension: new.name().to_owned(),
+        before: old.element(before).name().to_owned(),
+        after: new.element(after).name().to_owned(),
+    })
 }
 
 /// The coordinates of one dimension that have facts.

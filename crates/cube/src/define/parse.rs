@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_saphyr::Spanned;
+use serde_saphyr::{Location, Spanned};
 
 use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
 use crate::model::{Rule, folded};
@@ -53,27 +53,27 @@ pub fn parse(text: &str) -> Result<Definition, DefinitionError> {
 /// `dimensions.NAME` and what lies below them.
 pub fn place_of(text: &str, path: &str) -> Option<(u64, u64)> {
     let outline: Outline = serde_saphyr::from_str(text).ok()?;
-    let within = |parts: &Parts, section: &str| {
-        let below = path.strip_prefix(section)?.strip_prefix('.')?;
-        // A name may have points of its own: the longest one that fits.
-        let fits = |name: &&str| below.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        parts.get(parts.names().filter(fits).max_by_key(|name| name.len())?).map(|part| part.referenced)
-    };
     let section = path.split('.').next()?;
     let whole = || match section {
         "cube" => outline.cube.as_ref(),
         "facts" => outline.facts.as_ref(),
         _ => None,
     };
-    let found = within(&outline.dimensions, "dimensions").or_else(|| within(&outline.measures, "measures"));
+    let found = within(&outline.dimensions, "dimensions", path);
+    let found = found.or_else(|| within(&outline.measures, "measures", path));
     let found = found.or_else(|| whole().map(|part| part.referenced))?;
     Some((found.line(), found.column()))
 }
 
-/// Parts of a definition with their places.
-type Parts = Named<Spanned<IgnoredAny>>;
+/// The place of the part of a section that a path names or leads through.
+fn within<T>(parts: &Named<Spanned<T>>, section: &str, path: &str) -> Option<Location> {
+    let below = path.strip_prefix(section)?.strip_prefix('.')?;
+    // A name may have points of its own: the longest one that fits.
+    let fits = |name: &&str| below.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    parts.get(parts.names().filter(fits).max_by_key(|name| name.len())?).map(|part| part.referenced)
+}
 
-/// Where the parts of a definition stand.
+/// Where the parts of a definition stand. Parts are read by their types: a value of any type cannot be `.nan`.
 #[derive(Deserialize)]
 struct Outline {
     #[serde(default)]
@@ -81,9 +81,9 @@ struct Outline {
     #[serde(default)]
     facts: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
-    measures: Parts,
+    measures: Named<Spanned<MeasureDefinition>>,
     #[serde(default)]
-    dimensions: Parts,
+    dimensions: Named<Spanned<DimensionDefinition>>,
 }
 
 /// The error with line and column, where its field stands in the text.

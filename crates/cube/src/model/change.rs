@@ -230,12 +230,17 @@ impl Dimension {
 
     fn rename(&mut self, id: ElementId, name: String) -> Result<()> {
         let old = self.living(id)?.name.clone();
-        // A name may change its case alone.
-        if super::names::folded(&old) == super::names::folded(&name) {
-            self.named(&name)?;
-        } else {
-            self.claim(&name, id)?;
-            self.names.release(&old);
+        let folded = super::names::folded(&name);
+        let alias = self.element(id).aliases.iter().position(|alias| super::names::folded(alias) == folded);
+        match alias {
+            // An alternative name of the element and its name change places.
+            Some(at) => self.element_mut(id).aliases[at] = old,
+            // A name may change its case alone.
+            None if super::names::folded(&old) == folded => self.named(&name)?,
+            None => {
+                self.claim(&name, id)?;
+                self.names.release(&old);
+            }
         }
         self.element_mut(id).name = name;
         Ok(())

@@ -4,6 +4,7 @@
 //! be as deep as it has elements.
 
 use super::{Dimension, Element, ElementId, ElementKind};
+use crate::error::Path;
 
 /// Mark of an element that was removed.
 const NONE: u32 = u32::MAX;
@@ -208,6 +209,34 @@ impl Dimension {
         }
         found.remove(0);
         found
+    }
+
+    /// A path from `id` to each of two of its children and on to a base element below both that `is_wanted`, if there
+    /// is one.
+    pub(crate) fn paths_that_meet(&self, id: ElementId, is_wanted: impl Fn(ElementId) -> bool) -> Option<[Path; 2]> {
+        // By element number: the child below which the element was found first.
+        let mut found_below = vec![None; self.slots.len()];
+        for edge in self.element(id).children() {
+            let mut open = vec![edge.child];
+            while let Some(below) = open.pop() {
+                match found_below[below.index()] {
+                    Some(child) if child == edge.child => {}
+                    Some(child) => {
+                        let Some(leaf) = self.leaves(below).into_iter().find(|leaf| is_wanted(*leaf)) else { continue };
+                        let path = |child| {
+                            let down = self.path_down(child, leaf).unwrap_or_default();
+                            self.path(&[&[id], &*down].concat())
+                        };
+                        return Some([child, edge.child].map(path));
+                    }
+                    None => {
+                        found_below[below.index()] = Some(edge.child);
+                        open.extend(self.element(below).children().iter().map(|edge| edge.child));
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// A path from `from` down to `to`, both included; `None` if `to` lies not at or below `from`.

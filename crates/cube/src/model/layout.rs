@@ -11,7 +11,7 @@ const WORD_BITS: u32 = 64;
 ///
 /// # Errors
 /// [`ModelError::KeyTooWide`] if the coordinates need more than [`KEY_BITS_MAX`] bits without any room.
-pub(super) fn layout_of<'a>(dimensions: impl IntoIterator<Item = (&'a str, usize)>) -> Result<KeyLayout> {
+pub(crate) fn layout_of<'a>(dimensions: impl IntoIterator<Item = (&'a str, usize)>) -> Result<KeyLayout> {
     let dimensions: Vec<(&str, usize)> = dimensions.into_iter().collect();
     let mut bits: Vec<u32> = dimensions.iter().map(|(_, count)| needed_bits(*count)).collect();
     let too_wide = |bits: &[u32]| {

@@ -136,16 +136,6 @@ impl Dimension {
         Ok(())
     }
 
-    /// The element of a level above `id` in a level hierarchy, or `id` itself if it is of that level; of several, the
-    /// one that [`Dimension::ancestors`] lists first.
-    pub fn at_level(&self, id: ElementId, hierarchy: usize, level: usize) -> Option<ElementId> {
-        let is_there = |id: &ElementId| {
-            let member = self.element(*id).member();
-            member.is_some_and(|m| usize::from(m.hierarchy) == hierarchy && usize::from(m.level) == level)
-        };
-        std::iter::once(id).chain(self.ancestors(id)).find(is_there)
-    }
-
     fn push_hierarchy(&mut self, name: &str, levels: &[&str]) -> Result<()> {
         std::iter::once(&name).chain(levels).try_for_each(|name| self.named(name))?;
         let max = usize::from(u16::MAX);

@@ -1,20 +1,33 @@
 //! Measures: what a cell holds and how it aggregates.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Rule, SCALE_MAX, ValueType};
 
-/// How a time balance takes the base elements of its dimension below a target, by position.
+/// What a time balance takes of a span of its dimension, by position: of the base elements below an element, if all
+/// weights on the way are 1. Elements with other weights add the balances of their children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Span {
-    /// The base element of the lowest position below a target.
+    /// The base element of the lowest position.
     First,
-    /// The base element of the highest position below a target.
+    /// The base element of the highest position.
     Last,
-    /// The sum over the number of base elements below a target, filled or not.
+    /// The sum over the number of base elements, filled or not.
     Average,
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Span::First => "first",
+            Span::Last => "last",
+            Span::Average => "average",
+        })
+    }
 }
 
 /// Time balance of a measure: its rule over one dimension in place of the sum.

@@ -5,6 +5,7 @@
 //! [`CubeModel::apply`]; each change is checked as a whole before anything moves. Stored models are checked again when
 //! they are read.
 
+mod balance;
 mod build;
 mod change;
 mod cube;
@@ -26,6 +27,7 @@ pub use cube::{CubeEffect, CubeModel, MODEL_VERSION};
 pub use dimension::{AttributeColumn, AttributeKind, Dimension, Hierarchy};
 pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member};
 pub use format::{Number, NumberFormat};
+pub(crate) use layout::layout_of;
 pub use levels::LevelIndex;
 pub use measure::{Balance, Measure, Span};
 pub(crate) use names::folded;

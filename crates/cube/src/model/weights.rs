@@ -88,7 +88,7 @@ impl Dimension {
         self.compressed(rows)
     }
 
-    fn compressed(&self, rows: Vec<BaseWeights>) -> Result<BaseMap> {
+    pub(super) fn compressed(&self, rows: Vec<BaseWeights>) -> Result<BaseMap> {
         if u32::try_from(rows.len()).is_err() {
             return Err(self.too_many("targets", u32::MAX as usize));
         }
@@ -105,7 +105,7 @@ impl Dimension {
 }
 
 /// Working memory of walks below targets, by element number.
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     dimension: &'a Dimension,
     topology: &'a Topology,
     weight: Vec<f64>,
@@ -113,12 +113,12 @@ struct Walk<'a> {
     reached: Vec<u32>,
     walk: u32,
     found: Vec<ElementId>,
-    /// Weights of targets already walked.
-    known: Vec<Option<BaseWeights>>,
+    /// Weights of elements whose children are not walked.
+    pub(super) known: Vec<Option<BaseWeights>>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(dimension: &'a Dimension) -> Self {
+    pub(super) fn new(dimension: &'a Dimension) -> Self {
         let count = dimension.slots.len();
         Self {
             dimension,
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Weights of the base elements in the sum of `parts`.
-    fn weights(&mut self, parts: &[(ElementId, f64)]) -> Result<BaseWeights> {
+    pub(super) fn weights(&mut self, parts: &[(ElementId, f64)]) -> Result<BaseWeights> {
         self.walk += 1;
         self.found.clear();
         for (id, weight) in parts {

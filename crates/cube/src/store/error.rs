@@ -130,15 +130,6 @@ impl StoreError {
     pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> StoreError {
         StoreError::Damaged { path: path.to_path_buf(), reason: reason.into() }
     }
-
-    /// True if a file is not there.
-    pub(super) fn is_missing_file(&self) -> bool {
-        match self {
-            StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
-            StoreError::Facts(FileError::Io { error, .. }) => error.kind() == io::ErrorKind::NotFound,
-            _ => false,
-        }
-    }
 }
 
 fn named(holder: &Option<Holder>) -> String {

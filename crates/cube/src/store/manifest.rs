@@ -25,6 +25,10 @@ pub struct Manifest {
     pub version: u64,
     /// Name of the cube.
     pub cube: String,
+    /// Random hexadecimal digits, drawn when the cube is created and kept by its replacements; empty in folders of
+    /// versions that drew none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub identity: String,
     /// Number of the state: 1 for a new cube, one more for each replacement.
     pub generation: u64,
     /// When the generation was written, in seconds since 1970 (UTC).
@@ -191,6 +195,14 @@ impl Manifest {
         match manifest.files.iter().find(|file| !Role::is_file_name(&file.name)) {
             Some(file) => Err(StoreError::damaged(&path, format!("'{}' is no name of a cube's file", file.name))),
             None => Ok(manifest),
+        }
+    }
+
+    /// What tells this state from every other one, those of other cubes that were in the folder included.
+    pub fn state(&self) -> String {
+        match self.identity.as_str() {
+            "" => self.generation.to_string(),
+            identity => format!("{identity} {}", self.generation),
         }
     }
 

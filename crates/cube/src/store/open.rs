@@ -33,15 +33,13 @@ pub fn open_with_manifest(folder: &Path) -> Result<(StoredCube, Manifest)> {
     let mut manifest = Manifest::read(folder)?;
     loop {
         match read(folder, &manifest) {
-            // Another process replaced the cube and removed the files of this generation.
-            Err(error) if error.is_missing_file() => {
-                let next = Manifest::read(folder)?;
-                if next.generation == manifest.generation {
-                    return Err(error);
-                }
-                manifest = next;
-            }
-            outcome => return outcome.map(|cube| (cube, manifest)),
+            Ok(cube) => return Ok((cube, manifest)),
+            // Another process may have replaced the cube, whose files are gone then, or have created another one in
+            // its place, whose files have the names of this one's.
+            Err(error) => match Manifest::read(folder) {
+                Ok(next) if next.state() != manifest.state() => manifest = next,
+                _ => return Err(error),
+            },
         }
     }
 }
@@ -54,9 +52,9 @@ pub fn info(folder: &Path) -> Result<Manifest> {
     Manifest::read(folder)
 }
 
-/// The identity of the facts of a generation.
-pub(super) fn identity(cube: &str, generation: u64) -> TableIdentity {
-    TableIdentity { table: format!("facts of cube {cube}"), version: generation.to_string() }
+/// The identity of the facts of a state.
+pub(super) fn identity(manifest: &Manifest) -> TableIdentity {
+    TableIdentity { table: format!("facts of cube {}", manifest.cube), version: manifest.state() }
 }
 
 /// A file of the generation, opened and not yet read.
@@ -107,7 +105,7 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let mut model = Part::of_role(folder, manifest, Role::Model)?.ok_or_else(|| missing("model"))?;
     let facts = manifest.of_role(Role::Facts).next().ok_or_else(|| missing("facts"))?;
     let facts_path = folder.join(&facts.name);
-    let identity = identity(&manifest.cube, manifest.generation);
+    let identity = identity(manifest);
     let facts_file = FactsFile::open(&facts_path, &identity, facts.bytes, Some(manifest.facts.cells))?;
     let scheme = scheme_of(folder, manifest)?;
     let entries: Vec<(PathBuf, u64)> =

@@ -1,8 +1,10 @@
 //! Creating and replacing a cube: all files of the next generation, then its manifest, then the files of the last one.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use warpcube_column::format::TableIdentity;
 
@@ -91,7 +93,8 @@ impl Held {
         let mut folder = Folder { path: self.folder(), before };
         folder.remove_all_but(old.as_ref())?;
         let generation = old.as_ref().map_or(1, |old| old.generation + 1);
-        let manifest = folder.write_generation(cube, index, generation)?;
+        let identity = old.as_ref().map(|old| old.identity.clone()).filter(|identity| !identity.is_empty());
+        let manifest = folder.write_generation(cube, index, (identity.unwrap_or_else(drawn_identity), generation))?;
         // The names of the files are on disk before the manifest that lists them.
         folder.sync()?;
         folder.publish(&manifest)?;
@@ -99,6 +102,12 @@ impl Held {
         let _ = folder.remove_all_but(Some(&manifest));
         Ok(generation)
     }
+}
+
+/// 128 random bits in hexadecimal digits: the keys of hash maps are the system's random numbers.
+fn drawn_identity() -> String {
+    let drawn = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
+    format!("{:016x}{:016x}", drawn(), drawn())
 }
 
 /// The index of a cube that can be stored.
@@ -163,7 +172,12 @@ impl Folder<'_> {
         Ok(())
     }
 
-    fn write_generation(&mut self, cube: &StoredCube, index: Option<&Index>, generation: u64) -> Result<Manifest> {
+    fn write_generation(
+        &mut self,
+        cube: &StoredCube,
+        index: Option<&Index>,
+        (identity, generation): (String, u64),
+    ) -> Result<Manifest> {
         let model = &cube.model;
         let dimensions =
             model.dimensions().iter().zip(model.layout().bits()).map(|(dimension, bits)| DimensionSummary {
@@ -175,6 +189,7 @@ impl Folder<'_> {
         let mut manifest = Manifest {
             version: MANIFEST_VERSION,
             cube: model.name().to_owned(),
+            identity,
             generation,
             written: now(),
             dimensions: dimensions.collect(),
@@ -225,7 +240,7 @@ impl Folder<'_> {
     ) -> Result<Vec<ColumnSummary>> {
         let path = self.path_of(manifest, role, number);
         (self.before)(Step::Write(&path)).map_err(StoreError::io(&path, "written"))?;
-        let summaries = write(&path, &identity(&manifest.cube, manifest.generation))?;
+        let summaries = write(&path, &identity(manifest))?;
         let bytes = fs::metadata(&path).map_err(StoreError::io(&path, "read"))?.len();
         let name = role.file_name(manifest.generation, number);
         manifest.files.push(FileEntry { role, name, bytes, checksum: None });

@@ -30,7 +30,10 @@ pub fn cross_tab_text(model: &CubeModel, answer: &CrossTabAnswer, width: Option<
     }
     let is_empty = |page: &Page| page.rows.is_empty() || page.columns.is_empty();
     if answer.pages.iter().all(is_empty) {
-        text.push_str("No cell of it is filled.\n");
+        text.push_str(match answer.texts {
+            0 => "No cell of it is filled.\n",
+            _ => "No cell of it has a number.\n",
+        });
     }
     for page in answer.pages.iter().filter(|page| !is_empty(page)) {
         if !page.labels.is_empty() {
@@ -55,6 +58,10 @@ pub fn cross_tab_text(model: &CubeModel, answer: &CrossTabAnswer, width: Option<
         let _ = writeln!(text, "{} {why}", hidden.join(" and "));
     } else if text.ends_with("\n\n") {
         text.pop();
+    }
+    if answer.texts > 0 {
+        let texts = if answer.texts == 1 { "1 text" } else { &format!("{} texts", answer.texts) };
+        let _ = writeln!(text, "{texts} at these cells: --format csv shows texts");
     }
     text
 }

@@ -72,7 +72,7 @@ impl Case {
         match self.balance {
             None => Area::new(maps),
             Some((dimension, balance)) => {
-                let own = maps[dimension].balanced(balance, &self.positions(dimension));
+                let own = balanced(&maps[dimension], balance, &self.positions(dimension));
                 Area::new(maps).with_measure_map(BALANCED, dimension, own).unwrap()
             }
         }
@@ -82,6 +82,20 @@ impl Case {
     pub fn positions(&self, dimension: usize) -> Vec<u32> {
         (0..self.sizes[dimension]).rev().collect()
     }
+}
+
+/// A map with other weights and members than the one it is made of, as that of a time balance.
+pub fn balanced(map: &TargetMap, span: Span, positions: &[u32]) -> TargetMap {
+    let lists = map.lists().into_iter().map(|list| {
+        let place = |entry: &(u32, f64)| (positions[entry.0 as usize], entry.0);
+        let members = list.len() as f64;
+        match span {
+            Span::First => list.into_iter().min_by_key(place).into_iter().collect(),
+            Span::Last => list.into_iter().max_by_key(place).into_iter().collect(),
+            Span::Average => list.into_iter().map(|(base, weight)| (base, weight / members)).collect(),
+        }
+    });
+    TargetMap::from_targets(map.bases(), &lists.collect::<Vec<Vec<_>>>()).unwrap()
 }
 
 fn append(loader: &mut Loader, rows: &[Row], dimensions: usize) {

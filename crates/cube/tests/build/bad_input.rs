@@ -81,8 +81,8 @@ fn measures_that_are_missing_or_texts() {
     let text = |value: &str| format!("cube: c\nfacts: {{sql: TABLE gl, value: {value}}}\ndimensions: {{K: {{}}}}");
     assert_eq!(
         defined(&memory, &text("X")).unwrap_err().to_string(),
-        "measure 'X': column 'x' of the facts holds Utf8; values are numbers: cast it in a query; 'n/a' is the first \
-         text that is no number"
+        "measure 'X': column 'x' of the facts holds Utf8; values are numbers: cast it in a query; 'n/a' in row 4 is \
+         the first text that is no number"
     );
     assert_eq!(
         defined(&memory, &text("value")).unwrap_err().to_string(),
@@ -108,16 +108,22 @@ fn elements_that_break_a_rule() {
         ("D: {elements: [a, b, A]}", "dimension 'D': the name 'A' is taken by 'a'; names are unique, case ignored"),
         (
             "D: {elements: [a, b], consolidated: {T: {a: 1, bee: 1}}}",
-            "dimension 'D': T → bee names an unknown element 'bee'",
+            "dimensions.D: dimension 'D': T → bee names an unknown element 'bee'",
         ),
         (
             "D: {table: lost, key: k, parent: p}",
             "table 'lost': dimension 'D': alba → b names an unknown element 'alba'; did you mean 'alma'?",
         ),
-        ("D: {elements: [a, b], consolidated: {a: {b: 1}}}", "dimension 'D': the name 'a' is taken by 'a'"),
-        ("D: {consolidated: {S: {T: 1}, T: {S: 1}}}", "dimension 'D': a cycle of consolidations: "),
-        ("D: {elements: [a, b], consolidated: {S: {a: .nan}}}", "dimension 'D': the weight of S → a is NaN"),
-        ("D: {default: c}", "dimension 'D' has no element 'c'"),
+        (
+            "D: {elements: [a, b], consolidated: {a: {b: 1}}}",
+            "dimensions.D: dimension 'D': the name 'a' is taken by 'a'",
+        ),
+        ("D: {consolidated: {S: {T: 1}, T: {S: 1}}}", "dimensions.D: dimension 'D': a cycle of consolidations: "),
+        (
+            "D: {elements: [a, b], consolidated: {S: {a: .nan}}}",
+            "dimensions.D: dimension 'D': the weight of S → a is NaN",
+        ),
+        ("D: {default: c}", "dimensions.D: dimension 'D' has no element 'c'"),
         ("D: {all: a}", "dimension 'D', column 'd': 'a' is a consolidated element"),
         ("D: {table: loop, key: k, parent: p}", "table 'loop': dimension 'D': a cycle of consolidations: "),
         (

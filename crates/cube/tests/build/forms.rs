@@ -58,10 +58,10 @@ fn a_table_of_parents() {
     let memory = Memory::default().with("gl", gl).with("regions.csv", regions);
     let cube = built(
         &memory,
-        "Region: {table: regions.csv, key: id, parent: parent_id, weight: share, caption: name, all: All,
+        "Region: {table: regions.csv, key: id, parent: parent_id, weight: share, caption: name,
          attributes: [people, Capital]}",
     );
-    assert_eq!(outline(&cube, 0), "W[World](EU) EU[Europe](FR*0.5 DE) FR[France] DE[Germany] JP G7(FR*2) All(W JP G7)");
+    assert_eq!(outline(&cube, 0), "W[World](EU) EU[Europe](FR*0.5 DE) FR[France] DE[Germany] JP G7(FR*2)");
     assert_eq!(cells(&cube), ["FR = 0.04", "JP = 0.02"]);
     assert_eq!(default_of(&cube, 0), "FR", "no root holds every base element at weight 1");
     let dimension = &cube.model.dimensions()[0];

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use warpcube_cube::aggregate::Progress;
-use warpcube_cube::build::{BuildError, Built, MovedElement, NamedElements, refresh};
+use warpcube_cube::build::{BuildError, Built, DefaultMove, MovedElement, NamedElements, refresh};
 use warpcube_cube::define::parse;
 use warpcube_cube::model::{Attribute, Change, CubeModel, ElementId, ElementKind};
 
@@ -192,6 +192,17 @@ fn moved_and_removed_elements_are_told() {
     assert_eq!(moved(&new), ["a: P → R", "b: P → P × 2"]);
     assert_eq!((names(&new.report.added), names(&new.report.removed)), (vec!["K: R".into()], vec!["K: Q c".into()]));
     assert_eq!((new.report.rows_aside, cells(&new)), (1, vec!["a = 0.01".to_string(), "b = 0.02".to_string()]));
+    let default = |before: &str, after: &str| DefaultMove {
+        dimension: "K".to_string(),
+        before: before.to_string(),
+        after: after.to_string(),
+    };
+    assert_eq!(new.report.defaults, [default("T", "a")], "T weighs b by 2");
+    // An element that stands beside the total.
+    let beside = dimensions.replace("unknown: aside", "unknown: add");
+    let more = day(&["a", "b", "c", "d"], &keys, &[".", "T", "T", "P", "P", "Q"], &[1; 6]);
+    let new = refreshed(&more, &beside, &old.model).unwrap();
+    assert_eq!((names(&new.report.added), &new.report.defaults[..]), (vec!["K: d".into()], &[default("T", "a")][..]));
     let strict = dimensions.replace(", unknown: aside", "");
     let refused = refreshed(&later, &strict, &old.model).unwrap_err().to_string();
     assert!(refused.contains("no element is named 'c'"), "{refused}");

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use arrow::array::Float64Array;
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::build::source_rows;
+use warpcube_cube::define::parse;
 
-use crate::tables::{Memory, aside, built, cells, cents, dates, defined, failure, outline, table, texts};
+use crate::tables::{Memory, aside, built, cells, cents, dates, defined, failure, ints, outline, table, texts};
 
 /// Regions: two rows of known ones, NULL, an unknown one twice, one of another spelling, a consolidated one.
 fn memory() -> Memory {
@@ -114,6 +117,9 @@ fn counted_for_a_named_element() {
     assert_eq!(cells(&cube), ["France A = 0.01", "Japan A = 0.24", "Japan B = 0.03"]);
     assert_eq!(cube.report.rows_renamed, [("Region".to_string(), 5)]);
     assert!(cube.report.added.is_empty());
+    // A row that another dimension keeps aside counts for no element.
+    let cube = built(&memory(), &format!("{REGION}, unknown: japan}}\nVersion: {{elements: [A], unknown: aside}}"));
+    assert_eq!((cube.report.rows_aside, &cube.report.rows_renamed[..]), (1, &[("Region".to_string(), 4)][..]));
     let added = "unknown: add Elsewhere";
     let cube = built(&memory(), &format!("{REGION}, {added}}}\nVersion: {{{added}}}"));
     assert_eq!(outline(&cube, 0), "France Japan Elsewhere World(France Japan)");
@@ -215,4 +221,57 @@ fn nan_and_infinity() {
         assert_eq!(aside(&cube), ["a|NaN|x: NaN or infinity", "b|-inf|x: NaN or infinity"]);
         assert_eq!((cube.report.rows_loaded, cube.report.rows_empty), (1, 1));
     }
+}
+
+#[test]
+fn source_rows_are_those_that_make_the_cell() {
+    let x = Float64Array::from(vec![Some(1.0), Some(f64::NAN), None, Some(2.0), Some(3.0)]);
+    let y = Float64Array::from(vec![None, Some(1.0), Some(3.0), Some(4.0), Some(f64::INFINITY)]);
+    let keys = texts(&["a", "a", "a", "b", "b"]);
+    let gl = table(vec![("k", keys), ("n", ints(&[0, 1, 2, 3, 4])), ("x", Arc::new(x)), ("y", Arc::new(y))]);
+    let memory = Memory::default().with("gl", gl);
+    let text = "cube: c\nfacts: {sql: TABLE gl}\nunknown: aside\nmeasures: {X: {column: x}, Y: {column: y}, \
+                Xs: {column: x, rule: count}, All: {rule: count}}\ndimensions: {k: {}}";
+    let cube = defined(&memory, text).unwrap();
+    assert_eq!(cells(&cube), ["a = 1 3 1 2", "b = 2 4 1 1"]);
+    let rows = |bases: Option<Vec<u32>>, measure: usize| {
+        let definition = parse(text).unwrap();
+        let found = source_rows(&definition, &cube.model, (&[bases], measure), &memory, &Progress::new()).unwrap();
+        arrow::util::display::ArrayFormatter::try_new(found.column(1), &Default::default())
+            .map(|numbers| (0..found.num_rows()).map(|row| numbers.value(row).to_string()).collect::<String>())
+            .unwrap()
+    };
+    // NaN and infinity are kept aside, NULL is no value.
+    for (measure, expected) in ["03", "23", "03", "023"].into_iter().enumerate() {
+        assert_eq!(rows(None, measure), expected, "measure {measure}");
+    }
+    assert_eq!(rows(Some(vec![1]), 0), "3");
+}
+
+#[test]
+fn all_over_roots_that_share_elements_is_refused_with_both_paths() {
+    let parents = table(vec![
+        ("id", texts(&["EU", "NATO", "West", "FR", "FR", "SE"])),
+        ("up", texts(&[".", ".", "NATO", "EU", "West", "EU"])),
+    ]);
+    let gl = table(vec![("region", texts(&["FR", "SE"])), ("amount", cents(&[1, 2]))]);
+    let memory = Memory::default().with("gl", gl).with("regions", parents);
+    let dimensions = "region: {table: regions, key: id, parent: up, all: World}";
+    assert_eq!(
+        failure(&memory, dimensions),
+        "dimensions.region: all would count base elements several times: World → EU → FR and World → NATO → West → FR; \
+         without all, name the total in consolidated or in the table"
+    );
+    // Shares of one whole count once.
+    let shares = table(vec![
+        ("id", texts(&["A", "B", "FR", "FR", "SE"])),
+        ("up", texts(&[".", ".", "A", "B", "B"])),
+        ("w", Arc::new(Float64Array::from(vec![1.0, 1.0, 0.3, 0.7, 1.0]))),
+    ]);
+    let gl = table(vec![("region", texts(&["FR", "SE"])), ("amount", cents(&[1, 2]))]);
+    let shared = Memory::default().with("gl", gl).with("regions", shares);
+    let cube = built(&shared, &dimensions.replace("parent: up", "parent: up, weight: w"));
+    assert_eq!(outline(&cube, 0), "A(FR*0.3) B(FR*0.7 SE) FR SE World(A B)");
+    let cube = built(&memory, &dimensions.replace("all: World", "consolidated: {World: {EU: 1}}"));
+    assert_eq!(outline(&cube, 0), "EU(FR SE) NATO(West) West(FR) FR SE World(EU)");
 }

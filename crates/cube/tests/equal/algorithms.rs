@@ -11,7 +11,7 @@ use warpcube_gpu::LaneOrder;
 use crate::bounds::check_cells;
 use crate::cube::{ALL, Case, DrawnMeasure, SUMS, cases, device_algorithms, number_of, on_device, whole};
 
-fn cells(
+pub fn cells(
     cube: &Cube,
     query: &str,
     algorithm: Option<AlgorithmName>,
@@ -34,7 +34,7 @@ fn cpu(algorithm: Algorithm) -> Option<AlgorithmName> {
 }
 
 /// Runs `check` over drawn cases: so many from seed 5, or `WARPCUBE_TEST_CASES` from `WARPCUBE_TEST_SEED`.
-fn run(count: u32, cases: impl Strategy<Value = Case>, check: impl Fn(&Case) -> Result<(), TestCaseError>) {
+pub fn run(count: u32, cases: impl Strategy<Value = Case>, check: impl Fn(&Case) -> Result<(), TestCaseError>) {
     let (cases_count, seed) = (number_of("WARPCUBE_TEST_CASES", count), number_of("WARPCUBE_TEST_SEED", 5));
     let rng_seed = RngSeed::Fixed(seed);
     let config = Config { cases: cases_count, rng_seed, failure_persistence: None, ..Config::default() };

@@ -27,7 +27,7 @@ impl<'a> CubeDevice<'a> {
         let open = self.open;
         Some(open.device.get_or_init(|| {
             let name = open.folder.display().to_string();
-            let source = FactsSource::new(open.cube.facts.clone(), &name, &format!("generation {}", open.generation));
+            let source = FactsSource::new(open.cube.facts.clone(), &name, &format!("state {}", open.state));
             DeviceAggregation::new(Arc::new(ResidentFacts::new(engine.residency().clone(), source)))
         }))
     }

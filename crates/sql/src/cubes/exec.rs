@@ -1,29 +1,34 @@
 //! The operator of `cube()`: a cross-tab that is aggregated when its rows are read.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result as DataFusionResult};
+use datafusion::common::{DataFusionError, Result as DataFusionResult, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use futures::{TryStreamExt, stream};
+use futures::StreamExt;
 use warpcube_cube::aggregate::Progress;
+use warpcube_cube::answer::TableAnswer;
 use warpcube_cube::query::BoundTable;
 
 use super::table::renamed;
 use super::{CancelOnDrop, CubeAnswer, CubeQueryOptions, Cubes, OpenCube};
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
+
+/// Batches that are made before the operator above has taken the first of them.
+const BATCHES_AHEAD: usize = 2;
 
 /// A query of a cube, with what is needed to answer it.
 #[derive(Debug)]
@@ -36,7 +41,7 @@ pub(super) struct CubeQuery {
     pub(super) schema: SchemaRef,
 }
 
-/// The cells of a query, in one partition of one batch.
+/// The cells of a query, in one partition.
 #[derive(Debug)]
 pub(super) struct CubeExec {
     query: Arc<CubeQuery>,
@@ -94,8 +99,8 @@ impl CubeExec {
 }
 
 /// Answers a query; blocks until it is done or `progress` is cancelled.
-fn answer(query: &CubeQuery, settings: &Settings, told: &Told, progress: &Progress) -> Result<RecordBatch> {
-    let CubeQuery { cubes, open, text, schema, .. } = query;
+fn answer(query: &CubeQuery, settings: &Settings, told: &Told, progress: &Progress) -> Result<Box<TableAnswer>> {
+    let CubeQuery { cubes, open, text, .. } = query;
     let begin = Instant::now();
     let CubeAnswer::Table(table) = cubes.ask(open, text, CubeQueryOptions::default(), settings, progress)? else {
         return Err(SqlError::Internal("a query became another".into()));
@@ -110,7 +115,7 @@ fn answer(query: &CubeQuery, settings: &Settings, told: &Told, progress: &Progre
         "{} on {place}, {filled} of {} targets filled in {ms:.3} ms ({reasons})",
         report.algorithm, report.targets
     ));
-    renamed(&table.long_form(&open.cube).map_err(super::of_cube)?, schema)
+    Ok(table)
 }
 
 impl DisplayAs for CubeExec {
@@ -173,28 +178,51 @@ impl ExecutionPlan for CubeExec {
             MetricBuilder::new(&self.metrics).output_rows(partition),
             MetricBuilder::new(&self.metrics).elapsed_compute(partition),
         );
-        let cells = async move {
-            let progress = Arc::new(Progress::new());
-            let _cancels = CancelOnDrop(progress.clone());
-            let timer = time.timer();
-            let work = move || answer(&query, &settings, &told, &progress);
-            let done = tokio::task::spawn_blocking(work).await;
-            timer.done();
-            let batch = done.map_err(|error| SqlError::Internal(error.to_string()))??;
-            rows.add(batch.num_rows());
-            Ok::<_, DataFusionError>(match projection {
-                Some(columns) => batch.project(&columns)?,
-                None => batch,
-            })
-        };
         // Operators above take batches of the session's size.
-        let most = context.session_config().batch_size().max(1);
-        let batches = move |whole: RecordBatch| {
-            let starts = (0..whole.num_rows().max(1)).step_by(most);
-            stream::iter(starts.map(move |from| Ok(whole.slice(from, most.min(whole.num_rows() - from)))))
+        let most = context.session_config().batch_size();
+        let progress = Arc::new(Progress::new());
+        let cancels = CancelOnDrop(progress.clone());
+        let mut batches = RecordBatchReceiverStream::builder(self.schema(), BATCHES_AHEAD);
+        let sender = batches.tx();
+        let work = move || -> DataFusionResult<()> {
+            let timer = time.timer();
+            let table = answer(&query, &settings, &told, &progress)?;
+            timer.done();
+            for batch in table.long_form(&query.open.cube, most) {
+                let batch = renamed(&batch.map_err(super::of_cube)?, &query.schema)?;
+                rows.add(batch.num_rows());
+                let batch = match &projection {
+                    Some(columns) => batch.project(columns)?,
+                    None => batch,
+                };
+                // The reader is gone where nobody takes it.
+                if sender.blocking_send(Ok(batch)).is_err() {
+                    break;
+                }
+            }
+            Ok(())
         };
-        let cells = stream::once(cells).map_ok(batches).try_flatten();
+        batches.spawn_blocking(move || {
+            catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref()).into()))
+        });
+        let cells = batches.build().inspect(move |_| {
+            // The stream holds what cancels the work.
+            let _ = &cancels;
+        });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), cells)))
+    }
+
+    /// The rows of a cross-tab are at most its cells; all of them under `empty`.
+    fn partition_statistics(&self, _partition: Option<usize>) -> DataFusionResult<Arc<Statistics>> {
+        let BoundTable { pages, rows, columns, extreme, shows_empty, .. } = &self.query.bound;
+        let sets = pages.iter().chain(rows).chain(columns);
+        let cells = sets.fold(1_usize, |cells, set| cells.saturating_mul(set.targets.len()));
+        let num_rows = match extreme {
+            Some(extreme) => Precision::Inexact(cells.min(usize::try_from(extreme.count).unwrap_or(usize::MAX))),
+            None if *shows_empty => Precision::Exact(cells),
+            None => Precision::Inexact(cells),
+        };
+        Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -53,7 +53,8 @@ impl std::fmt::Debug for Cubes {
 /// A generation of a cube.
 pub struct OpenCube {
     folder: PathBuf,
-    generation: u64,
+    /// [`Manifest::state`]: a cube that was created again in the folder counts its generations from 1, too.
+    state: String,
     cube: Cube,
     definition: Option<CubeDefinition>,
     device: OnceLock<DeviceAggregation>,
@@ -64,10 +65,7 @@ pub struct OpenCube {
 
 impl std::fmt::Debug for OpenCube {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenCube")
-            .field("folder", &self.folder)
-            .field("generation", &self.generation)
-            .finish_non_exhaustive()
+        f.debug_struct("OpenCube").field("folder", &self.folder).field("state", &self.state).finish_non_exhaustive()
     }
 }
 
@@ -167,9 +165,9 @@ impl OpenCube {
         &self.folder
     }
 
-    /// Number of its state.
-    pub fn generation(&self) -> u64 {
-        self.generation
+    /// What tells its state from all others of the folder.
+    pub fn state(&self) -> &str {
+        &self.state
     }
 
     /// Its definition, if it has one.
@@ -191,15 +189,15 @@ impl Cubes {
         Access::of(options).check_path(folder)?;
         let path = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
         // What is read may be newer than this, never older.
-        let generation = store::info(&path).map_err(of_store)?.generation;
-        if let Some(known) = self.open.lock().get(&path).filter(|known| known.generation == generation) {
+        let state = store::info(&path).map_err(of_store)?.state();
+        if let Some(known) = self.open.lock().get(&path).filter(|known| known.state == state) {
             return Ok(known.clone());
         }
         let (stored, manifest) = store::open_with_manifest(&path).map_err(of_store)?;
         let texts = stored.texts.into_iter().map(|cell| (cell.elements, cell.text)).collect();
         let opened = Arc::new(OpenCube {
             folder: path.clone(),
-            generation: manifest.generation,
+            state: manifest.state(),
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
             definition: stored.definition.map(|text| CubeDefinition::stored(text, stored.origin)),
             device: OnceLock::new(),
@@ -240,7 +238,7 @@ impl Cubes {
         };
         Ok(match answer.map_err(of_cube)? {
             Answer::Table(table) => match table.refused.as_ref().filter(|_| settings.placement == Placement::Cuda) {
-                Some(reason) => return Err(SqlError::CubeCells(format!("not on the device: {reason}"))),
+                Some(reason) => return Err(refused(reason)),
                 None => {
                     *open.saved_ms.lock() += table.saved_ms;
                     CubeAnswer::Table(table)
@@ -255,11 +253,15 @@ impl Cubes {
     /// How a cross-tab would be aggregated; nothing is aggregated or loaded for it.
     ///
     /// # Errors
-    /// [`SqlError::CubeCells`] for an area beyond the limit.
+    /// [`SqlError::CubeCells`] for an area beyond the limit, and for what a device refuses under placement `cuda`.
     pub(crate) fn outlook(&self, open: &OpenCube, table: &BoundTable, settings: &Settings) -> Result<QueryOutlook> {
         let device = self.device(open, None, settings)?;
         let options = ask_options(CubeQueryOptions::default(), device.as_ref());
-        open.cube.outlook(table, &options, &Progress::new()).map_err(of_cube)
+        let outlook = open.cube.outlook(table, &options, &Progress::new()).map_err(of_cube)?;
+        match outlook.refused.as_deref().filter(|_| settings.placement == Placement::Cuda) {
+            Some(reason) => Err(refused(reason)),
+            None => Ok(outlook),
+        }
     }
 
     /// The device that may aggregate a cube, by the settings or by the algorithm named.
@@ -290,6 +292,11 @@ impl Cubes {
             }
         }
     }
+}
+
+/// The error of what a device refuses and no CPU may take.
+fn refused(reason: &str) -> SqlError {
+    SqlError::CubeCells(format!("not on the device: {reason}"))
 }
 
 fn ask_options<'a>(options: CubeQueryOptions, device: Option<&'a CubeDevice<'a>>) -> AskOptions<'a> {

@@ -29,10 +29,10 @@ impl CubeTable {
         CubeTable { schema: in_lower_case(&relation_schema(&open.cube)), open }
     }
 
-    /// What tells the table from others, and its rows from those of other generations.
+    /// What tells the table from others, and its rows from those of other states.
     pub(crate) fn key_and_version(&self) -> (String, String) {
-        let OpenCube { folder, generation, .. } = &*self.open;
-        (format!("cube {}", folder.display()), format!("generation {generation}"))
+        let OpenCube { folder, state, .. } = &*self.open;
+        (format!("cube {}", folder.display()), format!("state {state}"))
     }
 }
 

@@ -45,6 +45,26 @@ impl Session {
         .await
     }
 
+    /// Refuses a file or folder that this session must not read.
+    ///
+    /// # Errors
+    /// [`SqlError::FileOutside`].
+    pub fn check_read(&self, path: &Path) -> Result<()> {
+        Access::under(&self.settings()).check_path(path)
+    }
+
+    /// Refuses a file or folder that this session must not write; `what` names the action.
+    ///
+    /// # Errors
+    /// [`SqlError::FileOutside`], [`SqlError::ReadOnly`].
+    pub fn check_write(&self, path: &Path, what: &str) -> Result<()> {
+        self.check_read(path)?;
+        match self.settings().read_only {
+            true => Err(SqlError::ReadOnly(what.into())),
+            false => Ok(()),
+        }
+    }
+
     /// Answers a query of a cube.
     ///
     /// # Errors
@@ -73,13 +93,8 @@ impl Session {
         load: CubeLoad,
         progress: Arc<Progress>,
     ) -> Result<build::Report> {
-        let settings = self.settings();
-        let access = Access::under(&settings);
-        access.check_path(folder)?;
+        self.check_write(folder, "a load of a cube")?;
         let definition = source.parse()?;
-        if settings.read_only {
-            return Err(SqlError::ReadOnly("a load of a cube".into()));
-        }
         let report = StatementReport::new();
         let tables = SessionTables::new(self.clone(), report.clone(), &source);
         let folder = folder.to_path_buf();
@@ -119,10 +134,9 @@ impl Session {
     /// # Errors
     /// [`SqlError::CubeChange`] for a text that is no change of the cube, [`SqlError::CubeFolder`].
     pub async fn change_cube(&self, folder: &Path, text: &str, check: bool) -> Result<change::Report> {
-        let settings = self.settings();
-        Access::under(&settings).check_path(folder)?;
-        if settings.read_only && !check {
-            return Err(SqlError::ReadOnly("a change of a cube".into()));
+        match check {
+            true => self.check_read(folder)?,
+            false => self.check_write(folder, "a change of a cube")?,
         }
         let (folder, text) = (folder.to_path_buf(), text.to_string());
         blocking(move || {
@@ -142,11 +156,7 @@ impl Session {
     /// # Errors
     /// [`SqlError::CubeFolder`], also with the size of pointers above the limit.
     pub async fn convert_cube(&self, folder: &Path, storage: StorageChoice) -> Result<[Manifest; 2]> {
-        let settings = self.settings();
-        Access::under(&settings).check_path(folder)?;
-        if settings.read_only {
-            return Err(SqlError::ReadOnly("a conversion of a cube".into()));
-        }
+        self.check_write(folder, "a conversion of a cube")?;
         let folder = folder.to_path_buf();
         blocking(move || {
             let held = Held::lock(&folder).map_err(of_store)?;
@@ -166,7 +176,7 @@ impl Session {
     /// # Errors
     /// [`SqlError::CubeFolder`].
     pub async fn cube_scheme_sizes(&self, folder: &Path) -> Result<Vec<SchemeSize>> {
-        Access::under(&self.settings()).check_path(folder)?;
+        self.check_read(folder)?;
         let folder = folder.to_path_buf();
         blocking(move || store::scheme_sizes(&store::open(&folder).map_err(of_store)?).map_err(of_store)).await
     }
@@ -190,7 +200,8 @@ impl Session {
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {
             let model = &cube.cube().model;
-            build::source_rows(&definition, model, &cell.bases, &tables, &progress).map_err(of_build)
+            let SourceCell { bases, measure } = &cell;
+            build::source_rows(&definition, model, (bases, *measure), &tables, &progress).map_err(of_build)
         })
         .await
     }

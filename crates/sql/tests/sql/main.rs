@@ -6,6 +6,7 @@ mod bad_files;
 mod budget;
 mod cancel;
 mod changes;
+mod cubes;
 mod datafusion_files;
 mod drops;
 mod encoded;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use warpcube_cube::change::Report;
 use warpcube_sql::{Progress, Session};
 
-use super::{follow, some_of};
+use super::{defaults, follow, some_of};
 use crate::console::tell;
 use crate::error::Result;
 use crate::footer::{grouped, time};
@@ -41,5 +41,5 @@ fn notes(report: &Report) -> Vec<String> {
     });
     let exported = "captions, alternative names, attributes and default elements have no place in an export";
     let exported = report.is_not_exported.then(|| exported.to_string());
-    aside.chain(texts).chain(of_source).chain(exported).collect()
+    aside.chain(texts).chain(defaults(&report.defaults)).chain(of_source).chain(exported).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warpcube_cube::aggregate::{self, Algorithm};
+use warpcube_cube::aggregate::{self, Algorithm, TARGETS_MAX};
 use warpcube_cube::answer::{AlgorithmName, TableAnswer};
 use warpcube_cube::query::random_cross_tab;
 use warpcube_cube::random::Random;
@@ -44,14 +44,15 @@ pub(super) fn run(
 ) -> Result<()> {
     let mut random = Random::new(arguments.seed);
     let cells_max = arguments.targets_max.unwrap_or(CELLS_MAX);
+    let options = |algorithm| CubeQueryOptions { algorithm, targets_max: cells_max.max(TARGETS_MAX) };
     let draw = |random: &mut Random| random_cross_tab(&cube.cube().model, cells_max, random);
     // The first one starts threads.
-    ask(cube, &draw(&mut Random::new(!arguments.seed)), None, session, host)?;
+    ask(cube, &draw(&mut Random::new(!arguments.seed)), options(None), session, host)?;
     let mut all = Vec::new();
     for _ in 0..count {
         let query = draw(&mut random);
-        let (ms, answer) = ask(cube, &query, None, session, host)?;
-        let (_, expected) = ask(cube, &query, Some(Algorithm::Source), session, host)?;
+        let (ms, answer) = ask(cube, &query, options(None), session, host)?;
+        let (_, expected) = ask(cube, &query, options(Some(AlgorithmName::Cpu(Algorithm::Source))), session, host)?;
         let verified = compare(&expected.cells, &answer.cells) != Comparison::Different;
         let (cells, algorithm) = (answer.cells.len(), answer.report().algorithm.clone());
         if !verified {
@@ -95,11 +96,10 @@ pub(super) fn run(
 fn ask(
     cube: &Arc<OpenCube>,
     query: &str,
-    algorithm: Option<Algorithm>,
+    options: CubeQueryOptions,
     session: &Session,
     host: &Host,
 ) -> Result<(f64, Box<TableAnswer>)> {
-    let options = CubeQueryOptions { algorithm: algorithm.map(AlgorithmName::Cpu), ..CubeQueryOptions::default() };
     let (session, cube, query) = (session.clone(), cube.clone(), query.to_string());
     let work = async move {
         let begin = Instant::now();

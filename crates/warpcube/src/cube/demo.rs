@@ -28,6 +28,7 @@ const EXAMPLES: [&str; 3] = [
 
 /// Makes the demo.
 pub(super) fn run(folder: &Path, session: &Session, host: &Host) -> Result<()> {
+    session.check_write(folder, "the demo of cubes")?;
     let started = Instant::now();
     let cube = folder.join(CUBE_FOLDER);
     if cube.exists() {

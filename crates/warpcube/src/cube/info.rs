@@ -36,9 +36,9 @@ pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, h
         );
     }
     text.push('\n');
-    for measure in open.cube().facts.columns() {
-        let _ =
-            writeln!(text, "  {}: {} of {}", measure.measure.name, measure.measure.rule, measure.measure.value_type);
+    for measure in model.measures() {
+        let over = measure.over.as_ref().map(|over| format!(", {} over {}", over.span, over.dimension));
+        let _ = writeln!(text, "  {}: {} of {}{}", measure.name, measure.rule, measure.value, over.unwrap_or_default());
     }
     let columns = || manifest.facts.columns.iter().chain(&manifest.facts.pointers);
     let bytes: u64 = columns().map(|column| column.bytes).sum();

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::{NamedElements, Report};
+use warpcube_cube::build::{DefaultMove, NamedElements, Report};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
@@ -47,8 +47,8 @@ pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Resu
         CubeCommand::Convert { cube, storage } => convert(cube, *storage, session, host),
         CubeCommand::Query(query) => query::run(query, session, host),
         CubeCommand::Bench(arguments) => bench::run(arguments, session, host),
-        CubeCommand::Import { source, folder, base } => import(source, folder, *base, host),
-        CubeCommand::Export { folder, target } => export(folder, target, host),
+        CubeCommand::Import { source, folder, base } => import(source, folder, *base, session, host),
+        CubeCommand::Export { folder, target } => export(folder, target, session, host),
         CubeCommand::Schema => console::print(&(warpcube_cube::define::schema() + "\n")),
     }
 }
@@ -192,7 +192,15 @@ fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) 
 }
 
 /// Imports a database or a file.
-fn import(source: &Path, folder: &Path, base: Option<u8>, host: &Host) -> Result<()> {
+fn import(source: &Path, folder: &Path, base: Option<u8>, session: &Session, host: &Host) -> Result<()> {
+    session.check_write(folder, "an import of cubes")?;
+    session.check_read(source)?;
+    // Files of a database may be links that lead elsewhere.
+    for entry in std::fs::read_dir(source).into_iter().flatten().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "csv") {
+            session.check_read(&entry.path())?;
+        }
+    }
     let (from, to) = (source.to_path_buf(), folder.to_path_buf());
     let lines = follow(host, "importing", Progress::default, async move {
         let done = tokio::task::spawn_blocking(move || import_into(&from, &to, base)).await;
@@ -242,7 +250,9 @@ fn lines(imported: &Import) -> Vec<String> {
     lines
 }
 
-fn export(folder: &Path, target: &Path, host: &Host) -> Result<()> {
+fn export(folder: &Path, target: &Path, session: &Session, host: &Host) -> Result<()> {
+    session.check_write(target, "an export of cubes")?;
+    session.check_read(folder)?;
     let (from, to) = (folder.to_path_buf(), target.to_path_buf());
     follow(host, "exporting", Progress::default, async move {
         let done = tokio::task::spawn_blocking(move || Catalog::open(&from)?.export(&to)).await;
@@ -277,6 +287,7 @@ fn notes(report: &Report) -> Vec<String> {
         }
     }
     notes.extend(moved.iter().map(|(dimension, texts)| format!("moved in {dimension}: {}", some_of(texts))));
+    notes.extend(defaults(&report.defaults));
     if report.texts_lost > 0 {
         notes.push(format!("{} texts of elements that are gone were dropped", grouped(report.texts_lost)));
     }
@@ -288,6 +299,13 @@ fn notes(report: &Report) -> Vec<String> {
         format!("{} values of {measure} {what}", grouped(*values))
     }));
     notes
+}
+
+/// Default elements that a change or refresh moved: queries that name none of the dimension mean another cell now.
+fn defaults(moves: &[DefaultMove]) -> impl Iterator<Item = String> {
+    moves
+        .iter()
+        .map(|DefaultMove { dimension, before, after }| format!("default of {dimension} is now {after}, was {before}"))
 }
 
 /// The first of some names, and how many more there are.

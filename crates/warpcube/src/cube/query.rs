@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use warpcube_cube::aggregate;
+use warpcube_cube::answer::CubeError;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_sql::{CubeAnswer, CubeQueryOptions, Format, OpenCube, Progress, Session, SqlError};
 
@@ -17,6 +19,8 @@ use crate::footer::{grouped, time};
 use crate::host::Host;
 use crate::output::{Output, Target};
 
+/// Rows that are made and written at once.
+const BATCH_ROWS: usize = 1 << 15;
 /// Terminals that say they are narrower than this many characters do not know their width.
 const NARROWEST: u16 = 20;
 
@@ -34,6 +38,7 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
     let answer = ask(&cube, &query, arguments, session, host)?;
     let elapsed = started.elapsed();
     let is_cross_tab = format == Format::Auto && arguments.output.is_none();
+    let (output, max_rows) = (Target::new(arguments.output.clone()), session.settings().max_rows);
     let rows =
         match answer {
             CubeAnswer::Table(table) => {
@@ -46,7 +51,9 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
                 if is_cross_tab {
                     return console::print(&cross_tab_text(&cube.cube().model, &table.cross_tab(cube.cube()), width()));
                 }
-                table.long_form(cube.cube()).map_err(|error| SqlError::CubeCells(error.to_string()))?
+                let cells = table.long_form(cube.cube(), BATCH_ROWS);
+                let schema = cells.schema();
+                return write(schema, cells, format, output, max_rows, host);
             }
             CubeAnswer::Rows(rows) => rows,
             CubeAnswer::Text(text) => return console::print(&text),
@@ -59,8 +66,7 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
                 })?
             }
         };
-    let max_rows = session.settings().max_rows;
-    write(rows, format, Target::new(arguments.output.clone()), max_rows, host)
+    write(rows.schema(), std::iter::once(Ok(rows)), format, output, max_rows, host)
 }
 
 fn ask(cube: &Arc<OpenCube>, query: &str, arguments: &QueryArgs, session: &Session, host: &Host) -> Result<CubeAnswer> {
@@ -73,13 +79,23 @@ fn ask(cube: &Arc<OpenCube>, query: &str, arguments: &QueryArgs, session: &Sessi
 }
 
 /// Writes rows as results of statements are written.
-fn write(rows: RecordBatch, format: Format, mut target: Target, max_rows: usize, host: &Host) -> Result<()> {
-    let output = Output::open(&mut target, format, rows.schema(), max_rows)?;
-    host.block_on(async {
-        let mut writing = output.write(host, rows);
-        let Some(output) = writing.done().await? else { return Ok(()) };
-        output.finish(host).done().await.map(drop)
-    })
+fn write(
+    schema: SchemaRef,
+    batches: impl Iterator<Item = std::result::Result<RecordBatch, CubeError>>,
+    format: Format,
+    mut target: Target,
+    max_rows: usize,
+    host: &Host,
+) -> Result<()> {
+    let mut output = Output::open(&mut target, format, schema, max_rows)?;
+    for batch in batches {
+        let batch = batch.map_err(|error| SqlError::CubeCells(error.to_string()))?;
+        match host.block_on(async { output.write(host, batch).done().await })? {
+            Some(rest) => output = rest,
+            None => return Ok(()),
+        }
+    }
+    host.block_on(async { output.finish(host).done().await }).map(drop)
 }
 
 /// The width of the terminal that is written to.

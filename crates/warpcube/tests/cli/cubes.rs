@@ -219,6 +219,25 @@ fn the_device_gives_the_cells_of_the_cpu() {
 }
 
 #[test]
+fn the_balance_of_a_measure_and_moved_defaults_are_told() {
+    let place = sources();
+    let measures =
+        "facts: {file: gl.csv}\nmeasures:\n  Heads: {column: amount, over: {Month: last}}\n  Rows: {rule: count}";
+    place.write("plan.yaml", DEFINITION.replace("facts: {file: gl.csv, value: amount}", measures));
+    assert_eq!(place.run(&["cube", "define", "plan.yaml"]).code, 0);
+    let info = place.run(&["cube", "info", "plan.cube"]).ok();
+    let expected = "  Heads: SUM of decimal(2), last over Month\n  Rows: COUNT of decimal(0)\n";
+    assert!(info.contains(expected), "{info}");
+    let added = place.run(&["cube", "change", "plan.cube", "add Region:Beside"]);
+    assert!(added.err.ends_with("\n  default of Region is now FR, was W\n"), "{added:?}");
+    assert_eq!(place.run(&["cube", "change", "plan.cube", "remove Beside"]).err.lines().count(), 2);
+    place.write("regions.csv", format!("{REGIONS}XX,,Beside\n"));
+    let done = place.run(&["cube", "refresh", "plan.cube"]);
+    let notes: Vec<&str> = done.err.lines().skip(1).collect();
+    assert_eq!(notes, ["  added to Region: XX", "  default of Region is now FR, was W"], "{done:?}");
+}
+
+#[test]
 fn a_refresh_that_fails_keeps_the_old_cube() {
     let place = plan();
     let total = |place: &Place| place.csv("SELECT sum(amount) AS total FROM 'plan.cube'");
@@ -278,6 +297,21 @@ fn bad_input_is_told_with_its_place() {
     place.write("unknown.yaml", DEFINITION.replace("Version: {elements", "Version: {unknown: Variance, elements"));
     let error = place.run(&["cube", "define", "unknown.yaml"]).error(1);
     assert!(error.starts_with("CUBE-004 ") && error.contains("line 7, column 12: dimensions.Version"), "{error}");
+    let variance = "{Actual: 1, Budget: -1}";
+    for (consolidated, told) in [
+        ("{Actual: .nan}", "the weight of Variance → Actual is NaN"),
+        ("{Actual: 1, Variance: 1}", "a cycle of consolidations: Variance → Variance"),
+        ("{Aktual: 1}", "Variance → Aktual names an unknown element 'Aktual'"),
+    ] {
+        place.write("model.yaml", DEFINITION.replace(variance, consolidated));
+        let error = place.run(&["cube", "define", "model.yaml"]).error(1);
+        let is_placed = error.starts_with("CUBE-004 ") && error.contains("line 7, column 12: dimensions.Version: ");
+        assert!(is_placed && error.contains(told), "{error}");
+    }
+    place.write("words.csv", FACTS.replace("90.00", "n/a"));
+    place.write("words.yaml", DEFINITION.replace("gl.csv", "words.csv"));
+    let error = place.run(&["cube", "define", "words.yaml"]).error(1);
+    assert!(error.contains("'n/a' in row 3 is the first text that is no number"), "{error}");
     let error = place.run(&["cube", "define", "none.yaml"]).error(1);
     assert!(error.starts_with("CUBE-003 'none.yaml' cannot be read"), "{error}");
     let error = place.run(&["cube", "query", "plan.cube", "rows World"]).error(1);

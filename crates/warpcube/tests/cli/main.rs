@@ -4,6 +4,7 @@
 mod bad_input;
 mod bench;
 mod changing_files;
+mod cube_access;
 mod cube_changes;
 mod cube_kills;
 mod cubes;

@@ -1,0 +1,187 @@
+//! Cubes in a session: opened as they are in their folder now, and equal to GROUP BY over random facts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use warpcube_cube::aggregate::Progress;
+use warpcube_sql::{CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Session};
+
+use crate::support::{cpu, emulated};
+
+/// Makes the cube of a definition in a folder.
+async fn define(session: &Session, text: &str, folder: &Path) {
+    let definition = CubeDefinition { text: text.to_string(), file: None, folder: None };
+    session.load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
+}
+
+/// The values of a query's cells by the names in their long form, and whether a device aggregated them.
+async fn ask(session: &Session, folder: &Path, query: &str) -> (BTreeMap<String, f64>, bool) {
+    let cube = session.cube(&folder.display().to_string()).await.unwrap();
+    let (options, progress) = (CubeQueryOptions::default(), Arc::new(Progress::new()));
+    let answer = session.ask_cube(cube.clone(), query, options, progress).await.unwrap();
+    let CubeAnswer::Table(table) = answer else { panic!("{query}: {answer:?}") };
+    let batches: Vec<_> = table.long_form(cube.cube(), 1 << 10).collect::<Result<_, _>>().unwrap();
+    let rows = crate::format::rows(&batches);
+    (rows.into_iter().map(named_value).collect(), table.report().device.is_some())
+}
+
+/// A row of names and a value, and of a text that is left out.
+fn named_value(mut row: Vec<String>) -> (String, f64) {
+    row.pop();
+    let value = row.pop().unwrap();
+    (row.join(" "), value.parse().unwrap_or_else(|_| panic!("{row:?}: {value}")))
+}
+
+/// A cube of two regions whose first one has a value.
+fn plan(value: i32) -> String {
+    format!(
+        "cube: plan
+facts: {{sql: \"VALUES ('FR', {value}), ('ES', 5)\", value: column2}}
+dimensions:
+  Region: {{levels: [column1], all: World}}
+"
+    )
+}
+
+#[tokio::test]
+async fn a_cube_that_was_created_again_is_read_again() {
+    for (session, is_device) in [(cpu(), false), (emulated(), true)] {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("plan.cube");
+        for value in [100.0, 700.0] {
+            define(&session, &plan(value as i32), &folder).await;
+            let (cells, on_device) = ask(&session, &folder, "rows World, FR").await;
+            let expected = [("World column2", value + 5.0), ("FR column2", value)];
+            assert_eq!(cells, expected.map(|(name, value)| (name.to_string(), value)).into());
+            assert_eq!(on_device, is_device);
+            let sum = format!("SELECT CAST(sum(column2) AS INT) FROM '{}'", folder.display());
+            let sums = crate::format::rows(&session.collect(&sum).await.unwrap());
+            assert_eq!(sums, [[(value + 5.0).to_string()]]);
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+}
+
+/// Sums of doubles whose magnitudes are 2^200 apart lose digits on the device.
+#[tokio::test]
+async fn explain_tells_what_a_device_refuses_as_the_statement_does() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("doubles.cube");
+    let text = "cube: doubles
+facts: {sql: \"VALUES ('a', CAST('1e-30' AS DOUBLE)), ('b', CAST('-1e30' AS DOUBLE))\", value: column2}
+value: {type: double}
+dimensions:
+  K: {levels: [column1], all: All}
+";
+    let session = emulated();
+    define(&session, text, &folder).await;
+    let sql = format!("SELECT value FROM cube('{}', 'rows All')", folder.display());
+    let error = session.collect(&sql).await.unwrap_err().to_string();
+    assert!(error.contains("CUBE-005 not on the device: measure column2 has doubles"), "{error}");
+    let plan = session.collect(&format!("EXPLAIN {sql}")).await.unwrap();
+    let plan = crate::format::rows(&plan).concat().join("\n");
+    let expected = "algorithm=CUBE-005 not on the device: measure column2 has doubles";
+    assert!(plan.contains(expected), "{plan}");
+}
+
+/// A row of facts: group, member of it, month, a value and a double that may be NULL.
+type Fact = (u8, u8, u8, Option<i32>, Option<f64>);
+
+fn facts_table(facts: &[Fact]) -> String {
+    let or_null = |value: Option<String>| value.unwrap_or_else(|| "NULL".to_string());
+    let row = |(group, member, month, value, double): &Fact| {
+        let value = or_null(value.map(|value| format!("{}.{:02}", value / 100, value.abs() % 100)));
+        let double = or_null(double.map(|double| format!("{double:?}")));
+        format!(
+            "('g{group}', 'g{group}-{member}', 'm{month}', CAST({value} AS DECIMAL(12, 2)), CAST({double} AS DOUBLE))"
+        )
+    };
+    let rows: Vec<String> = facts.iter().map(row).collect();
+    format!("(VALUES {}) AS facts (g, k, m, v, d)", rows.join(", "))
+}
+
+const MEASURES: [(&str, &str, &str); 8] = [
+    ("Sum", "{column: v}", "sum(v)"),
+    ("Rows", "{rule: count}", "count(*)"),
+    // COUNT of a column without a value is empty in a cube.
+    ("Count", "{column: v, rule: count}", "nullif(count(v), 0)"),
+    ("Mean", "{column: v, rule: avg}", "avg(CAST(v AS DOUBLE))"),
+    ("Least", "{column: v, rule: min}", "min(v)"),
+    ("Most", "{column: v, rule: max}", "max(v)"),
+    ("Double", "{column: d, type: double}", "sum(d)"),
+    ("DoubleMean", "{column: d, rule: avg, type: double}", "avg(d)"),
+];
+
+fn definition(table: &str) -> String {
+    let measure = |(name, measure, _): &(&str, &str, &str)| format!("  {name}: {measure}\n");
+    let measures: String = MEASURES.iter().map(measure).collect();
+    format!(
+        "cube: random
+facts: {{sql: \"SELECT * FROM {table}\"}}
+value: {{type: decimal(2)}}
+measures:
+{measures}dimensions:
+  Product: {{levels: [g, k], all: Everything}}
+  Month: {{levels: [m], all: Year}}
+"
+    )
+}
+
+/// Sets of targets, and the columns that GROUP BY has in place of them, named as the cube names cells.
+const AREAS: [(&str, &[&str]); 4] = [
+    ("rows level(Product, 0) * level(Month, 0)", &["k", "m"]),
+    ("rows level(Product, 1) * level(Month, 0)", &["g", "m"]),
+    ("rows level(Product, 1) where Year", &["g", "'Year'"]),
+    ("rows Everything where Year", &["'Everything'", "'Year'"]),
+];
+
+async fn equals_group_by(sessions: &[Session; 2], facts: &[Fact]) -> Result<(), TestCaseError> {
+    let table = facts_table(facts);
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("random.cube");
+    define(&sessions[0], &definition(&table), &folder).await;
+    for (area, keys) in AREAS {
+        for (measure, _, aggregate) in MEASURES {
+            let group = keys.iter().filter(|key| !key.starts_with('\'')).copied().collect::<Vec<_>>();
+            let group = if group.is_empty() { String::new() } else { format!("GROUP BY {}", group.join(", ")) };
+            let sql = format!(
+                "SELECT * FROM (SELECT {}, '{measure}' AS measure, CAST({aggregate} AS DOUBLE) AS value, '' AS text \
+                 FROM {table} {group}) WHERE value IS NOT NULL",
+                keys.join(", ")
+            );
+            let sql = sql.replacen("'Everything'", "'Everything' AS k", 1).replacen("'Year'", "'Year' AS m", 1);
+            let rows = crate::format::rows(&sessions[0].collect(&sql).await.unwrap());
+            let expected: BTreeMap<String, f64> = rows.into_iter().map(named_value).collect();
+            let query = match area.contains("where") {
+                true => format!("{area}, {measure}"),
+                false => format!("{area} where {measure}"),
+            };
+            for (session, is_device) in sessions.iter().zip([false, true]) {
+                let (found, on_device) = ask(session, &folder, &query).await;
+                prop_assert_eq!(on_device, is_device, "{}", query);
+                prop_assert!(found.keys().eq(expected.keys()), "{query}: {found:?} and {expected:?}");
+                for (name, value) in &found {
+                    let near = (value - expected[name]).abs() <= 1e-9 * expected[name].abs().max(1.0);
+                    let is_right =
+                        if measure.contains("Mean") || measure == "Double" { near } else { *value == expected[name] };
+                    prop_assert!(is_right, "{query} at {name}: {value} and {}", expected[name]);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_cube_equals_group_by_over_random_facts() {
+    let value = prop::option::weighted(0.8, -1_000_000..1_000_000_i32);
+    let double = prop::option::weighted(0.8, -1e3..1e3_f64);
+    let facts = prop::collection::vec((0..3_u8, 0..4_u8, 0..3_u8, value, double), 1..40);
+    let config = Config { cases: 12, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let sessions = [cpu(), emulated()];
+    TestRunner::new(config).run(&facts, |facts| runtime.block_on(equals_group_by(&sessions, &facts))).unwrap();
+}
