@@ -4,6 +4,7 @@
 //! A file measures one family of cases. It asks [`Bench::wants`] of each case before it makes data, since a listing
 //! runs the same files and notes the names they ask for.
 
+mod earlier;
 mod groupby;
 mod hashed;
 mod join;
@@ -32,6 +33,7 @@ use warpcube_gpu::prims::TileTuning;
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
 use crate::report;
+use earlier::Earlier;
 use rivals::Rivals;
 pub use table::{Table, done_behind};
 
@@ -66,6 +68,9 @@ pub struct PrimitiveArgs {
     /// Write the measurements to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Keep the results that the file of --json has, but for those that are measured again
+    #[arg(long, requires = "json")]
+    pub update: bool,
     /// Add the fastest plans of ordered aggregation, which cases ordered/forms find, to this file
     #[arg(long, value_name = "FILE")]
     pub findings: Option<PathBuf>,
@@ -261,6 +266,11 @@ impl<'a> Bench<'a> {
 
     fn keep(&mut self, mut result: Value, more: Value) {
         result["verified"] = true.into();
+        result["date"] = report::today().into();
+        result["runs"] = self.arguments.runs.into();
+        if let Some(commit) = report::COMMIT {
+            result["commit"] = commit.into();
+        }
         if let (Value::Object(result), Value::Object(more)) = (&mut result, more) {
             result.extend(more);
         }
@@ -301,13 +311,14 @@ pub struct Plan {
     /// The cases in the order they run.
     pub cases: Vec<String>,
     rivals: Rivals,
+    earlier: Earlier,
 }
 
 /// Finds the cases that were asked for and reads the rivals' times.
 ///
 /// # Errors
-/// A name of `--cases` that no case has; a file of `--rivals` that cannot be read or is of another device or size; a
-/// file of `--findings` that cannot be read, or whose folder is not there.
+/// A name of `--cases` that no case has; a file of `--rivals`, or of `--json` with `--update`, that cannot be read or
+/// is of another device or size; a file of `--findings` that cannot be read, or whose folder is not there.
 pub fn plan(device: &Device, arguments: &PrimitiveArgs) -> Result<Plan, String> {
     let mut unheard = Unheard;
     let mut bench = Bench::new(device, arguments, &mut unheard).map_err(|error| error.to_string())?;
@@ -329,7 +340,11 @@ pub fn plan(device: &Device, arguments: &PrimitiveArgs) -> Result<Plan, String> 
         Some(path) => Rivals::read(path, &device.info().name, arguments.log_rows)?,
         None => Rivals::default(),
     };
-    Ok(Plan { cases, rivals })
+    let earlier = match &arguments.json {
+        Some(path) if arguments.update => Earlier::read(path, &device.info().name, arguments.log_rows)?,
+        _ => Earlier::default(),
+    };
+    Ok(Plan { cases, rivals, earlier })
 }
 
 /// Runs the cases of a plan.
@@ -344,6 +359,7 @@ pub fn run(
 ) -> Result<Outcome, GpuError> {
     let mut bench = Bench::new(device, arguments, follower)?;
     bench.rivals = plan.rivals;
+    let mut rivals = plan.earlier.rivals.clone();
     let mut failures = Vec::new();
     for family in FAMILIES {
         let done = family(&mut bench);
@@ -356,9 +372,10 @@ pub fn run(
         }
     }
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
-    let mut report = report::of(SUITE, device, params, bench.results);
-    if let Some(versions) = bench.rivals.versions() {
-        report["rivals"] = versions;
+    let mut report = report::of(SUITE, device, params, plan.earlier.with(bench.results));
+    rivals.extend(bench.rivals.versions().clone());
+    if !rivals.is_empty() {
+        report["rivals"] = rivals.into();
     }
     Ok(Outcome { report, failures })
 }
@@ -368,7 +385,7 @@ impl PrimitiveArgs {
     /// Arguments for tests on the emulated device: one run of each case over few rows.
     pub(crate) fn small(log_rows: u32, cases: &[&str]) -> PrimitiveArgs {
         let cases = cases.iter().map(|case| case.to_string()).collect();
-        PrimitiveArgs { cases, list: false, log_rows, runs: 1, rivals: None, json: None, findings: None }
+        PrimitiveArgs { cases, list: false, log_rows, runs: 1, rivals: None, json: None, update: false, findings: None }
     }
 }
 
@@ -477,6 +494,8 @@ mod tests {
             assert!(result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0, "{result}");
             // The emulated device has no bandwidth to measure by.
             assert!(result.get("floor_ms").is_none() && result.get("rivals").is_none(), "{result}");
+            assert!(result["runs"] == 1 && result["date"] == outcome.report["date"], "{result}");
+            assert_eq!(result.get("commit"), outcome.report.get("commit"));
         }
         assert_eq!((&results[0]["order"], &results[1]["order"]), (&"any".into(), &"stable".into()));
         let mut notes = Notes { measured: Vec::new(), stops_behind: 3 };
