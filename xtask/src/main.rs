@@ -9,6 +9,7 @@ mod docs;
 mod figures;
 mod judge;
 mod measured;
+mod primitive_targets;
 mod primitives;
 mod process;
 mod scheme_tables;

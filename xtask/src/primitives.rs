@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::bench_table::{head, link};
+use crate::primitive_targets::{Targets, met};
 use crate::process::Result;
 
 /// A family of cases.
@@ -12,7 +13,7 @@ struct Family {
     names: &'static [&'static str],
     /// Its figures, where there are results for them.
     figures: &'static [&'static str],
-    table: fn(&[&Value]) -> String,
+    table: fn(&[&Value], &Targets<'_>) -> String,
 }
 
 const FAMILIES: [Family; 10] = [
@@ -49,6 +50,9 @@ pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
     for (rival, version) in results["rivals"].as_object().into_iter().flatten() {
         text.push_str(&format!("Rival {}: {}.\n", rival_name(rival), version.as_str().unwrap_or_default()));
     }
+    text.push_str(&provenance(results, &cases));
+    let targets = Targets::of(results);
+    text.push_str(&missed(&targets));
     // Figures are drawn from one file of the suite.
     let drawn = if name.starts_with("primitives") { warpcube_figures::primitives(results) } else { Vec::new() };
     for family in &FAMILIES {
@@ -60,9 +64,62 @@ pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
         for figure in drawn.iter().filter(|figure| family.figures.contains(&figure.name)) {
             text.push_str(&format!("\n![{}](figures/{}.svg)\n", figure.title, figure.name));
         }
-        text.push_str(&format!("\n{}", (family.table)(&own)));
+        text.push_str(&format!("\n{}", (family.table)(&own, &targets)));
     }
     Ok(text)
+}
+
+/// Families whose results are of other runs than the head tells of: commit, date, and the number of timed runs.
+fn provenance(results: &Value, cases: &[&Value]) -> String {
+    let usual = results["params"]["runs"].as_u64();
+    let of = |case: &Value| {
+        let text = |key: &str| case[key].as_str().or(results[key].as_str()).map(str::to_string);
+        let timed = case["runs"].as_u64().or(usual).map(|runs| format!("{runs} timed runs"));
+        [text("commit").map(|commit| format!("commit {commit}")), text("date"), timed]
+    };
+    let own = of(results);
+    let mut runs: Vec<([Option<String>; 3], Vec<String>)> = Vec::new();
+    for case in cases.iter().filter(|case| of(case) != own) {
+        let family = if part(case, 1) == "forms" { "ordered/forms" } else { part(case, 0) }.to_string();
+        let at = runs.iter().position(|(run, _)| *run == of(case)).unwrap_or_else(|| {
+            runs.push((of(case), Vec::new()));
+            runs.len() - 1
+        });
+        if !runs[at].1.contains(&family) {
+            runs[at].1.push(family);
+        }
+    }
+    let line = |(run, families): ([Option<String>; 3], Vec<String>)| {
+        let run = run.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        format!("Results of {} are of another run: {run}.\n", families.join(", "))
+    };
+    runs.into_iter().map(line).collect()
+}
+
+/// The results that miss their targets.
+fn missed(targets: &Targets<'_>) -> String {
+    let (count, missed) = targets.missed();
+    if count == 0 {
+        return String::new();
+    }
+    let mut text = format!("\n### Targets\n\nOf {count} results with a target {} reach it.\n", count - missed.len());
+    if !missed.is_empty() {
+        let columns = ["ms", "at most, ms", "met"].map(str::to_string);
+        let lines = missed.into_iter().map(|(result, target)| {
+            (name(result), vec![ms(&result["device_ms"]), ms(&target.into()), met(result, target)])
+        });
+        text.push_str(&format!("The others:\n\n{}", table("case", &columns, lines)));
+    }
+    text
+}
+
+/// A case with what tells its results apart.
+fn name(case: &Value) -> String {
+    let by = ["order", "algorithm", "strategy"].into_iter().find_map(|key| case[key].as_str());
+    let matches = case["match_share"].as_f64().map(|share| format!("{:.0} % match", share * 100.0));
+    let by: Vec<String> = by.map(str::to_string).into_iter().chain(matches).collect();
+    let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
+    format!("{}{by}", case["case"].as_str().unwrap_or_default())
 }
 
 /// A part of a case's name.
@@ -85,25 +142,28 @@ fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
     found
 }
 
-/// A table of a line a case: time, floor, prediction, rivals.
-fn rows(cases: &[&Value]) -> String {
+/// A table of a line a case: time, floor, prediction, target, rivals.
+fn rows(cases: &[&Value], targets: &Targets<'_>) -> String {
     let rivals = cases.iter().flat_map(|case| case["rivals"].as_object().into_iter().flatten());
     let rivals = distinct(rivals.filter_map(|(key, _)| Some(key.strip_suffix("_ms")?.to_string())));
     let has_prediction = cases.iter().any(|case| case["predicted_ms"].is_number());
+    let has_target = cases.iter().any(|case| targets.ms(case).is_some());
     let mut columns: Vec<String> = ["ms", "floor, ms", "times the floor"].map(str::to_string).into();
     columns.extend(has_prediction.then(|| "predicted, ms".to_string()));
+    columns.extend(["at most, ms", "met"].into_iter().filter(|_| has_target).map(str::to_string));
     columns.extend(rivals.iter().map(|rival| format!("{}, ms", rival_name(rival))));
     let lines = cases.iter().map(|case| {
-        let by = ["order", "algorithm", "strategy"].into_iter().find_map(|key| case[key].as_str());
-        let matches = case["match_share"].as_f64().map(|share| format!("{:.0} % match", share * 100.0));
-        let by: Vec<String> = by.map(str::to_string).into_iter().chain(matches).collect();
-        let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
         let floor = case["floor_ms"].as_f64();
         let share = case["device_ms"].as_f64().zip(floor).map(|(ms, floor)| format!("{:.2}", ms / floor));
         let mut cells = vec![ms(&case["device_ms"]), ms(&case["floor_ms"]), share.unwrap_or_default()];
         cells.extend(has_prediction.then(|| ms(&case["predicted_ms"])));
+        if has_target {
+            let target = targets.ms(case);
+            cells.push(target.map(|target| ms(&target.into())).unwrap_or_default());
+            cells.push(target.map(|target| met(case, target)).unwrap_or_default());
+        }
         cells.extend(rivals.iter().map(|rival| ms(&case["rivals"][format!("{rival}_ms")])));
-        (format!("{}{by}", case["case"].as_str().unwrap_or_default()), cells)
+        (name(case), cells)
     });
     table("case", &columns, lines)
 }
@@ -120,45 +180,77 @@ fn ms(figure: &Value) -> String {
     figure.as_f64().map(|ms| if ms < 10.0 { format!("{ms:.3}") } else { format!("{ms:.1}") }).unwrap_or_default()
 }
 
-/// Times by the two names that `place` gives of a case.
+/// The time of a case, and in brackets the one predicted.
+fn ms_and_predicted(case: &Value) -> String {
+    let predicted = case["predicted_ms"].as_f64().map(|_| format!(" ({})", ms(&case["predicted_ms"])));
+    ms(&case["device_ms"]) + &predicted.unwrap_or_default()
+}
+
+/// What `cell` gives of cases by the two names that `place` gives of them.
 fn pivot<'c>(
     corner: &str,
     cases: impl Iterator<Item = &'c Value> + Clone,
     place: impl Fn(&Value) -> Option<(String, String)>,
+    cell: impl Fn(&Value) -> String,
 ) -> String {
     let placed: Vec<_> = cases.filter_map(|case| Some((place(case)?, case))).collect();
     let columns = distinct(placed.iter().map(|((_, column), _)| column.clone()));
     let names = distinct(placed.iter().map(|((row, _), _)| row.clone()));
     let lines = names.into_iter().map(|row| {
         let at = |column: &String| placed.iter().find(|((r, c), _)| *r == row && c == column);
-        let cells = columns.iter().map(|column| at(column).map(|(_, case)| ms(&case["device_ms"])).unwrap_or_default());
+        let cells = columns.iter().map(|column| at(column).map(|(_, case)| cell(case)).unwrap_or_default());
         (row.clone(), cells.collect())
     });
     table(corner, &columns, lines)
 }
 
 /// Top-k: the default by distribution and k for each type, then all algorithms by k over the paper's distributions.
-fn topk(cases: &[&Value]) -> String {
+fn topk(cases: &[&Value], targets: &Targets<'_>) -> String {
     let text = |case: &Value, key: &str| case[key].as_str().unwrap_or_default().to_string();
     let mut all = String::new();
     for keys in distinct(cases.iter().map(|case| part(case, 1).to_string())) {
         let own = cases.iter().copied().filter(|case| part(case, 1) == keys && text(case, "algorithm") == "threshold");
         if own.clone().next().is_some() {
             let place = |case: &Value| Some((part(case, 2).to_string(), part(case, 3).to_string()));
-            all.push_str(&format!("Threshold, {keys} keys, ms by k:\n\n{}\n", pivot("keys", own, place)));
+            let mut table = pivot("keys", own.clone(), place, |case| ms(&case["device_ms"]));
+            // Neither depends on the distribution.
+            table.push_str(&by_k("predicted", own.clone(), |case| case["predicted_ms"].as_f64()));
+            table.push_str(&by_k("at most", own, |case| targets.ms(case)));
+            all.push_str(&format!("Threshold, {keys} keys, ms by k:\n\n{table}\n"));
         }
     }
     for keys in distinct(cases.iter().map(|case| part(case, 2).to_string())) {
         let own = cases.iter().copied().filter(|case| part(case, 1) == "f32" && part(case, 2) == keys);
         let algorithms = distinct(own.clone().map(|case| text(case, "algorithm")));
         if algorithms.len() > 1 {
-            let mut table =
-                pivot("algorithm", own.clone(), |case| Some((text(case, "algorithm"), part(case, 3).to_string())));
+            let place = |case: &Value| Some((text(case, "algorithm"), part(case, 3).to_string()));
+            let mut table = pivot("algorithm", own.clone(), place, ms_and_predicted);
+            let predicted = predicted_too(own.clone());
             table.push_str(&rivals_by_k(own));
-            all.push_str(&format!("Algorithms, {keys} f32 keys, ms by k:\n\n{table}\n"));
+            all.push_str(&format!("Algorithms, {keys} f32 keys, ms{predicted} by k:\n\n{table}\n"));
         }
     }
     all.trim_end().to_string() + "\n"
+}
+
+/// For a heading: whether times have those predicted beside them.
+fn predicted_too<'c>(mut cases: impl Iterator<Item = &'c Value>) -> &'static str {
+    if cases.any(|case| case["predicted_ms"].is_number()) { " (and those predicted for random keys)" } else { "" }
+}
+
+/// A line under the columns of k, if any case has the figure.
+fn by_k<'c>(
+    corner: &str,
+    cases: impl Iterator<Item = &'c Value> + Clone,
+    figure: impl Fn(&Value) -> Option<f64>,
+) -> String {
+    if !cases.clone().any(|case| figure(case).is_some()) {
+        return String::new();
+    }
+    let ks = distinct(cases.clone().map(|case| part(case, 3).to_string()));
+    let at = |k: &String| cases.clone().filter(|case| part(case, 3) == k).find_map(&figure);
+    let cells: Vec<String> = ks.iter().map(|k| at(k).map(|figure| ms(&figure.into())).unwrap_or_default()).collect();
+    format!("| {corner} | {} |\n", cells.join(" | "))
 }
 
 /// Lines of rivals under the columns of k.
@@ -176,9 +268,9 @@ fn rivals_by_k<'c>(cases: impl Iterator<Item = &'c Value> + Clone) -> String {
 }
 
 /// Ordered aggregation: the single pass, then the paper's forms and variants by aggregate and number of groups.
-fn ordered(cases: &[&Value]) -> String {
+fn ordered(cases: &[&Value], targets: &Targets<'_>) -> String {
     let (forms, own): (Vec<&Value>, Vec<&Value>) = cases.iter().copied().partition(|case| part(case, 1) == "forms");
-    let mut text = if own.is_empty() { String::new() } else { rows(&own) };
+    let mut text = if own.is_empty() { String::new() } else { rows(&own, targets) };
     if !forms.is_empty() {
         // Form, variant where the form has any, aggregate and groups.
         let place = |case: &Value| {
@@ -190,7 +282,7 @@ fn ordered(cases: &[&Value]) -> String {
         text.push_str(&format!(
             "{}Forms and variants, ms by aggregate and groups:\n\n{}",
             if own.is_empty() { "" } else { "\n" },
-            pivot("form", forms.into_iter(), place)
+            pivot("form", forms.into_iter(), place, |case| ms(&case["device_ms"]))
         ));
     }
     text
@@ -244,6 +336,45 @@ mod tests {
         let text = tables(&report(vec![join(1.0), join(0.1)]), "x").unwrap();
         assert!(text.contains("| join/8192 (LinearProbing, 100 % match) |"), "{text}");
         assert!(text.contains("| join/8192 (LinearProbing, 10 % match) |"), "{text}");
+    }
+
+    #[test]
+    fn targets_that_are_missed_are_named_with_what_they_miss() {
+        let select =
+            |order: &str, ms: f64| json!({"case": "select/0", "order": order, "device_ms": ms, "floor_ms": 1.0});
+        let top = |keys: &str, ms: f64| {
+            let case = format!("topk/f32/{keys}/32");
+            json!({"case": case, "algorithm": "threshold", "device_ms": ms, "predicted_ms": 0.51})
+        };
+        let results = vec![select("any", 1.1), select("stable", 1.485), top("equal", 0.5), top("few", 0.561)];
+        let mut report = report(results);
+        report["device"] = "NVIDIA H200".into();
+        report["params"] = json!({"log_rows": 29});
+        let text = tables(&report, "x").unwrap();
+        let missed = "### Targets\n\nOf 4 results with a target 2 reach it.\nThe others:\n\n\
+                      | case | ms | at most, ms | met |\n|---|---:|---:|---:|\n\
+                      | select/0 (stable) | 1.485 | 1.350 | no, +10 % |\n\
+                      | topk/f32/few/32 (threshold) | 0.561 | 0.550 | no, +2 % |\n";
+        assert!(text.contains(missed), "{text}");
+        assert!(text.contains("| select/0 (any) | 1.100 | 1.000 | 1.10 | 1.150 | yes |"), "{text}");
+        let threshold = "| equal | 0.500 |\n| few | 0.561 |\n| predicted | 0.510 |\n| at most | 0.550 |\n";
+        assert!(text.contains(threshold), "{text}");
+    }
+
+    #[test]
+    fn results_of_other_runs_tell_of_them() {
+        let case = |name: &str, commit: &str| json!({"case": name, "device_ms": 1.0, "commit": commit});
+        let mut report = report(vec![
+            case("scan/u32", "b2"),
+            case("join/8192", "a1"),
+            case("ordered/forms/one_kernel/count/16", "a1"),
+            json!({"case": "large/scan", "device_ms": 1.0, "date": "2026-01-30", "runs": 3}),
+        ]);
+        report["commit"] = "b2".into();
+        let text = tables(&report, "x").unwrap();
+        let lines = "Results of join, ordered/forms are of another run: commit a1, 2026-01-31.\n\
+                     Results of large are of another run: commit b2, 2026-01-30, 3 timed runs.\n";
+        assert!(text.contains(lines), "{text}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // What kernels of a top-k call, beside the ordered bits of crates/gpu/kernels/prims/keys.cuh. A rank is a row's keys
-// and its number (crates/engine/src/topk/rank.rs); zero stands for no row.
+// and its number (crates/engine/src/plan/topk_rank.rs); zero stands for no row.
 
 // Beside those of scan.cuh and fixed.cuh: there was no room for all candidates.
 enum WcTopKFlag { WC_CANDIDATES_FULL = 16 };

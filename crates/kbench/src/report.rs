@@ -8,6 +8,9 @@ use arrow::temporal_conversions::timestamp_s_to_datetime;
 use serde_json::{Value, json};
 use warpcube_gpu::Device;
 
+/// The commit that the program was built from, where its build was told.
+pub const COMMIT: Option<&str> = option_env!("WARPCUBE_COMMIT");
+
 /// A report of what was measured on a device.
 pub fn of(suite: &str, device: &Device, params: Value, results: Vec<Value>) -> Value {
     let info = device.info();
@@ -19,7 +22,7 @@ pub fn of(suite: &str, device: &Device, params: Value, results: Vec<Value>) -> V
 /// A report of a device that has no driver, the CPU.
 pub fn without_driver(suite: &str, device: &str, params: Value, results: Vec<Value>) -> Value {
     let mut report = json!({"suite": suite, "device": device, "date": today()});
-    if let Some(commit) = option_env!("WARPCUBE_COMMIT") {
+    if let Some(commit) = COMMIT {
         report["commit"] = commit.into();
     }
     report["params"] = params;

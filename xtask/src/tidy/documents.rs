@@ -17,6 +17,9 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
     for file in files.iter().filter(|file| file.is(&["md"])) {
         links(file, files, &mut findings);
     }
+    for file in files.iter().filter(|file| file.is(&["cuh"])) {
+        named(file, &mut findings);
+    }
     errors(files, &mut findings);
     findings
 }
@@ -39,6 +42,20 @@ fn links(file: &TextFile, files: &[TextFile], findings: &mut Vec<String>) {
         for path in line.split('`').skip(1).step_by(2).filter(|code| is_path(code)) {
             if !root().join(path.trim_end_matches('/')).exists() {
                 findings.push(format!("{}:{}: there is no {path}", file.path, index + 1));
+            }
+        }
+    }
+}
+
+/// Files that the comments of kernels name, in backticks or without.
+fn named(file: &TextFile, findings: &mut Vec<String>) {
+    let is_end = |character: char| !(character.is_alphanumeric() || "/._-".contains(character));
+    for (index, line) in file.text.lines().enumerate() {
+        let comment = line.split_once("//").map_or("", |(_, comment)| comment);
+        let words = comment.split(is_end).map(|word| word.trim_end_matches(['.', '/']));
+        for word in words.filter(|word| is_path(word) || word.ends_with(".md")) {
+            if !root().join(word).exists() {
+                findings.push(format!("{}:{}: there is no {word}", file.path, index + 1));
             }
         }
     }
@@ -162,6 +179,18 @@ mod tests {
         let files = [page, readme];
         links(&files[1], &files, &mut findings);
         assert_eq!(findings.len(), 3, "{findings:?}");
+    }
+
+    #[test]
+    fn kernels_name_files_that_exist() {
+        let of = |text: &str| {
+            let mut findings = Vec::new();
+            named(&file("crates/gpu/kernels/a.cuh", text), &mut findings);
+            findings
+        };
+        let text = "// A row (xtask/src/main.rs; `docs/errors.md`), see README.md.\nint a = b/c;  // docs/a, docs/.\n";
+        assert_eq!(of(text), ["crates/gpu/kernels/a.cuh:2: there is no docs/a"]);
+        assert_eq!(of("// By NOTES.md.\n"), ["crates/gpu/kernels/a.cuh:1: there is no NOTES.md"]);
     }
 
     #[test]

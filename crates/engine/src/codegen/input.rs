@@ -54,8 +54,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) seed: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
-    /// Whether a top-k is found without a threshold.
-    pub(crate) exact_top: bool,
+    /// Thresholds of a top-k that have failed.
+    pub(crate) failed_thresholds: u32,
     /// What integers do that overflow.
     pub(crate) overflow: Overflow,
     /// What does not change results.

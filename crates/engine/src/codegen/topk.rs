@@ -160,7 +160,7 @@ pub(crate) fn plan(
         rows,
         k,
         named: top.algorithm,
-        exact: input.exact_top,
+        failed: input.failed_thresholds,
         scan_bytes,
     };
     let decision = question.decide()?;

@@ -107,8 +107,8 @@ pub(crate) struct Guesses {
     pub(crate) whole_sums: bool,
     /// What hashes of keys are seeded with.
     pub(crate) seed: u64,
-    /// Whether a top-k is found without a threshold.
-    pub(crate) exact_top: bool,
+    /// Thresholds of a top-k that have failed.
+    pub(crate) failed_thresholds: u32,
     /// A bit a pipeline whose table has several rows for a key.
     pub(crate) several: u32,
 }
@@ -170,7 +170,7 @@ pub(crate) fn bind(
             group_slots: guesses.group_slots,
             seed: guesses.seed,
             whole_sums: guesses.whole_sums,
-            exact_top: guesses.exact_top,
+            failed_thresholds: guesses.failed_thresholds,
             overflow: fragment.overflow,
             tuning,
         };

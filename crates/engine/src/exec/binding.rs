@@ -116,7 +116,7 @@ pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
-    exact_top: AtomicBool,
+    failed_threshold: AtomicBool,
     several: AtomicU32,
     seed: AtomicU64,
     keeps_seed: bool,
@@ -143,9 +143,9 @@ impl BindingCache {
     /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
-        let (binding, group_slots, whole_sums, exact_top, several) = Default::default();
+        let (binding, group_slots, whole_sums, failed_threshold, several) = Default::default();
         let seed = AtomicU64::new(seed);
-        BindingCache { binding, group_slots, whole_sums, exact_top, several, seed, keeps_seed: false }
+        BindingCache { binding, group_slots, whole_sums, failed_threshold, several, seed, keeps_seed: false }
     }
 
     /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
@@ -210,14 +210,15 @@ impl BindingCache {
         self.whole_sums.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the threshold of a top-k has failed.
-    pub(crate) fn exact_top(&self) -> bool {
-        self.exact_top.load(Ordering::Relaxed)
+    /// Thresholds of a top-k that a run starts as if they had failed: one at most, so that no run begins with the ranks
+    /// of all rows, which a later run may not need.
+    pub(crate) fn failed_thresholds(&self) -> u32 {
+        self.failed_threshold.load(Ordering::Relaxed).into()
     }
 
-    /// Remembers that it did.
-    pub(crate) fn need_exact_top(&self) {
-        self.exact_top.store(true, Ordering::Relaxed);
+    /// Remembers that one has.
+    pub(crate) fn note_failed_threshold(&self) {
+        self.failed_threshold.store(true, Ordering::Relaxed);
     }
 
     /// A bit a pipeline whose table proved to have several rows for a key.

@@ -173,11 +173,11 @@ impl Engine {
             group_slots,
             whole_sums: cache.whole_sums(),
             seed: cache.seed(),
-            exact_top: cache.exact_top(),
+            failed_thresholds: cache.failed_thresholds(),
             several: cache.several(),
         };
         let mut report = RunReport::default();
-        let (mut long_runs, mut thresholds) = (0, 0);
+        let mut long_runs = 0;
         loop {
             match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
@@ -204,13 +204,13 @@ impl Engine {
                     guesses.whole_sums = true;
                     cache.need_whole_sums();
                 }
-                Err(TooSmall::Threshold) if thresholds == THRESHOLDS_MAX => {
+                Err(TooSmall::Threshold) if guesses.failed_thresholds == THRESHOLDS_MAX => {
                     return crate::error::unsupported("a top-k whose samples mislead whatever their seed");
                 }
                 Err(TooSmall::Threshold) => {
-                    thresholds += 1;
-                    (guesses.exact_top, guesses.seed) = (true, cache.another_seed());
-                    cache.need_exact_top();
+                    guesses.failed_thresholds += 1;
+                    guesses.seed = cache.another_seed();
+                    cache.note_failed_threshold();
                 }
             }
             report.reruns += 1;

@@ -3,10 +3,11 @@
 //! The *threshold form* draws rows, ranks those that pass the steps, and takes a rank of the sample that all but
 //! certainly no row of the result is below; one scan appends the rows at or above it, of which the best k are selected.
 //! Ranks with their tails are distinct, so that no distribution of keys makes candidates many. A run that finds too few
-//! or has no room is run again in the *whole form*: the scan writes the rank of each row to its place and an algorithm
-//! of `gpu::prims` selects among all. Named algorithms take the whole form too. Ranks with a tail have no whole form,
-//! which would take more memory than their columns: they run again with rows drawn by another seed, twice the
-//! deviations and twice the room. The smallest tables have no sample: all rows that pass are candidates.
+//! or has no room is run again with rows drawn by another seed, twice the deviations and twice the room. One that fails
+//! again is run in the *whole form*, for that run alone: the scan writes the rank of each row to its place and an
+//! algorithm of `gpu::prims` selects among all, in 8 or 16 bytes a row. Named algorithms take the whole form too. Ranks
+//! with a tail have no whole form, which would take more memory than their columns: they draw rows once more. The
+//! smallest tables have no sample: all rows that pass are candidates.
 
 use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::Element;
@@ -25,9 +26,9 @@ const SAMPLES_MAX: u64 = 1 << 18;
 /// One row of so many is drawn at most; where ranks have tails, whose sort takes 56 bytes for each drawn.
 const ROWS_PER_SAMPLE_MIN: u64 = 16;
 const ROWS_PER_TAIL_MIN: u64 = 64;
-/// Deviations and room of a second run; tunings do not change them.
-const SECOND_DEVIATIONS: f64 = 12.0;
-const SECOND_ROOM: f64 = 2.0;
+/// Deviations and room of later runs; tunings do not change them.
+const LATER_DEVIATIONS: f64 = 12.0;
+const LATER_ROOM: f64 = 2.0;
 /// Samples among the best k that are enough.
 const BETTER_SAMPLES: u64 = 1024;
 /// Candidates that there is room for beyond any estimate.
@@ -79,8 +80,8 @@ pub(crate) struct Question<'a> {
     pub(crate) k: u64,
     /// The algorithm that was asked for.
     pub(crate) named: Option<Algorithm>,
-    /// Whether a threshold has failed.
-    pub(crate) exact: bool,
+    /// Thresholds that have failed.
+    pub(crate) failed: u32,
     /// Bytes that the scan reads.
     pub(crate) scan_bytes: f64,
 }
@@ -140,8 +141,8 @@ impl Question<'_> {
         if self.k > K_MAX {
             return unsupported(format!("the first {} rows of an order, where {K_MAX} are the most", self.k));
         }
-        let (form, why) = match (self.exact, self.named) {
-            (true, _) => (self.exact_form(), "a threshold let too few or too many rows pass".into()),
+        let (form, why) = match (self.failed, self.named) {
+            (1.., _) => (self.later_form(), "a threshold let too few or too many rows pass".into()),
             (_, Some(Algorithm::Threshold)) => (self.threshold(), "it was asked for".into()),
             (_, Some(algorithm)) => (Form::Whole(algorithm), "it was asked for".into()),
             (_, None) => self.cheapest(),
@@ -169,11 +170,11 @@ impl Question<'_> {
         }
     }
 
-    /// The form of a second run.
-    fn exact_form(&self) -> Form {
+    /// The form behind thresholds that have failed.
+    fn later_form(&self) -> Form {
         match self.ranks.tail_bits {
-            Some(_) => self.sampled(SECOND_DEVIATIONS, SECOND_ROOM),
-            None => Form::Whole(Algorithm::RadixSelect),
+            None if self.failed > 1 => Form::Whole(Algorithm::RadixSelect),
+            _ => self.sampled(LATER_DEVIATIONS, LATER_ROOM),
         }
     }
 
@@ -268,7 +269,31 @@ impl Question<'_> {
 
 #[cfg(test)]
 mod tests {
+    use warpcube_gpu::{Device, EmulatorOptions};
+
     use super::*;
+
+    #[test]
+    fn a_threshold_that_fails_is_drawn_again_before_all_ranks_are_written() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let (tuning, rows, k) = (Tuning::default(), 1 << 22, 100);
+        let form = |failed: u32, tail_bits: Option<u32>| {
+            let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits: 32, tail_bits, row_bits: 23 };
+            let (info, ranks, named, scan_bytes) = (device.info(), &ranks, None, 4.0 * rows as f64);
+            Question { info, tuning: &tuning, ranks, rows, k, named, failed, scan_bytes }.decide().unwrap().form
+        };
+        let drawn = |form: Form| match form {
+            Form::Threshold { sample: Some(sample), room } => (sample.place, room),
+            other => panic!("{other:?}"),
+        };
+        for tail_bits in [None, Some(40)] {
+            let [(place, room), (later_place, later_room)] = [0, 1].map(|failed| drawn(form(failed, tail_bits)));
+            assert!(place < later_place && room < later_room, "{room} and {later_room}");
+            assert!(later_room * 8 < rows, "{later_room}");
+        }
+        assert_eq!(form(2, None), Form::Whole(Algorithm::RadixSelect));
+        assert_eq!(form(2, Some(40)), form(1, Some(40)));
+    }
 
     #[test]
     fn samples_leave_few_candidates_and_room_for_more() {

@@ -173,7 +173,26 @@ fn a_threshold_that_fails_is_taken_back() {
         let fragment = first_rows(&table, steps, vec![descending(reg(0))], 3_000);
         let report = check_rows_on(&engine, &fragment, &table);
         assert_eq!(report.reruns, 1, "{tuning}");
-        assert!(report.top.unwrap().starts_with("radix_select"));
+        let top = report.top.unwrap();
+        assert!(top.starts_with("threshold") && top.contains("rows drawn") && top.contains("too few"), "{top}");
+    }
+}
+
+#[test]
+fn a_threshold_that_fails_costs_no_memory_for_all_rows() {
+    const ROWS: usize = 200_000;
+    let table = MemoryTable::new("random", vec![("a", floats(ROWS, |row| Some(mixed(row, 3) as f64)))]);
+    let fragment = first_rows(&table, vec![], vec![descending(reg(0))], 64);
+    let usual = check_rows_on(&engine(LaneOrder::Forward), &fragment, &table);
+    let cache = warpcube_engine::BindingCache::default();
+    let engine = engine(LaneOrder::Forward).with_tuning("top_deviations=-9".parse().unwrap());
+    for reruns in [1, 0, 0] {
+        let report = run_again(&engine, &fragment, &table, &cache).unwrap().1;
+        assert_eq!(report.reruns, reruns);
+        assert!(report.top.as_ref().unwrap().starts_with("threshold"), "{:?}", report.top);
+        // Twice the room, and no rank of 16 bytes for each row.
+        let bytes = [report.arena_bytes, usual.arena_bytes];
+        assert!(bytes[0] < 3 * bytes[1] && bytes[0] < ROWS as u64 * 16 / 2, "{bytes:?}");
     }
 }
 

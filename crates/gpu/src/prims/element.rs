@@ -56,6 +56,11 @@ impl Element {
         }
     }
 
+    /// Whether it is a type of floats.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Element::F32 | Element::F64)
+    }
+
     /// Name of the type in kernels.
     pub const fn c_type(self) -> &'static str {
         match self {

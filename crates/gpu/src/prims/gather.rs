@@ -5,12 +5,18 @@ use std::sync::Arc;
 use crate::device::{Device, Kernel, Module};
 use crate::error::{GpuError, Result};
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
+use crate::prims::tuning::{Measured, on_h200};
 use crate::prims::{DeviceSlice, Element, KEYS, Queue, check_element, check_length};
 use crate::program::Program;
 use crate::stream::Params;
 
-/// The tuning; to be measured. What is gathered waits for row numbers, so that many small blocks hide more.
-const TUNING: TileTuning = TileTuning { threads: 256, rows: 2, blocks: 4 };
+/// The tuning. What is gathered waits for row numbers, so that many small blocks hide more. Not measured: other shapes,
+/// and row numbers in a random order.
+const TUNING: Measured<TileTuning> = on_h200!(
+    TileTuning { threads: 256, rows: 2, blocks: 4 },
+    "2026-11-25",
+    "2^31 words backwards gathered in 6.05 ms, scattered in 7.43, floor 5.98"
+);
 
 /// Gathers of one type on a device.
 #[derive(Clone)]
@@ -99,7 +105,7 @@ impl Access {
             return Err(GpuError::Contract(format!("{operation}: {n} row numbers of 0 elements")));
         }
         let vector = vector(self.index);
-        let shape = TUNING.shape(operation, TUNING.tiles(vector, n), 0)?;
+        let shape = TUNING.value.shape(operation, TUNING.value.tiles(vector, n), 0)?;
         let aligned = are_aligned(&[rows, dense], vector);
         let params = Params::new().slice(input).slice(rows).slice(out).u64(n).u64(aligned.into());
         queue.launch(&self.kernel, shape, &params)
@@ -128,7 +134,7 @@ pub(crate) fn program(value: Element, index: Element) -> Program {
     };
     let types = format!("#define WC_VALUE {of_its_size}\n#define WC_INDEX {}\n", index.c_type());
     let text = include_str!("../../kernels/prims/gather.cuh");
-    Program::new("gather", [&types, &TUNING.text(vector(index)), KEYS, TILE, text].concat())
+    Program::new("gather", [&types, &TUNING.value.text(vector(index)), KEYS, TILE, text].concat())
 }
 
 /// The gather on the host.

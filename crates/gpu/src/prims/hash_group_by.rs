@@ -109,9 +109,9 @@ impl GroupSpec {
         (bytes(columns) <= shared_bytes).then_some(PrivateTable { log, columns })
     }
 
-    /// Milliseconds that the rows' bytes need; none if the strategy cannot take the spec.
+    /// Milliseconds that rows of random groups need; none if the strategy cannot take the spec.
     pub fn predict_ms(&self, rates: &DeviceRates, strategy: GroupStrategy) -> Option<f64> {
-        let (rows, streamed) = (self.rows as f64, 8.0 * self.rows as f64);
+        let (rows, streamed, groups) = (self.rows as f64, 8.0 * self.rows as f64, self.groups as f64);
         let table = self.table_bytes() as f64;
         let out_ms = rates.stream_ms(0.0, 12.0 * self.groups.min(self.rows) as f64);
         Some(match strategy {
@@ -120,14 +120,13 @@ impl GroupSpec {
             }
             GroupStrategy::PrivateTables => {
                 self.private_table(rates.shared_bytes.value)?;
-                let row_s = 1.0 / rates.shared_words.value + 1.0 / rates.shared_adds.value;
-                rates.stream_ms(streamed, 0.0).max(rows * row_s * 1e3) + out_ms
+                rates.private_add_ms(rows, groups, streamed) + out_ms
             }
-            GroupStrategy::DeviceTable => rates.add_ms(rows, table, streamed) + out_ms,
+            GroupStrategy::DeviceTable => rates.add_ms(rows, groups, table, streamed) + out_ms,
             GroupStrategy::SortedRows => {
                 let passes = RadixOrder::of(Element::U32, false).passes().0;
                 let ordered_ms = rates.ordered_ms(self.rows, 8, self.groups.min(self.rows), 12);
-                rates.sort_ms(RadixAlgorithm::Lsd, self.rows, 4, 8, passes) + ordered_ms
+                rates.sorted_ms(RadixAlgorithm::Lsd, self.rows, 4, 8, passes) + ordered_ms
             }
         })
     }
@@ -353,6 +352,7 @@ pub fn hash_group_by(rows: &[(u32, u32)]) -> Vec<(u32, u64)> {
 mod tests {
     use super::*;
     use crate::prims::gpu_programs::compile_for_gpus;
+    use crate::prims::results::measured_on_h200;
     use crate::prims::roofline::H200;
 
     #[test]
@@ -368,6 +368,28 @@ mod tests {
         assert_eq!(chosen(1_000_000, false), GroupStrategy::DeviceTable);
         assert_eq!(chosen(100_000_000, false), GroupStrategy::SortedRows);
         assert_eq!(chosen(100_000_000, true), GroupStrategy::Ordered);
+    }
+
+    #[test]
+    fn groups_are_predicted_within_three_tenths() {
+        let mut measured = Vec::new();
+        for result in measured_on_h200("groupby") {
+            let strategy = GroupStrategy::ALL.into_iter().find(|it| result["strategy"] == format!("{it:?}")).unwrap();
+            let rows = result["rows"].as_u64().unwrap();
+            // The groups that were asked for; the result counts those that have rows.
+            let asked = result["case"].as_str().unwrap().strip_prefix("groupby/").unwrap();
+            let spec = GroupSpec { rows, groups: asked.parse().unwrap_or(100_000_000), is_ordered: asked == "sorted" };
+            let (ms, predicted) = (result["device_ms"].as_f64().unwrap(), spec.predict_ms(&H200, strategy).unwrap());
+            assert!((1.0 / 1.3..1.3).contains(&(ms / predicted)), "{asked}, {strategy:?}: {ms} and {predicted}");
+            measured.push((asked.to_string(), spec, strategy, ms));
+        }
+        // The choice is the strategy that was the fastest.
+        for (asked, spec, ..) in &measured {
+            let own = measured.iter().filter(|(of, ..)| of == asked);
+            let fastest = own.min_by(|one, other| one.3.total_cmp(&other.3)).unwrap();
+            assert_eq!(spec.choose(&H200).0, fastest.2, "{asked}");
+        }
+        assert!(measured.len() > 10);
     }
 
     #[test]

@@ -27,6 +27,8 @@ mod project;
 mod queue;
 pub mod radix_partition;
 mod reduce;
+#[cfg(test)]
+mod results;
 pub mod roofline;
 mod scan;
 mod segmented;

@@ -20,6 +20,17 @@ const PROBE_ROW: Measured<f64> = on_h200!(16.0, "2026-11-25", "2^28 probes of 8 
 const PROBE_QUEUED: Measured<f64> = on_h200!(57.0, "2026-11-25", "the same, of 1.18 and 1.59 pairs in the mean");
 const PROBE_DIVERGED: Measured<f64> = on_h200!(121.0, "2026-11-25", "2^28 probes of 256 KB in 1.37 and 2.04 ms");
 
+/// Instructions of a byte that an ordered aggregation reads.
+const ORDERED_BYTE: Measured<f64> =
+    on_h200!(3.0, "2026-11-25", "2^28 keys, 16 runs: counts in 0.320 ms, of which bytes 0.236, sums in 0.686 of 0.472");
+/// Instructions of a row that lanes of a warp add to a table in device memory, those with one key at once.
+const ADD_ROW: Measured<f64> = on_h200!(110.0, "2026-11-25", "2^28 rows of 10^6 groups in 6.70 ms");
+/// Seconds that an addition waits for others to its slot, times the root of what a slot has of a warp's additions.
+const ADD_WAIT: Measured<f64> = on_h200!(2.2e-9, "2026-11-25", "2^28 rows of 10 and 10^4 groups in 108 and 10.6 ms");
+/// Instructions of a row that is added to a table in shared memory, and of each other key that its warp has.
+const PRIVATE_ROW: Measured<f64> = on_h200!(161.0, "2026-11-25", "2^28 rows of 10 groups in 2.11 ms");
+const PRIVATE_KEY: Measured<f64> = on_h200!(8.3, "2026-11-25", "2^28 rows of 10^4 groups in 3.78 ms");
+
 /// What a device can do, in bytes a second where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceRates {
@@ -35,6 +46,8 @@ pub struct DeviceRates {
     pub l2_sectors: Measured<f64>,
     /// Random sectors of the L2 cache that are added to by atomics.
     pub l2_adds: Measured<f64>,
+    /// Random sectors of device memory that are added to by atomics.
+    pub device_adds: Measured<f64>,
     /// Bytes of a table that random reads find in the L1 cache, while columns go through it too.
     pub l1_bytes: Measured<f64>,
     /// Bytes of a table that random reads find in the L2 cache.
@@ -114,12 +127,21 @@ impl DeviceRates {
         row_bytes: usize,
         passes: u32,
     ) -> f64 {
-        let counts = match algorithm {
-            RadixAlgorithm::Lsd => 1.0,
-            RadixAlgorithm::Msd => 2.0,
-        };
         let (keys, bytes) = (rows as f64 * key_bytes as f64, rows as f64 * row_bytes as f64);
-        counts * self.stream_ms(keys, 0.0) + f64::from(passes) * self.stream_ms(bytes, bytes)
+        counts(algorithm) * self.stream_ms(keys, 0.0) + f64::from(passes) * self.stream_ms(bytes, bytes)
+    }
+
+    /// The same at the rate of a radix sort's own passes, which write each row to one of 256 places.
+    pub fn sorted_ms(
+        &self,
+        algorithm: RadixAlgorithm,
+        rows: u64,
+        key_bytes: usize,
+        row_bytes: usize,
+        passes: u32,
+    ) -> f64 {
+        let row = counts(algorithm) * key_bytes as f64 + 2.0 * f64::from(passes) * row_bytes as f64;
+        rows as f64 * row / self.sorted.value * 1e3
     }
 
     /// A partition of rows of keys and values of 32 bits: the bytes of a sort of one pass, at the rate that runs of a
@@ -128,9 +150,18 @@ impl DeviceRates {
         20.0 * rows as f64 / self.partition.value * 1e3
     }
 
-    /// An ordered aggregation: keys and values are read, a record for each run written.
+    /// An ordered aggregation: keys and values are read, a record for each run written, and instructions of rows are
+    /// issued while a tile is waited for.
     pub fn ordered_ms(&self, rows: u64, row_bytes: usize, runs: u64, run_bytes: usize) -> f64 {
-        self.stream_ms((rows * row_bytes as u64) as f64, (runs * run_bytes as u64) as f64)
+        let read = (rows * row_bytes as u64) as f64;
+        self.stream_ms(read, (runs * run_bytes as u64) as f64) + self.issue_ms(read * ORDERED_BYTE.value)
+    }
+
+    /// The same in so many kernels: each behind the first reads a word a row that the one before wrote.
+    pub fn fused_ms(&self, rows: u64, row_bytes: usize, runs: u64, run_bytes: usize, kernels: u32) -> f64 {
+        let words = 4.0 * rows as f64;
+        let between_ms = f64::from(kernels.saturating_sub(1)) * self.stream_ms(words, words);
+        self.ordered_ms(rows, row_bytes, runs, run_bytes) + between_ms
     }
 
     /// Milliseconds that so many instructions of lanes need.
@@ -182,15 +213,26 @@ impl DeviceRates {
         }
     }
 
-    /// Additions to a table of slots of 16 bytes, a read and an atomic each, beside streamed bytes; all slots are set
-    /// to zero before and read afterwards. A sector that the L2 cache has not is read and written back.
-    pub fn add_ms(&self, adds: f64, table_bytes: f64, streamed: f64) -> f64 {
-        let sectors = adds * SECTOR_BYTES;
-        let adds_ms = sectors * (1.0 / self.l2_sectors.value + 1.0 / self.l2_adds.value) * 1e3;
-        let streamed_ms = streamed / self.read.value * 1e3;
-        let missed = (1.0 - self.l2_bytes.value / table_bytes).max(0.0);
-        let missed_ms = missed * 2.0 * sectors / self.device_sectors.value * 1e3;
-        streamed_ms.max(adds_ms) + missed_ms + self.stream_ms(table_bytes, table_bytes)
+    /// Additions of rows of so many groups to a table of slots of 16 bytes, a read and an atomic each, beside streamed
+    /// bytes; all slots are set to zero before and read afterwards. Additions to one slot wait for each other.
+    pub fn add_ms(&self, rows: f64, groups: f64, table_bytes: f64, streamed: f64) -> f64 {
+        let cached = (self.l2_bytes.value / table_bytes).min(1.0);
+        let sectors_s = |l2: Measured<f64>, device: Measured<f64>| {
+            rows * SECTOR_BYTES * (cached / l2.value + (1.0 - cached) / device.value)
+        };
+        let reads_s = sectors_s(self.l2_sectors, self.device_sectors);
+        let adds_s = sectors_s(self.l2_adds, self.device_adds);
+        let waits_s = rows * ADD_WAIT.value * (warp_keys(groups) / 32.0 / groups.max(1.0)).sqrt();
+        let bytes_ms = (streamed / self.read.value + reads_s + adds_s + waits_s) * 1e3;
+        bytes_ms + self.issue_ms(rows * ADD_ROW.value) + self.stream_ms(table_bytes, table_bytes)
+    }
+
+    /// Additions of rows of so many groups to a table in each block's shared memory, beside streamed bytes. A warp
+    /// takes as many steps as its longest probe.
+    pub fn private_add_ms(&self, rows: f64, groups: f64, streamed: f64) -> f64 {
+        let row_s = 1.0 / self.shared_words.value + 1.0 / self.shared_adds.value;
+        let instructions = PRIVATE_ROW.value + PRIVATE_KEY.value * (warp_keys(groups) - 1.0);
+        self.stream_ms(streamed, 0.0).max(rows * row_s * 1e3).max(self.issue_ms(rows * instructions))
     }
 
     /// Columns sent over the bus for one query, in chunks, while the chunk before is worked on: the slower of both, and
@@ -202,6 +244,20 @@ impl DeviceRates {
     }
 }
 
+/// Passes of a radix sort that read keys to count digits.
+fn counts(algorithm: RadixAlgorithm) -> f64 {
+    match algorithm {
+        RadixAlgorithm::Lsd => 1.0,
+        RadixAlgorithm::Msd => 2.0,
+    }
+}
+
+/// Different keys of a warp's rows in the mean, of so many groups at random.
+fn warp_keys(groups: f64) -> f64 {
+    let groups = groups.max(1.0);
+    -groups * (32.0 * (-1.0 / groups).ln_1p()).exp_m1()
+}
+
 /// One H200, 141 GB.
 pub const H200: DeviceRates = DeviceRates {
     read: on_h200!(4.55e12, "2026-11-23", "4.55 TB/s, sums of plain columns of 2 GB"),
@@ -210,6 +266,7 @@ pub const H200: DeviceRates = DeviceRates {
     device_sectors: on_h200!(1.36e12, "2026-11-23", "2^28 words of 8 bytes from 1 to 4 GB in 6.10 to 6.47 ms"),
     l2_sectors: on_h200!(5.2e12, "2026-11-23", "2^28 words of 8 bytes from 4 to 16 MB in 1.65 ms"),
     l2_adds: on_h200!(3.4e12, "2026-11-23", "2^28 additions to words of 8 bytes of 1 to 16 MB in 2.53 ms"),
+    device_adds: on_h200!(5.2e11, "2026-11-23", "2^28 additions to words of 8 bytes of 1 to 4 GB in 16.3 to 17.0 ms"),
     l1_bytes: on_h200!(170e3, "2026-11-25", "joins with 256 KB and 512 KB of values in 1.00 and 1.70 ms"),
     l2_bytes: on_h200!(44e6, "2026-11-23", "2^28 words from 64 MiB in 3.28 ms: two thirds of them at 1.65 ms for all"),
     shared_words: on_h200!(1.32e12, "2026-11-23", "2^28 words of 8 bytes from 8 to 128 KB in 0.20 ms"),
@@ -238,6 +295,9 @@ mod tests {
         let [lsd, msd] = RadixAlgorithm::ALL.map(|algorithm| H200.sort_ms(algorithm, 1 << 28, 4, 8, 4));
         assert!(lsd > 4.0 * H200.stream_ms(2f64.powi(31), 2f64.powi(31)));
         assert!(close(msd - lsd, H200.stream_ms(2f64.powi(30), 0.0)));
+        assert!(close(H200.fused_ms(1 << 28, 4, 16, 8, 1), H200.ordered_ms(1 << 28, 4, 16, 8)));
+        let more = H200.fused_ms(1 << 28, 4, 16, 8, 3) - H200.ordered_ms(1 << 28, 4, 16, 8);
+        assert!(close(more, 2.0 * H200.stream_ms(2f64.powi(30), 2f64.powi(30))));
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn scratch_bytes(spec: &TopKSpec, shapes: &Shapes, n: u64) -> usize {
     }
 }
 
-/// Sizes of the kernels' launches, part of the program.
+/// Sizes of the kernels' launches, part of the program but for `bucket_max`.
 #[derive(Debug, Clone, Copy)]
 pub struct TopKTuning {
     /// 16-byte loads that a lane has in flight.
@@ -135,14 +135,22 @@ pub struct TopKTuning {
     pub select_threads: u32,
     /// Blocks of a selection pass a multiprocessor.
     pub select_blocks: u32,
+    /// Candidates that a bucket of the final sort may have in shared memory, where that has room for them.
+    pub bucket_max: u64,
 }
 
 /// Four loads a lane and 1,024 threads a multiprocessor: 64 KB in flight, where 40 KB reach the bandwidth of an H200.
 /// The filter alone over 2^29 f32 on an H200 (2026-11-23, with a launch): 0.497 ms where no key passes with loads of
 /// the next chunk in flight, 0.514 without; 0.529 where 1.34 million pass, 0.546 in blocks of 256 threads, 0.568
 /// without loads in flight. Prefetches to the L2 cache in place of them: 0.55 and 0.60.
-pub const TOPK_TUNING: TopKTuning =
-    TopKTuning { vectors: 4, filter_threads: 512, filter_blocks: 2, select_threads: 256, select_blocks: 4 };
+pub const TOPK_TUNING: TopKTuning = TopKTuning {
+    vectors: 4,
+    filter_threads: 512,
+    filter_blocks: 2,
+    select_threads: 256,
+    select_blocks: 4,
+    bucket_max: 4096,
+};
 
 /// A launcher of top-k.
 pub struct TopK {

@@ -80,14 +80,16 @@ fn sorts_of_lengths_around_a_tile_and_of_null_alone() {
 fn top_k_of_none_of_all_and_of_more_than_there_are() {
     let algorithms = [
         Algorithm::Threshold,
+        Algorithm::SortAndChoose,
         Algorithm::RadixSelect,
         Algorithm::BucketSelect,
         Algorithm::HeapShared,
         Algorithm::HeapRegisters,
         Algorithm::Bitonic(BitonicLevel::Reassigned),
     ];
-    let mut rig = Rig::new(LaneOrder::Seeded(9));
-    for algorithm in algorithms {
+    let lanes = orders(&ORDERS[..3]).flat_map(|lanes| algorithms.map(|algorithm| (lanes, algorithm)));
+    for (lanes, algorithm) in lanes {
+        let mut rig = Rig::new(lanes);
         for (n, k) in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 32), (40, 0), (31, 32), (32, 32), (33, 32)] {
             let keys: Vec<f32> = noise(n).map(|x| (x % 100) as f32).take(n as usize).collect();
             let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, k, algorithm)).unwrap();
@@ -99,7 +101,7 @@ fn top_k_of_none_of_all_and_of_more_than_there_are() {
             top.launch(&mut rig.stream, &input, &out_keys, &out_rows, &memory).unwrap();
             let (found, rows) = (taken::<f32>(&mut rig, &out_keys), taken::<u64>(&mut rig, &out_rows));
             check(&keys, k, top.spec().order, top.spec().ties, &found, &rows)
-                .unwrap_or_else(|reason| panic!("{algorithm}, {k} of {n}: {reason}"));
+                .unwrap_or_else(|reason| panic!("{algorithm}, {k} of {n}, {lanes:?}: {reason}"));
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Defaults on a device whose blocks have 99 KB of shared memory (sm_86, 89 and 120), the least of those supported.
 
 use warpcube_gpu::prims::radix_partition::{PARTITIONS, radix_partition};
+use warpcube_gpu::prims::topk::{Algorithm, TopK, TopKSpec, check};
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Pairs, PartitionBy, RadixOrder, RadixPartition,
-    Records, SegmentedSort, hash_join, segmented_sort,
+    DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Merge, OrderedAggregation, OrderedForm,
+    OrderedOperands, Pairs, PartitionBy, RadixOrder, RadixPartition, Records, SegmentedSort, Sort, SortColumn, SortKey,
+    hash_group_by, hash_join, segmented_sort,
 };
 use warpcube_gpu::{Device, EmulatorOptions};
 
@@ -85,4 +87,71 @@ fn partitioned_sides_are_joined() {
         let (sum, pairs) = hash_join::hash_join(&build, &probe);
         assert_eq!(taken::<u64>(&mut rig, &out), [sum, pairs], "{strategy:?}");
     }
+}
+
+#[test]
+fn first_rows_are_found() {
+    let mut rig = small();
+    let keys: Vec<f32> = noise(6).map(|x| (x % 5000) as f32).take(40_000).collect();
+    // Sorted in one block, and by buckets.
+    for (k, algorithm) in [(100, Algorithm::Threshold), (5000, Algorithm::Threshold), (5000, Algorithm::RadixSelect)] {
+        let spec = TopKSpec::new(Element::F32, k, algorithm);
+        let top = TopK::new(&rig.device, &spec).unwrap();
+        let input = given(&mut rig, Element::F32, &keys);
+        let (out_keys, out_rows) = (room(&rig, Element::F32, k as usize), room(&rig, Element::U64, k as usize));
+        let memory = scratch(&rig, top.scratch_bytes(40_000));
+        top.launch(&mut rig.stream, &input, &out_keys, &out_rows, &memory).unwrap();
+        let (found, rows) = (taken::<f32>(&mut rig, &out_keys), taken::<u64>(&mut rig, &out_rows));
+        check(&keys, k, spec.order, spec.ties, &found, &rows).unwrap_or_else(|reason| panic!("{algorithm}: {reason}"));
+    }
+}
+
+#[test]
+fn rows_are_sorted_and_columns_merged() {
+    let mut rig = small();
+    let keys: Vec<u32> = noise(7).map(|x| x as u32 % 3000).take(20_000).collect();
+    let values = given(&mut rig, Element::U32, &keys);
+    let sort = Sort::new(&rig.device, &[SortColumn::of(Element::U32)], Element::U32).unwrap();
+    let (rows, memory) = (room(&rig, Element::U32, 20_000), scratch(&rig, sort.scratch_bytes(20_000)));
+    let key = SortKey { values: &values, valid: None };
+    sort.launch(&mut rig.stream, &[key], &rows, &memory).unwrap();
+    let mut expected: Vec<u32> = (0..20_000).collect();
+    expected.sort_by_key(|row| keys[*row as usize]);
+    assert_eq!(taken::<u32>(&mut rig, &rows), expected);
+
+    let mut halves = [keys[..9000].to_vec(), keys[9000..].to_vec()];
+    halves.iter_mut().for_each(|half| half.sort_unstable());
+    let sides = halves.each_ref().map(|half| given(&mut rig, Element::U32, half));
+    let merge = Merge::new(&rig.device, Element::U32, None).unwrap();
+    let (out, memory) = (room(&rig, Element::U32, 20_000), scratch(&rig, merge.scratch_bytes(20_000)));
+    let [a, b, output] = [&sides[0], &sides[1], &out].map(|keys| Records { keys, values: None });
+    merge.launch(&mut rig.stream, [a, b], output, false, &memory).unwrap();
+    let mut sorted = keys;
+    sorted.sort_unstable();
+    assert_eq!(taken::<u32>(&mut rig, &out), sorted);
+}
+
+#[test]
+fn ordered_rows_are_aggregated() {
+    let mut rig = small();
+    let rows: Vec<(u32, u32)> = (0..20_000u32).zip(noise(8)).map(|(row, x)| (row / 7, x as u32)).collect();
+    let columns: [Vec<u32>; 2] = [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()];
+    let [keys, values] = columns.map(|column| given(&mut rig, Element::U32, &column));
+    let form = OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
+    let aggregation = OrderedAggregation::new(&rig.device, form).unwrap();
+    let groups = hash_group_by::hash_group_by(&rows);
+    let (keys_out, sums) = (room(&rig, Element::U32, groups.len()), room(&rig, Element::U64, groups.len()));
+    let (runs, memory) = (room(&rig, Element::U64, 1), scratch(&rig, aggregation.scratch_bytes(20_000)));
+    let operands = OrderedOperands {
+        keys: &keys,
+        values: Some(&values),
+        keys_out: &keys_out,
+        counts: None,
+        sums: Some(&sums),
+        runs: &runs,
+    };
+    aggregation.launch(&mut rig.stream, &operands, &memory).unwrap();
+    assert_eq!(taken::<u64>(&mut rig, &runs), [groups.len() as u64]);
+    let (keys, sums) = (taken::<u32>(&mut rig, &keys_out), taken::<u64>(&mut rig, &sums));
+    assert!(keys.into_iter().zip(sums).eq(groups));
 }

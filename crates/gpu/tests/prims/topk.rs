@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use warpcube_gpu::prims::topk::{Algorithm, BitonicLevel, FIXED_BYTES_MAX, K_MAX, Order, Ties, TopK, TopKSpec, check};
+use warpcube_gpu::prims::topk::{
+    Algorithm, BitonicLevel, FIXED_BYTES_MAX, K_MAX, Order, TOPK_TUNING, Ties, TopK, TopKSpec, TopKTuning, check,
+};
 use warpcube_gpu::prims::{DeviceSlice, Element, Key};
 use warpcube_gpu::{DeviceBuffer, GpuError, LaneOrder, Work};
 
@@ -78,6 +80,9 @@ fn floats(n: usize) -> Vec<(&'static str, Vec<f32>)> {
     ]
 }
 
+/// Orders of lanes that most tests of top-k run in.
+const THREE: [LaneOrder; 3] = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)];
+
 const SELECTIONS: [Algorithm; 3] = [Algorithm::Threshold, Algorithm::RadixSelect, Algorithm::BucketSelect];
 
 #[test]
@@ -122,13 +127,19 @@ fn every_distribution_of_floats() {
 
 #[test]
 fn the_smallest_of_floats() {
-    let mut rig = Rig::new(LaneOrder::Seeded(2));
-    for (k, ties) in [(7, Ties::FirstRows), (3000, Ties::FirstRows)] {
-        for algorithm in SELECTIONS {
-            let spec = TopKSpec { order: Order::Smallest, ties, ..TopKSpec::new(Element::F32, k, algorithm) };
-            let top = TopK::new(&rig.device, &spec).unwrap();
-            for (name, keys) in &floats(33_001) {
-                holds(&mut rig, &top, keys, 3).unwrap_or_else(|reason| panic!("{algorithm} of {name}, {k}: {reason}"));
+    let distributions = floats(33_001);
+    for lanes in orders(&THREE) {
+        let mut rig = Rig::new(lanes);
+        // The order of lanes matters most to the default.
+        let algorithms = if lanes == LaneOrder::Forward { &SELECTIONS[..] } else { &SELECTIONS[..1] };
+        for (k, algorithm) in
+            [7, 3000].into_iter().flat_map(|k| algorithms.iter().map(move |algorithm| (k, *algorithm)))
+        {
+            let spec = TopKSpec { ties: Ties::FirstRows, ..TopKSpec::new(Element::F32, k, algorithm) };
+            let top = TopK::new(&rig.device, &TopKSpec { order: Order::Smallest, ..spec }).unwrap();
+            for (name, keys) in &distributions {
+                holds(&mut rig, &top, keys, 3)
+                    .unwrap_or_else(|reason| panic!("{algorithm} of {name}, {k}, {lanes:?}: {reason}"));
             }
         }
     }
@@ -137,7 +148,7 @@ fn the_smallest_of_floats() {
 fn integers<K: Key>(element: Element, order: Order, rows: Element, of: impl Fn(u64) -> K) {
     let keys: Vec<K> = (0..40_000).map(|i| of(mix(i))).collect();
     let few: Vec<K> = (0..40_000).map(|i| of(mix(i) % 5)).collect();
-    for lanes in orders(&[LaneOrder::Forward, LaneOrder::Seeded(1)]) {
+    for lanes in orders(&THREE) {
         let mut rig = Rig::new(lanes);
         for (k, algorithm) in [(50, SELECTIONS[0]), (2200, SELECTIONS[0]), (9, SELECTIONS[1]), (9, SELECTIONS[2])] {
             let spec = TopKSpec { element, rows, order, ties: Ties::FirstRows, k, algorithm };
@@ -157,6 +168,12 @@ fn integers_of_32_bits() {
 #[test]
 fn integers_of_64_bits() {
     integers(Element::I64, Order::Smallest, Element::U32, |x| x as i64);
+    integers(Element::U64, Order::Largest, Element::U32, |x| x);
+}
+
+#[test]
+fn bytes() {
+    integers(Element::U8, Order::Largest, Element::U32, |x| x as u8);
 }
 
 #[test]
@@ -167,6 +184,8 @@ fn doubles() {
 #[test]
 fn keys_of_128_bits_hold_several_order_by_keys() {
     integers(Element::U128, Order::Smallest, Element::U64, |x| u128::from(x % 7) << 64 | u128::from(x >> 3));
+    // Both halves and the sign decide.
+    integers(Element::I128, Order::Largest, Element::U64, |x| (i128::from(x % 7) - 3) << 64 | i128::from(x >> 3));
 }
 
 /// The row of sample `i`; as in kernels/prims/topk/filter.cuh.
@@ -196,10 +215,27 @@ fn samples_that_mislead_are_made_good() {
 
 #[test]
 fn several_blocks_of_samples() {
-    let mut rig = Rig::new(LaneOrder::Seeded(1));
     let keys: Vec<f32> = (0..150_000u64).map(|i| (mix(i) >> 40) as f32).collect();
-    let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, 40, Algorithm::Threshold)).unwrap();
-    holds(&mut rig, &top, &keys, 0).unwrap();
+    for lanes in orders(&THREE) {
+        let mut rig = Rig::new(lanes);
+        let top = TopK::new(&rig.device, &TopKSpec::new(Element::F32, 40, Algorithm::Threshold)).unwrap();
+        holds(&mut rig, &top, &keys, 0).unwrap_or_else(|reason| panic!("{lanes:?}: {reason}"));
+    }
+}
+
+#[test]
+fn buckets_that_shared_memory_does_not_hold() {
+    // All 30,000 keys are candidates, which 64 buckets share: some have more than 400.
+    let tuning = TopKTuning { bucket_max: 400, ..TOPK_TUNING };
+    let keys: Vec<f32> = (0..30_000u64).map(|i| (mix(i) % 10_000) as f32).collect();
+    for lanes in orders(&THREE) {
+        let mut rig = Rig::new(lanes);
+        for k in [3_000, 30_000] {
+            let spec = TopKSpec { ties: Ties::FirstRows, ..TopKSpec::new(Element::F32, k, Algorithm::Threshold) };
+            let top = TopK::with_tuning(&rig.device, &spec, tuning).unwrap();
+            holds(&mut rig, &top, &keys, 0).unwrap_or_else(|reason| panic!("{k}, {lanes:?}: {reason}"));
+        }
+    }
 }
 
 #[test]
@@ -241,17 +277,19 @@ fn sort_and_choose() {
 
 #[test]
 fn sorted_keys_do_not_mislead_the_sample() {
-    let mut rig = Rig::new(LaneOrder::Forward);
     let spec = TopKSpec::new(Element::U32, 2000, Algorithm::Threshold);
-    let top = TopK::new(&rig.device, &spec).unwrap();
     // Four blocks of samples, and each has to have some of the best.
     let ascending: Vec<u32> = (0..150_000).collect();
     let descending: Vec<u32> = (0..150_000).rev().collect();
-    for keys in [ascending, descending] {
-        let (out_keys, out_rows, scratch) = run(&mut rig, &top, &keys, 0);
-        check(&keys, spec.k, spec.order, spec.ties, &out_keys, &out_rows).unwrap();
-        // Word 2 of the state says whether the selection ran again over all keys.
-        assert_eq!(rig.download::<u64>(&scratch.part(0, 24).unwrap())[2], 0);
+    for lanes in orders(&THREE) {
+        let mut rig = Rig::new(lanes);
+        let top = TopK::new(&rig.device, &spec).unwrap();
+        for keys in [&ascending, &descending] {
+            let (out_keys, out_rows, scratch) = run(&mut rig, &top, keys, 0);
+            check(keys, spec.k, spec.order, spec.ties, &out_keys, &out_rows).unwrap();
+            // Word 2 of the state says whether the selection ran again over all keys.
+            assert_eq!(rig.download::<u64>(&scratch.part(0, 24).unwrap())[2], 0, "{lanes:?}");
+        }
     }
 }
 
@@ -313,10 +351,12 @@ fn bitonic_top_k_of_long_runs() {
             ties: Ties::FirstRows,
             ..TopKSpec::new(element, k, Algorithm::Bitonic(level))
         };
-        let mut rig = Rig::new(LaneOrder::Seeded(2));
-        let top = TopK::new(&rig.device, &spec).unwrap();
         let keys: Vec<i64> = (0..70_000).map(|i| mix(i) as i64 >> 50).collect();
-        holds(&mut rig, &top, &keys, 0).unwrap_or_else(|reason| panic!("k = {k}: {reason}"));
+        for lanes in orders(&THREE) {
+            let mut rig = Rig::new(lanes);
+            let top = TopK::new(&rig.device, &spec).unwrap();
+            holds(&mut rig, &top, &keys, 0).unwrap_or_else(|reason| panic!("k = {k}, {lanes:?}: {reason}"));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use warpcube_gpu::prims::{
 use warpcube_gpu::{Kernel, Params};
 
 use super::Bench;
-use super::hashed::{Failure, kernel, room, scratch, walk, word};
+use super::hashed::{Failure, ceiling, kernel, room, scratch, walk, word};
 use super::keyed::KEYED;
 
 /// Numbers of groups; with ordered keys the last of them.
@@ -139,8 +139,7 @@ impl Data {
                     "strategy": format!("{strategy:?}"), "tuning": format!("{tuning:?}"), "rows": spec.rows,
                     "groups": found, "predicted_ms": predicted_ms, "chosen": strategy == chosen,
                 });
-                let bytes = read + written;
-                bench.add(case, ms, bytes, bytes as f64 / predicted_ms * 1e3, more);
+                bench.add(case, ms, read + written, ceiling(read, written), more);
             }
         }
         Ok(())
@@ -160,9 +159,10 @@ impl Data {
         let memory = scratch(&device, aggregation.scratch_bytes(spec.rows))?;
         let [keys, values] = &self.rows;
         let groups = Groups { keys: &self.keys, sums: &self.sums, status: &self.status };
-        let slices = [keys, values, &self.keys, &self.sums, &self.status];
-        let buffers: Vec<_> = slices.iter().map(|slice| slice.buffer()).chain([&memory]).collect();
-        let ms = bench.time(&buffers, |work| aggregation.launch(work, Pairs { keys, values }, groups, &memory))?;
+        let read = [keys.buffer(), values.buffer()];
+        let written = [self.keys.buffer(), self.sums.buffer(), self.status.buffer(), &memory];
+        let ms =
+            bench.time(&read, &written, |work| aggregation.launch(work, Pairs { keys, values }, groups, &memory))?;
         let stream = &mut bench.stream;
         let [found, lost] = [word(stream, &self.status, 0)?, word(stream, &self.status, 1)?];
         stream.fill(self.seen.buffer(), 0, 0, self.seen.len() as usize * 4)?;

@@ -10,7 +10,7 @@ use warpcube_gpu::prims::{
 use warpcube_gpu::{Kernel, Params};
 
 use super::Bench;
-use super::hashed::{Failure, kernel, room, scratch, walk, word};
+use super::hashed::{Failure, ceiling, kernel, room, scratch, walk, word};
 use super::keyed::KEYED;
 
 /// Tables of linear probing, as powers of two bytes; half of the slots of 8 bytes are taken.
@@ -162,27 +162,32 @@ impl Sides {
         let memory = scratch(&device, join.scratch_bytes(spec.probe_rows.max(spec.build_rows)).max(1))?;
         let build = [self.build[0].part(0, spec.build_rows)?, self.build[1].part(0, spec.build_rows)?];
         let (status, out) = (&self.status, &self.out);
-        let buffers: Vec<_> =
-            self.build.iter().chain(&self.probe).chain([status, out]).map(|slice| slice.buffer()).collect();
-        let buffers: Vec<_> = buffers.into_iter().chain([&table, &memory]).collect();
+        let [build_buffers, probe_buffers] =
+            [&self.build, &self.probe].map(|side| side.each_ref().map(|column| column.buffer()));
         let rows = Pairs { keys: &build[0], values: &build[1] };
-        let build_ms = bench.time(&buffers, |work| join.build(work, rows, &table, status, &memory))?;
+        let build_ms = bench.time(&build_buffers, &[&table, status.buffer(), &memory], |work| {
+            join.build(work, rows, &table, status, &memory)
+        })?;
         let rows = Pairs { keys: &self.probe[0], values: &self.probe[1] };
-        let ms = bench.time(&buffers, |work| join.probe(work, rows, [&table, &memory], status, out))?;
+        let ms = bench.time(
+            &[&probe_buffers[..], &[&table, status.buffer()]].concat(),
+            &[out.buffer(), &memory],
+            |work| join.probe(work, rows, [&table, &memory], status, out),
+        )?;
         let found = [word(&mut bench.stream, out, 0)?, word(&mut bench.stream, out, 1)?];
         let faults = [word(&mut bench.stream, status, 0)?, word(&mut bench.stream, status, 1)?];
         if found != expected || faults != [0, 0] {
             return Err(format!("{case} by {strategy:?}: {found:?} instead of {expected:?}, faults {faults:?}").into());
         }
         let predicted_ms = spec.probe_ms(&H200, strategy);
-        let bytes = 8 * spec.probe_rows;
         let more = json!({
             "strategy": format!("{strategy:?}"), "tuning": format!("{tuning:?}"), "probes": spec.probe_rows,
             "build_rows": spec.build_rows, "keys": if spec.range.least == 0 { "dense" } else { "wide" },
             "match_share": spec.match_share, "table_bytes": join.table_bytes(), "build_ms": build_ms,
             "predicted_ms": predicted_ms, "chosen": is_chosen,
         });
-        bench.add(&case, ms, bytes, bytes as f64 / predicted_ms * 1e3, more);
+        let read = 8 * spec.probe_rows;
+        bench.add(&case, ms, read, ceiling(read, 0), more);
         Ok(())
     }
 }

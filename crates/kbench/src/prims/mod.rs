@@ -4,6 +4,7 @@
 //! A file measures one family of cases. It asks [`Bench::wants`] of each case before it makes data, since a listing
 //! runs the same files and notes the names they ask for.
 
+mod earlier;
 mod groupby;
 mod hashed;
 mod join;
@@ -32,6 +33,7 @@ use warpcube_gpu::prims::TileTuning;
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
 use crate::report;
+use earlier::Earlier;
 use rivals::Rivals;
 pub use table::{Table, done_behind};
 
@@ -66,6 +68,9 @@ pub struct PrimitiveArgs {
     /// Write the measurements to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Keep the results that the file of --json has, but for those that are measured again
+    #[arg(long, requires = "json")]
+    pub update: bool,
     /// Add the fastest plans of ordered aggregation, which cases ordered/forms find, to this file
     #[arg(long, value_name = "FILE")]
     pub findings: Option<PathBuf>,
@@ -212,12 +217,19 @@ impl<'a> Bench<'a> {
         if self.is_stopped() { Err(GpuError::Cancelled) } else { Ok(()) }
     }
 
-    /// Milliseconds of work by device events, the median of the runs behind a first one.
+    /// Milliseconds of work by device events, the median of the runs behind a first one. Every byte of the buffers that
+    /// the work has to write is 0xff before the first run: the pool returns blocks with the outputs of earlier cases,
+    /// which verify work that writes nothing.
     pub(crate) fn time(
         &mut self,
-        buffers: &[&DeviceBuffer],
+        read: &[&DeviceBuffer],
+        written: &[&DeviceBuffer],
         describe: impl FnOnce(&mut Work) -> Result<(), GpuError>,
     ) -> Result<f64, GpuError> {
+        for buffer in written {
+            self.stream.fill(buffer, 0, 0xff, buffer.bytes())?;
+        }
+        let buffers: Vec<&DeviceBuffer> = read.iter().chain(written).copied().collect();
         let mut work = Work::new(&self.device);
         let start = work.mark();
         describe(&mut work)?;
@@ -226,7 +238,7 @@ impl<'a> Bench<'a> {
         let mut times = Vec::new();
         for _ in 0..=self.arguments.runs {
             self.go_on()?;
-            self.stream.run(&mut recording, buffers)?;
+            self.stream.run(&mut recording, &buffers)?;
             times.push(recording.elapsed_ms(start, end)?);
         }
         times.remove(0);
@@ -244,11 +256,25 @@ impl<'a> Bench<'a> {
             result["floor_ms"] = floor_ms.into();
             result["share_of_peak"] = (floor_ms / device_ms).into();
         }
+        self.keep(result, more);
+    }
+
+    /// Adds a verified result of a case whose bytes are not known.
+    pub(crate) fn add_without_floor(&mut self, case: &str, device_ms: f64, more: Value) {
+        self.keep(json!({"case": case, "device_ms": device_ms}), more);
+    }
+
+    fn keep(&mut self, mut result: Value, more: Value) {
         result["verified"] = true.into();
+        result["date"] = report::today().into();
+        result["runs"] = self.arguments.runs.into();
+        if let Some(commit) = report::COMMIT {
+            result["commit"] = commit.into();
+        }
         if let (Value::Object(result), Value::Object(more)) = (&mut result, more) {
             result.extend(more);
         }
-        if let Some(rivals) = self.rivals.of(case) {
+        if let Some(rivals) = result["case"].as_str().and_then(|case| self.rivals.of(case)) {
             result["rivals"] = rivals;
         }
         self.follower.measured(&result);
@@ -285,13 +311,14 @@ pub struct Plan {
     /// The cases in the order they run.
     pub cases: Vec<String>,
     rivals: Rivals,
+    earlier: Earlier,
 }
 
 /// Finds the cases that were asked for and reads the rivals' times.
 ///
 /// # Errors
-/// A name of `--cases` that no case has; a file of `--rivals` that cannot be read or is of another device or size; a
-/// file of `--findings` that cannot be read, or whose folder is not there.
+/// A name of `--cases` that no case has; a file of `--rivals`, or of `--json` with `--update`, that cannot be read or
+/// is of another device or size; a file of `--findings` that cannot be read, or whose folder is not there.
 pub fn plan(device: &Device, arguments: &PrimitiveArgs) -> Result<Plan, String> {
     let mut unheard = Unheard;
     let mut bench = Bench::new(device, arguments, &mut unheard).map_err(|error| error.to_string())?;
@@ -313,7 +340,11 @@ pub fn plan(device: &Device, arguments: &PrimitiveArgs) -> Result<Plan, String> 
         Some(path) => Rivals::read(path, &device.info().name, arguments.log_rows)?,
         None => Rivals::default(),
     };
-    Ok(Plan { cases, rivals })
+    let earlier = match &arguments.json {
+        Some(path) if arguments.update => Earlier::read(path, &device.info().name, arguments.log_rows)?,
+        _ => Earlier::default(),
+    };
+    Ok(Plan { cases, rivals, earlier })
 }
 
 /// Runs the cases of a plan.
@@ -328,6 +359,7 @@ pub fn run(
 ) -> Result<Outcome, GpuError> {
     let mut bench = Bench::new(device, arguments, follower)?;
     bench.rivals = plan.rivals;
+    let mut rivals = plan.earlier.rivals.clone();
     let mut failures = Vec::new();
     for family in FAMILIES {
         let done = family(&mut bench);
@@ -340,9 +372,10 @@ pub fn run(
         }
     }
     let params = json!({"log_rows": arguments.log_rows, "runs": arguments.runs});
-    let mut report = report::of(SUITE, device, params, bench.results);
-    if let Some(versions) = bench.rivals.versions() {
-        report["rivals"] = versions;
+    let mut report = report::of(SUITE, device, params, plan.earlier.with(bench.results));
+    rivals.extend(bench.rivals.versions().clone());
+    if !rivals.is_empty() {
+        report["rivals"] = rivals.into();
     }
     Ok(Outcome { report, failures })
 }
@@ -352,7 +385,7 @@ impl PrimitiveArgs {
     /// Arguments for tests on the emulated device: one run of each case over few rows.
     pub(crate) fn small(log_rows: u32, cases: &[&str]) -> PrimitiveArgs {
         let cases = cases.iter().map(|case| case.to_string()).collect();
-        PrimitiveArgs { cases, list: false, log_rows, runs: 1, rivals: None, json: None, findings: None }
+        PrimitiveArgs { cases, list: false, log_rows, runs: 1, rivals: None, json: None, update: false, findings: None }
     }
 }
 
@@ -461,6 +494,8 @@ mod tests {
             assert!(result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0, "{result}");
             // The emulated device has no bandwidth to measure by.
             assert!(result.get("floor_ms").is_none() && result.get("rivals").is_none(), "{result}");
+            assert!(result["runs"] == 1 && result["date"] == outcome.report["date"], "{result}");
+            assert_eq!(result.get("commit"), outcome.report.get("commit"));
         }
         assert_eq!((&results[0]["order"], &results[1]["order"]), (&"any".into(), &"stable".into()));
         let mut notes = Notes { measured: Vec::new(), stops_behind: 3 };

@@ -1,10 +1,11 @@
 //! Ordered aggregation of 2^28 sorted keys of 32 bits: counts, and sums of a column of 32 bits, by number of runs.
 
 use serde_json::json;
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Scan, ScanKind, TileTuning,
 };
-use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Params};
+use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Params, Work};
 
 use super::Bench;
 use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, taken, walk, word};
@@ -84,13 +85,13 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         for (case, tuning) in counts {
             let (ms, found) = shared.counts(bench, &keys, tuning)?;
             let (read, written) = (4 * n, 8 * found);
-            let more = json!({"rows": n, "runs": found});
+            let more = json!({"rows": n, "runs": found, "predicted_ms": H200.ordered_ms(n, 4, found, 8)});
             bench.add(&case, ms, read + written, ceiling(read, written), more);
         }
         for (case, tuning) in sums {
             let ms = shared.sums(bench, &keys, found, tuning)?;
             let (read, written) = (8 * n, 12 * found);
-            let more = json!({"rows": n, "runs": found});
+            let more = json!({"rows": n, "runs": found, "predicted_ms": H200.ordered_ms(n, 8, found, 12)});
             bench.add(&case, ms, read + written, ceiling(read, written), more);
         }
     }
@@ -146,7 +147,7 @@ impl Shared {
         keys: &DeviceSlice,
         tuning: TileTuning,
     ) -> Result<(f64, u64), Failure> {
-        let ms = self.time(bench, keys, COUNT, tuning)?;
+        let ms = self.single_pass(bench, keys, COUNT, tuning)?;
         Ok((ms, self.verify_counts(bench, keys)?))
     }
 
@@ -166,7 +167,7 @@ impl Shared {
 
     /// Measures and verifies sums, by the counts that were verified before.
     fn sums(&self, bench: &mut Bench<'_>, keys: &DeviceSlice, runs: u64, tuning: TileTuning) -> Result<f64, Failure> {
-        let ms = self.time(bench, keys, SUM, tuning)?;
+        let ms = self.single_pass(bench, keys, SUM, tuning)?;
         self.verify_sums(bench, keys, runs)?;
         Ok(ms)
     }
@@ -180,7 +181,7 @@ impl Shared {
         self.verify(bench, keys, found, Some(&self.sums))
     }
 
-    fn time(
+    fn single_pass(
         &self,
         bench: &mut Bench<'_>,
         keys: &DeviceSlice,
@@ -190,7 +191,7 @@ impl Shared {
         let aggregation = OrderedAggregation::with_tuning(&bench.device, form, tuning)?;
         let memory = scratch(&bench.device, aggregation.scratch_bytes(self.n))?;
         let operands = self.operands(keys, form);
-        bench.time(&self.buffers(keys, &memory), |work| aggregation.launch(work, &operands, &memory))
+        self.time(bench, &operands, &memory, |work| aggregation.launch(work, &operands, &memory))
     }
 
     /// Operands of a form.
@@ -205,10 +206,19 @@ impl Shared {
         }
     }
 
-    /// All buffers that a launch may use.
-    pub(super) fn buffers<'a>(&'a self, keys: &'a DeviceSlice, memory: &'a DeviceBuffer) -> Vec<&'a DeviceBuffer> {
-        let used = [keys, &self.values, &self.keys_out, &self.counts, &self.sums, &self.runs];
-        used.iter().map(|slice| slice.buffer()).chain([memory]).collect()
+    /// Milliseconds of a launch over operands of [`Shared::operands`]. Counts that sums are verified by stay as they
+    /// are.
+    pub(super) fn time(
+        &self,
+        bench: &mut Bench<'_>,
+        operands: &OrderedOperands<'_>,
+        memory: &DeviceBuffer,
+        describe: impl FnOnce(&mut Work) -> Result<(), GpuError>,
+    ) -> Result<f64, GpuError> {
+        let read: Vec<_> = [operands.keys].into_iter().chain(operands.values).map(DeviceSlice::buffer).collect();
+        let outputs = [Some(operands.keys_out), operands.counts, operands.sums, Some(operands.runs)];
+        let written: Vec<_> = outputs.into_iter().flatten().map(DeviceSlice::buffer).chain([memory]).collect();
+        bench.time(&read, &written, describe)
     }
 
     fn verify(

@@ -3,13 +3,14 @@
 //! Algorithms are `single_pass` and `<fusion>/<variant>`, the kernels of the paper "Code fusion of prefix sum with
 //! ordered aggregation". Data is a number of runs of random lengths, `all` distinct keys, or `skewed`: runs whose
 //! lengths follow Zipf's law. A case looks for the best chunk and local size first and is measured with these; outputs
-//! are overwritten before and verified behind it. The algorithm that known findings plan is marked as chosen. The
+//! are verified behind it. The algorithm that known findings plan is marked as chosen. The
 //! search launches many kernels: cases run if `--cases` names them or what they lie below. The fastest of all
 //! algorithms on each data is what `--findings` keeps.
 
 use std::path::Path;
 
 use serde_json::json;
+use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     Aggregate, DeviceSlice, Element, OrderedAlgorithm, OrderedData, OrderedFinding, OrderedFindings, OrderedForm,
     OrderedTuner, Reduce, Reduction, TunedPlan,
@@ -124,29 +125,30 @@ fn one(
     let plan = OrderedTuner { device: &device, stream, form, operands, runs, is_stopped }.tune(algorithm)?.plan;
     let launcher = plan.launcher(&device, form)?;
     let memory = scratch(&device, launcher.scratch_bytes(shared.n))?;
-    let outputs = [Some(operands.keys_out), operands.counts, operands.sums, Some(operands.runs)];
-    for output in outputs.into_iter().flatten() {
-        bench.stream.fill(output.buffer(), 0, 0xff, output.buffer().bytes())?;
-    }
-    let buffers = shared.buffers(keys, &memory);
-    let ms = bench.time(&buffers, |work| launcher.launch(work, &operands, &memory))?;
-    let (read, written) = match form.sum {
+    let ms = shared.time(bench, &operands, &memory, |work| launcher.launch(work, &operands, &memory))?;
+    let (row, run) = match form.sum {
         None => {
             shared.verify_counts(bench, keys)?;
-            (4 * data.rows, 8 * data.runs)
+            (4, 8)
         }
         Some(_) => {
             shared.verify_sums(bench, keys, data.runs)?;
-            (8 * data.rows, 12 * data.runs)
+            (8, 12)
         }
+    };
+    let (read, written) = (row as u64 * data.rows, run as u64 * data.runs);
+    let kernels = match algorithm {
+        OrderedAlgorithm::SinglePass => 1,
+        OrderedAlgorithm::Fused(fusion, _) => fusion.kernels(),
     };
     let planned = OrderedFindings::known()?.plan(&device.info().name, form, data).algorithm;
     let mut more = json!({
         "rows": data.rows, "runs": data.runs, "longest": data.longest, "shape": data.shape().to_string(),
         "algorithm": algorithm.to_string(), "scratch_bytes": memory.bytes(), "chosen": algorithm == planned,
+        "predicted_ms": H200.fused_ms(data.rows, row, data.runs, run, kernels),
     });
-    if let OrderedAlgorithm::Fused(fusion, variant) = algorithm {
-        more["kernels"] = json!(fusion.kernels());
+    if let OrderedAlgorithm::Fused(_, variant) = algorithm {
+        more["kernels"] = json!(kernels);
         more["variant"] = json!(variant.to_string());
         more["chunk"] = json!(plan.tuning.chunk);
         more["local"] = json!(plan.tuning.local);
@@ -196,6 +198,7 @@ mod tests {
         // 16 and 1,024 runs, all distinct, skewed; two algorithms, counts and sums.
         assert_eq!(bench.results.len(), 16);
         assert!(bench.results.iter().any(|result| result["shape"] == "reduced" && result["kernels"] == 1));
+        assert!(bench.results.iter().all(|result| result["predicted_ms"].as_f64().unwrap() > 0.0));
         // There are no findings on this device.
         let is_chosen_alone = |result: &serde_json::Value| result["chosen"] == (result["algorithm"] == "single_pass");
         assert!(bench.results.iter().all(is_chosen_alone));

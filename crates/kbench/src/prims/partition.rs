@@ -47,10 +47,10 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         let memory = scratch(&device, partition.scratch_bytes())?;
         let input = Pairs { keys: &rows[0], values: &rows[1] };
         let output = Pairs { keys: &moved[0], values: &moved[1] };
-        let buffers: Vec<_> = rows.iter().chain(&moved).chain([&starts]).map(|slice| slice.buffer()).collect();
-        let buffers: Vec<_> = buffers.into_iter().chain([&memory]).collect();
+        let read = rows.each_ref().map(|column| column.buffer());
+        let written = [moved[0].buffer(), moved[1].buffer(), starts.buffer(), &memory];
         let by = PartitionBy::Range(all);
-        let ms = bench.time(&buffers, |work| partition.launch(work, input, output, by, &starts, &memory))?;
+        let ms = bench.time(&read, &written, |work| partition.launch(work, input, output, by, &starts, &memory))?;
         let mut found = Vec::new();
         for ([keys, values], is_moved) in [(&rows, false), (&moved, true)] {
             bench.stream.fill(sums.buffer(), 0, 0, 16)?;
@@ -64,7 +64,13 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         }
         let bytes = 20 * n;
         let predicted_ms = H200.partition_ms(n);
-        bench.add(&case, ms, bytes, bytes as f64 / predicted_ms * 1e3, json!({"rows": n}));
+        bench.add(
+            &case,
+            ms,
+            bytes,
+            bytes as f64 / predicted_ms * 1e3,
+            json!({"rows": n, "predicted_ms": predicted_ms}),
+        );
     }
     Ok(())
 }

@@ -59,9 +59,9 @@ impl Rivals {
         (!times.is_empty()).then_some(Value::Object(times))
     }
 
-    /// `{"cub": "3.0.1"}`, if there are any.
-    pub(super) fn versions(&self) -> Option<Value> {
-        (!self.versions.is_empty()).then(|| Value::Object(self.versions.clone()))
+    /// `{"cub": "3.0.1"}`.
+    pub(super) fn versions(&self) -> &Map<String, Value> {
+        &self.versions
     }
 }
 
@@ -84,8 +84,7 @@ mod tests {
         assert_eq!(rivals.of("scan/u32"), Some(json!({"cub_ms": 0.5})));
         assert_eq!(rivals.of("topk/f32/uniform/32"), Some(json!({"cub_ms": 3.0, "torch_ms": 9.9})));
         assert_eq!(rivals.of("scan/u64"), None);
-        assert_eq!(rivals.versions(), Some(json!({"cub": "3.0.1", "torch": "2.11"})));
-        assert_eq!(Rivals::default().versions(), None);
+        assert_eq!(Value::from(rivals.versions().clone()), json!({"cub": "3.0.1", "torch": "2.11"}));
     }
 
     #[test]

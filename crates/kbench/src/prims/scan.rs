@@ -38,8 +38,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         let kind = ScanKind::Exclusive;
         let scans = Scan::with_tuning(&device, Element::U32, Element::U32, kind, tuning)?;
         let memory = scratch(&device, scans.scratch_bytes(n))?;
-        let buffers = [input.buffer(), out.buffer(), &memory];
-        let ms = bench.time(&buffers, |work| scans.launch(work, &input, &out, &memory))?;
+        let written = [out.buffer(), &memory];
+        let ms = bench.time(&[input.buffer()], &written, |work| scans.launch(work, &input, &out, &memory))?;
         bench.stream.fill(wrong.buffer(), 0, 0, 8)?;
         let params = Params::new().slice(&input).slice(&out).slice(&wrong).u64(n);
         bench.stream.launch(&check, walk(&device), &params)?;

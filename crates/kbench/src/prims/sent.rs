@@ -116,9 +116,9 @@ impl Sent {
         let projects = Project::new(&bench.device, Element::F32, projection)?;
         let (out, factors) = (self.out.clone(), [A.into(), B.into()]);
         let inputs = [self.columns[0].0.clone(), self.columns[1].0.clone()];
-        let buffers = [inputs[0].buffer(), inputs[1].buffer(), out.buffer()];
-        let resident_ms =
-            bench.time(&buffers, |work| projects.launch(work, [&inputs[0], &inputs[1]], factors, &out))?;
+        let read = [inputs[0].buffer(), inputs[1].buffer()];
+        let resident_ms = bench
+            .time(&read, &[out.buffer()], |work| projects.launch(work, [&inputs[0], &inputs[1]], factors, &out))?;
         bench.stream.fill(out.buffer(), 0, 0xff, self.n as usize * 4)?;
         bench.stream.synchronize()?;
         let rooms = self.rooms(bench, 2)?;
@@ -141,9 +141,14 @@ impl Sent {
         let input = self.columns[0].0.clone();
         let all = counts.part(0, 1)?;
         let operands = SelectOperands { input: Some(&input), flags: None, bounds, out: &out, count: &all };
-        let buffers = [input.buffer(), out.buffer(), counts.buffer(), &memory];
-        let resident_ms = bench.time(&buffers, |work| selects.launch(work, &operands, &memory))?;
+        let written = [out.buffer(), counts.buffer(), &memory];
+        let resident_ms = bench.time(&[input.buffer()], &written, |work| selects.launch(work, &operands, &memory))?;
         let expected = word(&mut bench.stream, &counts, 0)?;
+        // What the resident run selected passes for the chunks' selections otherwise.
+        for buffer in [out.buffer(), counts.buffer()] {
+            bench.stream.fill(buffer, 0, 0xff, buffer.bytes())?;
+        }
+        bench.stream.synchronize()?;
         let rooms = self.rooms(bench, 1)?;
         // Each chunk's items go to its own place.
         let ms = self.time(bench, 1, &rooms, |stream, at, from, parts| {
@@ -154,6 +159,9 @@ impl Sent {
         let mut found = 0;
         for (at, (from, len)) in self.chunks().into_iter().enumerate() {
             let count = word(&mut bench.stream, &counts, at as u64)?;
+            if count > len {
+                return Err(format!("{case}: {count} of {len} items of chunk {at}").into());
+            }
             found += count;
             let (sample, given) = (count.min(SAMPLE), len.min(SAMPLE));
             let items = taken::<4>(&mut bench.stream, &out, from, sample)?;

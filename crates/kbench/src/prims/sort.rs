@@ -10,8 +10,7 @@ use std::sync::Arc;
 use serde_json::json;
 use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, Queue, RadixAlgorithm, RadixOrder, RadixSort, RadixTuning, Records, SegmentedSort,
-    SegmentedTuning,
+    DeviceSlice, Element, RadixAlgorithm, RadixOrder, RadixSort, RadixTuning, Records, SegmentedSort, SegmentedTuning,
 };
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Params, Program};
 
@@ -154,25 +153,26 @@ impl Data {
         })
     }
 
-    fn buffers(&self) -> Vec<&DeviceBuffer> {
-        self.keys.iter().chain(self.values.iter().flatten()).collect()
-    }
-
     /// Milliseconds of a sort, whose launch is given input, output and the other place.
     fn time(
         &self,
         bench: &mut Bench<'_>,
-        more: &[&DeviceBuffer],
+        offsets: Option<&DeviceBuffer>,
+        scratch: &DeviceBuffer,
         sort: impl FnOnce(&mut warpcube_gpu::Work, [Records<'_>; 3]) -> Result<(), GpuError>,
     ) -> Result<f64, GpuError> {
-        // A sort that writes nothing is found out.
-        for buffer in self.keys[1..].iter().chain(self.values.iter().flat_map(|values| &values[1..])) {
-            Queue::fill(&mut bench.stream, buffer, 0, 0xee, buffer.bytes())?;
-        }
         let slices = self.slices();
         let records = slices.each_ref().map(|(keys, values)| Records { keys, values: values.as_ref() });
-        let buffers: Vec<_> = self.buffers().into_iter().chain(more.iter().copied()).collect();
-        bench.time(&buffers, |work| sort(work, records))
+        let columns = || [&self.keys].into_iter().chain(&self.values);
+        let read: Vec<_> = columns().map(|places| &places[0]).chain(offsets).collect();
+        let written: Vec<_> = columns().flat_map(|places| &places[1..]).chain([scratch]).collect();
+        bench.time(&read, &written, |work| sort(work, records))
+    }
+
+    /// Milliseconds of a sort by all bits, by the roofline's rate of sorts.
+    fn predicted_ms(&self, algorithm: RadixAlgorithm) -> f64 {
+        let (key, payload) = (self.key.bytes(), if self.values.is_some() { 4 } else { 0 });
+        H200.sorted_ms(algorithm, self.rows, key, key + payload, key as u32)
     }
 
     /// Bytes that a sort by all bits moves, and those a second by the roofline: keys for counts, once or twice by the
@@ -273,14 +273,14 @@ fn sort(
         let launch = |work: &mut warpcube_gpu::Work, [input, output, other]: [Records<'_>; 3]| {
             sort.launch(work, input, output, other, &order, &scratch)
         };
-        let ms = data.time(bench, &[&scratch], launch)?;
+        let ms = data.time(bench, None, &scratch, launch)?;
         Ok((data, ms, scratch.bytes()))
     };
     let (data, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, None)?;
     let more = json!({
         "algorithm": algorithm.to_string(), "rows": rows, "threads": tuning.threads, "items": tuning.items,
-        "blocks": tuning.blocks, "scratch_bytes": scratch,
+        "blocks": tuning.blocks, "scratch_bytes": scratch, "predicted_ms": data.predicted_ms(algorithm),
     });
     let (bytes, bytes_per_second) = data.bytes(algorithm);
     bench.add(case, ms, bytes, bytes_per_second, more);
@@ -302,12 +302,13 @@ fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64, tuning: Segmented
         let launch = |work: &mut warpcube_gpu::Work, [input, output, other]: [Records<'_>; 3]| {
             sort.launch(work, input, output, other, &bounds, &order, &scratch)
         };
-        let ms = data.time(bench, &[&offsets, &scratch], launch)?;
+        let ms = data.time(bench, Some(&offsets), &scratch, launch)?;
         Ok((data, bounds, ms, scratch.bytes()))
     };
     let (data, bounds, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, Some(&bounds))?;
-    let more = json!({"rows": rows, "segments": segments, "scratch_bytes": scratch});
+    let predicted_ms = data.predicted_ms(RadixAlgorithm::Lsd);
+    let more = json!({"rows": rows, "segments": segments, "scratch_bytes": scratch, "predicted_ms": predicted_ms});
     let (bytes, bytes_per_second) = data.bytes(RadixAlgorithm::Lsd);
     bench.add(case, ms, bytes, bytes_per_second, more);
     Ok(())

@@ -9,7 +9,7 @@ use warpcube_gpu::prims::topk::{
     Algorithm, BitonicLevel, Machine, TOPK_TUNING, TopK, TopKSpec, TopKTuning, predict_ms,
 };
 use warpcube_gpu::prims::{DeviceSlice, Element, KEYS};
-use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Work};
 
 use super::{Bench, topk_cpu};
 
@@ -220,17 +220,11 @@ fn one(
         }
         other => other?,
     };
-    let results = top.results(n);
-    let keys = bench.device.buffer(results as usize * element.bytes(), "keys of the result")?;
-    let rows = bench.device.buffer(results as usize * 4, "rows of the result")?;
-    let scratch = bench.device.buffer(top.scratch_bytes(n), "scratch")?;
-    let (key_slice, row_slice) = (DeviceSlice::all(&keys, element), DeviceSlice::all(&rows, Element::U32));
-    let ms = bench.time(&[&input.buffer, &keys, &rows, &scratch], |work| {
-        top.launch(work, &input.keys, &key_slice, &row_slice, &scratch)
-    })?;
-    if !input.check(bench, &keys, &rows, results)? {
+    let room = Room::new(&bench.device, element, top.results(n), top.scratch_bytes(n))?;
+    let launch = |work: &mut Work| top.launch(work, &input.keys, &room.keys, &room.rows, &room.scratch);
+    let Some(ms) = measure(bench, input, &room, launch)? else {
         return Ok(Err(format!("{case} by {algorithm}: the result is wrong")));
-    }
+    };
     let predicted = predict_ms(&Machine::H200, &spec, n);
     let tuned = format!("{}x{}x{}", tuning.vectors, tuning.filter_threads, tuning.filter_blocks);
     let more = json!({
@@ -239,6 +233,34 @@ fn one(
     });
     bench.add(case, ms, n * element.bytes() as u64, Machine::H200.read_bandwidth, more);
     Ok(Ok(()))
+}
+
+/// Room for a result, and scratch memory.
+struct Room {
+    keys: DeviceSlice,
+    rows: DeviceSlice,
+    scratch: DeviceBuffer,
+}
+
+impl Room {
+    fn new(device: &Device, element: Element, results: u64, scratch_bytes: usize) -> Result<Room, GpuError> {
+        let keys = device.buffer(results as usize * element.bytes(), "keys of the result")?;
+        let rows = device.buffer(results as usize * 4, "rows of the result")?;
+        let scratch = device.buffer(scratch_bytes, "scratch")?;
+        Ok(Room { keys: DeviceSlice::all(&keys, element), rows: DeviceSlice::all(&rows, Element::U32), scratch })
+    }
+}
+
+/// Milliseconds of a launch that writes to a room; none if the result is wrong.
+fn measure(
+    bench: &mut Bench<'_>,
+    input: &Input,
+    room: &Room,
+    launch: impl FnOnce(&mut Work) -> Result<(), GpuError>,
+) -> Result<Option<f64>, GpuError> {
+    let (keys, rows) = (room.keys.buffer(), room.rows.buffer());
+    let ms = bench.time(&[&input.buffer], &[keys, rows, &room.scratch], launch)?;
+    Ok(input.check(bench, keys, rows, room.keys.len())?.then_some(ms))
 }
 
 /// Shapes of the filter: `--cases tune/topk`.
@@ -265,7 +287,7 @@ fn tunings(bench: &mut Bench<'_>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use warpcube_gpu::{Device, EmulatorOptions};
+    use warpcube_gpu::EmulatorOptions;
 
     use super::*;
     use crate::prims::{PrimitiveArgs, Unheard};
@@ -294,6 +316,23 @@ mod tests {
         bench.stream.upload(&rows, 0, &first).unwrap();
         bench.stream.copy(&keys, 0, &special.buffer, 0, 4).unwrap();
         assert!(!special.check(&mut bench, &keys, &rows, 1).unwrap());
+    }
+
+    #[test]
+    fn a_launch_that_writes_nothing_is_refused() {
+        let device = Device::emulated(EmulatorOptions::default(), 256 << 20).unwrap();
+        let (arguments, mut unheard) = (PrimitiveArgs::small(16, &[]), Unheard);
+        let mut bench = Bench::new(&device, &arguments, &mut unheard).unwrap();
+        let input = Input::new(&mut bench, Element::F64, 0, 1 << 16).unwrap();
+        let spec = TopKSpec { rows: Element::U32, ..TopKSpec::new(Element::F64, 256, Algorithm::RadixSelect) };
+        let top = TopK::new(&device, &spec).unwrap();
+        // The emulated device loses the content of buffers that go back to the pool, a GPU does not.
+        let room = Room::new(&device, Element::F64, top.results(1 << 16), top.scratch_bytes(1 << 16)).unwrap();
+        let right = measure(&mut bench, &input, &room, |work| {
+            top.launch(work, &input.keys, &room.keys, &room.rows, &room.scratch)
+        });
+        assert!(right.unwrap().is_some());
+        assert_eq!(measure(&mut bench, &input, &room, |_| Ok(())).unwrap(), None);
     }
 
     #[test]

@@ -101,11 +101,11 @@ WC_DEVICE TopKGate topk_gate(TopKRank threshold) {
     return gate;
 }
 
-// Narrows the gate of a key's own rank: keys equal to it stay outside.
+// Narrows the gate of a key's own rank: keys equal to it stay outside. All keys pass gates of floats alone.
 WC_DEVICE void topk_close(TopKGate& gate) {
     if (gate.all) {
         gate.all = false;
-        gate.bound = WcKey<TopKKey>::from_bits(TOPK_FLOAT ? TOPK_INFINITY : (TopKRank)0);
+        gate.bound = WcKey<TopKKey>::from_bits(TOPK_INFINITY);
     } else if (gate.strict) {
         gate.none = true;
     } else {

@@ -193,7 +193,7 @@ struct TopKFilter {
 // Mapping: a warp a chunk of TOPK_VECTORS 16-byte loads a lane, persistent blocks, no barrier.
 // Shared memory: two queues of 64 candidates a warp. Registers: two chunks, 32 of 32 bits at four vectors.
 // Bytes moved: the keys once; candidates. Operations: a comparison a key, some fifteen for each that passes.
-// Numerics: exact, by ranks. Source: none of the papers; trial kernel in ANCHORS.md, "One filtering pass".
+// Numerics: exact, by ranks. Source: none of the papers.
 WC_KERNEL(topk_filter, TopKFilterParams, TOPK_THREADS, TOPK_BLOCKS) {
     const TopKRank threshold = topk_load_rank(p.state->threshold);
     const TopKTarget above = {p.ranks, p.rows, &p.state->above, p.above_max};

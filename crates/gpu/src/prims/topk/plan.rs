@@ -25,12 +25,10 @@ const BLOCK_SAMPLES: u64 = 2048;
 const SAMPLE_BLOCKS_MAX: u64 = 128;
 /// Inputs below are candidates as a whole.
 const SAMPLED_MIN: u64 = 1 << 15;
-/// Candidates that a bucket of the final sort may have in shared memory.
-const BUCKET_MAX: u64 = 4096;
 const BUCKETS_MAX: u64 = 2048;
 /// Candidates expected in a bucket.
 const BUCKET_MEAN: u64 = 640;
-/// Samples that a splitter is drawn from: a bucket of BUCKET_MAX, 6.4 times the mean, comes once in some 10^7 runs.
+/// Samples that a splitter is drawn from: a bucket of 4,096, 6.4 times the mean, comes once in some 10^7 runs.
 const BUCKET_SAMPLES: u64 = 4;
 /// Samples of a sorted list, `TOPK_LIST` of the kernels, and lanes that look up one of them, `TOPK_SPLIT_LANES`.
 const LIST: u64 = 256;
@@ -292,7 +290,7 @@ impl Shapes {
 
     /// Candidates that a bucket of the final sort may have in shared memory.
     pub(super) fn bucket_max(&self) -> u64 {
-        BUCKET_MAX.min((self.shared_bytes_max / self.aligned_pair_bytes()) as u64)
+        self.tuning.bucket_max.min((self.shared_bytes_max / self.aligned_pair_bytes()) as u64)
     }
 
     pub(super) fn lists(&self, sort: &Sort) -> LaunchShape {

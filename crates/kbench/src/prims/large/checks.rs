@@ -1,9 +1,11 @@
 //! Kernels that make and check what primitives are given of more than 2^31 rows. Each check adds the number of wrong
 //! rows to the first word of `out`, and a sum that the host compares to the second.
 
-/// Members: two inputs and two outputs of a primitive, rows, another number, and what a check finds.
+/// Members: two inputs and two outputs of a primitive, rows of the kernel, another number, rows of the case, and what a
+/// check finds.
 pub(super) const TEXT: &str = "struct LargeParams {
-    const uint32_t* in; const uint32_t* in2; uint32_t* a; uint64_t* b; uint64_t n; uint64_t other; uint64_t* out;
+    const uint32_t* in; const uint32_t* in2; uint32_t* a; uint64_t* b; uint64_t n; uint64_t other; uint64_t rows;
+    uint64_t* out;
 };
 #define WC_EACH(i, end) for (uint64_t i = wc_first(); i < (end); i += wc_stride())
 // Adds up what the threads found.
@@ -14,12 +16,13 @@ WC_DEVICE void wc_found(const LargeParams& p, uint64_t wrong, uint64_t sum) {
     if (wc_lane() == 0 && sum != 0) wc_add(p.out + 1, sum);
 }
 
-// Inputs: distinct keys, the rows backwards, flags of every 16th row, floats, numbers of runs of `other` rows, numbers
-// modulo `other`, every other number from `other` on, and offsets of segments of `other` rows up to the word `in`.
+// Inputs: distinct keys, the rows backwards, flags of every 16th row, multiples of `other` modulo 2^16 as floats,
+// numbers of runs of `other` rows, numbers modulo `other`, every other number from `other` on, and offsets of segments
+// of `other` rows up to the word `in`.
 WC_KERNEL(large_keys, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)i * 0x9e3779b1u; }
 WC_KERNEL(large_backwards, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(p.n - 1 - i); }
 WC_KERNEL(large_flags, LargeParams, 256, 1) { WC_EACH(i, p.n) ((uint8_t*)p.a)[i] = i % 16 == 0; }
-WC_KERNEL(large_floats, LargeParams, 256, 1) { WC_EACH(i, p.n) ((float*)p.a)[i] = (float)(i & 0xffff); }
+WC_KERNEL(large_floats, LargeParams, 256, 1) { WC_EACH(i, p.n) ((float*)p.a)[i] = (float)(i * p.other & 0xffff); }
 WC_KERNEL(large_runs, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(i / p.other); }
 WC_KERNEL(large_modulo, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(i % p.other); }
 WC_KERNEL(large_steps, LargeParams, 256, 1) { WC_EACH(i, p.n) p.a[i] = (uint32_t)(2 * i + p.other); }
@@ -34,9 +37,14 @@ WC_KERNEL(large_sum, LargeParams, 256, 1) {
     WC_EACH(i, p.n) sum += p.in[i];
     wc_found(p, 0, sum);
 }
+// The segment of a row, spread, where segments have `other` rows.
+WC_DEVICE uint64_t wc_segment(const LargeParams& p, uint64_t row) {
+    return p.other == 0 ? 0 : row / p.other * 0xd1342543de82ef95ull;
+}
+// Keys with a second column, or with their segments.
 WC_KERNEL(large_hash, LargeParams, 256, 1) {
     uint64_t sum = 0;
-    WC_EACH(i, p.n) sum += wc_hash(p.in[i], p.in2 == nullptr ? 0 : p.in2[i]);
+    WC_EACH(i, p.n) sum += wc_hash(p.in[i], p.in2 == nullptr ? wc_segment(p, i) : p.in2[i]);
     wc_found(p, 0, sum);
 }
 WC_KERNEL(large_scanned, LargeParams, 256, 1) {
@@ -52,7 +60,7 @@ WC_KERNEL(large_segments_scanned, LargeParams, 256, 1) {
 // Rows `b` ascend and have keys below `other`.
 WC_KERNEL(large_selected, LargeParams, 256, 1) {
     uint64_t wrong = 0;
-    WC_EACH(i, p.n) wrong += p.in[p.b[i]] >= p.other || (i > 0 && p.b[i] <= p.b[i - 1]);
+    WC_EACH(i, p.n) wrong += p.b[i] >= p.rows || p.in[p.b[i]] >= p.other || (i > 0 && p.b[i] <= p.b[i - 1]);
     wc_found(p, wrong, 0);
 }
 WC_KERNEL(large_below, LargeParams, 256, 1) {
@@ -65,9 +73,10 @@ WC_KERNEL(large_split, LargeParams, 256, 1) {
     WC_EACH(i, p.n) wrong += p.b[i] != i * 16;
     wc_found(p, wrong, 0);
 }
+// 2x + y of multiples of 1 and of 3.
 WC_KERNEL(large_projected, LargeParams, 256, 1) {
     uint64_t wrong = 0;
-    WC_EACH(i, p.n) wrong += ((const float*)p.a)[i] != 3.0f * (float)(i & 0xffff);
+    WC_EACH(i, p.n) wrong += ((const float*)p.a)[i] != (float)(2 * (i & 0xffff) + (3 * i & 0xffff));
     wc_found(p, wrong, 0);
 }
 // Keys of `in` backwards.
@@ -95,7 +104,7 @@ WC_KERNEL(large_sorted, LargeParams, 256, 1) {
     uint64_t wrong = 0, sum = 0;
     WC_EACH(i, p.n) {
         wrong += i > 0 && (p.other == 0 || i % p.other != 0) && p.in[i] < p.in[i - 1];
-        sum += wc_hash(p.in[i], 0);
+        sum += wc_hash(p.in[i], wc_segment(p, i));
     }
     wc_found(p, wrong, sum);
 }
@@ -150,13 +159,14 @@ WC_KERNEL(large_partitions, LargeParams, 256, 1) {
     }
     wc_found(p, wrong, sum);
 }
-// Sums `b` of groups `a`: the key as often as rows have it, of `other` rows whose keys are their numbers modulo the
-// groups; the sum of keys tells whether there are all of them.
+// Sums `b` of groups `a`: of all rows, whose keys are their numbers modulo the groups and whose values are the numbers
+// backwards; the sum of keys tells whether there are all of them.
 WC_KERNEL(large_grouped, LargeParams, 256, 1) {
     uint64_t wrong = 0, sum = 0;
     WC_EACH(i, p.n) {
-        const uint64_t key = p.a[i], rows = p.other / p.n + (key < p.other % p.n ? 1 : 0);
-        wrong += key >= p.n || p.b[i] != key * rows;
+        const uint64_t key = p.a[i], rows = p.rows / p.n + (key < p.rows % p.n ? 1 : 0);
+        const uint64_t numbers = key * rows + p.n * (rows * (rows - 1) / 2);
+        wrong += key >= p.n || p.b[i] != (p.rows - 1) * rows - numbers;
         sum += key;
     }
     wc_found(p, wrong, sum);
@@ -164,7 +174,7 @@ WC_KERNEL(large_grouped, LargeParams, 256, 1) {
 // Rows `b` have the keys `a`, which descend.
 WC_KERNEL(large_top, LargeParams, 256, 1) {
     uint64_t wrong = 0;
-    WC_EACH(i, p.n) wrong += p.in[p.b[i]] != p.a[i] || (i > 0 && p.a[i] >= p.a[i - 1]);
+    WC_EACH(i, p.n) wrong += p.b[i] >= p.rows || p.in[p.b[i]] != p.a[i] || (i > 0 && p.a[i] >= p.a[i - 1]);
     wc_found(p, wrong, 0);
 }
 ";
