@@ -101,10 +101,10 @@ for stage in "$@"; do
             --runs 9 --json "$out/distributions-h200-packed.json"
         ;;
     primitives)
-        # Rivals first, on the same device: CUB where nvcc is, torch where PYTHON has it. Then all cases but ordered/forms
-        # (a stage of its own), in several processes that add to one file, so that one which is too slow loses its own
-        # alone: ten minutes in all. Results that are not measured again stay as they were committed, with their commit.
-        # CASES names other cases.
+        # Rivals first, on the same device: CUB where nvcc is, torch where PYTHON has it. Then all cases but those of
+        # stage ordered-forms, in several processes that add to one file, so that one which is too slow loses its own
+        # results alone: ten minutes in all. Results that are not measured again stay as they were committed, with their
+        # commit. CASES names other cases.
         limit rivals 200 bench/rivals/run.sh "$out/rivals.jsonl" --runs "${RUNS:-9}"
         primitives_file
         # some SECONDS CASES: measures cases.
@@ -117,7 +117,8 @@ for stage in "$@"; do
         if [ -n "${CASES:-}" ]; then
             some 380 "$CASES"
         else
-            some 110 select,project,scan,ordered/count,ordered/sum,sort,segsort,random,partition,join,groupby,select-sent
+            some 50 select,project,scan,ordered/count,ordered/sum,sort,segsort,partition,select-sent
+            some 60 random,join,groupby
             some 120 topk/f32
             some 90 topk/i32,topk/u32,topk/f64,topk/i64,topk/u64
             some 60 large

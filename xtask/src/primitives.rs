@@ -74,7 +74,7 @@ fn provenance(results: &Value, cases: &[&Value]) -> String {
     let usual = results["params"]["runs"].as_u64();
     let of = |case: &Value| {
         let text = |key: &str| case[key].as_str().or(results[key].as_str()).map(str::to_string);
-        let timed = case["runs"].as_u64().or(usual).map(|runs| format!("{runs} timed runs"));
+        let timed = case["timed_runs"].as_u64().or(usual).map(|runs| format!("{runs} timed runs"));
         [text("commit").map(|commit| format!("commit {commit}")), text("date"), timed]
     };
     let own = of(results);
@@ -368,7 +368,7 @@ mod tests {
             case("scan/u32", "b2"),
             case("join/8192", "a1"),
             case("ordered/forms/one_kernel/count/16", "a1"),
-            json!({"case": "large/scan", "device_ms": 1.0, "date": "2026-01-30", "runs": 3}),
+            json!({"case": "large/scan", "device_ms": 1.0, "date": "2026-01-30", "timed_runs": 3, "runs": 16}),
         ]);
         report["commit"] = "b2".into();
         let text = tables(&report, "x").unwrap();

@@ -267,7 +267,7 @@ impl<'a> Bench<'a> {
     fn keep(&mut self, mut result: Value, more: Value) {
         result["verified"] = true.into();
         result["date"] = report::today().into();
-        result["runs"] = self.arguments.runs.into();
+        result["timed_runs"] = self.arguments.runs.into();
         if let Some(commit) = report::COMMIT {
             result["commit"] = commit.into();
         }
@@ -494,7 +494,7 @@ mod tests {
             assert!(result["verified"] == true && result["device_ms"].as_f64().unwrap() > 0.0, "{result}");
             // The emulated device has no bandwidth to measure by.
             assert!(result.get("floor_ms").is_none() && result.get("rivals").is_none(), "{result}");
-            assert!(result["runs"] == 1 && result["date"] == outcome.report["date"], "{result}");
+            assert!(result["timed_runs"] == 1 && result["date"] == outcome.report["date"], "{result}");
             assert_eq!(result.get("commit"), outcome.report.get("commit"));
         }
         assert_eq!((&results[0]["order"], &results[1]["order"]), (&"any".into(), &"stable".into()));
