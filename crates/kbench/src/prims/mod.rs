@@ -457,6 +457,21 @@ mod tests {
         assert_eq!(notes.measured, ["groupby/10", "groupby/10"]);
     }
 
+    #[test]
+    fn sorts_and_aggregations_have_predictions() {
+        let device = emulated();
+        let cases = ["sort/keys/u32", "segsort/16", "ordered/count/16", "ordered/sum/16", "partition", "groupby/10"];
+        let arguments = PrimitiveArgs::small(13, &cases);
+        let planned = plan(&device, &arguments).unwrap();
+        let outcome = run(&device, &arguments, planned, &mut Unheard).unwrap();
+        assert_eq!(outcome.failures, [""; 0]);
+        let results = outcome.report["results"].as_array().unwrap();
+        for case in cases {
+            assert!(results.iter().any(|result| is_below(result["case"].as_str().unwrap(), case)), "{case}");
+        }
+        assert!(results.iter().all(|result| result["predicted_ms"].as_f64().unwrap() > 0.0), "{results:?}");
+    }
+
     /// Notes what it hears, and stops a run behind so many results.
     struct Notes {
         measured: Vec<String>,
