@@ -13,6 +13,8 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use warpcube_gpu::prims::topk::Algorithm;
 
+use crate::text_match::TextMatch;
+
 /// Machine type of an expression's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ty {
@@ -184,6 +186,12 @@ pub trait DictionaryFunction: Debug + Send + Sync {
 
     /// The function as text, for EXPLAIN and for recognising repeats.
     fn describe(&self) -> String;
+
+    /// The function as an expression over register 0, if tests of its string are all that it needs: columns without a
+    /// dictionary are computed with that.
+    fn over_bytes(&self) -> Option<Expr> {
+        None
+    }
 }
 
 /// An expression over the registers of a pipeline.
@@ -218,6 +226,8 @@ pub enum Expr {
     Text(Arc<str>),
     /// A function of a string register, with the type of its result.
     Lookup(usize, Arc<dyn DictionaryFunction>, Ty),
+    /// A test of a string register without a dictionary; binding puts them in the place of functions.
+    Match(usize, Arc<TextMatch>),
 }
 
 /// How probed rows are joined.
@@ -446,8 +456,22 @@ impl Expr {
     /// Calls `visit` for every register the expression reads.
     pub fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {
-            Expr::Reg(register) | Expr::Lookup(register, _, _) => visit(*register),
-            Expr::Literal(_, _) | Expr::Text(_) => {}
+            Expr::Reg(register) | Expr::Lookup(register, _, _) | Expr::Match(register, _) => visit(*register),
+            other => other.each(&mut |inner| inner.registers(visit)),
+        }
+    }
+
+    /// Whether it tests a string without a dictionary.
+    pub(crate) fn tests_strings(&self) -> bool {
+        let mut found = matches!(self, Expr::Match(_, _));
+        self.each(&mut |inner| found |= inner.tests_strings());
+        found
+    }
+
+    /// Calls `visit` for the operands.
+    pub(crate) fn each(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Expr::Reg(_) | Expr::Lookup(_, _, _) | Expr::Match(_, _) | Expr::Literal(_, _) | Expr::Text(_) => {}
             Expr::Unary(_, inner)
             | Expr::Cast(inner, _)
             | Expr::Rescale(inner, _)
@@ -455,17 +479,17 @@ impl Expr {
             | Expr::DatePart(_, inner)
             | Expr::AddMonths(inner, _)
             | Expr::Among(inner, _)
-            | Expr::InCalendar(inner, _) => inner.registers(visit),
+            | Expr::InCalendar(inner, _) => visit(inner),
             Expr::Binary(_, left, right) => {
-                left.registers(visit);
-                right.registers(visit);
+                visit(left);
+                visit(right);
             }
             Expr::Case(branches, otherwise) => {
                 for (when, then) in branches {
-                    when.registers(visit);
-                    then.registers(visit);
+                    visit(when);
+                    visit(then);
                 }
-                otherwise.registers(visit);
+                visit(otherwise);
             }
         }
     }
@@ -513,7 +537,7 @@ impl Pipeline {
     pub(crate) fn shifted(&self, by: usize) -> Pipeline {
         let mut pipeline = self.clone();
         pipeline.change(&mut |expr| {
-            if let Expr::Reg(register) | Expr::Lookup(register, _, _) = expr {
+            if let Expr::Reg(register) | Expr::Lookup(register, _, _) | Expr::Match(register, _) = expr {
                 *register += by;
             }
         });
@@ -521,7 +545,7 @@ impl Pipeline {
     }
 
     /// Calls `fill` for every expression within, from the inside out.
-    fn change(&mut self, fill: &mut impl FnMut(&mut Expr)) {
+    pub(crate) fn change(&mut self, fill: &mut impl FnMut(&mut Expr)) {
         for step in &mut self.steps {
             match step {
                 Step::Filter(expr) => expr.change(fill),
@@ -549,9 +573,9 @@ impl Pipeline {
 
 impl Expr {
     /// Calls `change` for every expression within, then for the whole.
-    fn change(&mut self, change: &mut impl FnMut(&mut Expr)) {
+    pub(crate) fn change(&mut self, change: &mut impl FnMut(&mut Expr)) {
         match self {
-            Expr::Reg(_) | Expr::Lookup(_, _, _) | Expr::Literal(_, _) | Expr::Text(_) => {}
+            Expr::Reg(_) | Expr::Lookup(_, _, _) | Expr::Match(_, _) | Expr::Literal(_, _) | Expr::Text(_) => {}
             Expr::Unary(_, inner)
             | Expr::Cast(inner, _)
             | Expr::Rescale(inner, _)

@@ -41,6 +41,8 @@ pub struct TableRequest {
     pub source: Arc<dyn ColumnSource>,
     /// Columns by position in the table's schema.
     pub columns: Vec<usize>,
+    /// Those among them whose strings must be codes. Other string columns may be bytes ([`Encoding::Bytes`]).
+    pub coded: Vec<usize>,
 }
 
 /// Pinned columns and reserved memory of a statement.

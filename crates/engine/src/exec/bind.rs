@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warpcube_column::format::Encoding;
 use warpcube_column::{
     ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, Storage, VECTOR_ROWS, decoding_library,
 };
@@ -21,6 +22,7 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::facts::Facts;
 use crate::format::in_bytes;
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Source, Step, Ty};
+use crate::plan::bytes::over_bytes;
 use crate::plan::table::BuiltTable;
 use crate::tuning::Tuning;
 
@@ -35,6 +37,9 @@ const FIXED_MARK: &str = "wc_fixed";
 /// Values of groups that another pipeline scans, with their mark.
 const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
 const GROUP_VALUES_MARK: &str = "wc_of_order";
+/// Tests of strings without a dictionary, with their marks.
+const TEXT_MATCH: &str = include_str!("../../kernels/text_match.cuh");
+const TEXT_MATCH_MARKS: [&str; 2] = ["wc_match<", "wc_match_step<"];
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 /// Joins with several matches for a row: what kernels call, with its mark, and the kernels behind a build.
@@ -140,8 +145,12 @@ pub(crate) fn bind(
                     .ok_or_else(|| malformed(index, &format!("scans groups {of}")))?,
             ),
         };
-        let of_groups;
+        let (of_groups, of_bytes);
         let pipeline = match scanned.values.is_empty() {
+            true if scanned.columns.iter().any(|facts| facts.is_bytes) => {
+                of_bytes = over_bytes(pipeline, &scanned.columns)?;
+                &of_bytes
+            }
             true => pipeline,
             false => {
                 of_groups = over_groups(pipeline, scanned.columns.len());
@@ -248,7 +257,8 @@ fn with_library(source: &str) -> String {
     let values = if source.contains(GROUP_VALUES_MARK) { GROUP_VALUES } else { "" };
     let expand = if source.contains(EXPAND_MARK) { EXPAND } else { "" };
     let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
-    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{decoding}{source}")
+    let texts = if TEXT_MATCH_MARKS.iter().any(|mark| source.contains(mark)) { TEXT_MATCH } else { "" };
+    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{decoding}{texts}{source}")
 }
 
 /// A program a launch group, then those that `others` name.
@@ -316,6 +326,7 @@ fn facts(resident: &ResidentColumn) -> Facts {
     Facts {
         magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
         dictionary: resident.facts().dictionary.clone(),
+        is_bytes: matches!(resident.encoding(), Encoding::Bytes(_)),
         ..Facts::new(ty, resident.facts().is_nullable(), range)
     }
 }

@@ -44,12 +44,14 @@ pub(crate) struct Facts {
     pub(crate) magnitude: Option<f64>,
     /// Strings behind codes.
     pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// Whether it is a string without a code: a column of bytes, whose strings are only tested.
+    pub(crate) is_bytes: bool,
 }
 
 impl Facts {
     /// A value of which no more is known.
     pub(crate) fn new(ty: Ty, nullable: bool, range: Range) -> Facts {
-        Facts { ty, nullable, is_null: false, range, magnitude: None, dictionary: None }
+        Facts { ty, nullable, is_null: false, range, magnitude: None, dictionary: None, is_bytes: false }
     }
 
     /// Whether a decimal is computed in 64 bits.
@@ -88,10 +90,13 @@ struct Analysis<'a> {
 impl Analysis<'_> {
     fn of(&mut self, expr: &Expr) -> Result<Facts> {
         match expr {
-            Expr::Reg(register) => self.register(*register),
+            Expr::Reg(register) => coded(self.register(*register)?),
             Expr::Literal(value, ty) => literal(*value, *ty),
             Expr::Unary(op, inner) => {
-                let value = self.of(inner)?;
+                let value = match is_there(*op, inner) {
+                    Some(register) => self.register(register)?,
+                    None => self.of(inner)?,
+                };
                 match op {
                     UnaryOp::Negate if !value.ty.is_float() => {
                         let zero = literal(Literal::Int(0), value.ty)?;
@@ -152,6 +157,7 @@ impl Analysis<'_> {
                 let table = lookup::evaluate(strings_of(*register, &input)?, function, *ty)?;
                 Ok(looked_up(&input, &table, *ty))
             }
+            Expr::Match(register, _) => tested(*register, &self.register(*register)?),
         }
     }
 
@@ -166,6 +172,27 @@ impl Analysis<'_> {
         let Arithmetic { facts, raises, .. } = integer_arithmetic(op, left, right, self.overflow)?;
         self.fallible |= raises.any();
         Ok(facts)
+    }
+}
+
+/// The register that an expression asks whether it is NULL, which strings without codes tell too.
+pub(crate) fn is_there(op: UnaryOp, inner: &Expr) -> Option<usize> {
+    match (op, inner) {
+        (UnaryOp::IsNull | UnaryOp::IsNotNull, Expr::Reg(register)) => Some(*register),
+        _ => None,
+    }
+}
+
+/// A register as a value; strings without codes are none.
+fn coded(value: Facts) -> Result<Facts> {
+    if value.is_bytes { unsupported("the codes of a column without a dictionary") } else { Ok(value) }
+}
+
+/// The outcome of a test of a string without a code.
+pub(crate) fn tested(register: usize, input: &Facts) -> Result<Facts> {
+    match input.is_bytes {
+        true => Ok(truth(input.nullable)),
+        false => Err(EngineError::Malformed(format!("a test of register {register}, which has a dictionary"))),
     }
 }
 

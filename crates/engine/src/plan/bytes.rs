@@ -1,0 +1,113 @@
+//! String columns without a dictionary: what of a fragment asks for codes, and the rest as tests of strings.
+//!
+//! A fragment is lowered before its columns are loaded. Functions of a string register name what they need
+//! ([`DictionaryFunction::over_bytes`](crate::ir::DictionaryFunction::over_bytes)); binding puts it in their place
+//! where the column lies on the device as bytes. Besides, only whether such a string is NULL is known.
+
+use std::sync::Arc;
+
+use warpcube_column::{ColumnSource, TableRequest};
+
+use crate::error::{Result, unsupported};
+use crate::facts::Facts;
+use crate::ir::{AggregateKind, Expr, Fragment, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp};
+
+impl Fragment {
+    /// The request for the columns of a table, by its position in the fragment.
+    pub fn request(&self, table: usize, source: Arc<dyn ColumnSource>) -> TableRequest {
+        let columns = self.tables[table].columns.clone();
+        let mut coded = Vec::new();
+        for pipeline in self.pipelines.iter().filter(|pipeline| pipeline.source == Source::Table(table)) {
+            asks_codes(pipeline, &mut |register| coded.extend(columns.get(register)));
+        }
+        coded.sort_unstable();
+        coded.dedup();
+        TableRequest { source, columns, coded }
+    }
+}
+
+/// Calls `visit` for every register whose codes a pipeline asks for if it is a string.
+fn asks_codes(pipeline: &Pipeline, visit: &mut impl FnMut(usize)) {
+    for step in &pipeline.steps {
+        match step {
+            Step::Filter(expr) => codes_of(expr, visit),
+            Step::Probe(probe) => probe.keys.iter().for_each(|key| codes_of(key, visit)),
+        }
+    }
+    match &pipeline.sink {
+        Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
+            keys.iter().chain(values).for_each(|expr| codes_of(expr, visit));
+        }
+        Sink::Aggregate { groups, aggregates } => {
+            groups.iter().for_each(|(expr, _)| codes_of(expr, visit));
+            for call in aggregates {
+                let is_count = call.kind == AggregateKind::Count;
+                let argument = call.argument.iter().filter(|expr| !(is_count && matches!(expr, Expr::Reg(_))));
+                argument.chain(&call.filter).for_each(|expr| codes_of(expr, visit));
+            }
+        }
+        Sink::TopK(top) => {
+            top.keys.iter().for_each(|key| codes_of(&key.expr, visit));
+            top.outputs.iter().for_each(|(register, _)| visit(*register));
+        }
+        Sink::Rows(columns) => columns.iter().for_each(|(expr, _)| codes_of(expr, visit)),
+    }
+}
+
+/// Calls `visit` for every register whose codes an expression asks for if it is a string.
+fn codes_of(expr: &Expr, visit: &mut impl FnMut(usize)) {
+    match expr {
+        Expr::Lookup(_, function, _) if function.over_bytes().is_some() => {}
+        Expr::Unary(UnaryOp::IsNull | UnaryOp::IsNotNull, inner) if matches!(**inner, Expr::Reg(_)) => {}
+        Expr::Match(_, _) => {}
+        Expr::Reg(register) | Expr::Lookup(register, _, _) => visit(*register),
+        other => other.each(&mut |inner| codes_of(inner, visit)),
+    }
+}
+
+/// The pipeline with tests in the place of functions of its columns that are bytes, and with counts of their NULLs.
+pub(crate) fn over_bytes(pipeline: &Pipeline, columns: &[Facts]) -> Result<Pipeline> {
+    let is_bytes = |register: &usize| columns.get(*register).is_some_and(|facts| facts.is_bytes);
+    let mut pipeline = pipeline.clone();
+    let mut refused = None;
+    pipeline.change(&mut |expr| {
+        let Expr::Lookup(register, function, _) = expr else { return };
+        let register = *register;
+        if !is_bytes(&register) {
+            return;
+        }
+        match function.over_bytes() {
+            Some(mut tests) => {
+                tests.change(&mut |test| {
+                    if let Expr::Reg(own) | Expr::Match(own, _) = test {
+                        *own = register;
+                    }
+                });
+                *expr = tests;
+            }
+            None => refused = Some(function.describe()),
+        }
+    });
+    if let Some(function) = refused {
+        return unsupported(format!("the function '{function}' of a column without a dictionary"));
+    }
+    match &mut pipeline.sink {
+        Sink::Aggregate { aggregates, .. } => {
+            for call in aggregates.iter_mut().filter(|call| call.kind == AggregateKind::Count) {
+                if let Some(argument @ Expr::Reg(_)) = &mut call.argument
+                    && matches!(argument, Expr::Reg(register) if is_bytes(register))
+                {
+                    let is_there = Expr::Unary(UnaryOp::IsNotNull, Box::new(argument.clone()));
+                    let (one, null) =
+                        (Expr::Literal(Literal::Int(1), Ty::Bool), Expr::Literal(Literal::Null, Ty::Bool));
+                    *argument = Expr::Case(vec![(is_there, one)], Box::new(null));
+                }
+            }
+        }
+        Sink::TopK(top) if top.outputs.iter().any(|(register, _)| is_bytes(register)) => {
+            return unsupported("rows with a column without a dictionary");
+        }
+        _ => {}
+    }
+    Ok(pipeline)
+}
