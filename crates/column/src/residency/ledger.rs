@@ -385,6 +385,16 @@ impl Ledger {
         resident.or_else(|| table.copies.get(&column).map(|entry| entry.copy.facts())).cloned()
     }
 
+    /// Average bytes of a value of a column that is resident or has a host copy as bytes.
+    pub(crate) fn text_bytes(&self, key: &str, version: &str, column: usize) -> Option<f64> {
+        let table = self.table(key, version)?;
+        let resident = table.columns.get(&column).map(|entry| &entry.column);
+        let resident = resident.map(|column| (column.encoding(), column.bits_per_value()));
+        let copy = || table.copies.get(&column).map(|entry| (entry.copy.encoding(), entry.copy.bits_per_value()));
+        let (encoding, bits) = resident.or_else(copy)?;
+        matches!(encoding, Encoding::Bytes(_)).then_some(bits / 8.0)
+    }
+
     pub(crate) fn summary_of(&self, key: &str) -> Option<TableSummary> {
         self.tables.get(key).map(summary)
     }

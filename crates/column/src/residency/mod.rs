@@ -232,6 +232,11 @@ impl Residency {
         self.ledger.lock().facts(key, version, column)
     }
 
+    /// Average bytes of a value of a string column that is resident, or has a host copy, as bytes.
+    pub fn text_bytes(&self, key: &str, version: &str, column: usize) -> Option<f64> {
+        self.ledger.lock().text_bytes(key, version, column)
+    }
+
     /// Whether all `columns` of this version are resident.
     pub fn is_resident(&self, key: &str, version: &str, columns: &[usize]) -> bool {
         self.ledger.lock().is_resident(key, version, columns)

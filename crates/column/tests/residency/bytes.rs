@@ -87,6 +87,8 @@ fn strings_past_the_limit_are_bytes_beside_columns_of_values() {
         assert_eq!(values(&residency, &pinned.tables[0], 0)[77], 77);
         assert_eq!(source.scans(), [vec![0, 1, 2], vec![1]], "the strings are read again");
         assert_eq!(residency.summaries()[0].columns[1].encoding, "bytes");
+        let text_bytes = |column| residency.text_bytes("t", "1", column);
+        assert!(text_bytes(1).is_some_and(|bytes| (8.0..20.0).contains(&bytes)) && text_bytes(2).is_none());
     }
 }
 

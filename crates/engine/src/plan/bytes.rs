@@ -10,7 +10,8 @@ use warpcube_column::{ColumnSource, TableRequest};
 
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
-use crate::ir::{AggregateKind, Expr, Fragment, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp};
+use crate::ir::{AggregateKind, BinaryOp, Expr, Fragment, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp};
+use crate::text_match::TextMatch;
 
 impl Fragment {
     /// The request for the columns of a table, by its position in the fragment.
@@ -60,9 +61,36 @@ fn codes_of(expr: &Expr, visit: &mut impl FnMut(usize)) {
         Expr::Lookup(_, function, _) if function.over_bytes().is_some() => {}
         Expr::Unary(UnaryOp::IsNull | UnaryOp::IsNotNull, inner) if matches!(**inner, Expr::Reg(_)) => {}
         Expr::Match(_, _) => {}
+        other if against_text(other).is_some() => {}
         Expr::Reg(register) | Expr::Lookup(register, _, _) => visit(*register),
         other => other.each(&mut |inner| codes_of(inner, visit)),
     }
+}
+
+/// A comparison of a register with a constant string, NULL, or the value of a subquery, the register on its left.
+fn against_text(expr: &Expr) -> Option<(usize, BinaryOp, &Expr)> {
+    let Expr::Binary(op, left, right) = expr else { return None };
+    let is_constant = |expr: &Expr| {
+        let has_no_value = |value: &Literal| matches!(value, Literal::Null | Literal::Argument(_));
+        matches!(expr, Expr::Text(_)) || matches!(expr, Expr::Literal(value, Ty::U32) if has_no_value(value))
+    };
+    let (register, op, constant) = match (left.as_ref(), right.as_ref()) {
+        (Expr::Reg(register), constant) if is_constant(constant) => (register, *op, constant),
+        (constant, Expr::Reg(register)) if is_constant(constant) => (register, op.mirrored(), constant),
+        _ => return None,
+    };
+    op.is_comparison().then_some((*register, op, constant))
+}
+
+/// A comparison with a constant as a test; NULL if the constant is.
+fn compared(register: usize, op: BinaryOp, constant: &Expr) -> Expr {
+    let Expr::Text(text) = constant else { return Expr::Literal(Literal::Null, Ty::Bool) };
+    let test = match op {
+        BinaryOp::Eq | BinaryOp::Ne => TextMatch::In(vec![text.clone()]),
+        op => TextMatch::Order(op, text.clone()),
+    };
+    let test = Expr::Match(register, Arc::new(test));
+    if op == BinaryOp::Ne { Expr::Unary(UnaryOp::Not, Box::new(test)) } else { test }
 }
 
 /// The pipeline with tests in the place of functions of its columns that are bytes, and with counts of their NULLs.
@@ -71,6 +99,9 @@ pub(crate) fn over_bytes(pipeline: &Pipeline, columns: &[Facts]) -> Result<Pipel
     let mut pipeline = pipeline.clone();
     let mut refused = None;
     pipeline.change(&mut |expr| {
+        if let Some((register, op, constant)) = against_text(expr).filter(|(register, _, _)| is_bytes(register)) {
+            *expr = compared(register, op, constant);
+        }
         let Expr::Lookup(register, function, _) = expr else { return };
         let register = *register;
         if !is_bytes(&register) {

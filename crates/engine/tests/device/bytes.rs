@@ -257,3 +257,35 @@ fn codes_of_bytes_are_refused_until_the_limit_is_higher() {
     assert!(engine.residency().summaries()[0].columns[0].facts.dictionary.is_some());
     compare_on(&engine, &matches, &[&table]);
 }
+
+/// All strings of up to `length` of these characters.
+fn strings(chars: &[char], length: usize) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut from = 0;
+    for _ in 0..length {
+        let longer: Vec<String> =
+            all[from..].iter().flat_map(|text| chars.iter().map(move |char| format!("{text}{char}"))).collect();
+        from = all.len();
+        all.extend(longer);
+    }
+    all
+}
+
+#[test]
+fn short_patterns_match_short_strings_as_in_plain_rust() {
+    let of_rows = strings(&['a', 'b', 'ä', '%'], 5);
+    let rows = of_rows.len();
+    let squares = numbers::<Int32Type>(rows, |row| Some((row * row) as i32));
+    let table = MemoryTable::new("strings", vec![("s", texts(rows, |row| Some(of_rows[row].clone()))), ("v", squares)]);
+    let engine = engine(warpcube_gpu::LaneOrder::Forward);
+    // Fragments of one shape share their kernels.
+    for patterns in strings(&['a', 'ä', '%', '_', '\\'], 4).chunks(11) {
+        let summed = |pattern: &String| warpcube_engine::AggregateCall {
+            filter: Some(like(0, pattern)),
+            ..sum(reg(1), DataType::Int64)
+        };
+        let fragment = single(2, vec![], vec![], patterns.iter().map(summed).collect());
+        load_bytes(&engine, &[&table], &fragment);
+        compare_on(&engine, &fragment, &[&table]);
+    }
+}

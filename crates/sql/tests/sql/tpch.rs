@@ -54,3 +54,30 @@ async fn the_twenty_two_queries() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The queries that compare strings of more than a few distinct values with constants, and ask nothing else of them.
+const OVER_BYTES: [usize; 4] = [9, 13, 14, 16];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strings_past_the_dictionary_limit_are_compared_on_the_device() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tpch_parquet(folder.path(), SF, &WriteOptions::default(), &NoProgress).unwrap();
+    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.dictionary_limit", "160");
+    let device = Session::new(options).unwrap();
+    let cpu = cpu();
+    register(&device, folder.path()).await;
+    register(&cpu, folder.path()).await;
+    rehearse(&device, OVER_BYTES.map(|number| tpch_query(number, SF).unwrap())).await;
+    for number in 1..=22 {
+        let sql = &tpch_query(number, SF).unwrap();
+        let (expected, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
+        let (found, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
+        assert_eq!(rows(&found), rows(&expected), "q{number}");
+        if OVER_BYTES.contains(&number) {
+            assert!(on_cpu(&summary).is_empty() && !summary.fragments.is_empty(), "q{number}: {:#?}", on_cpu(&summary));
+        }
+    }
+    let (shown, _) = run(&device, "SHOW DEVICE TABLES").await.unwrap();
+    let shown = rows(&shown).join("\n");
+    assert!(shown.contains("bytes"), "{shown}");
+}
