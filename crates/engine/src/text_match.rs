@@ -83,7 +83,15 @@ impl LikePattern {
     /// The pattern of the strings that begin with, end with or contain `text`, by whether something may stand before or
     /// behind it.
     pub fn around(text: &str, before: bool, behind: bool) -> LikePattern {
-        let mut pattern = String::from(if before { "%" } else { "" });
+        LikePattern::quoted(String::from(if before { "%" } else { "" }), text, behind)
+    }
+
+    /// The pattern of the strings that have `text` behind so many characters, by whether something may stand behind it.
+    pub fn after(chars: usize, text: &str, behind: bool) -> LikePattern {
+        LikePattern::quoted("_".repeat(chars), text, behind)
+    }
+
+    fn quoted(mut pattern: String, text: &str, behind: bool) -> LikePattern {
         for char in text.chars() {
             if matches!(char, '%' | '_' | '\\') {
                 pattern.push('\\');
@@ -269,6 +277,8 @@ mod tests {
             assert!(own.holds("a_%\\b") && !own.holds("axy\\b"));
             assert_eq!((own.holds("_a_%\\b"), own.holds("a_%\\b_")), (before, behind));
         }
+        let after = |behind| TextMatch::Like(LikePattern::after(2, "%", behind));
+        assert!(after(false).holds("äb%") && !after(false).holds("ab%c") && after(true).holds("ab%c"));
     }
 
     #[test]

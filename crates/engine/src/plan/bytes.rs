@@ -49,7 +49,7 @@ fn asks_codes(pipeline: &Pipeline, visit: &mut impl FnMut(usize)) {
         }
         Sink::TopK(top) => {
             top.keys.iter().for_each(|key| codes_of(&key.expr, visit));
-            top.outputs.iter().for_each(|(register, _)| visit(*register));
+            top.outputs.iter().for_each(|(expr, _)| codes_of(expr, visit));
         }
         Sink::Rows(columns) => columns.iter().for_each(|(expr, _)| codes_of(expr, visit)),
     }
@@ -122,23 +122,15 @@ pub(crate) fn over_bytes(pipeline: &Pipeline, columns: &[Facts]) -> Result<Pipel
     if let Some(function) = refused {
         return unsupported(format!("the function '{function}' of a column without a dictionary"));
     }
-    match &mut pipeline.sink {
-        Sink::Aggregate { aggregates, .. } => {
-            for call in aggregates.iter_mut().filter(|call| call.kind == AggregateKind::Count) {
-                if let Some(argument @ Expr::Reg(_)) = &mut call.argument
-                    && matches!(argument, Expr::Reg(register) if is_bytes(register))
-                {
-                    let is_there = Expr::Unary(UnaryOp::IsNotNull, Box::new(argument.clone()));
-                    let (one, null) =
-                        (Expr::Literal(Literal::Int(1), Ty::Bool), Expr::Literal(Literal::Null, Ty::Bool));
-                    *argument = Expr::Case(vec![(is_there, one)], Box::new(null));
-                }
+    if let Sink::Aggregate { aggregates, .. } = &mut pipeline.sink {
+        let counts = aggregates.iter_mut().filter(|call| call.kind == AggregateKind::Count);
+        for argument in counts.filter_map(|call| call.argument.as_mut()) {
+            if matches!(argument, Expr::Reg(register) if is_bytes(register)) {
+                let is_there = Expr::Unary(UnaryOp::IsNotNull, Box::new(argument.clone()));
+                let (one, null) = (Expr::Literal(Literal::Int(1), Ty::Bool), Expr::Literal(Literal::Null, Ty::Bool));
+                *argument = Expr::Case(vec![(is_there, one)], Box::new(null));
             }
         }
-        Sink::TopK(top) if top.outputs.iter().any(|(register, _)| is_bytes(register)) => {
-            return unsupported("rows with a column without a dictionary");
-        }
-        _ => {}
     }
     Ok(pipeline)
 }

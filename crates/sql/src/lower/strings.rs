@@ -22,6 +22,8 @@ use super::Reason;
 
 /// Longest list of strings that each string is compared with.
 const IN_LIST_MAX: usize = 64;
+/// Most characters in front of a part, and the part's first.
+const PART_FIRST_MAX: usize = 64;
 
 /// An expression over one string column.
 pub(crate) struct StringExpression {
@@ -106,8 +108,16 @@ fn tests(expr: &Expr) -> Option<Device> {
             let inside = Device::binary(BinaryOp::And, bound(BinaryOp::Ge, low)?, bound(BinaryOp::Le, high)?);
             Some(if *negated { not(inside) } else { inside })
         }
-        Expr::InList(InList { expr, list, negated }) if is_column(expr) && list.len() <= IN_LIST_MAX => {
-            let any = test(TextMatch::In(list.iter().map(text).collect::<Option<_>>()?))?;
+        Expr::InList(InList { expr, list, negated }) if list.len() <= IN_LIST_MAX => {
+            let texts: Vec<Arc<str>> = list.iter().map(text).collect::<Option<_>>()?;
+            let any = match Part::of(expr) {
+                None if is_column(expr) => test(TextMatch::In(texts))?,
+                None => return None,
+                Some(part) => {
+                    let each = texts.iter().map(|text| part.is(text));
+                    each.reduce(|left, right| Device::binary(BinaryOp::Or, left, right))?
+                }
+            };
             Some(if *negated { not(any) } else { any })
         }
         Expr::Like(like) if is_column(&like.expr) && !like.case_insensitive => {
@@ -141,6 +151,13 @@ fn of_operator(BinaryExpr { left, op, right }: &BinaryExpr) -> Option<Device> {
     if let Some(op) = logical {
         return Some(Device::binary(op, tests(left)?, tests(right)?));
     }
+    if let Operator::Eq | Operator::NotEq = op {
+        let part = Part::of(left).zip(text(right)).or_else(|| Part::of(right).zip(text(left)));
+        if let Some((part, constant)) = part {
+            let is = part.is(&constant);
+            return Some(if *op == Operator::NotEq { not(is) } else { is });
+        }
+    }
     let (constant, is_mirrored) = match (is_column(left), is_column(right)) {
         (true, false) => (text(right)?, false),
         (false, true) => (text(left)?, true),
@@ -161,6 +178,51 @@ fn of_operator(BinaryExpr { left, op, right }: &BinaryExpr) -> Option<Device> {
     };
     let test = Device::Match(0, Arc::new(test));
     Some(if is_negated { not(test) } else { test })
+}
+
+/// A part of the column's strings: characters from the `first` on, from 1, at most `chars` of them if that is given.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    first: usize,
+    chars: Option<usize>,
+}
+
+impl Part {
+    /// The part that an expression is, if it is one near a string's start.
+    fn of(expr: &Expr) -> Option<Part> {
+        let Expr::ScalarFunction(ScalarFunction { func, args }) = expr else { return None };
+        let number = |expr: &Expr| match expr {
+            Expr::Literal(ScalarValue::Int64(Some(number)), _) => usize::try_from(*number).ok(),
+            _ => None,
+        };
+        let part = match (func.name(), args.as_slice()) {
+            ("substr", [string, first]) if is_column(string) => Part { first: number(first)?, chars: None },
+            ("substr", [string, first, chars]) if is_column(string) => {
+                Part { first: number(first)?, chars: Some(number(chars)?) }
+            }
+            ("left", [string, chars]) if is_column(string) => Part { first: 1, chars: Some(number(chars)?) },
+            _ => return None,
+        };
+        (1..=PART_FIRST_MAX).contains(&part.first).then_some(part)
+    }
+
+    /// Whether the part is a constant, as LIKE: the characters before it are any, and so are those behind a part that
+    /// is as long as it may be.
+    fn is(self, constant: &str) -> Device {
+        let like = |before: usize, text: &str, behind: bool| {
+            let pattern = LikePattern::after(before, text, behind);
+            Device::Match(0, Arc::new(TextMatch::Like(pattern)))
+        };
+        let chars = constant.chars().count();
+        match self.chars {
+            // Every string is longer or not; the part of NULL is NULL.
+            Some(most) if chars > most => not(like(0, "", true)),
+            Some(0) => like(0, "", true),
+            // Strings that end before the part.
+            _ if chars == 0 => not(like(self.first, "", true)),
+            most => like(self.first - 1, constant, most == Some(chars)),
+        }
+    }
 }
 
 fn unary(op: UnaryOp, inner: &Expr) -> Option<Device> {
