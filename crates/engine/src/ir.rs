@@ -228,6 +228,9 @@ pub enum Expr {
     Lookup(usize, Arc<dyn DictionaryFunction>, Ty),
     /// A test of a string register without a dictionary; binding puts them in the place of functions.
     Match(usize, Arc<TextMatch>),
+    /// Where the string of a register without a dictionary lies in its column; binding puts it in the place of strings
+    /// that are only given back.
+    Place(usize),
 }
 
 /// How probed rows are joined.
@@ -456,7 +459,9 @@ impl Expr {
     /// Calls `visit` for every register the expression reads.
     pub fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {
-            Expr::Reg(register) | Expr::Lookup(register, _, _) | Expr::Match(register, _) => visit(*register),
+            Expr::Reg(register) | Expr::Place(register) | Expr::Lookup(register, _, _) | Expr::Match(register, _) => {
+                visit(*register)
+            }
             other => other.each(&mut |inner| inner.registers(visit)),
         }
     }
@@ -471,7 +476,8 @@ impl Expr {
     /// Calls `visit` for the operands.
     pub(crate) fn each(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
-            Expr::Reg(_) | Expr::Lookup(_, _, _) | Expr::Match(_, _) | Expr::Literal(_, _) | Expr::Text(_) => {}
+            Expr::Reg(_) | Expr::Place(_) | Expr::Lookup(_, _, _) | Expr::Match(_, _) => {}
+            Expr::Literal(_, _) | Expr::Text(_) => {}
             Expr::Unary(_, inner)
             | Expr::Cast(inner, _)
             | Expr::Rescale(inner, _)
@@ -575,7 +581,8 @@ impl Expr {
     /// Calls `change` for every expression within, then for the whole.
     pub(crate) fn change(&mut self, change: &mut impl FnMut(&mut Expr)) {
         match self {
-            Expr::Reg(_) | Expr::Lookup(_, _, _) | Expr::Match(_, _) | Expr::Literal(_, _) | Expr::Text(_) => {}
+            Expr::Reg(_) | Expr::Place(_) | Expr::Lookup(_, _, _) | Expr::Match(_, _) => {}
+            Expr::Literal(_, _) | Expr::Text(_) => {}
             Expr::Unary(_, inner)
             | Expr::Cast(inner, _)
             | Expr::Rescale(inner, _)

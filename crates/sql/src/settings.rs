@@ -179,8 +179,8 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.dictionary_limit",
         expected: COUNT,
         description: "Most different strings of a column that has codes on the device. A column with more lies there \
-                      as bytes: its strings are compared with constants and matched by LIKE; groups, joins, order and \
-                      other functions of it stay on the CPU.",
+                      as bytes: its strings are compared with constants, matched by LIKE and given back; groups, \
+                      joins, order and other functions of it stay on the CPU.",
         get: |s| s.dictionary_limit.to_string(),
         set: |s, v| v.parse().map(|value| s.dictionary_limit = value).ok(),
     },

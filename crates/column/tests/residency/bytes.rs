@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::{ArrayRef, Int64Array, StringArray};
+use arrow::array::{Array, ArrayRef, Int64Array, StringArray};
 use warpcube_column::format::{Bytes, Encoding};
 use warpcube_column::{LoadLimits, Location, Pinned, Relation, Residency, TableRequest};
 
@@ -167,4 +167,24 @@ fn bytes_return_from_host_copies() {
     let pinned = load(&small, &source, &[1], LIMIT);
     check(&small, &pinned, 0);
     assert!(pinned.loaded.restored > 0 && source.scans().len() == read, "nothing is read again");
+}
+
+#[test]
+fn strings_of_rows_come_back() {
+    let (source, residency) = (table(), residency(BUDGET));
+    let pinned = load(&residency, &source, &[1], LIMIT);
+    let column = &pinned.tables[0].columns[0];
+    let mut stream = residency.device().stream().unwrap();
+    // Rows of every chunk, backwards and twice, and rows that are not there.
+    let rows: Vec<Option<usize>> = (0..ROWS).rev().chain([7, 7, 2_500, 2_501]).map(Some).chain([None]).collect();
+    let place = |row: usize| {
+        let (chunk, first) = [(2, 2_501), (1, 2_500), (0, 0)].into_iter().find(|(_, first)| row >= *first).unwrap();
+        ((chunk as u64) << 20) + (row - first) as u64
+    };
+    let wanted = |row: &Option<usize>| row.filter(|row| comment(*row).is_some());
+    let places: Vec<Option<u64>> = rows.iter().map(|row| wanted(row).map(place)).collect();
+    let found = column.strings_at(residency.device(), &mut stream, &places).unwrap();
+    let expected: Vec<Option<String>> = rows.iter().map(|row| row.and_then(comment)).collect();
+    assert!(found.iter().map(|text| text.map(str::to_string)).eq(expected));
+    assert_eq!(column.strings_at(residency.device(), &mut stream, &[None, None]).unwrap().null_count(), 2);
 }

@@ -178,6 +178,7 @@ impl<'a> Emitter<'a> {
         match expr {
             Expr::Reg(register) => self.register(*register),
             Expr::Match(register, test) => self.text_match(*register, test),
+            Expr::Place(register) => self.place(*register),
             Expr::Literal(literal, ty) => self.literal(*literal, *ty),
             Expr::Unary(op, inner) => self.unary(*op, inner),
             Expr::Binary(BinaryOp::And, left, right) => self.logic(BinaryOp::And, left, right),

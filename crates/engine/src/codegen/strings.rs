@@ -6,17 +6,26 @@
 
 use std::sync::Arc;
 
-use warpcube_column::Dictionary;
+use warpcube_column::{CHUNK_ROWS, Dictionary};
 
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::dictionaries::{codes, places};
 use crate::error::{Result, unsupported};
-use crate::facts::{Facts, is_null_string, tested};
+use crate::facts::{Facts, is_null_string, place, tested};
 use crate::plan::table::BuiltTable;
 use crate::text_match::TextMatch;
 
 impl Emitter<'_> {
+    /// The place of a string without a code: that of the row for a scanned column, else what the register holds.
+    pub(super) fn place(&mut self, register: usize) -> Result<Value> {
+        let input = self.register(register)?;
+        let facts = place(register, &input)?;
+        let own = format!("(uint64_t)chunk << {} | row", CHUNK_ROWS.trailing_zeros());
+        let code = if input.is_bytes { &own } else { &input.code };
+        Ok(self.value(facts, code, input.valid.clone()))
+    }
+
     /// The outcome of a test of a string without a code. All rows of a step are tested in front of the loop over its
     /// slots, by all lanes together.
     pub(super) fn text_match(&mut self, register: usize, test: &TextMatch) -> Result<Value> {

@@ -2,7 +2,8 @@
 //!
 //! A fragment is lowered before its columns are loaded. Functions of a string register name what they need
 //! ([`DictionaryFunction::over_bytes`](crate::ir::DictionaryFunction::over_bytes)); binding puts it in their place
-//! where the column lies on the device as bytes. Besides, only whether such a string is NULL is known.
+//! where the column lies on the device as bytes. Besides, only whether such a string is NULL is known, and where it
+//! lies in its column: that is what joins carry to the result, whose strings are read at the end.
 
 use std::sync::Arc;
 
@@ -10,60 +11,111 @@ use warpcube_column::{ColumnSource, TableRequest};
 
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
-use crate::ir::{AggregateKind, BinaryOp, Expr, Fragment, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp};
+use crate::ir::{
+    AggregateKind, BinaryOp, Expr, Fragment, JoinKind, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp,
+};
 use crate::text_match::TextMatch;
 
 impl Fragment {
     /// The request for the columns of a table, by its position in the fragment.
     pub fn request(&self, table: usize, source: Arc<dyn ColumnSource>) -> TableRequest {
         let columns = self.tables[table].columns.clone();
-        let mut coded = Vec::new();
-        for pipeline in self.pipelines.iter().filter(|pipeline| pipeline.source == Source::Table(table)) {
-            asks_codes(pipeline, &mut |register| coded.extend(columns.get(register)));
+        let mut coded: Vec<usize> = Vec::new();
+        // Positions of payload whose codes a later pipeline asks for, by the pipeline that builds it.
+        let mut asked: Vec<Vec<usize>> = vec![Vec::new(); self.pipelines.len()];
+        for (index, pipeline) in self.pipelines.iter().enumerate().rev() {
+            let own = self.width(pipeline.source);
+            let mut registers = Vec::new();
+            asks_codes(pipeline, own, &asked[index], &mut |register| registers.push(register));
+            let mut first = own;
+            for step in &pipeline.steps {
+                let Step::Probe(probe) = step else { continue };
+                if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
+                    continue;
+                }
+                let width = self.pipelines[probe.build].sink.payload_width();
+                let of_build = registers.iter().filter(|register| (first..first + width).contains(register));
+                asked[probe.build].extend(of_build.map(|register| register - first));
+                first += width;
+            }
+            if pipeline.source == Source::Table(table) {
+                coded.extend(registers.iter().filter_map(|register| columns.get(*register)));
+            }
         }
         coded.sort_unstable();
         coded.dedup();
         TableRequest { source, columns, coded }
     }
-}
 
-/// Calls `visit` for every register whose codes a pipeline asks for if it is a string.
-fn asks_codes(pipeline: &Pipeline, visit: &mut impl FnMut(usize)) {
-    for step in &pipeline.steps {
-        match step {
-            Step::Filter(expr) => codes_of(expr, visit),
-            Step::Probe(probe) => probe.keys.iter().for_each(|key| codes_of(key, visit)),
+    /// Number of registers of a source.
+    fn width(&self, source: Source) -> usize {
+        match source {
+            Source::Table(table) => self.tables[table].columns.len(),
+            Source::Groups(of) => match &self.pipelines[of].sink {
+                Sink::Aggregate { groups, aggregates } => groups.len() + aggregates.len(),
+                _ => 0,
+            },
         }
     }
-    match &pipeline.sink {
-        Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-            keys.iter().chain(values).for_each(|expr| codes_of(expr, visit));
+}
+
+impl Sink {
+    /// Number of registers that a probe of the table adds.
+    fn payload_width(&self) -> usize {
+        match self {
+            Sink::Build { payload, .. } => payload.len(),
+            Sink::Extremes { values, .. } => 2 * values.len(),
+            _ => 0,
         }
+    }
+}
+
+/// Calls `visit` for every register whose codes a pipeline asks for if it is a string. Its source has so many registers
+/// of its own; the codes of the payload at the positions `asked` are asked for later.
+fn asks_codes(pipeline: &Pipeline, own: usize, asked: &[usize], visit: &mut impl FnMut(usize)) {
+    for step in &pipeline.steps {
+        match step {
+            Step::Filter(expr) => codes_of(expr, own, visit),
+            Step::Probe(probe) => probe.keys.iter().for_each(|key| codes_of(key, own, visit)),
+        }
+    }
+    let is_reg = |expr: &&Expr| matches!(expr, Expr::Reg(_));
+    match &pipeline.sink {
+        Sink::Build { keys, payload } => {
+            keys.iter().for_each(|expr| codes_of(expr, own, visit));
+            let values = payload.iter().enumerate().filter(|(at, expr)| asked.contains(at) || !is_reg(expr));
+            values.for_each(|(_, expr)| codes_of(expr, own, visit));
+        }
+        Sink::Extremes { keys, values } => keys.iter().chain(values).for_each(|expr| codes_of(expr, own, visit)),
         Sink::Aggregate { groups, aggregates } => {
-            groups.iter().for_each(|(expr, _)| codes_of(expr, visit));
+            groups.iter().for_each(|(expr, _)| codes_of(expr, own, visit));
             for call in aggregates {
-                let is_count = call.kind == AggregateKind::Count;
-                let argument = call.argument.iter().filter(|expr| !(is_count && matches!(expr, Expr::Reg(_))));
-                argument.chain(&call.filter).for_each(|expr| codes_of(expr, visit));
+                let argument = call.argument.iter().filter(|expr| call.kind != AggregateKind::Count || !is_reg(expr));
+                argument.chain(&call.filter).for_each(|expr| codes_of(expr, own, visit));
             }
         }
         Sink::TopK(top) => {
-            top.keys.iter().for_each(|key| codes_of(&key.expr, visit));
-            top.outputs.iter().for_each(|(expr, _)| codes_of(expr, visit));
+            top.keys.iter().for_each(|key| codes_of(&key.expr, own, visit));
+            let outputs = top.outputs.iter().map(|(expr, _)| expr);
+            outputs.filter(|expr| !is_reg(expr)).for_each(|expr| codes_of(expr, own, visit));
         }
-        Sink::Rows(columns) => columns.iter().for_each(|(expr, _)| codes_of(expr, visit)),
+        Sink::Rows { columns, .. } => {
+            let outputs = columns.iter().map(|(expr, _)| expr);
+            outputs.filter(|expr| !is_reg(expr)).for_each(|expr| codes_of(expr, own, visit));
+        }
     }
 }
 
-/// Calls `visit` for every register whose codes an expression asks for if it is a string.
-fn codes_of(expr: &Expr, visit: &mut impl FnMut(usize)) {
+/// Calls `visit` for every register whose codes an expression asks for if it is a string; the source has so many
+/// registers of its own, whose bytes can be tested.
+fn codes_of(expr: &Expr, own: usize, visit: &mut impl FnMut(usize)) {
     match expr {
-        Expr::Lookup(_, function, _) if function.over_bytes().is_some() => {}
+        Expr::Lookup(register, function, _) if *register < own && function.over_bytes().is_some() => {}
         Expr::Unary(UnaryOp::IsNull | UnaryOp::IsNotNull, inner) if matches!(**inner, Expr::Reg(_)) => {}
-        Expr::Match(_, _) => {}
-        other if against_text(other).is_some() => {}
+        Expr::Match(_, _) | Expr::Place(_) => {}
+        other if against_text(other).is_some_and(|(register, _, _)| register < own) => {}
         Expr::Reg(register) | Expr::Lookup(register, _, _) => visit(*register),
-        other => other.each(&mut |inner| codes_of(inner, visit)),
+        other => other.each(&mut |inner| codes_of(inner, own, visit)),
     }
 }
 
@@ -93,9 +145,15 @@ fn compared(register: usize, op: BinaryOp, constant: &Expr) -> Expr {
     if op == BinaryOp::Ne { Expr::Unary(UnaryOp::Not, Box::new(test)) } else { test }
 }
 
-/// The pipeline with tests in the place of functions of its columns that are bytes, and with counts of their NULLs.
-pub(crate) fn over_bytes(pipeline: &Pipeline, columns: &[Facts]) -> Result<Pipeline> {
-    let is_bytes = |register: &usize| columns.get(*register).is_some_and(|facts| facts.is_bytes);
+/// The pipeline with tests in the place of functions of its columns that are bytes, with counts of their NULLs, and
+/// with places in the place of strings that are given back or on.
+pub(crate) fn over_bytes(pipeline: &Pipeline, registers: &[Option<Facts>]) -> Result<Pipeline> {
+    let facts = |register: usize| registers.get(register).and_then(Option::as_ref);
+    let is_bytes = |register: &usize| facts(*register).is_some_and(|facts| facts.is_bytes);
+    let is_text = |expr: &Expr| match expr {
+        Expr::Reg(register) => facts(*register).filter(|facts| facts.texts.is_some()).map(|_| *register),
+        _ => None,
+    };
     let mut pipeline = pipeline.clone();
     let mut refused = None;
     pipeline.change(&mut |expr| {
@@ -122,15 +180,26 @@ pub(crate) fn over_bytes(pipeline: &Pipeline, columns: &[Facts]) -> Result<Pipel
     if let Some(function) = refused {
         return unsupported(format!("the function '{function}' of a column without a dictionary"));
     }
-    if let Sink::Aggregate { aggregates, .. } = &mut pipeline.sink {
-        let counts = aggregates.iter_mut().filter(|call| call.kind == AggregateKind::Count);
-        for argument in counts.filter_map(|call| call.argument.as_mut()) {
-            if matches!(argument, Expr::Reg(register) if is_bytes(register)) {
-                let is_there = Expr::Unary(UnaryOp::IsNotNull, Box::new(argument.clone()));
-                let (one, null) = (Expr::Literal(Literal::Int(1), Ty::Bool), Expr::Literal(Literal::Null, Ty::Bool));
-                *argument = Expr::Case(vec![(is_there, one)], Box::new(null));
+    let to_place = |expr: &mut Expr| {
+        if let Some(register) = is_text(expr) {
+            *expr = Expr::Place(register);
+        }
+    };
+    match &mut pipeline.sink {
+        Sink::Aggregate { aggregates, .. } => {
+            let counts = aggregates.iter_mut().filter(|call| call.kind == AggregateKind::Count);
+            for argument in counts.filter_map(|call| call.argument.as_mut()) {
+                if is_text(argument).is_some() {
+                    let is_there = Expr::Unary(UnaryOp::IsNotNull, Box::new(argument.clone()));
+                    let one = Expr::Literal(Literal::Int(1), Ty::Bool);
+                    *argument = Expr::Case(vec![(is_there, one)], Box::new(Expr::Literal(Literal::Null, Ty::Bool)));
+                }
             }
         }
+        Sink::Build { payload, .. } => payload.iter_mut().for_each(to_place),
+        Sink::TopK(top) => top.outputs.iter_mut().for_each(|(expr, _)| to_place(expr)),
+        Sink::Rows { columns, .. } => columns.iter_mut().for_each(|(expr, _)| to_place(expr)),
+        Sink::Extremes { .. } => {}
     }
     Ok(pipeline)
 }

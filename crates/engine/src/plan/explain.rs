@@ -206,7 +206,7 @@ impl Writer<'_> {
     /// binds.
     fn write(&mut self, expr: &Expr, like: Option<&DataType>, outer: u8) {
         match expr {
-            Expr::Reg(register) => match self.registers.get(*register) {
+            Expr::Reg(register) | Expr::Place(register) => match self.registers.get(*register) {
                 Some(named) => self.put(&named.text),
                 None => self.put(format_args!("#{register}")),
             },

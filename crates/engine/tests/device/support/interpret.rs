@@ -208,6 +208,7 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
         Expr::Literal(_, ty) | Expr::Cast(_, ty) | Expr::Lookup(_, _, ty) => *ty,
         Expr::Unary(UnaryOp::Negate, inner) => type_of(inner, registers),
         Expr::Unary(_, _) | Expr::Match(_, _) => Ty::Bool,
+        Expr::Place(_) => unreachable!("binding alone makes places"),
         Expr::Binary(op, _, _) if op.is_comparison() || matches!(op, BinaryOp::And | BinaryOp::Or) => Ty::Bool,
         Expr::Binary(_, left, _) => type_of(left, registers),
         Expr::Rescale(_, _) => Ty::I128,
@@ -359,6 +360,7 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
             (Ty::Bool, value.map(|value| Scalar::Int(found(&value).into())))
         }
         Expr::Text(text) => (Ty::U32, Some(Scalar::Text(text.clone()))),
+        Expr::Place(_) => unreachable!("binding alone makes places"),
         Expr::Match(register, test) => {
             let text = registers[*register].1.as_ref();
             (Ty::Bool, text.map(|text| Scalar::Int(test.holds(text.text()).into())))
