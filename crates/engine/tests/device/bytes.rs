@@ -91,6 +91,15 @@ fn check_bytes(fragment: &warpcube_engine::Fragment, tables: &[&MemoryTable]) ->
     report
 }
 
+/// The same of many fragments, whose programs are compiled together.
+#[track_caller]
+fn check_all_bytes(fragments: &[warpcube_engine::Fragment], tables: &[&MemoryTable]) {
+    let engine = engine(warpcube_gpu::LaneOrder::Forward);
+    fragments.iter().for_each(|fragment| load_bytes(&engine, tables, fragment));
+    rehearse(&engine, fragments, tables);
+    fragments.iter().for_each(|fragment| drop(check_bytes(fragment, tables)));
+}
+
 #[test]
 fn like_counts_rows() {
     let steps = vec![filter(not(like(0, "%special%requests%")))];
@@ -147,22 +156,20 @@ fn tests_of_every_kind_count_rows() {
         calls.push(count_of(reg(register)));
         filtered(calls)
     };
-    for register in [0, 2] {
-        for tests in tests_of(register).chunks(8) {
-            check_bytes(&calls(register, tests), &[&facts(3_000)]);
-        }
-    }
+    let of_column = |register| tests_of(register).chunks(8).map(|tests| calls(register, tests)).collect::<Vec<_>>();
+    check_all_bytes(&[of_column(0), of_column(2)].concat(), &[&facts(3_000)]);
 }
 
 #[test]
 fn tests_of_whole_steps_and_of_rows() {
     let table = facts(9_000);
     let few = || filter(binary(BinaryOp::Lt, reg(1), int(3, Ty::I32)));
-    let both = |condition: Expr| {
+    let mut fragments = Vec::new();
+    let mut both = |condition: Expr| {
         let groups = vec![(reg(1), DataType::Int32)];
         // Whole steps with other filters, then rows of a queue.
-        check_bytes(&single(3, vec![filter(condition.clone())], groups, vec![count()]), &[&table]);
-        check_bytes(&single(3, vec![few(), filter(condition)], vec![], vec![count(), count_of(reg(0))]), &[&table]);
+        fragments.push(single(3, vec![filter(condition.clone())], groups, vec![count()]));
+        fragments.push(single(3, vec![few(), filter(condition)], vec![], vec![count(), count_of(reg(0))]));
     };
     both(not(like(0, "%special%requests%")));
     both(binary(BinaryOp::And, not(like(0, "%x%")), like(2, "%s%")));
@@ -170,6 +177,7 @@ fn tests_of_whole_steps_and_of_rows() {
     both(binary(BinaryOp::Or, unary(UnaryOp::IsNull, reg(0)), like(0, "_%_")));
     both(unary(UnaryOp::IsNotNull, reg(0)));
     both(unary(UnaryOp::IsNull, test(0, TextMatch::Order(BinaryOp::Lt, "s".into()))));
+    check_all_bytes(&fragments, &[&table]);
 }
 
 #[test]
@@ -180,8 +188,8 @@ fn tests_within_aggregates() {
         sum(when(not(is_in(0, &["x", "s", "spec"]))), DataType::Int64),
         count(),
     ];
-    check_bytes(&single(3, vec![], vec![], calls.clone()), &[&facts(4_000)]);
-    check_bytes(&single(3, vec![], vec![(reg(1), DataType::Int32)], calls), &[&facts(4_000)]);
+    let grouped = single(3, vec![], vec![(reg(1), DataType::Int32)], calls.clone());
+    check_all_bytes(&[single(3, vec![], vec![], calls), grouped], &[&facts(4_000)]);
 }
 
 #[test]
@@ -202,13 +210,14 @@ fn tables_of_many_chunks_and_of_few_rows() {
 fn build_sides_are_filtered_by_bytes() {
     let orders = facts(3_000);
     let customers = MemoryTable::new("customers", vec![("c", numbers::<Int32Type>(1_200, |row| Some(row as i32)))]);
-    for kind in [JoinKind::Semi, JoinKind::Anti] {
+    let joined = |kind| {
         let pipelines = vec![
             builds(0, vec![filter(not(like(0, "%special%requests%")))], vec![reg(3)], vec![]),
             aggregates(1, vec![probe(0, vec![reg(0)], kind)], vec![], vec![count(), sum(reg(0), DataType::Int64)]),
         ];
-        check_bytes(&fragment(&[4, 1], pipelines), &[&orders, &customers]);
-    }
+        fragment(&[4, 1], pipelines)
+    };
+    check_all_bytes(&[JoinKind::Semi, JoinKind::Anti].map(joined), &[&orders, &customers]);
 }
 
 /// Asks for codes of bytes.
@@ -303,7 +312,7 @@ fn strings_of_results_are_read_at_the_end() {
             ],
         ),
     );
-    for kind in [JoinKind::Inner, JoinKind::Left] {
+    let joined = |kind| {
         // Keys of the build side are unique: its strings are payload, those of the scan rows of the result.
         let outputs = vec![(reg(3), DataType::Int32), (reg(0), DataType::Utf8), (reg(4), DataType::Utf8)];
         let scan = warpcube_engine::Pipeline {
@@ -312,6 +321,7 @@ fn strings_of_results_are_read_at_the_end() {
             sink: warpcube_engine::Sink::Rows { columns: outputs, limit: None },
         };
         let build = builds(1, vec![filter(not(like(1, "%7%")))], vec![reg(0)], vec![reg(1)]);
-        check_bytes(&fragment(&[4, 2], vec![build, scan]), &[&orders, &customers]);
-    }
+        fragment(&[4, 2], vec![build, scan])
+    };
+    check_all_bytes(&[JoinKind::Inner, JoinKind::Left].map(joined), &[&orders, &customers]);
 }
