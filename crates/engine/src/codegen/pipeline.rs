@@ -14,7 +14,7 @@ use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
-use crate::codegen::expr::{Emitter, Value, vector_value};
+use crate::codegen::expr::Emitter;
 use crate::codegen::group_values::ENTRY;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
@@ -464,58 +464,13 @@ impl KernelWriter<'_> {
     }
 
     /// The dense steps that are taken together: filters in a row, and each probe for itself.
-    fn dense_runs(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn dense_runs(&self) -> impl Iterator<Item = Range<usize>> {
         let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
         let mut from = 0;
         self.split.dense.chunk_by(move |one, next| is_filter(one) && is_filter(next)).map(move |run| {
             from += run.len();
             from - run.len()..from
         })
-    }
-
-    /// The dense steps that use a column, and those that are taken together with them, if nothing else uses it.
-    fn uses(&self, column: usize) -> Vec<usize> {
-        let mut later = Vec::new();
-        let mut read = |register| self.input.read_by(register, &mut |column| later.push(column));
-        self.input.pipeline.sink.registers(&mut read);
-        self.split.rows.iter().for_each(|planned| planned.item.registers(&mut read));
-        if later.contains(&column) || self.split.asks_payload_by(column, &later) {
-            return Vec::new();
-        }
-        let is_used = |planned: &Planned| {
-            let mut found = false;
-            planned.item.registers(&mut |register| found |= register == column);
-            found
-        };
-        self.dense_runs().filter(|run| self.split.dense[run.clone()].iter().any(is_used)).flatten().collect()
-    }
-
-    /// Register values of the vectors, in slot `k`.
-    fn vector_registers(&self) -> Vec<Option<Value>> {
-        let registers = self.input.columns.iter().enumerate().map(|(column, template)| {
-            if template.is_bytes {
-                let valid = template.nullable.then(|| format!("(tn{column} >> k & 1u)"));
-                return Some(Value::new(template.clone(), format!("c{column}"), valid));
-            }
-            self.split.loaded.contains(&column).then(|| {
-                let code = vector_value(template, &self.readers[column].value("d"));
-                Value::new(template.clone(), code, template.nullable.then(|| format!("(dn{column} >> k & 1u)")))
-            })
-        });
-        registers.collect()
-    }
-
-    /// The columns of strings without codes among those that steps read, if they have NULLs.
-    fn text_columns(&self, steps: &[Planned]) -> Vec<usize> {
-        let mut read = Vec::new();
-        let is_of_texts =
-            |column: &usize| self.input.columns.get(*column).is_some_and(|facts| facts.is_bytes && facts.nullable);
-        for planned in steps {
-            planned.item.registers(&mut |register| read.extend(Some(register).filter(is_of_texts)));
-        }
-        read.sort_unstable();
-        read.dedup();
-        read
     }
 
     /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for

@@ -33,7 +33,9 @@ impl Fragment {
                 if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
                     continue;
                 }
-                let width = self.pipelines[probe.build].sink.payload_width();
+                // Binding tells that there is no such pipeline.
+                let Some(build) = self.pipelines.get(probe.build) else { break };
+                let width = build.sink.payload_width();
                 let of_build = registers.iter().filter(|register| (first..first + width).contains(register));
                 asked[probe.build].extend(of_build.map(|register| register - first));
                 first += width;
@@ -50,9 +52,9 @@ impl Fragment {
     /// Number of registers of a source.
     fn width(&self, source: Source) -> usize {
         match source {
-            Source::Table(table) => self.tables[table].columns.len(),
-            Source::Groups(of) => match &self.pipelines[of].sink {
-                Sink::Aggregate { groups, aggregates } => groups.len() + aggregates.len(),
+            Source::Table(table) => self.tables.get(table).map_or(0, |table| table.columns.len()),
+            Source::Groups(of) => match self.pipelines.get(of).map(|pipeline| &pipeline.sink) {
+                Some(Sink::Aggregate { groups, aggregates }) => groups.len() + aggregates.len(),
                 _ => 0,
             },
         }

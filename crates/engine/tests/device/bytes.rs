@@ -324,4 +324,16 @@ fn strings_of_results_are_read_at_the_end() {
         fragment(&[4, 2], vec![build, scan])
     };
     check_all_bytes(&[JoinKind::Inner, JoinKind::Left].map(joined), &[&orders, &customers]);
+    // A row has up to three matches, each with a string of its own.
+    let of_customers = |kind| {
+        let outputs = vec![(reg(0), DataType::Int32), (reg(2), DataType::Utf8), (reg(1), DataType::Utf8)];
+        let scan = warpcube_engine::Pipeline {
+            source: warpcube_engine::Source::Table(1),
+            steps: vec![probe(0, vec![reg(0)], kind), filter(not(like(1, "%7%")))],
+            sink: warpcube_engine::Sink::Rows { columns: outputs, limit: None },
+        };
+        let build = builds(0, vec![filter(not(like(0, "%x%")))], vec![reg(3)], vec![reg(0)]);
+        fragment(&[4, 2], vec![build, scan])
+    };
+    check_all_bytes(&[JoinKind::Inner, JoinKind::Left].map(of_customers), &[&orders, &customers]);
 }
