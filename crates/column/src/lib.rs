@@ -18,7 +18,7 @@ mod units;
 
 pub use device::{
     ColumnLayout, ColumnReader, Constant, GROUP_SLOTS, LINE_BYTES, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount,
-    Segment, TILE_SLOTS, View, decoding_library, programs_of_first_loads, programs_of_plain_loads,
+    Segment, TILE_SLOTS, View, decoding_library, program_of_texts, programs_of_first_loads, programs_of_plain_loads,
 };
 pub use error::{ColumnError, Result};
 pub use format::EncodingChoice;

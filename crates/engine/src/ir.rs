@@ -6,12 +6,16 @@
 //! last one is the root; a pipeline has exactly one breaker, its sink; registers are numbered per pipeline, first the
 //! source's columns in order, then the payload of each probe in step order.
 
+mod visit;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use warpcube_gpu::prims::topk::Algorithm;
+
+use crate::text_match::TextMatch;
 
 /// Machine type of an expression's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -184,6 +188,12 @@ pub trait DictionaryFunction: Debug + Send + Sync {
 
     /// The function as text, for EXPLAIN and for recognising repeats.
     fn describe(&self) -> String;
+
+    /// The function as an expression over register 0, if tests of its string are all that it needs: columns without a
+    /// dictionary are computed with that.
+    fn over_bytes(&self) -> Option<Expr> {
+        None
+    }
 }
 
 /// An expression over the registers of a pipeline.
@@ -218,6 +228,11 @@ pub enum Expr {
     Text(Arc<str>),
     /// A function of a string register, with the type of its result.
     Lookup(usize, Arc<dyn DictionaryFunction>, Ty),
+    /// A test of a string register without a dictionary; binding puts them in the place of functions.
+    Match(usize, Arc<TextMatch>),
+    /// Where the string of a register without a dictionary lies in its column; binding puts it in the place of strings
+    /// that are only given back.
+    Place(usize),
 }
 
 /// How probed rows are joined.
@@ -442,33 +457,6 @@ impl Expr {
         };
         op.is_comparison().then_some((*register, op, *constant))
     }
-
-    /// Calls `visit` for every register the expression reads.
-    pub fn registers(&self, visit: &mut impl FnMut(usize)) {
-        match self {
-            Expr::Reg(register) | Expr::Lookup(register, _, _) => visit(*register),
-            Expr::Literal(_, _) | Expr::Text(_) => {}
-            Expr::Unary(_, inner)
-            | Expr::Cast(inner, _)
-            | Expr::Rescale(inner, _)
-            | Expr::DecimalToFloat(inner, _)
-            | Expr::DatePart(_, inner)
-            | Expr::AddMonths(inner, _)
-            | Expr::Among(inner, _)
-            | Expr::InCalendar(inner, _) => inner.registers(visit),
-            Expr::Binary(_, left, right) => {
-                left.registers(visit);
-                right.registers(visit);
-            }
-            Expr::Case(branches, otherwise) => {
-                for (when, then) in branches {
-                    when.registers(visit);
-                    then.registers(visit);
-                }
-                otherwise.registers(visit);
-            }
-        }
-    }
 }
 
 impl Fragment {
@@ -513,7 +501,7 @@ impl Pipeline {
     pub(crate) fn shifted(&self, by: usize) -> Pipeline {
         let mut pipeline = self.clone();
         pipeline.change(&mut |expr| {
-            if let Expr::Reg(register) | Expr::Lookup(register, _, _) = expr {
+            if let Expr::Reg(register) | Expr::Lookup(register, _, _) | Expr::Match(register, _) = expr {
                 *register += by;
             }
         });
@@ -521,7 +509,7 @@ impl Pipeline {
     }
 
     /// Calls `fill` for every expression within, from the inside out.
-    fn change(&mut self, fill: &mut impl FnMut(&mut Expr)) {
+    pub(crate) fn change(&mut self, fill: &mut impl FnMut(&mut Expr)) {
         for step in &mut self.steps {
             match step {
                 Step::Filter(expr) => expr.change(fill),
@@ -544,34 +532,5 @@ impl Pipeline {
             }
             Sink::Rows { columns, .. } => columns.iter_mut().for_each(|(expr, _)| expr.change(fill)),
         }
-    }
-}
-
-impl Expr {
-    /// Calls `change` for every expression within, then for the whole.
-    fn change(&mut self, change: &mut impl FnMut(&mut Expr)) {
-        match self {
-            Expr::Reg(_) | Expr::Lookup(_, _, _) | Expr::Literal(_, _) | Expr::Text(_) => {}
-            Expr::Unary(_, inner)
-            | Expr::Cast(inner, _)
-            | Expr::Rescale(inner, _)
-            | Expr::DecimalToFloat(inner, _)
-            | Expr::DatePart(_, inner)
-            | Expr::AddMonths(inner, _)
-            | Expr::Among(inner, _)
-            | Expr::InCalendar(inner, _) => inner.change(change),
-            Expr::Binary(_, left, right) => {
-                left.change(change);
-                right.change(change);
-            }
-            Expr::Case(branches, otherwise) => {
-                for (when, then) in branches {
-                    when.change(change);
-                    then.change(change);
-                }
-                otherwise.change(change);
-            }
-        }
-        change(self);
     }
 }

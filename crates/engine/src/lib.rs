@@ -15,6 +15,7 @@ mod format;
 mod ir;
 mod lookup;
 mod plan;
+mod text_match;
 mod tuning;
 
 pub use error::{EngineError, NotCompiled, Result};
@@ -27,5 +28,6 @@ pub use ir::{
     AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind,
     Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Source, Step, TopK, Ty, UnaryOp,
 };
+pub use text_match::{LikePattern, TextMatch};
 pub use tuning::Tuning;
 pub use warpcube_gpu::prims::topk::Algorithm as TopKAlgorithm;

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &EncodeArgs) -> std::result::Result<(), String> {
 /// Loads a column and encodes it again and again.
 fn measure(residency: &Residency, content: Content, arguments: &EncodeArgs) -> Result<Vec<Value>> {
     let source = Arc::new(Made { rows: arguments.rows, content, nulls: false, key: content.to_string() });
-    let requests = [TableRequest { source, columns: vec![0] }];
+    let requests = [TableRequest { source, columns: vec![0], coded: Vec::new() }];
     let limits = LoadLimits { encoding: EncodingChoice::Plain, ..LoadLimits::default() };
     let pinned: Pinned = residency.admit(&requests, &limits, |_: &[Relation]| Ok::<u64, ColumnError>(0))?;
     let column = &pinned.tables[0].columns[0];

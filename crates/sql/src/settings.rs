@@ -178,7 +178,9 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.dictionary_limit",
         expected: COUNT,
-        description: "Most different strings of a column on the device; a column with more stays on the CPU.",
+        description: "Most different strings of a column that has codes on the device. A column with more lies there \
+                      as bytes: its strings are compared with constants, matched by LIKE and given back; groups, \
+                      joins, order and other functions of it stay on the CPU.",
         get: |s| s.dictionary_limit.to_string(),
         set: |s, v| v.parse().map(|value| s.dictionary_limit = value).ok(),
     },

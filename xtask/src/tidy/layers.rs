@@ -23,7 +23,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
     (
         "engine",
         &[
-            &["error", "ir", "arena", "format", "tuning", "float_sum"],
+            &["error", "ir", "text_match", "arena", "format", "tuning", "float_sum"],
             &["lookup", "dictionaries"],
             &["facts"],
             &["plan"],

@@ -10,13 +10,14 @@ pub const PLAIN_LIBRARY: &str = include_str!("../../kernels/plain.cuh");
 /// Packed columns, and the sums of references and offsets that most headers use.
 const PACKED: &str = include_str!("../../kernels/packed.cuh");
 /// The other headers, each with the names that mark its use, in their order in a program.
-const HEADERS: [(&[&str], &str); 6] = [
+const HEADERS: [(&[&str], &str); 7] = [
     (&["WcNsf<", "WcNsv<"], include_str!("../../kernels/nullsupp.cuh")),
     (&["WcRle<"], include_str!("../../kernels/runs.cuh")),
     (&["WcGpuFor<", "WcGpuDfor<"], include_str!("../../kernels/blocks.cuh")),
     (&["WcDelta<"], include_str!("../../kernels/delta.cuh")),
     (&["WcPackedView<", "WcPatched<", "WcAlp<"], include_str!("../../kernels/patches.cuh")),
     (&["WcAlp<"], include_str!("../../kernels/alp.cuh")),
+    (&["WcTexts "], include_str!("../../kernels/texts.cuh")),
 ];
 
 /// The headers of encoded columns that a program's text uses; their place is between [`PLAIN_LIBRARY`] and the text.
@@ -74,6 +75,7 @@ impl Encoding {
             Encoding::GpuFor => (format!("WcGpuFor<{value}>"), Vec::new()),
             Encoding::GpuDfor => (format!("WcGpuDfor<{value}>"), Vec::new()),
             Encoding::Delta(delta) => (format!("WcDelta<{value}, {}, {}>", delta.width, delta.differences), Vec::new()),
+            Encoding::Bytes(_) => ("WcTexts".into(), Vec::new()),
             Encoding::Alp(alp) => {
                 let Alp { integers: Packed { width, reference, patches }, .. } = *alp;
                 let (factor, inverse) = alp.factors();

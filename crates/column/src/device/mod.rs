@@ -8,6 +8,7 @@ mod reader;
 mod relation;
 mod remap;
 mod segment;
+mod texts;
 mod transcode;
 
 pub(crate) use choice::ValueFacts;
@@ -19,5 +20,6 @@ pub use relation::{Relation, RowCount};
 pub(crate) use remap::remap_codes;
 pub(crate) use segment::{Encoded, Lookup, Room};
 pub use segment::{ResidentColumn, Segment};
+pub use texts::program_of_texts;
 pub(crate) use transcode::{compile_all, distinct, encode_copies, has_encoders, request_better, request_for_load};
 pub use transcode::{programs_of_first_loads, programs_of_plain_loads};

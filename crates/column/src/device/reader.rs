@@ -2,7 +2,7 @@
 //!
 //! Plain vectors are loaded into arrays. Packed vectors without patches stay packed in registers until the use of a
 //! value. A view for each chunk reads all other layouts: it fetches a step and decodes it into an array. A column with
-//! a lookup is read as codes; a code becomes a value at its use.
+//! a lookup is read as codes; a code becomes a value at its use. Strings as bytes are got row by row.
 
 use super::kernels::{Constant, View};
 use super::segment::ResidentColumn;
@@ -43,6 +43,8 @@ enum Access {
     Words(Packed),
     /// Steps of a view, decoded as a whole.
     View,
+    /// Strings, got row by row.
+    Texts,
 }
 
 impl ColumnLayout {
@@ -103,6 +105,7 @@ impl ColumnLayout {
                 Encoding::Delta(delta) => f64::from(delta.width.next_multiple_of(4)) / 8.0,
                 _ => self.stored().width().max(4) as f64,
             },
+            Access::Texts => 0.0,
             Access::Arrays => self.stored().width().max(4) as f64,
         }
     }
@@ -125,9 +128,15 @@ impl ColumnLayout {
     fn access(&self) -> Access {
         match &self.segments {
             Encoding::Plain => Access::Arrays,
+            Encoding::Bytes(_) => Access::Texts,
             Encoding::Packed(packed) if !packed.patches => Access::Words(*packed),
             _ => Access::View,
         }
+    }
+
+    /// Type of a value in kernel source.
+    pub fn value_type(&self) -> &'static str {
+        if matches!(self.segments, Encoding::Bytes(_)) { "WcText" } else { self.storage.c_name() }
     }
 
     /// Machine type of stored values, or of their codes.
@@ -161,7 +170,7 @@ impl ColumnReader {
     ) -> ColumnReader {
         let (mut reference, mut view, mut constants) = (None, String::new(), String::new());
         match layout.access() {
-            Access::Arrays => {}
+            Access::Arrays | Access::Texts => {}
             Access::Words(packed) => {
                 reference = packed
                     .reference
@@ -194,6 +203,9 @@ impl ColumnReader {
                 format!("        const {c_type}* const c{column} = (const {c_type}*)pointers[{at}];\n")
             }
             Access::Words(_) => format!("        const char* const c{column} = (const char*)pointers[{at}];\n"),
+            Access::Texts => {
+                format!("        const WcTexts c{column}((const char*)pointers[{at}], rows_here);\n")
+            }
         };
         text.push_str(&format!("        (void)c{column};\n"));
         if let Some(Packed { width, .. }) = self.with_references() {
@@ -217,6 +229,7 @@ impl ColumnReader {
             Access::Arrays => format!("            {} {prefix}{column}[{slots}];\n", layout.stored().c_name()),
             Access::View => format!("            {}::Step<{slots}> {prefix}{column};\n", self.view),
             Access::Words(packed) => format!("            WcPacked<{}, {slots}> {prefix}{column};\n", packed.width),
+            Access::Texts => String::new(),
         };
         let references = format!("            {} {prefix}f{column};\n", self.sum_type());
         self.join(values, &references, &format!("            uint32_t {prefix}n{column};\n"))
@@ -231,6 +244,7 @@ impl ColumnReader {
             }
             Access::Words(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
             Access::View => format!("            c{column}.fetch({prefix}{column}, {base}, lane);\n"),
+            Access::Texts => String::new(),
         };
         let references = format!("            {prefix}f{column} = wc_load_cached(f{column} + {base} / 1024);\n");
         let load = format!("wc_load_valid<{slots}>(n{column}, {base}, lane)");
@@ -245,6 +259,7 @@ impl ColumnReader {
                 format!("            for (int k = 0; k < {slots}; ++k) {to}{column}[k] = {from}{column}[k];\n")
             }
             Access::Words(_) | Access::View => format!("            {to}{column} = {from}{column};\n"),
+            Access::Texts => String::new(),
         };
         let references = format!("            {to}f{column} = {from}f{column};\n");
         self.join(values, &references, &format!("            {to}n{column} = {from}n{column};\n"))
@@ -294,6 +309,7 @@ impl ColumnReader {
         match self.layout.access() {
             Access::Arrays => format!("{prefix}{column}[k]"),
             Access::View => format!("w{column}[k]"),
+            Access::Texts => format!("c{column}"),
             Access::Words(_) => {
                 let reference = self.reference_or(&format!("{prefix}f{column}"));
                 format!("{prefix}{column}.value<{}>(k, {reference})", self.layout.stored().c_name())
@@ -313,7 +329,7 @@ impl ColumnReader {
         let is_zero = match self.layout.access() {
             Access::Arrays => true,
             Access::Words(packed) => packed.reference == Some(0),
-            Access::View => false,
+            Access::View | Access::Texts => false,
         };
         is_zero && self.lookup.is_none()
     }
@@ -378,7 +394,7 @@ impl ColumnReader {
                 let c_type = self.layout.stored().c_name();
                 format!("wc_packed_get<{}, {c_type}>(c{column}, row, {reference})", packed.width)
             }
-            Access::View => format!("c{column}.get(row)"),
+            Access::View | Access::Texts => format!("c{column}.get(row)"),
         })
     }
 

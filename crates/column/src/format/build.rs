@@ -8,6 +8,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type};
 use bytemuck::NoUninit;
 
+use super::bytes::TextBuilder;
 use super::coding::StringCoder;
 use super::strings::LocalDictionary;
 use crate::error::{ColumnError, Result};
@@ -19,7 +20,7 @@ pub(crate) struct SegmentBuilder {
     column: String,
     data_type: DataType,
     storage: Storage,
-    coder: Option<StringCoder>,
+    strings: Strings,
     values: Vec<u8>,
     /// Present from the first null of a segment on.
     validity: Option<BooleanBufferBuilder>,
@@ -28,6 +29,23 @@ pub(crate) struct SegmentBuilder {
     last: Option<i128>,
     /// Buffer for decimals in storage width.
     narrow: Vec<i64>,
+}
+
+/// What becomes of the strings of a column.
+#[derive(Debug)]
+pub(crate) enum StringForm {
+    /// Codes of a dictionary.
+    Codes(LocalDictionary),
+    /// Bytes with offsets.
+    Bytes,
+}
+
+/// The strings of a builder.
+#[derive(Debug)]
+enum Strings {
+    None,
+    Codes(Box<StringCoder>),
+    Bytes(TextBuilder),
 }
 
 fn word(bytes: &[u8]) -> u32 {
@@ -50,19 +68,19 @@ pub(crate) struct HostSegment {
 }
 
 impl SegmentBuilder {
-    /// A builder for a column of an Arrow type; string columns need a dictionary.
-    pub(crate) fn new(
-        column: &str,
-        data_type: &DataType,
-        dictionary: Option<LocalDictionary>,
-    ) -> Result<SegmentBuilder> {
+    /// A builder for a column of an Arrow type; string columns need a form.
+    pub(crate) fn new(column: &str, data_type: &DataType, form: Option<StringForm>) -> Result<SegmentBuilder> {
         let storage = Storage::of(data_type)
             .ok_or_else(|| ColumnError::unsupported(column, format!("type {data_type} has no device storage")))?;
         Ok(SegmentBuilder {
             column: column.to_string(),
             data_type: data_type.clone(),
             storage,
-            coder: dictionary.map(StringCoder::new),
+            strings: match form {
+                None => Strings::None,
+                Some(StringForm::Codes(dictionary)) => Strings::Codes(Box::new(StringCoder::new(dictionary))),
+                Some(StringForm::Bytes) => Strings::Bytes(TextBuilder::default()),
+            },
             values: Vec::new(),
             validity: None,
             rows: 0,
@@ -82,7 +100,11 @@ impl SegmentBuilder {
 
     /// Ends the column on this thread; returns its dictionary, and memory for other columns.
     pub(crate) fn into_parts(self) -> (Option<LocalDictionary>, Vec<u8>) {
-        (self.coder.map(StringCoder::into_dictionary), self.values)
+        let dictionary = match self.strings {
+            Strings::Codes(coder) => Some(coder.into_dictionary()),
+            Strings::None | Strings::Bytes(_) => None,
+        };
+        (dictionary, self.values)
     }
 
     /// Appends the rows of an array; the caller limits segments to [`CHUNK_ROWS`].
@@ -120,7 +142,10 @@ impl SegmentBuilder {
     pub(crate) fn finish(&mut self) -> HostSegment {
         let padded = self.rows.next_multiple_of(VECTOR_ROWS);
         let mut values = std::mem::take(&mut self.values);
-        values.resize(padded * self.storage.width(), 0);
+        match &mut self.strings {
+            Strings::Bytes(builder) => builder.finish(&mut values),
+            Strings::None | Strings::Codes(_) => values.resize(padded * self.storage.width(), 0),
+        }
         let mut statistics = std::mem::take(&mut self.statistics);
         statistics.rows = self.rows as u64;
         statistics.strictly_ascending &= statistics.nulls == 0 && !self.storage.is_float();
@@ -129,7 +154,10 @@ impl SegmentBuilder {
             validity.finish().values().chunks_exact(4).map(word).collect()
         });
         self.last = None;
-        let dictionary = self.coder.as_ref().map(StringCoder::number);
+        let dictionary = match &self.strings {
+            Strings::Codes(coder) => Some(coder.number()),
+            Strings::None | Strings::Bytes(_) => None,
+        };
         HostSegment { values, validity, rows: std::mem::take(&mut self.rows), statistics, dictionary }
     }
 
@@ -241,8 +269,11 @@ impl SegmentBuilder {
     }
 
     fn strings(&mut self, array: &ArrayRef) -> Result<()> {
-        let coder = self.coder.as_mut().expect("string builders have a dictionary");
-        self.values.extend_from_slice(bytemuck::cast_slice(coder.codes(array)?));
+        match &mut self.strings {
+            Strings::Codes(coder) => self.values.extend_from_slice(bytemuck::cast_slice(coder.codes(array)?)),
+            Strings::Bytes(builder) => builder.append(&self.column, array)?,
+            Strings::None => unreachable!("builders of strings have a form"),
+        }
         self.statistics.strictly_ascending = false;
         Ok(())
     }
@@ -314,7 +345,7 @@ mod tests {
     #[test]
     fn sliced_strings_and_dictionaries_share_codes() {
         let shared = SharedDictionary::new("c", 10, None);
-        let mut builder = SegmentBuilder::new("c", &DataType::Utf8, Some(shared.take())).unwrap();
+        let mut builder = SegmentBuilder::new("c", &DataType::Utf8, Some(StringForm::Codes(shared.take()))).unwrap();
         let plain: ArrayRef = Arc::new(StringArray::from(vec![Some("skipped"), Some("x"), None, Some("y")]));
         let view: ArrayRef = Arc::new(StringViewArray::from(vec!["y", "a string of more than twelve bytes"]));
         let keys = Int32Array::from(vec![Some(1), None, Some(0)]);
@@ -333,7 +364,7 @@ mod tests {
         let coded =
             DictionaryArray::new(Int32Array::from(vec![None; 3]), Arc::new(StringArray::from(Vec::<&str>::new())));
         let data_type = coded.data_type().clone();
-        let mut builder = SegmentBuilder::new("c", &data_type, Some(shared.take())).unwrap();
+        let mut builder = SegmentBuilder::new("c", &data_type, Some(StringForm::Codes(shared.take()))).unwrap();
         builder.append(&(Arc::new(coded) as ArrayRef)).unwrap();
         assert_eq!(builder.finish().statistics.nulls, 3);
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::alp::Alp;
+use super::bytes::Bytes;
 use super::codec::Codec;
 use super::delta::Delta;
 use super::dictionary::Dictionary;
@@ -40,6 +41,8 @@ pub enum Encoding {
     Dictionary(Dictionary),
     /// Floats that are decimals, as packed integers.
     Alp(Alp),
+    /// Strings as bytes with offsets.
+    Bytes(Bytes),
 }
 
 /// Declares the choices with their names.
@@ -108,9 +111,9 @@ impl FromStr for EncodingChoice {
 }
 
 impl Encoding {
-    /// The choice that names the encoding.
-    pub fn choice(&self) -> EncodingChoice {
-        match self {
+    /// The choice that names the encoding; `None` if loads choose it alone.
+    fn choice(&self) -> Option<EncodingChoice> {
+        Some(match self {
             Encoding::Plain => EncodingChoice::Plain,
             Encoding::Packed(_) => EncodingChoice::Packed,
             Encoding::Nsf(_) => EncodingChoice::Nsf,
@@ -121,12 +124,13 @@ impl Encoding {
             Encoding::Delta(_) => EncodingChoice::Delta,
             Encoding::Dictionary(_) => EncodingChoice::Dictionary,
             Encoding::Alp(_) => EncodingChoice::Alp,
-        }
+            Encoding::Bytes(_) => return None,
+        })
     }
 
     /// Name of the encoding.
     pub fn name(&self) -> &'static str {
-        self.choice().name()
+        self.choice().map_or("bytes", EncodingChoice::name)
     }
 
     /// The encoding of stored values: that of its codes for a dictionary.
@@ -161,6 +165,7 @@ impl Encoding {
             Encoding::Delta(delta) => delta,
             Encoding::Dictionary(dictionary) => dictionary,
             Encoding::Alp(alp) => alp,
+            Encoding::Bytes(bytes) => bytes,
         }
     }
 
@@ -205,6 +210,7 @@ impl fmt::Display for Encoding {
                 f.write_str("alp")?;
                 packed_parameters(f, alp.integers)
             }
+            Encoding::Bytes(_) => f.write_str("bytes"),
         }
     }
 }
@@ -240,6 +246,8 @@ mod tests {
             (Encoding::Alp(alp(14)), Storage::F64, true),
             (Encoding::Alp(alp(14)), Storage::I64, false),
             (Encoding::Alp(alp(200)), Storage::F64, false),
+            (Encoding::Bytes(Bytes { limit: 9 }), Storage::U32, true),
+            (Encoding::Bytes(Bytes { limit: 9 }), Storage::I64, false),
         ] {
             assert_eq!(encoding.is_for(storage), fits, "{encoding} {storage:?}");
         }

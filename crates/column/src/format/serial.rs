@@ -5,19 +5,21 @@
 //! option      u8, 1 if there is a value; then the value, or zeros of its length
 //! storage     u8: I8 0, I16 1, I32 2, I64 3, U8 4, U16 5, U32 6, U64 7, F32 8, F64 9, Bool 10
 //! encoding    u8: plain 0, packed 1, nsf 2, nsv 3, rle 4, gpu-for 5, gpu-dfor 6, dictionary 7, alp 8,
-//!             delta 9; then
+//!             delta 9, bytes 10; then
 //!   packed      width u8, reference option of u64, patches u8
 //!   nsf         bytes u8
 //!   nsv         reference u64
-//!   dictionary  number of values u32, values u64 each, encoding of the codes (no dictionary, no alp)
+//!   dictionary  number of values u32, values u64 each, encoding of the codes (no dictionary, alp or bytes)
 //!   alp         exponent u8, factor u8, packed (without its number)
 //!   delta       width u8, differences u8
+//!   bytes       exceeded limit of distinct strings u64
 //! statistics  rows u64, nulls u64, option of bounds 2 × i128, option of float bounds 2 × f64, strictly ascending u8
 //! traits      option of: distinct values u64, runs u64, is sorted u8
 //! ```
 
 use super::Encoding;
 use super::alp::Alp;
+use super::bytes::Bytes;
 use super::delta::Delta;
 use super::dictionary::Dictionary;
 use super::nsf::Nsf;
@@ -106,6 +108,10 @@ impl Fields {
                 self.u8(9);
                 self.u8(delta.width as u8);
                 self.u8(delta.differences as u8);
+            }
+            Encoding::Bytes(bytes) => {
+                self.u8(10);
+                self.u64(bytes.limit);
             }
         }
     }
@@ -197,6 +203,7 @@ impl<'a> FieldReader<'a> {
                 let (exponent, factor) = (u32::from(self.u8()?), u32::from(self.u8()?));
                 Some(Encoding::Alp(Alp { exponent, factor, integers: self.packed()? }))
             }
+            10 => Some(Encoding::Bytes(Bytes { limit: self.u64()? })),
             number => self.simple(number),
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! During a load each thread codes strings in order of arrival with a [`LocalDictionary`] of its own, without locks.
 //! When the column closes, the local dictionaries are merged and sorted. The codes of each segment are then remapped by
-//! the table of its local dictionary, so that codes order as strings do. A column with too many distinct strings is
-//! refused as soon as an estimate shows it.
+//! the table of its local dictionary, so that codes order as strings do. A column with too many distinct strings has no
+//! dictionary; an estimate shows it early.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::StringArray;
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
@@ -28,6 +28,8 @@ const LIMIT_MAX: usize = u32::MAX as usize;
 const SAMPLE_ROWS: u64 = 1 << 17;
 /// Fewest strings that several threads sort.
 const PARALLEL_STRINGS_MIN: usize = 1 << 14;
+/// What raises the limit.
+const RAISES: &str = "warpcube.dictionary_limit raises the limit";
 
 impl Dictionary {
     /// The dictionary of an array, and the codes of its rows, 0 for nulls.
@@ -68,6 +70,8 @@ struct Limit {
     hasher: DefaultHashBuilder,
     /// One in [`COUNTED_SHARE`] of the hashes of distinct strings.
     counted: Mutex<HashSet<u64>>,
+    /// Whether the column is past the limit.
+    is_exceeded: AtomicBool,
 }
 
 /// The dictionary of a column on one thread, in order of arrival.
@@ -107,13 +111,14 @@ impl Limit {
         hasher.finish()
     }
 
-    fn exceeded(&self, reason: String) -> ColumnError {
-        let reason = format!("{reason} (warpcube.dictionary_limit raises the limit)");
+    /// Notes that the column has no dictionary.
+    fn exceeded(&self, reason: &str) -> ColumnError {
+        self.is_exceeded.store(true, Ordering::Relaxed);
         ColumnError::unsupported(&self.column, reason)
     }
 
     fn too_many_strings(&self) -> ColumnError {
-        self.exceeded(format!("it has more than {} distinct strings", self.strings_max))
+        self.exceeded(&format!("it has more than {} distinct strings ({RAISES})", self.strings_max))
     }
 
     /// Counts a string that is new to a thread with `local` distinct strings.
@@ -146,7 +151,7 @@ impl Limit {
             return Ok(());
         }
         let found = format!("{distinct} of its first {sampled} strings are distinct, which over {rows} rows means");
-        Err(self.exceeded(format!("{found} more than {}", self.strings_max)))
+        Err(self.exceeded(&format!("{found} more than {} ({RAISES})", self.strings_max)))
     }
 }
 
@@ -154,7 +159,14 @@ impl SharedDictionary {
     /// An empty dictionary of at most `limit` strings for a column of `rows` rows; `column` is its name in errors.
     pub(crate) fn new(column: &str, limit: usize, rows: Option<u64>) -> SharedDictionary {
         let (column, strings_max) = (column.to_string(), limit.min(LIMIT_MAX));
-        let limit = Limit { column, strings_max, rows, hasher: <_>::default(), counted: <_>::default() };
+        let limit = Limit {
+            column,
+            strings_max,
+            rows,
+            hasher: <_>::default(),
+            counted: <_>::default(),
+            is_exceeded: <_>::default(),
+        };
         SharedDictionary { limit: Arc::new(limit), count: AtomicUsize::new(0), idle: Mutex::default() }
     }
 
@@ -171,6 +183,11 @@ impl SharedDictionary {
             ends: Vec::new(),
             rows: 0,
         }
+    }
+
+    /// Whether an error was that the column is past the limit.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.limit.is_exceeded.load(Ordering::Relaxed)
     }
 
     /// Returns a local dictionary; its strings belong to the column.
@@ -204,7 +221,7 @@ impl SharedDictionary {
                 values.extend_from_slice(bytes);
                 let too_long = "its distinct strings take more than 2 GiB";
                 let end = i32::try_from(values.len());
-                ends.push(end.map_err(|_| ColumnError::unsupported(&self.limit.column, too_long))?);
+                ends.push(end.map_err(|_| self.limit.exceeded(too_long))?);
                 last = Some(bytes);
             }
             remaps[place.local as usize][place.code as usize] = ends.len() as u32 - 2;

@@ -20,11 +20,12 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use thiserror::Error;
 use warpcube_gpu::{Device, GpuError};
 
+use super::bytes_alone;
 use super::limits::{LoadLimits, LoadReport, Loaded};
 use super::staging::{Target, download, upload_column};
 use crate::device::{Relation, ResidentColumn};
 use crate::error::ColumnError;
-use crate::format::{EncodedColumn, EncodedFile, FileError, FileWriter, TableIdentity};
+use crate::format::{EncodedColumn, EncodedFile, Encoding, FileError, FileWriter, TableIdentity};
 use crate::source::{ColumnFile, ColumnSource};
 use crate::units::{ColumnFacts, Storage, is_string};
 
@@ -59,14 +60,14 @@ fn check_cancelled(limits: &LoadLimits) -> Result<(), ColumnError> {
 }
 
 impl ColumnFiles {
-    /// Loads the `wanted` columns that the file has for this version of the table. The chunks of the file must be
-    /// `chunks`, if these are given.
+    /// Loads the `wanted` columns that the file has for this version of the table; those among `coded` must have codes
+    /// if they have strings. The chunks of the file must be `chunks`, if these are given.
     pub(crate) fn restore(
         &self,
         file: &ColumnFile,
         source: &dyn ColumnSource,
         (version, chunks): (&str, Option<&[u32]>),
-        wanted: &[usize],
+        (wanted, coded): (&[usize], &[usize]),
         limits: &LoadLimits,
         target: Target<'_>,
     ) -> Result<Restored, ColumnError> {
@@ -95,7 +96,15 @@ impl ColumnFiles {
             let position = position(&opened, schema.field(*index))?;
             Some((*index, position))
         });
-        let found: Vec<(usize, usize)> = found.collect();
+        let mut found: Vec<(usize, usize)> = found.collect();
+        for (index, position) in found.clone().into_iter().filter(|(index, _)| coded.contains(index)) {
+            let Encoding::Bytes(bytes) = opened.columns()[position].encoding else { continue };
+            if limits.dictionary_values as u64 <= bytes.limit {
+                return Err(bytes_alone(schema.field(index).name(), bytes.limit));
+            }
+            // Under the present limit the column may have a dictionary.
+            found.retain(|(other, _)| *other != index);
+        }
         // Columns from the source count the rows, if there are any.
         let counts_rows = found.len() == wanted.len();
         let restore = |(index, position): &(usize, usize)| -> Result<Option<ResidentColumn>, TransferError> {
@@ -189,7 +198,8 @@ fn restore_column(
     let head = &file.columns()[position];
     let strings = file.strings(position)?;
     let rows: u64 = file.chunk_rows().iter().map(|rows| u64::from(*rows)).sum();
-    if head.statistics.rows != rows || strings.is_some() != is_string(field.data_type()) {
+    let is_coded = is_string(field.data_type()) && !matches!(head.encoding, Encoding::Bytes(_));
+    if head.statistics.rows != rows || strings.is_some() != is_coded {
         return Err(file.damaged(position, 0, "its head contradicts the table").into());
     }
     if strings.as_ref().is_some_and(|strings| strings.len() > limits.dictionary_values) {

@@ -5,6 +5,9 @@
 //! different loads have the same chunks. The threads that decode also build segments; transfers overlap with both. The
 //! thread of a column's last rows closes the column: it remaps codes of strings and encodes the segments. The memory of
 //! its plain segments serves the next columns.
+//!
+//! A string column that proves to be past the dictionary limit is not read further in the pass that found it. A second
+//! pass reads such columns as bytes, unless the statement asks for codes.
 
 mod column_file;
 mod host_copy;
@@ -25,11 +28,11 @@ use warpcube_gpu::{Device, GpuError, Threads};
 
 use self::staging::{Uploader, place};
 use crate::device::{
-    Relation, ResidentColumn, Room, Segment, ValueFacts, encode_column, remap_codes, request_for_load,
+    Encoded, Relation, ResidentColumn, Room, Segment, ValueFacts, encode_column, remap_codes, request_for_load,
 };
 use crate::error::{ColumnError, Result};
 use crate::format::strings::{Merged, SharedDictionary};
-use crate::format::{EncodingChoice, SegmentBuilder};
+use crate::format::{Bytes, Encoding, EncodingChoice, SegmentBuilder, StringForm};
 use crate::source::{ColumnScan, ColumnSource};
 use crate::units::{CHUNK_ROWS, ColumnFacts, Statistics, Storage, is_string};
 
@@ -44,19 +47,43 @@ struct LoadColumn {
     index: usize,
     name: String,
     data_type: arrow::datatypes::DataType,
-    strings: Option<SharedDictionary>,
+    strings: Strings,
+    /// Whether a column past the dictionary limit is an error.
+    is_coded: bool,
+}
+
+/// What becomes of the strings of a column.
+enum Strings {
+    /// The column has none.
+    None,
+    /// Codes.
+    Codes(SharedDictionary),
+    /// Bytes.
+    Bytes(Bytes),
 }
 
 impl LoadColumn {
-    fn new(schema: &SchemaRef, index: usize, limits: &LoadLimits, rows: Option<u64>) -> LoadColumn {
+    fn new(schema: &SchemaRef, index: usize, is_coded: bool, strings: Strings) -> LoadColumn {
         let field = schema.field(index);
-        let strings = is_string(field.data_type());
-        let strings = strings.then(|| SharedDictionary::new(field.name(), limits.dictionary_values, rows));
-        LoadColumn { index, name: field.name().clone(), data_type: field.data_type().clone(), strings }
+        LoadColumn { index, name: field.name().clone(), data_type: field.data_type().clone(), strings, is_coded }
+    }
+
+    fn is_string(&self) -> bool {
+        !matches!(self.strings, Strings::None)
+    }
+
+    /// Whether the column is left to a pass that loads bytes.
+    fn is_left(&self) -> bool {
+        matches!(&self.strings, Strings::Codes(strings) if !self.is_coded && strings.is_exceeded())
     }
 
     fn builder(&self) -> Result<SegmentBuilder> {
-        SegmentBuilder::new(&self.name, &self.data_type, self.strings.as_ref().map(SharedDictionary::take))
+        let form = match &self.strings {
+            Strings::None => None,
+            Strings::Codes(strings) => Some(StringForm::Codes(strings.take())),
+            Strings::Bytes(_) => Some(StringForm::Bytes),
+        };
+        SegmentBuilder::new(&self.name, &self.data_type, form)
     }
 }
 
@@ -68,7 +95,7 @@ struct LoadedSegment {
     dictionary: Option<usize>,
 }
 
-/// The segments of a chunk by column; `None` after the close of the column.
+/// The segments of a chunk by column; `None` after the close of the column, or if it is left to the next pass.
 type Chunk = Vec<Option<LoadedSegment>>;
 
 /// A unit of work of one thread: a partition and a range of columns.
@@ -87,6 +114,8 @@ struct Job<'a> {
     staging: &'a StagingPool,
     table: &'a str,
     load_columns: Vec<LoadColumn>,
+    /// Columns of all passes.
+    columns: usize,
     tasks: Vec<Task>,
     /// Unfinished tasks by column, for tasks of single columns.
     open: Vec<AtomicUsize>,
@@ -108,6 +137,26 @@ struct Progress {
     failed: AtomicBool,
 }
 
+/// The error of a statement that asks for codes of a column that is bytes, past a dictionary limit.
+pub(crate) fn bytes_alone(column: &str, limit: u64) -> ColumnError {
+    let reason = format!(
+        "it has more than {limit} distinct strings (warpcube.dictionary_limit raises the limit), and lies on the \
+         device as bytes, which are compared with constants alone"
+    );
+    ColumnError::unsupported(column, reason)
+}
+
+/// The columns of a load.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Columns by position in the table's schema.
+    pub(crate) columns: &'a [usize],
+    /// Those among them that must have codes if they have strings.
+    pub(crate) coded: &'a [usize],
+    /// Those among them that are known to be past the dictionary limit.
+    pub(crate) past_limit: &'a [usize],
+}
+
 /// Loads columns of a source to the device.
 ///
 /// # Errors
@@ -115,19 +164,68 @@ struct Progress {
 pub(crate) fn load(
     device: &Device,
     source: &dyn ColumnSource,
-    columns: &[usize],
+    wanted: Wanted<'_>,
     limits: &LoadLimits,
     room: &dyn Room,
     staging: &StagingPool,
 ) -> Result<Loaded> {
     let start = Instant::now();
     let (schema, rows) = (source.schema(), source.rows());
-    let load_columns: Vec<LoadColumn> =
-        columns.iter().map(|index| LoadColumn::new(&schema, *index, limits, rows)).collect();
-    for target in &load_columns {
-        SegmentBuilder::new(&target.name, &target.data_type, None)?;
+    for index in wanted.columns {
+        let field = schema.field(*index);
+        SegmentBuilder::new(field.name(), field.data_type(), None)?;
     }
-    let scan = source.open(columns)?;
+    let bytes = || Strings::Bytes(Bytes { limit: limits.dictionary_values as u64 });
+    let first = |index: &usize| {
+        let (field, is_coded) = (schema.field(*index), wanted.coded.contains(index));
+        let strings = match is_string(field.data_type()) {
+            false => Strings::None,
+            true if !is_coded && wanted.past_limit.contains(index) => bytes(),
+            true => Strings::Codes(SharedDictionary::new(field.name(), limits.dictionary_values, rows)),
+        };
+        LoadColumn::new(&schema, *index, is_coded, strings)
+    };
+    let pass = |load_columns: Vec<LoadColumn>| {
+        load_pass((device, source, limits), load_columns, wanted.columns.len(), room, staging)
+    };
+    let Pass { mut chunks, mut columns, mut report } = pass(wanted.columns.iter().map(first).collect())?;
+    let left = || columns.iter().enumerate().filter(|(_, column)| column.is_none()).map(|(position, _)| position);
+    let left: Vec<usize> = left().collect();
+    if !left.is_empty() {
+        let again = |position: &usize| LoadColumn::new(&schema, wanted.columns[*position], false, bytes());
+        let second = pass(left.iter().map(again).collect())?;
+        if left.len() < columns.len() && chunks != second.chunks {
+            return Err(ColumnError::changed(source.name(), "its rows are cut differently than in the pass before"));
+        }
+        left.into_iter().zip(second.columns).for_each(|(position, column)| columns[position] = column);
+        chunks = second.chunks;
+        report.add(&second.report);
+    }
+    let columns = columns.into_iter().map(|column| Arc::new(column.expect("bytes have no limit"))).collect();
+    let relation = Relation::new(chunks.into(), columns);
+    report.rows = relation.rows_max();
+    report.elapsed = start.elapsed();
+    Ok(Loaded { relation, report })
+}
+
+/// The outcome of a pass over the source.
+struct Pass {
+    /// Rows of each chunk; not known if all columns are left.
+    chunks: Vec<u32>,
+    /// The columns in order; `None` for those that are left to the next pass.
+    columns: Vec<Option<ResidentColumn>>,
+    report: LoadReport,
+}
+
+/// Reads columns once; `columns` is the number of those of all passes.
+fn load_pass(
+    (device, source, limits): (&Device, &dyn ColumnSource, &LoadLimits),
+    load_columns: Vec<LoadColumn>,
+    columns: usize,
+    room: &dyn Room,
+    staging: &StagingPool,
+) -> Result<Pass> {
+    let scan = source.open(&load_columns.iter().map(|target| target.index).collect::<Vec<_>>())?;
     let storages = load_columns.iter().filter_map(|target| Storage::of(&target.data_type));
     let encodes = limits.encoding != EncodingChoice::Plain;
     let _hold = encodes.then(|| request_for_load(device, storages.map(Storage::width))).flatten();
@@ -141,6 +239,7 @@ pub(crate) fn load(
         open: load_columns.iter().map(|_| AtomicUsize::new(scan.partitions())).collect(),
         closed: load_columns.iter().map(|_| Mutex::default()).collect(),
         load_columns,
+        columns,
         tasks,
         progress: Progress::default(),
     };
@@ -154,11 +253,10 @@ pub(crate) fn load(
     Threads::run(limits.threads.clamp(1, job.tasks.len().max(1)), work);
     failure.end()?;
     let (encode, busy) = (job.progress.encode_ns.load(Ordering::Relaxed), job.progress.busy_ns.load(Ordering::Relaxed));
-    let mut loaded = job.close(scan.partitions())?;
-    loaded.report.elapsed = start.elapsed();
-    loaded.report.encode = Duration::from_nanos(encode);
-    loaded.report.busy = Duration::from_nanos(busy);
-    Ok(loaded)
+    let mut pass = job.close(scan.partitions())?;
+    pass.report.encode = Duration::from_nanos(encode);
+    pass.report.busy = Duration::from_nanos(busy);
+    Ok(pass)
 }
 
 /// The first error of several threads.
@@ -189,7 +287,7 @@ fn tasks(scan: &dyn ColumnScan, load_columns: &[LoadColumn]) -> Vec<Task> {
         return (0..partitions).map(|partition| task(partition, 0..load_columns.len())).collect();
     }
     let mut order: Vec<usize> = (0..load_columns.len()).collect();
-    order.sort_by_key(|column| (load_columns[*column].strings.is_none(), *column));
+    order.sort_by_key(|column| (!load_columns[*column].is_string(), *column));
     order
         .into_iter()
         .flat_map(|column| (0..partitions).map(move |partition| task(partition, column..column + 1)))
@@ -206,6 +304,9 @@ impl Job<'_> {
             let Some(task) = self.tasks.get(position).filter(|_| !self.progress.failed.load(Ordering::Relaxed)) else {
                 return uploader.finish();
             };
+            if self.load_columns[task.columns.clone()].iter().all(LoadColumn::is_left) && !task.columns.is_empty() {
+                continue;
+            }
             let start = Instant::now();
             let mut loader = PartitionLoader::new(self, &mut uploader, task, &mut spare)?;
             let read = match task.columns.len() == self.load_columns.len() {
@@ -225,9 +326,21 @@ impl Job<'_> {
     }
 
     /// Closes the open columns, and checks that all columns have the same rows.
-    fn close(mut self, partitions: usize) -> Result<Loaded> {
+    fn close(mut self, partitions: usize) -> Result<Pass> {
+        // Dictionaries are merged concurrently: the last part of a merge runs on one thread.
+        let is_open = |column: &usize| !self.load_columns[*column].is_left() && self.closed[*column].lock().is_none();
+        let open: Vec<usize> = (0..self.load_columns.len()).filter(is_open).collect();
+        let failure = Failure::default();
+        self.limits.share(|| {
+            let failed = open.into_par_iter().filter_map(|column| self.close_column(column).err());
+            failed.for_each(|error| failure.note(error));
+        });
+        failure.end()?;
         let mut rows: Vec<Option<Vec<u32>>> = vec![None; partitions];
         for task in &self.tasks {
+            if task.columns.len() == 1 && self.load_columns[task.columns.start].is_left() {
+                continue;
+            }
             let lengths = &task.loaded.lock().0;
             let known = rows[task.partition].get_or_insert_with(|| lengths.clone());
             if known != lengths {
@@ -235,26 +348,16 @@ impl Job<'_> {
                 return Err(ColumnError::changed(self.table, detail));
             }
         }
-        // Dictionaries are merged concurrently: the last part of a merge runs on one thread.
-        let open: Vec<usize> =
-            (0..self.load_columns.len()).filter(|column| self.closed[*column].lock().is_none()).collect();
-        let failure = Failure::default();
-        self.limits.share(|| {
-            let failed = open.into_par_iter().filter_map(|column| self.close_column(column).err());
-            failed.for_each(|error| failure.note(error));
-        });
-        failure.end()?;
         // The memory of plain segments returns to the device: in the pool it would count as in use.
         self.progress.sizes.lock().iter().for_each(|bytes| self.device.free_cached(*bytes));
         let closed = std::mem::take(&mut self.closed);
-        let columns =
-            closed.into_iter().map(|column| Arc::new(column.into_inner().expect("every column is closed"))).collect();
-        let relation = Relation::new(rows.into_iter().flatten().flatten().collect(), columns);
-        let (rows, bytes) = (relation.rows_max(), self.progress.bytes.load(Ordering::Relaxed));
-        Ok(Loaded { relation, report: LoadReport { rows, bytes, ..LoadReport::default() } })
+        let columns = closed.into_iter().map(Mutex::into_inner).collect();
+        let bytes = self.progress.bytes.load(Ordering::Relaxed);
+        let chunks = rows.into_iter().flatten().flatten().collect();
+        Ok(Pass { chunks, columns, report: LoadReport { bytes, ..LoadReport::default() } })
     }
 
-    /// Collects the segments of a column in the order of chunks, and closes it.
+    /// Collects the segments of a column in the order of chunks, and closes it; drops those of a column that is left.
     fn close_column(&self, column: usize) -> Result<()> {
         let _span = tracing::debug_span!("close", column = self.load_columns[column].name).entered();
         let mut parts: Vec<Vec<LoadedSegment>> = Vec::new();
@@ -269,8 +372,16 @@ impl Job<'_> {
         let sizes = parts.iter().map(|part| part.segment.values().bytes());
         self.progress.sizes.lock().extend(sizes);
         self.progress.bytes.fetch_add(parts.iter().map(|part| part.segment.bytes()).sum(), Ordering::Relaxed);
-        let resident = close_column(self.device, &self.load_columns[column], parts, self.room, self.limits)?;
-        *self.closed[column].lock() = Some(resident);
+        let target = &self.load_columns[column];
+        if target.is_left() {
+            return Ok(());
+        }
+        match close_column(self.device, target, parts, self.room, self.limits) {
+            Ok(resident) => *self.closed[column].lock() = Some(resident),
+            // The merge found it.
+            Err(_) if target.is_left() => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 }
@@ -314,10 +425,18 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
         let mut offset = 0;
         while offset < batch.num_rows() {
             let rows = (batch.num_rows() - offset).min(CHUNK_ROWS - self.filled);
-            for (builder, column) in self.builders.iter_mut().zip(batch.columns()) {
-                match rows == column.len() {
-                    true => builder.append(column)?,
-                    false => builder.append(&column.slice(offset, rows))?,
+            let targets = &self.job.load_columns[self.columns.clone()];
+            for ((builder, column), target) in self.builders.iter_mut().zip(batch.columns()).zip(targets) {
+                if target.is_left() {
+                    continue;
+                }
+                let appended = match rows == column.len() {
+                    true => builder.append(column),
+                    false => builder.append(&column.slice(offset, rows)),
+                };
+                match appended {
+                    Err(_) if target.is_left() => {}
+                    appended => appended?,
                 }
             }
             offset += rows;
@@ -326,7 +445,9 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
                 self.upload()?;
             }
         }
-        let done = batch.num_rows() * self.columns.len().max(1) / self.job.load_columns.len().max(1);
+        let read = self.job.load_columns[self.columns.clone()].iter().filter(|target| !target.is_left()).count();
+        let read = if self.columns.is_empty() { 1 } else { read };
+        let done = batch.num_rows() * read / self.job.columns.max(1);
         self.job.limits.rows_done.fetch_add(done as u64, Ordering::Relaxed);
         self.job.progress.encode_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         Ok(())
@@ -338,7 +459,7 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
         }
         for (builder, target) in self.builders.into_iter().zip(&self.job.load_columns[self.columns]) {
             let (dictionary, values) = builder.into_parts();
-            if let (Some(dictionary), Some(strings)) = (dictionary, &target.strings) {
+            if let (Some(dictionary), Strings::Codes(strings)) = (dictionary, &target.strings) {
                 strings.give_back(dictionary);
             }
             spare.push(values);
@@ -350,8 +471,12 @@ impl<'a, 'u> PartitionLoader<'a, 'u> {
     fn upload(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.filled) as u32;
         let mut segments = Vec::with_capacity(self.builders.len());
-        for builder in &mut self.builders {
+        for (builder, target) in self.builders.iter_mut().zip(&self.job.load_columns[self.columns.clone()]) {
             let host = builder.finish();
+            if target.is_left() {
+                segments.push(None);
+                continue;
+            }
             debug_assert!(host.rows == rows as usize);
             let validity = host.validity.as_deref().map(bytemuck::cast_slice);
             let placed = place(self.job.device, self.job.room, self.uploader, &host.values, validity, rows);
@@ -374,21 +499,27 @@ fn close_column(
     limits: &LoadLimits,
 ) -> Result<ResidentColumn> {
     let mut statistics = parts.iter().fold(Statistics::default(), |all, part| all.then(&part.statistics));
+    let storage = Storage::of(&target.data_type).expect("`load` checks the types");
+    let (name, data_type) = (target.name.clone(), target.data_type.clone());
     let dictionary = match &target.strings {
-        Some(strings) => {
+        Strings::Codes(strings) => {
             let Merged { dictionary, remaps } = limits.share(|| strings.merge())?;
             remap(device, &remaps, &parts, room)?;
             statistics.integers = (!dictionary.is_empty()).then(|| (0, dictionary.len() as i128 - 1));
             statistics.strictly_ascending = false;
             Some(Arc::new(dictionary))
         }
-        None => None,
+        Strings::None => None,
+        Strings::Bytes(bytes) => {
+            let segments = parts.into_iter().map(|part| part.segment).collect();
+            let encoded = Encoded { encoding: Encoding::Bytes(*bytes), lookup: None, segments };
+            let facts = ColumnFacts { name, data_type, storage, statistics, dictionary: None, traits: None };
+            return Ok(ResidentColumn::new(target.index, Arc::new(facts), encoded));
+        }
     };
-    let storage = Storage::of(&target.data_type).expect("`load` checks the types");
     let segments = parts.into_iter().map(|part| part.segment).collect();
     let facts = ValueFacts { storage, range: statistics.integers, is_string: dictionary.is_some() };
     let (encoded, traits) = encode_column(device, room, limits.encoding, facts, segments)?;
-    let (name, data_type) = (target.name.clone(), target.data_type.clone());
     let facts = ColumnFacts { name, data_type, storage, statistics, dictionary, traits };
     Ok(ResidentColumn::new(target.index, Arc::new(facts), encoded))
 }

@@ -12,8 +12,9 @@ use super::waiting::{Active, BackgroundLoad, EVERY_TURN, ForegroundLoad, PATIENC
 use super::{Pinned, Residency, TableRequest};
 use crate::device::{Relation, ResidentColumn, Room, request_better};
 use crate::error::{ColumnError, Result};
-use crate::load::{HostColumn, LoadLimits, LoadReport, Loaded, load};
+use crate::load::{HostColumn, LoadLimits, LoadReport, Loaded, Wanted, bytes_alone, load};
 use crate::source::ColumnSource;
+use crate::units::is_string;
 
 /// The admission of one statement.
 struct Admission<'a, F> {
@@ -117,6 +118,10 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         if !needed().all(|(key, version, columns)| ledger.is_resident(key, version, columns)) {
             return None;
         }
+        let coded = versions.iter().zip(self.requests).map(|((key, version), request)| (key, version, &request.coded));
+        if coded.into_iter().any(|(key, version, coded)| ledger.bytes_among(key, version, coded).is_some()) {
+            return None;
+        }
         // The count comes before the pins: a statement without room because of these pins must see the count.
         let active = Active::begin(&self.residency.activity);
         let tables: Option<Vec<Relation>> =
@@ -192,6 +197,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         let (residency, request, limits) = (self.residency, &self.requests[number], self.limits);
         let (source, columns) = (request.source.as_ref(), &request.columns);
         let (key, version) = (source.key(), source.version());
+        self.want_codes(source, &version, &request.coded)?;
         if let (Some(table), _) = residency.ledger.lock().pin(&key, &version, columns, true) {
             return Ok(table);
         }
@@ -229,7 +235,8 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
             let chunks = residency.ledger.lock().chunks(&key, &version);
             let target = (&residency.device, &room as &dyn Room, &residency.staging);
             let content = (&version[..], chunks.as_deref());
-            let restored = residency.files.restore(file, source, content, &missing, limits, target)?;
+            let wanted = (&missing[..], &request.coded[..]);
+            let restored = residency.files.restore(file, source, content, wanted, limits, target)?;
             self.report.warnings.extend(restored.warnings);
             if let Some(loaded) = restored.loaded {
                 missing.retain(|column| !loaded.relation.columns.iter().any(|restored| restored.index() == *column));
@@ -239,7 +246,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
             }
         }
         if !missing.is_empty() || !has_chunks {
-            let relation = self.read_source(source, &version, &missing, &room)?;
+            let relation = self.read_source(source, &version, (&missing, &request.coded), &room)?;
             self.read.extend(missing.iter().map(|column| (number, *column)));
             let entered = residency.ledger.lock().enter(&key, &version, source, (relation, Origin::Source));
             if let (Err(_), Some(file)) = (&entered, &file) {
@@ -253,22 +260,42 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         found.ok_or_else(|| ColumnError::changed(source.name(), "an eviction removed its columns during the load"))
     }
 
-    /// Reads columns of a table version from its source.
+    /// Sees to it that no column is bytes whose codes the statement asks for: one that may have a dictionary under
+    /// the present limit is loaded again.
+    fn want_codes(&self, source: &dyn ColumnSource, version: &str, coded: &[usize]) -> Result<()> {
+        let (key, limit) = (source.key(), self.limits.dictionary_values as u64);
+        let mut ledger = self.residency.ledger.lock();
+        while let Some((column, exceeded)) = ledger.bytes_among(&key, version, coded) {
+            if limit <= exceeded {
+                return Err(bytes_alone(source.schema().field(column).name(), exceeded));
+            }
+            ledger.forget_column(&key, column);
+        }
+        Ok(())
+    }
+
+    /// Reads columns of a table version from its source; those among `coded` must have codes if they have strings.
     fn read_source(
         &mut self,
         source: &dyn ColumnSource,
         version: &str,
-        missing: &[usize],
+        (missing, coded): (&[usize], &[usize]),
         room: &dyn Room,
     ) -> Result<Relation> {
         let (residency, limits, schema) = (self.residency, self.limits, source.schema());
-        let names: Vec<&str> = missing.iter().map(|index| schema.field(*index).name().as_str()).collect();
         let refused = (source.key(), version.to_string(), limits.dictionary_values);
-        if let Some(error) = residency.ledger.lock().refusal(&refused, &names) {
-            return Err(error);
+        let mut past_limit = Vec::new();
+        for column in missing {
+            let field = schema.field(*column);
+            let Some(error) = residency.ledger.lock().refusal(&refused, field.name()) else { continue };
+            match is_string(field.data_type()) && !coded.contains(column) {
+                true => past_limit.push(*column),
+                false => return Err(error),
+            }
         }
+        let wanted = Wanted { columns: missing, coded, past_limit: &past_limit };
         let span = tracing::info_span!("load", table = source.name(), columns = missing.len());
-        let loaded = span.in_scope(|| load(&residency.device, source, missing, limits, room, &residency.staging));
+        let loaded = span.in_scope(|| load(&residency.device, source, wanted, limits, room, &residency.staging));
         if source.refresh_version()? != version {
             // The result, an error included, mixes files of two versions.
             return Err(ColumnError::changed(source.name(), "its files were replaced, added or deleted"));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::device::{Relation, ResidentColumn};
 use crate::error::{ColumnError, Result};
+use crate::format::Encoding;
 use crate::load::HostColumn;
 use crate::source::ColumnSource;
 use crate::units::ColumnFacts;
@@ -149,13 +150,34 @@ impl Ledger {
         self.refused.push((key, error));
     }
 
-    /// The stored error of one of these columns.
-    pub(crate) fn refusal(&self, key: &RefusalKey, names: &[&str]) -> Option<ColumnError> {
-        let is_one_of = |error: &ColumnError| match error {
-            ColumnError::Unsupported { column, .. } => names.contains(&column.as_str()),
-            _ => false,
+    /// The stored error of a column.
+    pub(crate) fn refusal(&self, key: &RefusalKey, name: &str) -> Option<ColumnError> {
+        let is_of =
+            |error: &ColumnError| matches!(error, ColumnError::Unsupported { column, .. } if column.as_str() == name);
+        self.refused.iter().find(|(known, error)| known == key && is_of(error)).map(|(_, error)| error.clone())
+    }
+
+    /// The first of these columns that is resident or has a host copy as bytes, with the dictionary limit that it is
+    /// past.
+    pub(crate) fn bytes_among(&self, key: &str, version: &str, columns: &[usize]) -> Option<(usize, u64)> {
+        let table = self.table(key, version)?;
+        let limit = |column: &usize| {
+            let resident = table.columns.get(column).map(|entry| entry.column.encoding());
+            match resident.or_else(|| table.copies.get(column).map(|entry| entry.copy.encoding()))? {
+                Encoding::Bytes(bytes) => Some((*column, bytes.limit)),
+                _ => None,
+            }
         };
-        self.refused.iter().find(|(known, error)| known == key && is_one_of(error)).map(|(_, error)| error.clone())
+        columns.iter().find_map(limit)
+    }
+
+    /// Removes a column with its host copy, so that a load reads it again.
+    pub(crate) fn forget_column(&mut self, key: &str, column: usize) {
+        self.changes.evictions += 1;
+        if let Some(table) = self.tables.get_mut(key) {
+            table.columns.remove(&column);
+            table.copies.remove(&column);
+        }
     }
 
     pub(crate) fn is_resident(&self, key: &str, version: &str, columns: &[usize]) -> bool {
@@ -361,6 +383,16 @@ impl Ledger {
         let table = self.table(key, version)?;
         let resident = table.columns.get(&column).map(|entry| entry.column.facts());
         resident.or_else(|| table.copies.get(&column).map(|entry| entry.copy.facts())).cloned()
+    }
+
+    /// Average bytes of a value of a column that is resident or has a host copy as bytes.
+    pub(crate) fn text_bytes(&self, key: &str, version: &str, column: usize) -> Option<f64> {
+        let table = self.table(key, version)?;
+        let resident = table.columns.get(&column).map(|entry| &entry.column);
+        let resident = resident.map(|column| (column.encoding(), column.bits_per_value()));
+        let copy = || table.copies.get(&column).map(|entry| (entry.copy.encoding(), entry.copy.bits_per_value()));
+        let (encoding, bits) = resident.or_else(copy)?;
+        matches!(encoding, Encoding::Bytes(_)).then_some(bits / 8.0)
     }
 
     pub(crate) fn summary_of(&self, key: &str) -> Option<TableSummary> {

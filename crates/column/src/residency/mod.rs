@@ -41,6 +41,8 @@ pub struct TableRequest {
     pub source: Arc<dyn ColumnSource>,
     /// Columns by position in the table's schema.
     pub columns: Vec<usize>,
+    /// Those among them whose strings must be codes. Other string columns may be bytes ([`Encoding::Bytes`]).
+    pub coded: Vec<usize>,
 }
 
 /// Pinned columns and reserved memory of a statement.
@@ -228,6 +230,11 @@ impl Residency {
     /// Facts of a column that is resident or has a host copy.
     pub fn facts(&self, key: &str, version: &str, column: usize) -> Option<Arc<ColumnFacts>> {
         self.ledger.lock().facts(key, version, column)
+    }
+
+    /// Average bytes of a value of a string column that is resident, or has a host copy, as bytes.
+    pub fn text_bytes(&self, key: &str, version: &str, column: usize) -> Option<f64> {
+        self.ledger.lock().text_bytes(key, version, column)
     }
 
     /// Whether all `columns` of this version are resident.

@@ -15,7 +15,7 @@ the heads of the files in `crates/column/src/format`. After a change of a head,
 ";
 
 /// Title and file of each section.
-const SECTIONS: [(&str, &str); 15] = [
+const SECTIONS: [(&str, &str); 16] = [
     ("Plain", "plain"),
     ("Packed", "packed"),
     ("Groups of packed segments", "bitpack"),
@@ -29,6 +29,7 @@ const SECTIONS: [(&str, &str); 15] = [
     ("Blocks of GPU-FOR and GPU-DFOR", "blocks"),
     ("Dictionary", "dictionary"),
     ("ALP", "alp"),
+    ("Bytes", "bytes"),
     ("Files", "file"),
     ("Fields of a file's directory", "serial"),
 ];

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod budget;
+mod bytes;
 mod choice;
 mod column_file;
 mod content;

@@ -90,7 +90,7 @@ impl Source {
     }
 
     pub fn request(&self, columns: &[usize]) -> TableRequest {
-        TableRequest { source: Arc::new(self.clone()), columns: columns.to_vec() }
+        TableRequest { source: Arc::new(self.clone()), columns: columns.to_vec(), coded: columns.to_vec() }
     }
 }
 

@@ -130,7 +130,7 @@ impl ResidentFacts {
         cancelled: &Arc<AtomicBool>,
         bytes: impl Fn(&[warpcube_column::Relation]) -> u64,
     ) -> Result<Pinned, DeviceError> {
-        let request = TableRequest { source: self.source.clone(), columns: vec![column] };
+        let request = TableRequest { source: self.source.clone(), columns: vec![column], coded: Vec::new() };
         self.residency.admit(&[request], &limits(cancelled), |tables| Ok::<u64, DeviceError>(bytes(tables)))
     }
 }

@@ -100,6 +100,10 @@ pub(crate) struct Emitter<'a> {
     pub(crate) overflow: Overflow,
     /// Counter for names, shared by the kernel.
     pub(crate) next: &'a mut usize,
+    /// Slots of the steps whose rows' strings are tested at once; `None` in a scope of one row.
+    pub(crate) step_slots: Option<usize>,
+    /// Statements of a step, in front of the loop over its slots.
+    pub(crate) of_step: String,
     /// Statements so far.
     pub(crate) out: String,
     guards: Vec<String>,
@@ -113,8 +117,8 @@ impl<'a> Emitter<'a> {
         (error_slot, overflow): (&'a str, Overflow),
         next: &'a mut usize,
     ) -> Emitter<'a> {
-        let (out, guards) = (String::new(), Vec::new());
-        Emitter { registers, params, arena, error_slot, overflow, next, out, guards }
+        let (of_step, out, guards) = (String::new(), String::new(), Vec::new());
+        Emitter { registers, params, arena, error_slot, overflow, next, step_slots: None, of_step, out, guards }
     }
 
     /// A new name.
@@ -173,6 +177,8 @@ impl<'a> Emitter<'a> {
     pub(crate) fn emit(&mut self, expr: &Expr) -> Result<Value> {
         match expr {
             Expr::Reg(register) => self.register(*register),
+            Expr::Match(register, test) => self.text_match(*register, test),
+            Expr::Place(register) => self.place(*register),
             Expr::Literal(literal, ty) => self.literal(*literal, *ty),
             Expr::Unary(op, inner) => self.unary(*op, inner),
             Expr::Binary(BinaryOp::And, left, right) => self.logic(BinaryOp::And, left, right),
@@ -232,7 +238,7 @@ impl<'a> Emitter<'a> {
         Ok(self.value(facts, &code, value.valid))
     }
 
-    fn register(&mut self, register: usize) -> Result<Value> {
+    pub(super) fn register(&self, register: usize) -> Result<Value> {
         match self.registers.get(register) {
             Some(Some(value)) => Ok(value.clone()),
             _ => Err(facts::not_loaded(register)),
@@ -266,7 +272,10 @@ impl<'a> Emitter<'a> {
     }
 
     fn unary(&mut self, op: UnaryOp, inner: &Expr) -> Result<Value> {
-        let value = self.emit(inner)?;
+        let value = match facts::is_there(op, inner) {
+            Some(register) => self.register(register)?,
+            None => self.emit(inner)?,
+        };
         if op == UnaryOp::Negate && !value.ty.is_float() {
             let zero = self.literal(Literal::Int(0), value.ty)?;
             return self.integer_arithmetic(BinaryOp::Sub, &zero, &value);

@@ -4,10 +4,10 @@
 //! ([`strings`] where dictionaries meet, [`integers`] where numbers may overflow, [`keys`] where tuples are packed),
 //! [`aggregate`] has the cells that rows add to, [`launch_group`] the kernels that run pipelines, [`pipeline`] writes
 //! the kernel around them from an [`input`] ([`group_values`] where it scans the groups of another): [`steps`] its
-//! loops, [`compare`] tests of packed values, [`shared_tables`] what it keeps in shared memory, [`weight`] how long its
-//! steps may be, [`zones`] what it need not look at, [`frame`] what a sink does before and after, [`result_rows`] rows
-//! as a result, [`topk`] the kernels of a top-k beside its scan. `warpcube_column::ColumnReader` has the text that
-//! reads columns.
+//! loops, [`vectors`] the values of slots, [`compare`] tests of packed values, [`shared_tables`] what it keeps in
+//! shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at, [`frame`] what a sink does
+//! before and after, [`result_rows`] rows as a result, [`topk`] the kernels of a top-k beside its scan.
+//! `warpcube_column::ColumnReader` has the text that reads columns.
 
 pub(crate) mod aggregate;
 pub(crate) mod build;
@@ -29,5 +29,6 @@ pub(crate) mod sink;
 mod steps;
 mod strings;
 pub(crate) mod topk;
+mod vectors;
 mod weight;
 mod zones;

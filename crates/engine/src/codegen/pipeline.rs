@@ -14,7 +14,7 @@ use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
-use crate::codegen::expr::{Emitter, Value, vector_value};
+use crate::codegen::expr::Emitter;
 use crate::codegen::group_values::ENTRY;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
@@ -204,12 +204,17 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let (mut scanned, mut share) = (1.0f64, 1.0f64);
     let vector_registers =
         |loaded: &[usize]| loaded.iter().map(|column| input.layouts[*column].register_bytes()).sum::<f64>() as usize;
+    // Columns of strings without codes that whole vectors are tested by, and bytes of those a row of the scan.
+    let (mut texts, mut text_bytes) = (Vec::<usize>::new(), 0.0);
     for planned in planned {
         let mut new: Vec<usize> = Vec::new();
+        let mut read: Vec<usize> = Vec::new();
         let mut eligible = !planned.fallible && rows.is_empty() && weight::of_item(&planned.item) <= weight::HEAVY;
         planned.item.registers(&mut |register| {
             if register >= input.columns.len() {
                 eligible = false;
+            } else if input.columns[register].is_bytes {
+                read.push(register);
             } else if !loaded.contains(&register) && !new.contains(&register) {
                 new.push(register);
             }
@@ -219,12 +224,17 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             let is_direct = matches!(table.layout, TableLayout::Direct { .. });
             eligible &= is_direct && probe.kind != JoinKind::Left && (table.matches.is_none() || !planned.joins());
         }
-        let least = if planned.is_weak() { tuning.eager_lines_weak } else { tuning.eager_lines };
+        // Few rows of a warp are left: those of a queue are tested by full warps.
+        eligible &= read.is_empty() || share >= tuning.in_place;
+        let least = if planned.is_weak() && read.is_empty() { tuning.eager_lines_weak } else { tuning.eager_lines };
         eligible &= new.iter().all(|column| lines(share, *column) >= least);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
         if eligible {
             loaded = with_new;
+            read.retain(|column| !texts.contains(column));
+            text_bytes += read.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * scanned;
+            texts.append(&mut read);
             match input.skips && drops_vectors(&planned.item, input.layouts) {
                 true => scanned *= planned.share,
                 false => share *= planned.share,
@@ -242,7 +252,10 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         added.retain(|register| !loaded.contains(register));
         added.sort_unstable();
         added.dedup();
-        let read_whole = |column| column < input.columns.len() && lines(share, column) >= tuning.eager_lines;
+        let read_whole = |column: usize| {
+            let is_value = column < input.columns.len() && !input.columns[column].is_bytes;
+            is_value && lines(share, column) >= tuning.eager_lines
+        };
         let all: Vec<usize> = loaded.iter().chain(&added).copied().collect();
         added.iter().all(|register| read_whole(*register)) && vector_registers(&all) <= tuning.vector_registers
     };
@@ -266,11 +279,12 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     }
     let rows_scanned = scanned * input.rows as f64;
     let whole: f64 = loaded.iter().map(|column| width(*column) * rows_scanned).sum();
-    wanted.retain(|register| *register < input.columns.len() && !loaded.contains(register));
+    let is_read = |register: &usize| loaded.contains(register) || texts.contains(register);
+    wanted.retain(|register| *register < input.columns.len() && !is_read(register));
     wanted.sort_unstable();
     wanted.dedup();
     let gathered: f64 = wanted.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * rows_scanned;
-    let bytes = whole + gathered;
+    let bytes = whole + gathered + text_bytes * input.rows as f64;
     let packed = loaded.iter().any(|column| input.layouts[*column].is_packed());
     let slots = match vector_registers(&loaded) {
         0..=2 if packed && single && in_place => tuning.slots_narrow,
@@ -309,7 +323,8 @@ fn eager(
     input: &PipelineInput,
     vector_registers: &impl Fn(&[usize]) -> usize,
 ) {
-    for register in wanted.iter().copied().filter(|register| *register < input.columns.len()) {
+    let is_value = |register: &usize| input.columns.get(*register).is_some_and(|column| !column.is_bytes);
+    for register in wanted.iter().copied().filter(is_value) {
         if !loaded.contains(&register) {
             loaded.push(register);
             if vector_registers(loaded) > input.tuning.vector_registers {
@@ -449,41 +464,13 @@ impl KernelWriter<'_> {
     }
 
     /// The dense steps that are taken together: filters in a row, and each probe for itself.
-    fn dense_runs(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn dense_runs(&self) -> impl Iterator<Item = Range<usize>> {
         let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
         let mut from = 0;
         self.split.dense.chunk_by(move |one, next| is_filter(one) && is_filter(next)).map(move |run| {
             from += run.len();
             from - run.len()..from
         })
-    }
-
-    /// The dense steps that use a column, and those that are taken together with them, if nothing else uses it.
-    fn uses(&self, column: usize) -> Vec<usize> {
-        let mut later = Vec::new();
-        let mut read = |register| self.input.read_by(register, &mut |column| later.push(column));
-        self.input.pipeline.sink.registers(&mut read);
-        self.split.rows.iter().for_each(|planned| planned.item.registers(&mut read));
-        if later.contains(&column) || self.split.asks_payload_by(column, &later) {
-            return Vec::new();
-        }
-        let is_used = |planned: &Planned| {
-            let mut found = false;
-            planned.item.registers(&mut |register| found |= register == column);
-            found
-        };
-        self.dense_runs().filter(|run| self.split.dense[run.clone()].iter().any(is_used)).flatten().collect()
-    }
-
-    /// Register values of the vectors, in slot `k`.
-    fn vector_registers(&self) -> Vec<Option<Value>> {
-        let registers = self.input.columns.iter().enumerate().map(|(column, template)| {
-            self.split.loaded.contains(&column).then(|| {
-                let code = vector_value(template, &self.readers[column].value("d"));
-                Value::new(template.clone(), code, template.nullable.then(|| format!("(dn{column} >> k & 1u)")))
-            })
-        });
-        registers.collect()
     }
 
     /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for
@@ -493,9 +480,14 @@ impl KernelWriter<'_> {
         let mut text = String::new();
         for positions in self.dense_runs().collect::<Vec<_>>() {
             let asked = zones.asked_of(&positions.clone().collect::<Vec<_>>());
-            let run = &self.split.dense[positions];
+            let (run, slots) = (&self.split.dense[positions], self.split.slots);
+            let valid = |column| {
+                format!("            const uint32_t tn{column} = wc_load_valid<{slots}>(n{column}, base, lane);\n")
+            };
+            let valid: String = self.text_columns(run).into_iter().map(valid).collect();
             let mut emitter =
                 Emitter::new(&registers, self.params, self.arena, (error_slot, self.input.overflow), &mut self.next);
+            emitter.step_slots = Some(slots);
             let (mut conditions, mut range) = (Vec::new(), None);
             for planned in run {
                 conditions.push(match &planned.item {
@@ -514,8 +506,8 @@ impl KernelWriter<'_> {
                     }
                 });
             }
+            let of_step = valid + &emitter.of_step;
             let (statements, condition) = (emitter.out, conditions.join(" && "));
-            let slots = self.split.slots;
             let each = |statements: &str, condition: &str| {
                 format!(
                     "#pragma unroll
@@ -537,7 +529,7 @@ impl KernelWriter<'_> {
                 text,
                 "            {asked}{{
             uint32_t kept = 0;
-{loops}            alive &= kept;
+{of_step}{loops}            alive &= kept;
             }}"
             );
         }

@@ -15,7 +15,7 @@ use crate::codegen::input::PipelineInput;
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
-use crate::facts::{Facts, analyse};
+use crate::facts::{Facts, Texts, analyse};
 use crate::ir::{Expr, Ty};
 use crate::plan::keys::KeyPack;
 
@@ -29,6 +29,8 @@ pub(crate) struct BoundRows {
     pub(crate) pack: KeyPack,
     /// Arrow types of the columns, and strings.
     pub(crate) columns: Vec<(DataType, Option<Arc<Dictionary>>)>,
+    /// The column whose strings' places each of them is, if it is.
+    pub(crate) texts: Vec<Option<Texts>>,
     /// The head, then words of rows.
     pub(crate) output: Zone,
     /// Most rows there is room for.
@@ -53,8 +55,10 @@ pub(super) fn plan(
     let guessed = input.group_slots.min(input.rows_out().max(1));
     let capacity = limit.map_or(guessed, |limit| limit.min(guessed));
     let output = arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + pack.words * capacity as usize));
+    let texts = values.iter().map(|value| value.texts).collect();
     let columns = columns.iter().zip(values).map(|((_, data_type), value)| (data_type.clone(), value.dictionary));
-    Ok(BoundRows { pack, columns: columns.collect(), output, capacity, is_enough: limit == Some(capacity) })
+    let (columns, is_enough) = (columns.collect(), limit == Some(capacity));
+    Ok(BoundRows { pack, columns, texts, output, capacity, is_enough })
 }
 
 /// The facts of a value's bits if it is a float, which grouping would make one of two zeros.

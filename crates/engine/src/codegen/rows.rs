@@ -304,7 +304,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         let stored = match self.passed.contains(&column) {
             true => format!("x{column}"),
             false => {
-                let c_type = self.input.layouts[column].storage.c_name();
+                let c_type = self.input.layouts[column].value_type();
                 let _ = writeln!(self.out, "const {c_type} r{column} = {};", self.readers[column].gather());
                 format!("r{column}")
             }

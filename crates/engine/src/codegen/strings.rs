@@ -1,20 +1,51 @@
-//! Codes of several dictionaries in one expression: compared, chosen among, and looked up as join keys.
+//! Codes of several dictionaries in one expression: compared, chosen among, and looked up as join keys. Tests of
+//! strings without codes.
 //!
 //! A code means nothing beside codes of another column, so one side goes through a table made when the fragment is
 //! bound ([`crate::dictionaries`]). Entries are read for valid values only.
 
 use std::sync::Arc;
 
-use warpcube_column::Dictionary;
+use warpcube_column::{CHUNK_ROWS, Dictionary};
 
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::dictionaries::{codes, places};
 use crate::error::{Result, unsupported};
-use crate::facts::{Facts, is_null_string};
+use crate::facts::{Facts, is_null_string, place, tested};
 use crate::plan::table::BuiltTable;
+use crate::text_match::TextMatch;
 
 impl Emitter<'_> {
+    /// The place of a string without a code: that of the row for a scanned column, else what the register holds.
+    pub(super) fn place(&mut self, register: usize) -> Result<Value> {
+        let input = self.register(register)?;
+        let facts = place(register, &input)?;
+        let own = format!("(uint64_t)chunk << {} | row", CHUNK_ROWS.trailing_zeros());
+        let code = if input.is_bytes { &own } else { &input.code };
+        Ok(self.value(facts, code, input.valid.clone()))
+    }
+
+    /// The outcome of a test of a string without a code. All rows of a step are tested in front of the loop over its
+    /// slots, by all lanes together.
+    pub(super) fn text_match(&mut self, register: usize, test: &TextMatch) -> Result<Value> {
+        let input = self.register(register)?;
+        let facts = tested(register, &input)?;
+        let zone = self.arena.constant(&test.table());
+        let table = self.params.add("const uint32_t*", Argument::Zone(zone));
+        let (kind, strings) = (test.kind(), &input.code);
+        let code = match self.step_slots {
+            Some(slots) => {
+                let name = self.name();
+                let bits = format!("wc_match_step<{kind}, {slots}>({strings}, {table}, base, lane, alive)");
+                self.of_step.push_str(&format!("            const uint32_t {name} = {bits};\n"));
+                format!("(bool)({name} >> k & 1u)")
+            }
+            None => format!("wc_match<{kind}>({strings}, {table})"),
+        };
+        Ok(self.value(facts, &code, input.valid))
+    }
+
     /// What two strings are compared by: images in the order of the strings.
     pub(super) fn images(&mut self, left: &Value, right: &Value) -> (String, String) {
         let (Some(one), Some(other)) = (&left.dictionary, &right.dictionary) else {

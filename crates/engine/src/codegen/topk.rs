@@ -20,7 +20,7 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::RowWriter;
 use crate::error::{Result, unsupported};
-use crate::facts::{Facts, analyse};
+use crate::facts::{Facts, Texts, analyse};
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::order::Planned;
 use crate::plan::table::first_rows;
@@ -36,6 +36,8 @@ pub(crate) struct TopColumn {
     pub(crate) data_type: DataType,
     pub(crate) ty: Ty,
     pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// The column whose strings' places these are, if they are.
+    pub(crate) texts: Option<Texts>,
     /// Its first word among those of a row's values.
     pub(crate) word: usize,
     /// Whether it takes two words, the lower one first: an integer wider than 64 bits.
@@ -120,7 +122,7 @@ fn columns(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>]) -> Re
     for (value, (_, data_type)) in values.iter().zip(&top.outputs) {
         let wide = value.ty == Ty::I128 && !value.is_narrow();
         let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
-        columns.push(TopColumn { data_type, ty: value.ty, dictionary, word, wide });
+        columns.push(TopColumn { data_type, ty: value.ty, dictionary, texts: value.texts, word, wide });
         word += 1 + usize::from(wide);
     }
     Ok((columns, raise))

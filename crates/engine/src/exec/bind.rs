@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use warpcube_column::format::Encoding;
 use warpcube_column::{
     ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, Storage, VECTOR_ROWS, decoding_library,
+    program_of_texts,
 };
 use warpcube_gpu::prims::KEYS;
 use warpcube_gpu::{DeviceInfo, Effort, Program};
@@ -18,9 +20,11 @@ use crate::codegen::result_rows::BoundRows;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
-use crate::facts::Facts;
+use crate::facts::{Facts, Texts};
 use crate::format::in_bytes;
 use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Source, Step, Ty};
+use crate::plan::bytes::over_bytes;
+use crate::plan::order;
 use crate::plan::table::BuiltTable;
 use crate::tuning::Tuning;
 
@@ -35,6 +39,9 @@ const FIXED_MARK: &str = "wc_fixed";
 /// Values of groups that another pipeline scans, with their mark.
 const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
 const GROUP_VALUES_MARK: &str = "wc_of_order";
+/// Tests of strings without a dictionary, with their marks.
+const TEXT_MATCH: &str = include_str!("../../kernels/text_match.cuh");
+const TEXT_MATCH_MARKS: [&str; 2] = ["wc_match<", "wc_match_step<"];
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 /// Joins with several matches for a row: what kernels call, with its mark, and the kernels behind a build.
@@ -131,7 +138,8 @@ pub(crate) fn bind(
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let scanned = match pipeline.source {
             Source::Table(table) => {
-                Scanned::of_table(tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?)?
+                let relation = tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?;
+                Scanned::of_table(table, relation)?
             }
             Source::Groups(of) => Scanned::of_groups(
                 groups
@@ -140,13 +148,23 @@ pub(crate) fn bind(
                     .ok_or_else(|| malformed(index, &format!("scans groups {of}")))?,
             ),
         };
-        let of_groups;
+        let (of_groups, of_bytes);
         let pipeline = match scanned.values.is_empty() {
             true => pipeline,
             false => {
                 of_groups = over_groups(pipeline, scanned.columns.len());
                 &of_groups
             }
+        };
+        let columns: Vec<Facts> =
+            scanned.columns.iter().chain(scanned.values.iter().map(|value| &value.facts)).cloned().collect();
+        let registers = order::registers(pipeline, &columns, &built)?;
+        let pipeline = match registers.iter().flatten().any(|facts| facts.texts.is_some()) {
+            true => {
+                of_bytes = over_bytes(pipeline, &registers)?;
+                &of_bytes
+            }
+            false => pipeline,
         };
         let rows = scanned.rows();
         let input = PipelineInput {
@@ -236,7 +254,13 @@ impl BoundFragment {
 
     /// Programs that it shares with others, beside its own.
     pub(crate) fn shared_programs(&self, info: &DeviceInfo) -> Vec<Program> {
-        self.top().map(|top| top.programs(info)).unwrap_or_default()
+        let gives_texts = match &self.root {
+            Root::Groups(_, _) => false,
+            Root::TopK(top) => top.columns.iter().any(|column| column.texts.is_some()),
+            Root::Rows(rows) => rows.texts.iter().any(Option::is_some),
+        };
+        let own = self.top().map(|top| top.programs(info)).unwrap_or_default();
+        own.into_iter().chain(gives_texts.then(program_of_texts)).collect()
     }
 }
 
@@ -248,7 +272,8 @@ fn with_library(source: &str) -> String {
     let values = if source.contains(GROUP_VALUES_MARK) { GROUP_VALUES } else { "" };
     let expand = if source.contains(EXPAND_MARK) { EXPAND } else { "" };
     let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
-    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{decoding}{source}")
+    let texts = if TEXT_MATCH_MARKS.iter().any(|mark| source.contains(mark)) { TEXT_MATCH } else { "" };
+    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{decoding}{texts}{source}")
 }
 
 /// A program a launch group, then those that `others` name.
@@ -304,8 +329,8 @@ fn unique(fragment: &Fragment, build: usize, several: u32) -> Unique {
     }
 }
 
-/// What is known of a column's values.
-fn facts(resident: &ResidentColumn) -> Facts {
+/// What is known of the values of a column: its table, and its position there.
+fn facts(resident: &ResidentColumn, (table, column): (usize, usize)) -> Facts {
     let statistics = &resident.facts().statistics;
     let ty = Ty::of(&resident.facts().data_type).expect("resident columns have a storage");
     // A column without valid values is bounded by anything; the empty guess keeps domains small.
@@ -313,9 +338,12 @@ fn facts(resident: &ResidentColumn) -> Facts {
         true => None,
         false => Some(statistics.integers.unwrap_or((0, 0))),
     };
+    let is_bytes = matches!(resident.encoding(), Encoding::Bytes(_));
     Facts {
         magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
         dictionary: resident.facts().dictionary.clone(),
+        is_bytes,
+        texts: is_bytes.then_some(Texts { table, column, chunks: resident.segments().len() }),
         ..Facts::new(ty, resident.facts().is_nullable(), range)
     }
 }
@@ -348,7 +376,8 @@ struct Scanned {
 }
 
 impl Scanned {
-    fn of_table(table: &Relation) -> Result<Scanned> {
+    /// A table of the fragment, by its number.
+    fn of_table(number: usize, table: &Relation) -> Result<Scanned> {
         let RowCount::Known(_) = table.rows else {
             return unsupported("a relation whose rows only the device has counted");
         };
@@ -362,7 +391,7 @@ impl Scanned {
         }
         Ok(Scanned {
             chunks: table.chunks.to_vec(),
-            columns: table.columns.iter().map(|column| facts(column)).collect(),
+            columns: table.columns.iter().enumerate().map(|(at, column)| facts(column, (number, at))).collect(),
             layouts: table.columns.iter().map(|column| ColumnLayout::of(column)).collect(),
             distinct: table.columns.iter().map(|column| column.distinct_integers().cloned()).collect(),
             distinct_counts: table.columns.iter().map(|column| column.facts().distinct()).collect(),

@@ -11,7 +11,7 @@ use crate::codegen::topk::{self, BoundTop};
 use crate::error::{EngineError, Result};
 use crate::exec::bind::{BoundFragment, Compacted, Root};
 use crate::exec::recorded::Recorded;
-use crate::exec::result::{GroupRows, batch, rows_batch};
+use crate::exec::result::{GroupRows, StringsAt, batch, rows_batch};
 use crate::exec::topk::{TopHead, TopRows, words};
 
 /// Bits of the flags word, as in `scan.cuh`.
@@ -212,12 +212,12 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// The batch of the fragment's result.
-    pub(crate) fn batch(&self, root: &Root) -> Result<RecordBatch> {
+    /// The batch of the fragment's result; `strings_at` reads those of columns without a dictionary.
+    pub(crate) fn batch(&self, root: &Root, strings_at: &mut StringsAt) -> Result<RecordBatch> {
         match (self, root) {
             (Rows::Groups(rows), Root::Groups(groups, _)) => batch(groups, rows),
-            (Rows::Groups(rows), Root::Rows(bound)) => rows_batch(bound, rows),
-            (Rows::Top(rows), Root::TopK(top)) => top.batch(rows),
+            (Rows::Groups(rows), Root::Rows(bound)) => rows_batch(bound, rows, strings_at),
+            (Rows::Top(rows), Root::TopK(top)) => top.batch(rows, strings_at),
             _ => Err(EngineError::Malformed("rows of another root".into())),
         }
     }

@@ -15,6 +15,7 @@ use crate::codegen::aggregate::{Output, Read};
 use crate::codegen::result_rows::BoundRows;
 use crate::codegen::sink::BoundGroups;
 use crate::error::{EngineError, Result};
+use crate::facts::Texts;
 use crate::float_sum::FloatSum;
 use crate::ir::Ty;
 use crate::plan::keys::KeyPack;
@@ -33,9 +34,12 @@ pub(crate) struct GroupRows {
     pub(crate) cells: Vec<u64>,
 }
 
+/// Gives the strings at places of a column without a dictionary.
+pub(crate) type StringsAt<'a> = dyn FnMut(Texts, &[Option<u64>]) -> Result<StringArray> + 'a;
+
 /// The batch of a fragment's result: group columns `g0`, `g1`, …, then aggregates `a0`, `a1`, ….
 pub(crate) fn batch(bound: &BoundGroups, rows: &GroupRows) -> Result<RecordBatch> {
-    let (mut fields, mut arrays) = key_columns(&bound.pack, &bound.columns, rows)?;
+    let (mut fields, mut arrays) = key_columns((&bound.pack, &bound.columns, &[]), rows, &mut |_, _| unreachable!())?;
     for (index, output) in bound.outputs.iter().enumerate() {
         arrays.push(aggregate(output, rows, bound.cell_count)?);
         fields.push(Field::new(format!("a{index}"), output.data_type.clone(), true));
@@ -44,8 +48,8 @@ pub(crate) fn batch(bound: &BoundGroups, rows: &GroupRows) -> Result<RecordBatch
 }
 
 /// The batch of rows: columns `g0`, `g1`, ….
-pub(crate) fn rows_batch(bound: &BoundRows, rows: &GroupRows) -> Result<RecordBatch> {
-    let (fields, arrays) = key_columns(&bound.pack, &bound.columns, rows)?;
+pub(crate) fn rows_batch(bound: &BoundRows, rows: &GroupRows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
+    let (fields, arrays) = key_columns((&bound.pack, &bound.columns, &bound.texts), rows, strings_at)?;
     of_columns(fields, arrays, rows.count)
 }
 
@@ -56,12 +60,18 @@ fn of_columns(fields: Vec<Field>, arrays: Vec<ArrayRef>, rows: usize) -> Result<
 
 type Columns = (Vec<Field>, Vec<ArrayRef>);
 
+/// Packed columns: their types with strings, and whose strings' places they are.
+type Packed<'a> = (&'a KeyPack, &'a [(DataType, Option<Arc<Dictionary>>)], &'a [Option<Texts>]);
+
 /// The parts of packed keys as columns.
-fn key_columns(pack: &KeyPack, columns: &[(DataType, Option<Arc<Dictionary>>)], rows: &GroupRows) -> Result<Columns> {
+fn key_columns((pack, columns, texts): Packed<'_>, rows: &GroupRows, strings_at: &mut StringsAt) -> Result<Columns> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (part, (data_type, dictionary)) in columns.iter().enumerate() {
         let values: Vec<Option<i128>> = rows.keys.chunks_exact(pack.words).map(|key| pack.value(key, part)).collect();
-        arrays.push(integers(&values, data_type, dictionary.as_ref())?);
+        arrays.push(match texts.get(part).copied().flatten() {
+            Some(texts) => strings(texts, &values, data_type, strings_at)?,
+            None => integers(&values, data_type, dictionary.as_ref())?,
+        });
         fields.push(Field::new(format!("g{part}"), data_type.clone(), true));
     }
     Ok((fields, arrays))
@@ -134,6 +144,17 @@ fn floats(mut values: Vec<Option<f64>>, data_type: &DataType) -> Result<ArrayRef
         }
         _ => Arc::new(Float64Array::from(values)),
     })
+}
+
+/// The strings at places of a column, as an array of a type.
+pub(crate) fn strings(
+    texts: Texts,
+    values: &[Option<i128>],
+    data_type: &DataType,
+    strings_at: &mut StringsAt,
+) -> Result<ArrayRef> {
+    let places: Vec<Option<u64>> = values.iter().map(|value| value.map(|value| value as u64)).collect();
+    cast(&strings_at(texts, &places)?, data_type).map_err(malformed)
 }
 
 /// Integers, codes, unscaled decimals or the bits of floats as an array of a type.

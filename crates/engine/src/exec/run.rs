@@ -21,6 +21,7 @@ use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
 use crate::exec::binding::{Binding, BindingCache, Finish, Found, Kernels, Launch};
 use crate::exec::read::{Rows, TooSmall, read};
 use crate::exec::recorded::Recorded;
+use crate::facts::Texts;
 use crate::ir::Fragment;
 use crate::tuning::Tuning;
 
@@ -265,7 +266,7 @@ impl Engine {
         report.program = Some(binding.fragment.program.clone());
         report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
         report.in_haste = binding.in_haste;
-        self.execute(&binding, options, report).inspect_err(|error| {
+        self.execute(&binding, &pinned.tables, options, report).inspect_err(|error| {
             if matches!(error, EngineError::Unsupported(_)) {
                 let _ = binding.refused.set(error.clone());
             }
@@ -356,6 +357,7 @@ impl Engine {
     fn execute(
         &self,
         binding: &Binding,
+        tables: &[Relation],
         options: &RunOptions,
         report: &mut RunReport,
     ) -> Result<Result<RecordBatch, TooSmall>> {
@@ -374,15 +376,22 @@ impl Engine {
             let _ = stream.synchronize();
         }
         drop(watch);
+        let batch = rows.and_then(|rows| {
+            let mut strings_at = |texts: Texts, places: &[Option<u64>]| {
+                let column = &tables[texts.table].columns[texts.column];
+                Ok(column.strings_at(self.device(), &mut stream, places)?)
+            };
+            Ok(match rows {
+                Ok(rows) => Ok(rows.batch(&bound.root, &mut strings_at)?),
+                Err(too_small) => Err(too_small),
+            })
+        });
         report.launched += clock.elapsed();
         let traffic = stream.take_traffic();
         report.traffic.uploaded += traffic.uploaded;
         report.traffic.downloaded += traffic.downloaded;
         self.streams.lock().push(stream);
-        match rows? {
-            Ok(rows) => Ok(Ok(rows.batch(&binding.fragment.root)?)),
-            Err(too_small) => Ok(Err(too_small)),
-        }
+        batch
     }
 
     fn launch(

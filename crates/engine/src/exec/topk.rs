@@ -20,7 +20,7 @@ use crate::codegen::params::ParamList;
 use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, Ranked, SAMPLE, TopColumn, sort_of_tails};
 use crate::error::{EngineError, Result};
 use crate::exec::recorded::params_of;
-use crate::exec::result::integers;
+use crate::exec::result::{StringsAt, integers, strings};
 use crate::ir::Ty;
 
 /// Threads of a block of the kernels that take a row a thread, and blocks a multiprocessor.
@@ -89,7 +89,7 @@ impl BoundTop {
     }
 
     /// The batch of the rows whose words follow the head: columns `g0`, `g1`, ….
-    pub(crate) fn batch(&self, rows: &TopRows) -> Result<RecordBatch> {
+    pub(crate) fn batch(&self, rows: &TopRows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
         let (row_words, valid_words) = (self.row_words(), self.valid_words());
         let value = |row: usize, position: usize, column: &TopColumn| {
             let words = &rows.words[row * row_words..][..row_words];
@@ -104,7 +104,10 @@ impl BoundTop {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
         for (position, column) in self.columns.iter().enumerate() {
             let values: Vec<Option<i128>> = (0..rows.count).map(|row| value(row, position, column)).collect();
-            arrays.push(integers(&values, &column.data_type, column.dictionary.as_ref())?);
+            arrays.push(match column.texts {
+                Some(texts) => strings(texts, &values, &column.data_type, strings_at)?,
+                None => integers(&values, &column.data_type, column.dictionary.as_ref())?,
+            });
             fields.push(Field::new(format!("g{position}"), column.data_type.clone(), true));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows.count));

@@ -12,7 +12,7 @@ mod interval;
 use std::sync::Arc;
 
 use arrow::array::StringArray;
-use warpcube_column::Dictionary;
+use warpcube_column::{CHUNK_ROWS, Dictionary};
 
 use crate::dictionaries::merged;
 use crate::error::{EngineError, Result, unsupported};
@@ -44,12 +44,27 @@ pub(crate) struct Facts {
     pub(crate) magnitude: Option<f64>,
     /// Strings behind codes.
     pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// Whether it is a string of a scanned column without a dictionary, which is only tested.
+    pub(crate) is_bytes: bool,
+    /// The column without a dictionary whose strings these are; their places in it, unless `is_bytes`.
+    pub(crate) texts: Option<Texts>,
+}
+
+/// A column without a dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Texts {
+    /// Table of the fragment.
+    pub(crate) table: usize,
+    /// Position among the columns of the table.
+    pub(crate) column: usize,
+    /// Chunks of the table.
+    pub(crate) chunks: usize,
 }
 
 impl Facts {
     /// A value of which no more is known.
     pub(crate) fn new(ty: Ty, nullable: bool, range: Range) -> Facts {
-        Facts { ty, nullable, is_null: false, range, magnitude: None, dictionary: None }
+        Facts { ty, nullable, is_null: false, range, magnitude: None, dictionary: None, is_bytes: false, texts: None }
     }
 
     /// Whether a decimal is computed in 64 bits.
@@ -88,10 +103,13 @@ struct Analysis<'a> {
 impl Analysis<'_> {
     fn of(&mut self, expr: &Expr) -> Result<Facts> {
         match expr {
-            Expr::Reg(register) => self.register(*register),
+            Expr::Reg(register) => coded(self.register(*register)?),
             Expr::Literal(value, ty) => literal(*value, *ty),
             Expr::Unary(op, inner) => {
-                let value = self.of(inner)?;
+                let value = match is_there(*op, inner) {
+                    Some(register) => self.register(register)?,
+                    None => self.of(inner)?,
+                };
                 match op {
                     UnaryOp::Negate if !value.ty.is_float() => {
                         let zero = literal(Literal::Int(0), value.ty)?;
@@ -152,6 +170,8 @@ impl Analysis<'_> {
                 let table = lookup::evaluate(strings_of(*register, &input)?, function, *ty)?;
                 Ok(looked_up(&input, &table, *ty))
             }
+            Expr::Place(register) => place(*register, &self.register(*register)?),
+            Expr::Match(register, _) => tested(*register, &self.register(*register)?),
         }
     }
 
@@ -166,6 +186,38 @@ impl Analysis<'_> {
         let Arithmetic { facts, raises, .. } = integer_arithmetic(op, left, right, self.overflow)?;
         self.fallible |= raises.any();
         Ok(facts)
+    }
+}
+
+/// The register that an expression asks whether it is NULL, which strings without codes tell too.
+pub(crate) fn is_there(op: UnaryOp, inner: &Expr) -> Option<usize> {
+    match (op, inner) {
+        (UnaryOp::IsNull | UnaryOp::IsNotNull, Expr::Reg(register)) => Some(*register),
+        _ => None,
+    }
+}
+
+/// A register as a value; strings without codes are none.
+fn coded(value: Facts) -> Result<Facts> {
+    match value.texts {
+        Some(_) => unsupported("the codes of a column without a dictionary"),
+        None => Ok(value),
+    }
+}
+
+/// The place of a string without a code: its chunk times the most rows of a chunk, and its row there.
+pub(crate) fn place(register: usize, input: &Facts) -> Result<Facts> {
+    let malformed = || EngineError::Malformed(format!("the place of register {register}, which has a dictionary"));
+    let texts = input.texts.ok_or_else(malformed)?;
+    let last = (texts.chunks.max(1) * CHUNK_ROWS - 1) as i128;
+    Ok(Facts { texts: Some(texts), ..Facts::new(Ty::U64, input.nullable, Some((0, last))) })
+}
+
+/// The outcome of a test of a string without a code.
+pub(crate) fn tested(register: usize, input: &Facts) -> Result<Facts> {
+    match input.is_bytes {
+        true => Ok(truth(input.nullable)),
+        false => Err(EngineError::Malformed(format!("a test of register {register}, which has a dictionary"))),
     }
 }
 

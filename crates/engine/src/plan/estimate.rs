@@ -34,6 +34,7 @@ pub(crate) fn selectivity(expr: &Expr, registers: &[Option<Facts>]) -> f64 {
                 _ => UNKNOWN,
             }
         }
+        Expr::Match(_, test) => test.share(),
         _ => UNKNOWN,
     }
 }

@@ -206,7 +206,7 @@ impl Writer<'_> {
     /// binds.
     fn write(&mut self, expr: &Expr, like: Option<&DataType>, outer: u8) {
         match expr {
-            Expr::Reg(register) => match self.registers.get(*register) {
+            Expr::Reg(register) | Expr::Place(register) => match self.registers.get(*register) {
                 Some(named) => self.put(&named.text),
                 None => self.put(format_args!("#{register}")),
             },
@@ -259,6 +259,11 @@ impl Writer<'_> {
                 let _ = write!(self.text, " in {} values", values.len());
             }
             Expr::Text(text) => self.put(format_args!("'{}'", text.replace('\'', "''"))),
+            Expr::Match(register, test) => {
+                let name =
+                    self.registers.get(*register).map_or_else(|| format!("#{register}"), |named| named.text.clone());
+                self.put(test.words(&name));
+            }
             Expr::Lookup(_, function, _) => {
                 let text = readable(&function.describe());
                 self.put(text);

@@ -3,6 +3,7 @@
 //! A decision is data. Facts it rests on are proven ([`crate::facts`]) or estimated ([`estimate`]); estimates order
 //! work and never change a result. [`explain`] says in words what was decided.
 
+pub(crate) mod bytes;
 pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod float_limbs;

@@ -224,6 +224,7 @@ impl BuiltTable {
                     low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
                     facts: Facts {
                         dictionary: value.dictionary.clone(),
+                        texts: value.texts,
                         ..Facts::new(value.ty, value.nullable || *keep != Keep::Only, value.bounds())
                     },
                 })

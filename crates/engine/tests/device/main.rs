@@ -1,5 +1,6 @@
 //! Fragments on the emulated device against a row-at-a-time interpreter.
 
+mod bytes;
 mod cancel;
 mod decimals;
 mod edges;

@@ -115,7 +115,7 @@ impl DevicePlanner {
         facts.apart = state.config().get_extension::<AggregationsApart>().is_some();
         // Who names the device wants its columns there.
         let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
-        let loads = (load_threads(&settings), settings.encoding != Encoding::Plain);
+        let loads = (load_threads(&settings), settings.encoding != Encoding::Plain, settings.dictionary_limit);
         let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
         facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);
         let mut refused = Vec::new();

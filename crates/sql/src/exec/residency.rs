@@ -103,7 +103,7 @@ impl DeviceTables for EngineTables {
         let source = TableColumns::new(info.clone(), state.clone(), Handle::current(), limits.threads);
         let (key, device) = (info.key.clone(), engine.clone());
         let pinned = tokio::task::spawn_blocking(move || {
-            let requests = [TableRequest { source: Arc::new(source), columns: positions }];
+            let requests = [TableRequest { source: Arc::new(source), columns: positions, coded: Vec::new() }];
             device.residency().admit(&requests, &limits, |_| Ok::<_, ColumnError>(0))
         });
         let pinned = match pinned.await.map_err(failed)? {

@@ -22,7 +22,6 @@ use tokio::runtime::Handle;
 use warpcube_column::{
     ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result, TableRequest,
 };
-use warpcube_engine::FragmentTable;
 
 use crate::error::{SqlError, panic_text};
 use crate::exec::kept::column_file;
@@ -68,11 +67,11 @@ pub(super) fn requests(
     runtime: &Handle,
     partitions: usize,
 ) -> Vec<TableRequest> {
-    let request = |(info, table): (&Arc<TableInfo>, &FragmentTable)| TableRequest {
-        source: Arc::new(TableColumns::new(info.clone(), state.clone(), runtime.clone(), partitions)),
-        columns: table.columns.clone(),
+    let request = |(table, info): (usize, &Arc<TableInfo>)| {
+        let source = TableColumns::new(info.clone(), state.clone(), runtime.clone(), partitions);
+        lowered.fragment.request(table, Arc::new(source))
     };
-    lowered.tables.iter().zip(&lowered.fragment.tables).map(request).collect()
+    lowered.tables.iter().enumerate().map(request).collect()
 }
 
 /// Threads that load columns, and parts that tables are read in: as many as a session has partitions.

@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Coded,
     /// Other strings, of so many bytes each.
     Text(f64),
+    /// Strings that lie on the device as bytes, or will, so many each.
+    Bytes(f64),
 }
 
 /// Where a column is.
@@ -183,6 +185,7 @@ impl PassWork {
         let width = |column: &ColumnWork| match column.kind {
             Kind::Number(bytes) => bytes as f64,
             Kind::Coded | Kind::Text(_) => 4.0,
+            Kind::Bytes(bytes) => bytes,
         };
         self.rows as f64 * self.columns.iter().map(width).sum::<f64>()
     }
@@ -194,7 +197,7 @@ impl PassWork {
             (Origin::Text, _) => 80.0,
             (Origin::Parquet, Kind::Number(_)) => 4.5,
             (Origin::Parquet, Kind::Coded) => 6.0,
-            (Origin::Parquet, Kind::Text(bytes)) => 10.0 + 0.3 * bytes,
+            (Origin::Parquet, Kind::Text(bytes) | Kind::Bytes(bytes)) => 10.0 + 0.3 * bytes,
         };
         let mut row: f64 = self.columns.iter().map(read).sum();
         let mut share = 1.0;
@@ -225,7 +228,10 @@ impl PassWork {
         let threads = cores.min((self.rows.div_ceil(GROUP_ROWS) * loads) as f64).max(1.0);
         let column = |column: &ColumnWork| match column.place {
             Place::Device => 0.0,
-            Place::Host => rows * 8.0 / TRANSFER_BANDWIDTH,
+            Place::Host => {
+                let bytes = if let Kind::Bytes(bytes) = column.kind { bytes } else { 8.0 };
+                rows * bytes / TRANSFER_BANDWIDTH
+            }
             Place::Source => {
                 let decode = match self.origin {
                     Origin::Memory => 0.0,
@@ -237,6 +243,8 @@ impl PassWork {
                     Kind::Coded => 1.5,
                     // Looked up one by one, and entered where they are new.
                     Kind::Text(bytes) => 100.0 + 2.0 * bytes,
+                    // Read as the CPU's plan reads them, copied once, and sent.
+                    Kind::Bytes(bytes) => 10.0 + 0.5 * bytes + bytes * 1e9 / TRANSFER_BANDWIDTH,
                 };
                 // One thread puts the sorted strings together.
                 let merge = if matches!(column.kind, Kind::Text(_)) { 50.0 } else { 0.0 };
@@ -310,6 +318,8 @@ mod tests {
     fn strings_without_a_dictionary_are_dear_to_load() {
         let load = |kind| Costs::of(&[pass(15_000_000, &[(kind, Place::Source)], 0, SUM)], SIXTEEN).load;
         assert!(load(Kind::Text(50.0)) > 5.0 * load(Kind::Coded));
+        // Past the dictionary limit nothing is looked up.
+        assert!(load(Kind::Text(50.0)) > 5.0 * load(Kind::Bytes(50.0)) && load(Kind::Bytes(50.0)) > load(Kind::Coded));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(crate) struct Placing {
     cores: usize,
     /// Whether columns are encoded when they come.
     encodes: bool,
+    /// Most distinct strings of a column that has codes.
+    dictionary_limit: usize,
     factor: Option<f64>,
     declined: Mutex<Vec<Declined>>,
 }
@@ -60,14 +62,15 @@ impl std::fmt::Debug for Placing {
 
 impl Placing {
     /// The decisions of one statement; `engine` is none while the device is closed, `factor` where all loads are made.
-    /// Loads have so many cores, and encode columns or do not.
+    /// Loads have so many cores, encode columns or do not, and give codes to so many distinct strings of one.
     pub(crate) fn new(
         ledger: &Arc<LoadLedger>,
         engine: Option<Arc<Engine>>,
-        (cores, encodes): (usize, bool),
+        (cores, encodes, dictionary_limit): (usize, bool, usize),
         factor: Option<f64>,
     ) -> Placing {
-        Placing { ledger: ledger.clone(), engine, cores, encodes, factor, declined: Mutex::default() }
+        let declined = Mutex::default();
+        Placing { ledger: ledger.clone(), engine, cores, encodes, dictionary_limit, factor, declined }
     }
 
     /// The fragments that run on the CPU because their columns are not on the device.
@@ -160,9 +163,29 @@ impl Placing {
         let data_type = schema.field(column).data_type();
         let kind = match Storage::of(data_type) {
             Some(storage) if !is_string(data_type) => Kind::Number(storage.width() as u64),
-            _ => text(info, column, place),
+            _ => self.text(info, column, place),
         };
         ColumnWork { kind, place }
+    }
+
+    /// What is known of a column of strings; footers are asked only where it would have to be loaded.
+    fn text(&self, info: &TableInfo, column: usize, place: Place) -> Kind {
+        if place != Place::Source {
+            let residency = self.engine.as_ref().map(|engine| engine.residency());
+            let bytes = residency.and_then(|residency| residency.text_bytes(&info.key, &info.version, column));
+            return bytes.map_or(Kind::Coded, Kind::Bytes);
+        }
+        let Some(table) = info.parquet.as_ref().and_then(|files| files.table()) else {
+            return Kind::Text(TEXT_BYTES_UNKNOWN);
+        };
+        let rows = info.rows.unwrap_or(ROWS_UNKNOWN).max(1);
+        let bytes = table.column_bytes(column) as f64 / rows as f64;
+        match (table.is_coded(column), rows > self.dictionary_limit as u64) {
+            (true, _) => Kind::Coded,
+            (false, false) => Kind::Text(bytes),
+            // The writer gave up its dictionary: most strings are distinct, and there are more than have codes.
+            (false, true) => Kind::Bytes(bytes),
+        }
     }
 }
 
@@ -209,23 +232,6 @@ fn missing_columns(lowered: &Lowered, passes: &[PassWork]) -> Vec<AskedColumn> {
         missing.map(|(column, _)| asked(column)).collect()
     };
     lowered.fragment.pipelines.iter().zip(passes).flat_map(of_pass).collect()
-}
-
-/// What is known of a column of strings; footers are asked only where it would have to be loaded.
-fn text(info: &TableInfo, column: usize, place: Place) -> Kind {
-    if place != Place::Source {
-        return Kind::Coded;
-    }
-    let Some(table) = info.parquet.as_ref().and_then(|files| files.table()) else {
-        return Kind::Text(TEXT_BYTES_UNKNOWN);
-    };
-    match table.is_coded(column) {
-        true => Kind::Coded,
-        false => {
-            let rows = info.rows.unwrap_or(ROWS_UNKNOWN).max(1);
-            Kind::Text(table.column_bytes(column) as f64 / rows as f64)
-        }
-    }
 }
 
 fn origin(info: &TableInfo) -> Origin {

@@ -92,6 +92,26 @@ async fn explain_says_where_first_rows_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_counts_the_bytes_of_strings_without_a_dictionary() {
+    if on_real_device() {
+        return;
+    }
+    let session = with_tables(emulated()).await;
+    session.set("warpcube.dictionary_limit", "10").unwrap();
+    let strings = "CREATE TABLE s AS SELECT concat('comment number ', value) AS c FROM generate_series(1000, 8999)";
+    session.collect(strings).await.unwrap();
+    let sql = "SELECT count(*) FROM s WHERE c NOT LIKE '%number%77%' AND c <> 'x'";
+    run(&session, sql).await.unwrap();
+    let notes = explained(&session, &format!("EXPLAIN ANALYZE {sql}")).await;
+    let filters = ["filter NOT c LIKE '%number%77%' (about 89.99 % go on)", "filter NOT c = 'x' (about 99.90 % go on)"];
+    assert_lines(&notes["device"], &filters);
+    // Of each row an offset of 4 bytes and 19 bytes of text, and what segments end with.
+    let read = notes["device"].lines().find_map(|line| line.trim().strip_prefix("reads: about ")).unwrap();
+    let kilobytes: f64 = read.split_once(" KB").unwrap_or_else(|| panic!("{read}")).0.parse().unwrap();
+    assert!((180.0..200.0).contains(&kilobytes), "{read}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn explain_shows_pipelines_and_touches_no_data() {
     if on_real_device() {
         return;

@@ -54,3 +54,41 @@ async fn the_twenty_two_queries() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A dictionary limit below the number of suppliers, of types of parts and of everything longer.
+const LIMIT: &str = "99";
+/// Queries that compare strings past the limit with constants or give them back, and ask nothing else of them.
+const OVER_BYTES: [usize; 4] = [8, 9, 13, 15];
+/// Queries that order or group by such strings, or compare them behind a join.
+const OVER_CODES: [usize; 6] = [2, 10, 14, 16, 20, 22];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strings_past_the_dictionary_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tpch_parquet(folder.path(), SF, &WriteOptions::default(), &NoProgress).unwrap();
+    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.dictionary_limit", LIMIT);
+    let device = Session::new(options).unwrap();
+    let cpu = cpu();
+    register(&device, folder.path()).await;
+    register(&cpu, folder.path()).await;
+    let queries = || OVER_BYTES.into_iter().chain(OVER_CODES);
+    device.set("warpcube.placement", "cuda").unwrap();
+    rehearse(&device, queries().map(|number| tpch_query(number, SF).unwrap())).await;
+    device.set("warpcube.placement", "auto").unwrap();
+    for number in queries() {
+        let sql = &tpch_query(number, SF).unwrap();
+        let (expected, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
+        let (found, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
+        assert_eq!(rows(&found), rows(&expected), "q{number}");
+        let refused = on_cpu(&summary);
+        match OVER_BYTES.contains(&number) {
+            true => assert!(refused.is_empty() && !summary.fragments.is_empty(), "q{number}: {refused:#?}"),
+            false => {
+                assert!(refused.iter().any(|reason| reason.contains("distinct strings")), "q{number}: {refused:#?}")
+            }
+        }
+    }
+    let (shown, _) = run(&device, "SHOW DEVICE TABLES").await.unwrap();
+    let shown = rows(&shown).join("\n");
+    assert!(shown.contains("bytes"), "{shown}");
+}

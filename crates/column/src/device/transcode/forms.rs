@@ -69,6 +69,7 @@ impl Prepared {
             }
             Encoding::Packed(packed) => Form::Packed(PackedForm::new(context, *packed, sources)?),
             Encoding::Delta(delta) => Form::Delta(Box::new(DeltaForm::new(context, *delta, sources)?)),
+            Encoding::Bytes(bytes) => return Err(bytes.not_for_values().into()),
             Encoding::Dictionary(dictionary) => {
                 let codes = codes_of(context, flag, dictionary, sources)?;
                 let prepared = Prepared::new(context, flag, dictionary.codes(), &codes.sources)?;

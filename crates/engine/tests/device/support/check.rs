@@ -31,11 +31,8 @@ pub fn engine(order: LaneOrder) -> Engine {
 
 /// What the engine is asked for.
 pub fn requests(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<TableRequest> {
-    let request = |(table, source): (&warpcube_engine::FragmentTable, &&MemoryTable)| TableRequest {
-        source: Arc::new((*source).clone()) as Arc<dyn ColumnSource>,
-        columns: table.columns.clone(),
-    };
-    fragment.tables.iter().zip(tables).map(request).collect()
+    let request = |(table, source): (usize, &&MemoryTable)| fragment.request(table, Arc::new((*source).clone()));
+    tables.iter().enumerate().map(request).collect()
 }
 
 /// Runs a fragment.
@@ -57,7 +54,7 @@ pub fn rehearse(engine: &Engine, fragments: &[Fragment], tables: &[&MemoryTable]
 /// Brings a table's columns to the device, column `i` in the encoding of choice `i`; runs find them there.
 pub fn load(engine: &Engine, table: &MemoryTable, choices: &[EncodingChoice]) {
     for (column, encoding) in choices.iter().enumerate() {
-        let request = TableRequest { source: Arc::new(table.clone()), columns: vec![column] };
+        let request = TableRequest { source: Arc::new(table.clone()), columns: vec![column], coded: vec![column] };
         let limits = LoadLimits { encoding: *encoding, ..LoadLimits::default() };
         let pinned = engine.residency().admit(&[request], &limits, |_: &[_]| -> Result<u64, ColumnError> { Ok(0) });
         pinned.unwrap();

@@ -207,7 +207,8 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
         Expr::Reg(register) => registers[*register],
         Expr::Literal(_, ty) | Expr::Cast(_, ty) | Expr::Lookup(_, _, ty) => *ty,
         Expr::Unary(UnaryOp::Negate, inner) => type_of(inner, registers),
-        Expr::Unary(_, _) => Ty::Bool,
+        Expr::Unary(_, _) | Expr::Match(_, _) => Ty::Bool,
+        Expr::Place(_) => unreachable!("binding alone makes places"),
         Expr::Binary(op, _, _) if op.is_comparison() || matches!(op, BinaryOp::And | BinaryOp::Or) => Ty::Bool,
         Expr::Binary(_, left, _) => type_of(left, registers),
         Expr::Rescale(_, _) => Ty::I128,
@@ -359,6 +360,11 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
             (Ty::Bool, value.map(|value| Scalar::Int(found(&value).into())))
         }
         Expr::Text(text) => (Ty::U32, Some(Scalar::Text(text.clone()))),
+        Expr::Place(_) => unreachable!("binding alone makes places"),
+        Expr::Match(register, test) => {
+            let text = registers[*register].1.as_ref();
+            (Ty::Bool, text.map(|text| Scalar::Int(test.holds(text.text()).into())))
+        }
         Expr::Lookup(register, function, ty) => {
             thread_local!(static KNOWN: RefCell<Results> = RefCell::default());
             let text = registers[*register].1.as_ref().map(|value| Arc::<str>::from(value.text()));

@@ -55,9 +55,9 @@ impl Bench {
         }
     }
 
-    /// Chooses the algorithm of first rows by name.
-    pub fn set_top_k(&self, algorithm: &str) {
-        self.device.set("warpcube.topk", algorithm).unwrap();
+    /// Changes a setting of the session with a device.
+    pub fn set(&self, setting: &str, value: &str) {
+        self.device.set(setting, value).unwrap();
     }
 
     /// The device of the first session.

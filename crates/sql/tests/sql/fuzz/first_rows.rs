@@ -124,7 +124,7 @@ async fn random_first_rows() {
         for seed in of_case {
             let drawn = Drawn::new(seed, &tables, &info);
             let (name, sql) = (drawn.algorithm_name(), drawn.query.sql());
-            bench.set_top_k(&name);
+            bench.set("warpcube.topk", &name);
             let has_to_be_placed = drawn.has_to_be_placed(&tables, &info);
             (run, wanted) = (run + 1, wanted + usize::from(has_to_be_placed));
             match bench.check(&sql).await {
