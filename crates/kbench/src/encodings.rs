@@ -92,7 +92,7 @@ impl Suite<'_> {
         expected: i64,
     ) -> Result<(), String> {
         let (rows, runs, is_float) = (made.rows, self.arguments.runs.max(1), made.is_float());
-        let requests = [TableRequest { source: Arc::new(made), columns: vec![0], coded: Vec::new() }];
+        let requests = [TableRequest { source: Arc::new(made), columns: vec![0] }];
         let limits = LoadLimits { encoding, ..LoadLimits::default() };
         let start = Instant::now();
         let loaded = engine.residency().admit(&requests, &limits, |_: &[_]| Ok::<u64, warpcube_column::ColumnError>(0));
@@ -161,7 +161,7 @@ fn sum(is_float: bool) -> Fragment {
     };
     let sink = Sink::Aggregate { groups: Vec::new(), aggregates: vec![call] };
     Fragment {
-        tables: vec![FragmentTable { name: "made".into(), columns: vec![0], coded: Vec::new() }],
+        tables: vec![FragmentTable { name: "made".into(), columns: vec![0] }],
         pipelines: vec![Pipeline { source: Source::Table(0), steps: Vec::new(), sink }],
         overflow: Overflow::Raise,
     }
