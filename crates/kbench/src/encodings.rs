@@ -92,7 +92,7 @@ impl Suite<'_> {
         expected: i64,
     ) -> Result<(), String> {
         let (rows, runs, is_float) = (made.rows, self.arguments.runs.max(1), made.is_float());
-        let requests = [TableRequest { source: Arc::new(made), columns: vec![0] }];
+        let requests = [TableRequest { source: Arc::new(made), columns: vec![0], coded: Vec::new() }];
         let limits = LoadLimits { encoding, ..LoadLimits::default() };
         let start = Instant::now();
         let loaded = engine.residency().admit(&requests, &limits, |_: &[_]| Ok::<u64, warpcube_column::ColumnError>(0));
