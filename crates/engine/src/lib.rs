@@ -20,7 +20,7 @@ mod tuning;
 
 pub use error::{EngineError, NotCompiled, Result};
 pub use exec::binding::BindingCache;
-pub use exec::predict::{PredictedPipeline, Prediction, TableFacts};
+pub use exec::predict::{PredictedPipeline, PredictedStep, Prediction, Rows, TableFacts};
 pub use exec::run::{Engine, LaunchReport, RunOptions, RunReport};
 pub use float_sum::FloatSum;
 pub use format::in_bytes;

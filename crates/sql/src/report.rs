@@ -31,6 +31,8 @@ pub(crate) struct FragmentRun {
     pub(crate) what: String,
     /// What was expected of it before it ran.
     pub(crate) predicted: Prediction,
+    /// What is known of it afterwards.
+    pub(crate) known: Prediction,
     /// What it did.
     pub(crate) measured: RunReport,
 }

@@ -15,9 +15,8 @@ use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
 use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::BindingCache;
 use crate::exec::run::Engine;
-use crate::format::in_bytes;
-use crate::ir::{Fragment, Sink};
-use crate::plan::explain::{self, Named};
+use crate::ir::{Fragment, Pipeline, Sink, Source, TopK};
+use crate::plan::explain::{self, Named, PipelineWords, StepWords};
 use crate::plan::order::Planned;
 use crate::plan::table::{BuiltTable, TableLayout};
 
@@ -61,11 +60,37 @@ pub struct Prediction {
     pub arena_bytes: Option<u64>,
 }
 
+/// A number of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Neither more nor fewer.
+    Exactly(u64),
+    /// An estimate.
+    About(u64),
+    /// An upper bound.
+    AtMost(u64),
+}
+
+/// A filter or a join of a pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PredictedStep {
+    /// The step in words.
+    pub text: String,
+    /// The pipeline whose table it probes.
+    pub build: Option<usize>,
+    /// Rows that go on, where the binding tells an estimate.
+    pub rows: Option<u64>,
+}
+
 /// One pipeline of a [`Prediction`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PredictedPipeline {
+    /// What it leaves: `table 0`, `groups 1` or `the result`.
+    pub name: String,
     /// The table that it scans, or the pipeline whose groups it does.
     pub source: String,
+    /// The pipeline whose groups it scans.
+    pub groups: Option<usize>,
     /// Rows of the table, where they are known.
     pub rows: Option<u64>,
     /// Columns it reads.
@@ -74,12 +99,16 @@ pub struct PredictedPipeline {
     pub resident: usize,
     /// Bytes it reads from columns: at most so many before binding, an estimate after.
     pub bytes: Option<u64>,
-    /// Its steps in words, in the order in which they are taken where it is bound.
-    pub steps: Vec<String>,
+    /// Its steps, in the order in which they are taken where it is bound.
+    pub steps: Vec<PredictedStep>,
     /// Its sink in words.
     pub sink: String,
-    /// Kind and size of the table or of the groups that it leaves; known once it was bound.
+    /// Rows of the table, of the groups or of the result that it leaves, where something is known of them.
+    pub leaves: Option<Rows>,
+    /// Kind and places of what it leaves; known once it was bound.
     pub size: Option<String>,
+    /// Device memory of what it leaves; known once it was bound.
+    pub memory: Option<u64>,
 }
 
 impl Engine {
@@ -104,28 +133,8 @@ impl Engine {
             .into_iter()
             .enumerate()
             .map(|(index, words)| {
-                let source = fragment.pipelines[index].source;
-                let facts = source.table().and_then(|table| tables.get(table));
-                let rows = facts.and_then(|facts| facts.rows);
-                let of_bound = bound.map(|bound| &bound.pipelines[index]);
-                let positions = source.table().and_then(|table| fragment.tables.get(table));
-                let positions = positions.map_or(&[] as &[usize], |table| &table.columns);
-                let is_there = |column: &&usize| facts.is_some_and(|facts| self.is_there(facts, **column));
-                PredictedPipeline {
-                    source: fragment.source_name(source),
-                    rows,
-                    columns: positions.len(),
-                    resident: positions.iter().filter(is_there).count(),
-                    bytes: match of_bound {
-                        Some(bound) => Some(bound.bytes as u64),
-                        // Of groups nothing is known before they are there.
-                        None if source.table().is_none() => Some(0),
-                        None => facts.and_then(|facts| bytes(facts, |_| true)),
-                    },
-                    steps: words.steps,
-                    sink: words.sink,
-                    size: of_bound.map(|bound| size(&bound.sink)),
-                }
+                let facts = fragment.pipelines[index].source.table().and_then(|table| tables.get(table));
+                self.predict_pipeline((fragment, index), facts, bound, words)
             })
             .collect();
         let launches = bound.map_or_else(|| launches(fragment), launches_of);
@@ -146,6 +155,46 @@ impl Engine {
             load_bytes,
             arena_bytes: bound.map(|bound| bound.arena.bytes() as u64),
             pipelines,
+        }
+    }
+
+    fn predict_pipeline(
+        &self,
+        (fragment, index): (&Fragment, usize),
+        facts: Option<&TableFacts>,
+        bound: Option<&BoundFragment>,
+        words: PipelineWords,
+    ) -> PredictedPipeline {
+        let Pipeline { source, sink, .. } = &fragment.pipelines[index];
+        let rows = facts.and_then(|facts| facts.rows);
+        let positions = source.table().and_then(|table| fragment.tables.get(table));
+        let positions = positions.map_or(&[] as &[usize], |table| &table.columns);
+        let is_there = |column: &&usize| facts.is_some_and(|facts| self.is_there(facts, **column));
+        let has_matches = |build: usize| bound.is_some_and(|bound| bound.pipelines[build].matches().is_some());
+        let (steps, arriving) = steps(rows, words.steps, has_matches);
+        let bound = bound.map(|bound| &bound.pipelines[index]);
+        let (size, memory) = bound.map(|bound| size(&bound.sink)).unzip();
+        PredictedPipeline {
+            name: words.name,
+            source: fragment.source_name(*source),
+            groups: match source {
+                Source::Table(_) => None,
+                Source::Groups(pipeline) => Some(*pipeline),
+            },
+            rows,
+            columns: positions.len(),
+            resident: positions.iter().filter(is_there).count(),
+            bytes: match bound {
+                Some(bound) => Some(bound.bytes as u64),
+                // Of groups nothing is known before they are there.
+                None if source.table().is_none() => Some(0),
+                None => facts.and_then(|facts| bytes(facts, |_| true)),
+            },
+            steps,
+            sink: words.sink,
+            leaves: leaves(sink, arriving.filter(|_| bound.is_some()).map(Rows::About)),
+            size,
+            memory,
         }
     }
 
@@ -177,41 +226,66 @@ fn launches_of(bound: &BoundFragment) -> u32 {
     bound.launch_groups.len() as u32 + u32::from(compacted)
 }
 
-fn size(sink: &BoundSink) -> String {
+/// The steps with the rows that go on, and the rows that arrive at the sink. How many there are behind a join whose
+/// table may have several rows for a key is not known.
+fn steps(
+    rows: Option<u64>,
+    words: Vec<StepWords>,
+    has_matches: impl Fn(usize) -> bool,
+) -> (Vec<PredictedStep>, Option<u64>) {
+    let mut going = rows.map(|rows| rows as f64);
+    let mut step = |StepWords { text, build, joins, share }| {
+        let share = share.filter(|_| !(joins && build.is_some_and(&has_matches)));
+        going = going.zip(share).map(|(rows, share)| rows * share);
+        PredictedStep { text, build, rows: going.map(|rows| rows.round() as u64) }
+    };
+    let steps = words.into_iter().map(&mut step).collect();
+    (steps, going.map(|rows| rows.round() as u64))
+}
+
+/// Rows that a sink leaves of those that arrive.
+fn leaves(sink: &Sink, arriving: Option<Rows>) -> Option<Rows> {
+    match sink {
+        Sink::Aggregate { groups, .. } if groups.is_empty() => Some(Rows::Exactly(1)),
+        // How many of the keys are equal is not known.
+        Sink::Aggregate { .. } | Sink::Extremes { .. } => None,
+        Sink::TopK(TopK { k: Some(most), .. }) | Sink::Rows { limit: Some(most), .. } => Some(Rows::AtMost(*most)),
+        Sink::Build { .. } | Sink::TopK(_) | Sink::Rows { .. } => arriving,
+    }
+}
+
+/// Kind and places of what a sink leaves, and its bytes.
+fn size(sink: &BoundSink) -> (String, u64) {
     match sink {
         BoundSink::Table(table) => table_size(table),
         BoundSink::Groups(groups) => groups_size(groups),
-        BoundSink::TopK(top) => top.decision.reason.clone(),
-        BoundSink::Rows(rows) => format!("room for {} rows, {}", rows.capacity, in_bytes(rows.output.bytes() as u64)),
+        BoundSink::TopK(top) => (top.decision.reason.clone(), top.output.bytes() as u64),
+        BoundSink::Rows(rows) => (format!("room for {} rows", rows.capacity), rows.output.bytes() as u64),
     }
 }
 
-fn table_size(table: &BuiltTable) -> String {
+fn table_size(table: &BuiltTable) -> (String, u64) {
     let payload: usize = table.payload.iter().map(|column| column.zone.bytes()).sum();
-    match &table.layout {
-        TableLayout::Direct { bitmap } => {
-            format!("direct, {} places, {}", table.pack.domain, in_bytes((bitmap.bytes() + payload) as u64))
-        }
-        TableLayout::Hash { keys, mask, .. } => {
-            format!("hash, {} slots, {}", mask + 1, in_bytes((keys.bytes() + payload) as u64))
-        }
+    let (kind, bytes) = match &table.layout {
+        TableLayout::Direct { bitmap } => (format!("direct, {} places", table.pack.domain), bitmap.bytes()),
+        TableLayout::Hash { keys, mask, .. } => (format!("hash, {} slots", mask + 1), keys.bytes()),
         TableLayout::Wide { states, words, mask, .. } => {
-            let bytes = (states.bytes() + words.bytes() + payload) as u64;
-            format!("hash of wide keys, {} slots, {}", mask + 1, in_bytes(bytes))
+            (format!("hash of wide keys, {} slots", mask + 1), states.bytes() + words.bytes())
         }
-    }
+    };
+    (kind, (bytes + payload) as u64)
 }
 
-fn groups_size(groups: &BoundGroups) -> String {
+fn groups_size(groups: &BoundGroups) -> (String, u64) {
+    let bytes = (groups.seen.bytes() + groups.cells.bytes()) as u64;
     let kind = match groups.grouping {
-        Grouping::Single => return format!("one group of {} cells", groups.cell_count),
+        Grouping::Single => return (format!("one group of {} cells", groups.cell_count), bytes),
         Grouping::Private => "a copy a thread",
         Grouping::Shared => "a copy a block",
         Grouping::Dense => "indexed by key",
         Grouping::Hashed => "hash",
     };
-    let bytes = (groups.seen.bytes() + groups.cells.bytes()) as u64;
-    format!("{kind}, {} places, {}", groups.places, in_bytes(bytes))
+    (format!("{kind}, {} places", groups.places), bytes)
 }
 
 impl Prediction {
@@ -224,6 +298,7 @@ impl Prediction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::in_bytes;
 
     fn device(peak_bandwidth: f64) -> DeviceInfo {
         DeviceInfo {

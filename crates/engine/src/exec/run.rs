@@ -82,6 +82,8 @@ pub struct RunReport {
     pub launch_groups: Vec<LaunchReport>,
     /// Device memory of tables and result.
     pub arena_bytes: u64,
+    /// Rows of the result.
+    pub rows: u64,
     /// How a top-k was found, and why so.
     pub top: Option<String>,
     /// The program that ran.
@@ -391,6 +393,9 @@ impl Engine {
         report.traffic.uploaded += traffic.uploaded;
         report.traffic.downloaded += traffic.downloaded;
         self.streams.lock().push(stream);
+        if let Ok(Ok(batch)) = &batch {
+            report.rows = batch.num_rows() as u64;
+        }
         batch
     }
 

@@ -1,4 +1,5 @@
-//! Fragments in words, for EXPLAIN: expressions with the names of their columns, steps, sinks.
+//! Fragments in words, for EXPLAIN: expressions with the names of their columns, steps with the tables they probe,
+//! sinks.
 
 use std::fmt::Write;
 
@@ -6,7 +7,7 @@ use arrow::datatypes::{DataType, Decimal128Type, DecimalType};
 use arrow::temporal_conversions::date32_to_datetime;
 
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Sink, Step};
-use crate::ir::{OrderKey, Pipeline, Source, TopK, Ty, UnaryOp};
+use crate::ir::{OrderKey, Pipeline, Probe, Source, TopK, Ty, UnaryOp};
 use crate::plan::order::{Item, Planned};
 
 /// What stands in a register: its text and, where it is known, its Arrow type.
@@ -19,8 +20,22 @@ pub(crate) struct Named {
 /// The steps and the sink of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PipelineWords {
-    pub(crate) steps: Vec<String>,
+    /// What it leaves: a table, groups or the result.
+    pub(crate) name: String,
+    pub(crate) steps: Vec<StepWords>,
     pub(crate) sink: String,
+}
+
+/// A step of a pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StepWords {
+    pub(crate) text: String,
+    /// The pipeline whose table it probes.
+    pub(crate) build: Option<usize>,
+    /// Whether a row goes on once for each of its matches.
+    pub(crate) joins: bool,
+    /// Estimated share of rows that go on at least once; none before binding.
+    pub(crate) share: Option<f64>,
 }
 
 /// All pipelines in words. `columns` are those of each table, in register order; `orders` the steps of each pipeline as
@@ -32,6 +47,7 @@ pub(crate) fn describe(
 ) -> Vec<PipelineWords> {
     let mut payloads: Vec<Vec<Named>> = Vec::with_capacity(fragment.pipelines.len());
     let mut words = Vec::with_capacity(fragment.pipelines.len());
+    let mut keys: Vec<Keys> = Vec::with_capacity(fragment.pipelines.len());
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let columns = match pipeline.source {
             Source::Table(table) => columns.get(table),
@@ -39,10 +55,26 @@ pub(crate) fn describe(
         };
         let registers = registers(pipeline, columns.map_or(&[], Vec::as_slice), &payloads);
         let steps = match orders.and_then(|orders| orders.get(index)) {
-            Some(order) => order.iter().map(|planned| bound_step(planned, &registers)).collect(),
-            None => pipeline.steps.iter().flat_map(|step| steps(step, &registers)).collect(),
+            Some(order) => order.iter().map(|planned| bound_step(planned, &registers, &keys)).collect(),
+            None => pipeline.steps.iter().map(|step| step_words(step, &registers, &keys)).collect(),
         };
-        words.push(PipelineWords { steps, sink: sink(index, &pipeline.sink, &registers) });
+        let is_root = index + 1 == fragment.pipelines.len();
+        let name = match &pipeline.sink {
+            _ if is_root => "the result".to_string(),
+            Sink::Build { .. } | Sink::Extremes { .. } => format!("table {index}"),
+            Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. } => format!("groups {index}"),
+        };
+        let into = match &pipeline.sink {
+            Sink::Aggregate { .. } if !is_root => format!(" into {name}"),
+            _ => String::new(),
+        };
+        words.push(PipelineWords { name, steps, sink: sink(index, &pipeline.sink, &registers) + &into });
+        keys.push(match &pipeline.sink {
+            Sink::Build { keys, .. } | Sink::Extremes { keys, .. } => {
+                keys.iter().map(|key| (expression(key, &registers), matches!(key, Expr::Literal(..)))).collect()
+            }
+            _ => Vec::new(),
+        });
         payloads.push(match &pipeline.sink {
             Sink::Build { payload, .. } => payload.iter().map(|expr| named(expr, &registers)).collect(),
             Sink::Extremes { values, .. } => {
@@ -81,29 +113,54 @@ fn named(expr: &Expr, registers: &[Named]) -> Named {
     Named { text: expression(expr, registers), data_type: type_of(expr, registers) }
 }
 
-fn bound_step(planned: &Planned, registers: &[Named]) -> String {
-    let step = match &planned.item {
-        Item::Filter(expr) => format!("filter {}", expression(expr, registers)),
-        Item::Probe(probe, _) => probe_words(probe.kind, probe.build, &probe.keys, registers),
-    };
-    format!("{step} (about {:.2} % go on)", planned.share * 100.0)
-}
+/// The keys of a table in words, and whether each is a constant.
+type Keys = Vec<(String, bool)>;
 
-fn steps(step: &Step, registers: &[Named]) -> Vec<String> {
-    match step {
-        Step::Filter(expr) => vec![format!("filter {}", expression(expr, registers))],
-        Step::Probe(probe) => vec![probe_words(probe.kind, probe.build, &probe.keys, registers)],
+fn bound_step(planned: &Planned, registers: &[Named], keys: &[Keys]) -> StepWords {
+    match &planned.item {
+        Item::Filter(expr) => {
+            let text = format!("filter {}", expression(expr, registers));
+            StepWords { text, build: None, joins: false, share: Some(planned.share) }
+        }
+        Item::Probe(probe, _) => StepWords {
+            text: join(probe, registers, keys),
+            build: Some(probe.build),
+            joins: planned.joins(),
+            share: Some(planned.share),
+        },
     }
 }
 
-fn probe_words(kind: JoinKind, build: usize, keys: &[Expr], registers: &[Named]) -> String {
-    let kind = match kind {
-        JoinKind::Inner => "inner join with",
-        JoinKind::Left => "left join with",
-        JoinKind::Semi => "rows with a match in",
-        JoinKind::Anti => "rows without a match in",
+fn step_words(step: &Step, registers: &[Named], keys: &[Keys]) -> StepWords {
+    match step {
+        Step::Filter(expr) => {
+            let text = format!("filter {}", expression(expr, registers));
+            StepWords { text, build: None, joins: false, share: None }
+        }
+        Step::Probe(probe) => {
+            let joins = matches!(probe.kind, JoinKind::Inner | JoinKind::Left);
+            StepWords { text: join(probe, registers, keys), build: Some(probe.build), joins, share: None }
+        }
+    }
+}
+
+/// A join with its equalities; those of two constants, which every row meets, are left out.
+fn join(probe: &Probe, registers: &[Named], keys: &[Keys]) -> String {
+    let kind = match probe.kind {
+        JoinKind::Inner => "inner join",
+        JoinKind::Left => "left join",
+        JoinKind::Semi => "semi join",
+        JoinKind::Anti => "anti join",
     };
-    format!("{kind} table {build} on {}", list(keys, registers))
+    let built = keys.get(probe.build).map_or(&[][..], Vec::as_slice);
+    let pairs = probe.keys.iter().zip(built);
+    let pairs = pairs.filter(|(key, (_, is_constant))| !(*is_constant && matches!(key, Expr::Literal(..))));
+    let pairs: Vec<String> =
+        pairs.map(|(key, (other, _))| format!("{} = {other}", expression(key, registers))).collect();
+    match pairs.is_empty() {
+        true => format!("{kind} of every two rows"),
+        false => format!("{kind} on {}", pairs.join(" AND ")),
+    }
 }
 
 fn sink(index: usize, sink: &Sink, registers: &[Named]) -> String {

@@ -1,5 +1,5 @@
-//! What EXPLAIN and EXPLAIN ANALYZE say beyond DataFusion's plan: what runs where and why, the pipelines of each
-//! fragment with predicted bytes and time, and after a run the measured ones beside them.
+//! What EXPLAIN and EXPLAIN ANALYZE say beyond DataFusion's plan: what runs where and why, the operators of each
+//! fragment ([`operators`]) with predicted bytes and time, and after a run the measured ones beside them.
 //!
 //! The notes are further rows of the result: `placement`, and `device` where there are fragments.
 
@@ -21,7 +21,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use warpcube_engine::{Engine, Prediction, TableFacts, in_bytes};
 
 use super::explain_cache::ExplainCache;
-use crate::lower::{DeviceNode, Lowered, Refused};
+use super::operators;
+use crate::lower::{DeviceNode, Lowered, Refused, Valued};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
 
@@ -75,6 +76,15 @@ pub(crate) fn predict(engine: &Engine, explain_cache: &ExplainCache, lowered: &A
     engine.predict(&lowered.fragment, &lowered.binding, &table_facts(&lowered))
 }
 
+/// What is known of a fragment that has just run, with the values of its arguments where it has any.
+pub(crate) fn known(engine: &Engine, lowered: &Lowered, valued: Option<&Valued>) -> Prediction {
+    let (fragment, binding) = match valued {
+        Some(valued) => (&valued.fragment, &valued.binding),
+        None => (&lowered.fragment, &lowered.binding),
+    };
+    engine.predict(fragment, binding, &table_facts(lowered))
+}
+
 /// The rows for a plan that is not run.
 pub(crate) fn of_plan(
     planned: &Planned,
@@ -91,7 +101,9 @@ pub(crate) fn of_plan(
     if let Some(engine) = engine {
         for (number, lowered) in nodes.iter().enumerate() {
             let predicted = predict(engine, explain_cache, lowered);
-            fragment(&mut device, number, &lowered.what, &predicted, engine);
+            head(&mut device, number, &lowered.what, engine);
+            device.push_str(&operators::draw(&predicted, None));
+            totals(&mut device, &predicted);
         }
     }
     Ok(Notes { placement, device })
@@ -105,7 +117,9 @@ fn of_run(report: &StatementReport, engine: Option<&Arc<Engine>>, no_device: Opt
     let mut device = String::new();
     if let Some(engine) = engine {
         for (number, run) in report.runs().iter().enumerate() {
-            fragment(&mut device, number, &run.what, &run.predicted, engine);
+            head(&mut device, number, &run.what, engine);
+            device.push_str(&operators::draw(&run.known, Some(&run.measured)));
+            totals(&mut device, &run.predicted);
             measured(&mut device, run, engine.device().info().peak_bandwidth);
         }
     }
@@ -140,51 +154,36 @@ fn placement(parts: impl Iterator<Item = (Place, String, Option<String>)>, no_de
 }
 
 /// Milliseconds with three digits after the point.
-fn ms(time: std::time::Duration) -> String {
+pub(super) fn ms(time: std::time::Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
 const UNKNOWN: &str = "unknown until loaded";
 
-/// A fragment's pipelines, and what is predicted.
-fn fragment(text: &mut String, number: usize, what: &str, predicted: &Prediction, engine: &Engine) {
-    let mut line = |line: fmt::Arguments| {
-        let separator = if text.is_empty() { "" } else { "\n" };
-        write!(text, "{separator}{line}").expect("writing to a string cannot fail");
-    };
-    line(format_args!("fragment {number} on {}: {what}", engine.device().info().name));
-    for (index, pipeline) in predicted.pipelines.iter().enumerate() {
-        let rows = pipeline.rows.map_or_else(|| "rows not known".to_string(), |rows| format!("{rows} rows"));
-        let there = match (pipeline.columns, pipeline.resident) {
-            (0, _) => "no columns".to_string(),
-            (columns, resident) if columns == resident => format!("{columns} columns on the device"),
-            (columns, 0) => format!("{columns} columns to be loaded"),
-            (columns, resident) => format!("{columns} columns, {} of them to be loaded", columns - resident),
-        };
-        line(format_args!("  pipeline {index}: scan {}, {rows}, {there}", pipeline.source));
-        pipeline.steps.iter().for_each(|step| line(format_args!("    {step}")));
-        line(format_args!("    {}", pipeline.sink));
-        line(format_args!("      size: {}", pipeline.size.as_deref().unwrap_or(UNKNOWN)));
-        let bytes = match (pipeline.bytes, &pipeline.size) {
-            (Some(bytes), Some(_)) => format!("about {}", in_bytes(bytes)),
-            (Some(bytes), None) => format!("at most {}", in_bytes(bytes)),
-            (None, _) => UNKNOWN.to_string(),
-        };
-        line(format_args!("      reads: {bytes}"));
-    }
+/// The first line of a fragment.
+fn head(text: &mut String, number: usize, what: &str, engine: &Engine) {
+    let separator = if text.is_empty() { "" } else { "\n" };
+    write!(text, "{separator}fragment {number} on {}: {what}", engine.device().info().name)
+        .expect("writing to a string cannot fail");
+}
+
+/// What is predicted of a fragment as a whole.
+fn totals(text: &mut String, predicted: &Prediction) {
     let time = match (predicted.bytes, predicted.device) {
         (_, Some(time)) => ms(time),
         (None, None) => format!("time {UNKNOWN}"),
         (Some(_), None) => "time unknown: the device does not tell its bandwidth".to_string(),
     };
     let bytes = |bytes: Option<u64>| bytes.map_or_else(|| UNKNOWN.to_string(), in_bytes);
-    line(format_args!(
-        "  predicted: {} launches, {} read, {time}; tables and result: {}; to load: {}",
+    write!(
+        text,
+        "\n  predicted: {} launches, {} read, {time}; tables and result: {}; to load: {}",
         predicted.launches,
         bytes(predicted.bytes),
         bytes(predicted.arena_bytes),
         if predicted.loads() { bytes(predicted.load_bytes) } else { "nothing".to_string() },
-    ));
+    )
+    .expect("writing to a string cannot fail");
 }
 
 /// What a fragment did, launch by launch.
@@ -196,10 +195,10 @@ fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
         false => String::new(),
     };
     for (number, group) in measured.launch_groups.iter().enumerate() {
-        let pipelines: Vec<String> = group.pipelines.iter().map(ToString::to_string).collect();
+        let names: Vec<&str> = group.pipelines.iter().map(|index| run.known.pipelines[*index].name.as_str()).collect();
         line(format_args!(
-            "  launch {number}, pipelines {}: {}, {} read{}; {} blocks, {} registers and {} spilled bytes a thread",
-            pipelines.join(", "),
+            "  launch {number}, of {}: {}, {} read{}; {} blocks, {} registers and {} spilled bytes a thread",
+            names.join(", "),
             group.device.map_or_else(|| "not timed".to_string(), ms),
             in_bytes(group.bytes),
             group.device.map_or_else(String::new, |time| share(group.bytes, time)),

@@ -7,6 +7,7 @@ mod explain;
 mod explain_cache;
 mod finish;
 mod kept;
+mod operators;
 mod partial;
 mod planner;
 mod residency;

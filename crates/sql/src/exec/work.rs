@@ -27,7 +27,7 @@ use warpcube_engine::{EngineError, NotCompiled, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError, Priority};
 
 use super::device_exec::{DeviceExec, Mode};
-use super::explain::predict;
+use super::explain::{known, predict};
 use super::finish::{Cancelled, finish};
 use super::partial::{partial_plan, states};
 use super::source::{load_limits, load_threads, requests};
@@ -105,6 +105,7 @@ impl Work {
                             report.add_run(FragmentRun {
                                 what: self.exec.lowered.what.clone(),
                                 predicted,
+                                known: known(&self.exec.engine, &self.exec.lowered, valued.as_deref()),
                                 measured: run,
                             });
                         }

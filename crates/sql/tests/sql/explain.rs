@@ -36,6 +36,12 @@ async fn explained(session: &Session, sql: &str) -> BTreeMap<String, String> {
     batches.iter().flat_map(of).collect()
 }
 
+/// The lines of the first fragment's tree, without what goes before its heading and behind it.
+fn tree(device: &str) -> Vec<&str> {
+    let lines = device.lines().skip_while(|line| !line.trim_start().starts_with("rows "));
+    lines.take_while(|line| !line.starts_with("  predicted: ")).collect()
+}
+
 fn assert_lines(text: &str, lines: &[&str]) {
     for line in lines {
         assert!(text.lines().any(|found| found.trim() == *line), "'{line}' is not in:\n{text}");
@@ -53,15 +59,21 @@ async fn explain_says_how_first_rows_are_found() {
     let notes = explained(&session, &format!("EXPLAIN {FIRST}")).await;
     assert_eq!(notes["placement"], "GPU: top-k over f");
     assert!(notes["physical_plan"].contains("→ top-k(2 keys, 6 rows)"), "{notes:?}");
-    let lines = ["filter v < 50", "first 6 rows by v DESC, x", "size: unknown until loaded"];
-    assert_lines(&notes["device"], &lines);
+    let expected = [
+        "  rows     bytes  operator",
+        "    ≤6            first 6 rows by v DESC, x",
+        "                  └─ filter v < 50",
+        "  3000  ≤48.0 KB     └─ scan f, 2 columns to be loaded",
+    ];
+    assert_eq!(tree(&notes["device"]), expected);
     let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
     let found = |text: &str, start: &str| text.lines().any(|line| line.trim().starts_with(start));
     let threshold = "threshold: 6 of 3000 rows by ranks of 33 bits, all rows are candidates, ";
     assert!(found(&ran["device"], &format!("top-k by {threshold}")), "{}", ran["device"]);
     run(&session, FIRST).await.unwrap();
     let notes = explained(&session, &format!("EXPLAIN {FIRST}")).await;
-    assert!(found(&notes["device"], &format!("size: {threshold}")), "{}", notes["device"]);
+    let sized = format!("  first 6 rows by v DESC, x ({threshold}");
+    assert!(tree(&notes["device"])[1].contains(&sized), "{}", notes["device"]);
     session.set("warpcube.topk", "radix_select").unwrap();
     let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
     let named = "top-k by radix_select: 6 of 3000 rows by ranks of 33 bits, the ranks of all rows are written first, ";
@@ -103,16 +115,23 @@ async fn explain_counts_the_bytes_of_strings_without_a_dictionary() {
     let sql = "SELECT count(*) FROM s WHERE c NOT LIKE '%number%77%' AND c <> 'x'";
     run(&session, sql).await.unwrap();
     let notes = explained(&session, &format!("EXPLAIN ANALYZE {sql}")).await;
-    let filters = ["filter NOT c LIKE '%number%77%' (about 89.99 % go on)", "filter NOT c = 'x' (about 99.90 % go on)"];
-    assert_lines(&notes["device"], &filters);
+    let lines = tree(&notes["device"]);
+    let cells = |operator: &str| {
+        let line = lines.iter().find(|line| line.contains(operator)).unwrap_or_else(|| panic!("{lines:?}"));
+        line.split_whitespace().collect::<Vec<_>>()
+    };
+    // Of 8,000 rows 89.99 % pass the first filter, and of these 99.90 % the second.
+    assert_eq!(cells("filter NOT c LIKE '%number%77%'")[0], "~7199");
+    assert_eq!(cells("filter NOT c = 'x'")[0], "~7192");
     // Of each row an offset of 4 bytes and 19 bytes of text, and what segments end with.
-    let read = notes["device"].lines().find_map(|line| line.trim().strip_prefix("reads: about ")).unwrap();
-    let kilobytes: f64 = read.split_once(" KB").unwrap_or_else(|| panic!("{read}")).0.parse().unwrap();
+    let [rows, read, unit, ..] = cells("scan s,")[..] else { panic!("{lines:?}") };
+    let kilobytes: f64 = read.parse().unwrap();
+    assert_eq!((rows, unit), ("8000", "KB"));
     assert!((180.0..200.0).contains(&kilobytes), "{read}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn explain_shows_pipelines_and_touches_no_data() {
+async fn explain_shows_a_tree_of_operators_and_touches_no_data() {
     if on_real_device() {
         return;
     }
@@ -121,19 +140,20 @@ async fn explain_shows_pipelines_and_touches_no_data() {
     assert!(notes["physical_plan"].contains("DeviceExec"), "{notes:?}");
     assert!(notes["logical_plan"].contains("Device: aggregate"), "{notes:?}");
     assert_eq!(notes["placement"], "GPU: aggregate over f ⋈ d");
+    let expected = [
+        "  rows       bytes  operator",
+        "                    group by colour: sum(v)",
+        "                    └─ inner join on k = id",
+        "                       ├─ filter v < 50",
+        "  3000    ≤48.0 KB     │  └─ scan f, 2 columns to be loaded",
+        "                       └─ build table 0 of id with colour",
+        "    10  ≤160 bytes        └─ scan d, 2 columns to be loaded",
+    ];
+    assert_eq!(tree(&notes["device"]), expected);
     assert_lines(
         &notes["device"],
         &[
             "fragment 0 on emulated device: aggregate over f ⋈ d",
-            "pipeline 0: scan d, 10 rows, 2 columns to be loaded",
-            "build table 0 of id with colour",
-            "size: unknown until loaded",
-            "reads: at most 160 bytes",
-            "pipeline 1: scan f, 3000 rows, 2 columns to be loaded",
-            "filter v < 50",
-            "inner join with table 0 on k",
-            "group by colour: sum(v)",
-            "reads: at most 48.0 KB",
             "predicted: 2 launches, 48.2 KB read, time unknown: the device does not tell its bandwidth; tables and \
              result: unknown until loaded; to load: 48.2 KB",
         ],
@@ -147,22 +167,26 @@ async fn explain_shows_pipelines_and_touches_no_data() {
     run(&session, JOINED).await.unwrap();
     let notes = explained(&session, &format!("EXPLAIN {JOINED}")).await;
     let known = &notes["device"];
-    assert_lines(
-        known,
-        &[
-            "pipeline 0: scan d, 10 rows, 2 columns on the device",
-            "reads: about 160 bytes",
-            "pipeline 1: scan f, 3000 rows, 2 columns on the device",
-            "filter v < 50 (about 50.00 % go on)",
-            "inner join with table 0 on k (about 100.00 % go on)",
-        ],
-    );
-    assert!(known.contains("size: direct, 10 places, ") && known.ends_with("; to load: nothing"), "{known}");
+    let expected = [
+        ["rows", "operator"],
+        ["", "group by colour: sum(v) ("],
+        ["~1500", "└─ inner join on k = id"],
+        ["~1500", "├─ filter v < 50"],
+        ["3000", "│  └─ scan f, 2 columns on the device"],
+        ["~10", "└─ build table 0 of id with colour (direct, 10 places)"],
+        ["10", "└─ scan d, 2 columns on the device"],
+    ];
+    let lines = tree(known);
+    assert_eq!(lines.len(), expected.len(), "{known}");
+    for (line, [rows, operator]) in lines.iter().zip(expected) {
+        assert!(line.trim_start().starts_with(rows) && line.contains(operator), "'{operator}' is not '{line}'");
+    }
+    assert!(known.contains(" ~160 bytes ") && known.ends_with("; to load: nothing"), "{known}");
     assert!(!known.contains("unknown until loaded"), "{known}");
     let analyzed = explained(&session, &format!("EXPLAIN ANALYZE {JOINED}")).await;
     let known = &analyzed["device"];
-    assert!(known.contains("pipeline 1: scan f, 3000 rows, 2 columns on the device"), "{known}");
-    assert!(known.contains("size: direct, 10 places, "), "{known}");
+    assert!(known.contains("scan f, 2 columns on the device"), "{known}");
+    assert!(known.contains("build table 0 of id with colour (direct, 10 places)"), "{known}");
     assert!(known.ends_with("loaded: nothing"), "{known}");
 }
 
@@ -176,7 +200,19 @@ async fn analyze_puts_what_was_measured_beside_it() {
     let notes = explained(&session, &sql).await;
     assert_eq!(notes["placement"], "GPU: aggregate over f ⋈ d");
     let device = &notes["device"];
-    assert!(device.contains("launch 0, pipelines 0: ") && device.contains("launch 1, pipelines 1: "), "{device}");
+    assert!(device.contains("launch 0, of table 0: ") && device.contains("launch 1, of the result: "), "{device}");
+    // Rows of the result and of scans are counted; time stands on what ends a launch. The first run tells sizes too.
+    let cells = |operator: &str| {
+        let line = tree(device).into_iter().find(|line| line.contains(operator)).expect(device);
+        line.split(operator).next().unwrap().split_whitespace().map(String::from).collect::<Vec<_>>()
+    };
+    let root = cells("group by colour: sum(v) (");
+    assert_eq!((root[0].as_str(), root.last().unwrap().as_str()), ("3", "ms"), "{device}");
+    let built = cells("build table 0 of id with colour (direct, 10 places)");
+    assert_eq!((built[0].as_str(), built.last().unwrap().as_str()), ("~10", "└─"), "{device}");
+    assert!(built.iter().any(|cell| cell == "ms"), "{device}");
+    assert_eq!(cells("scan d,")[..3], ["10", "160", "bytes"], "{device}");
+    assert!(!cells("filter v < 50").iter().any(|cell| cell == "ms"), "{device}");
     assert!(device.contains(" KB read (predicted 48.2 KB)"), "{device}");
     assert!(device.contains("loaded: ") && device.contains(" GB/s a core"), "{device}");
     assert!(device.contains("transfers: ") && device.contains("launch to rows: "), "{device}");
@@ -185,6 +221,29 @@ async fn analyze_puts_what_was_measured_beside_it() {
     for metric in ["device_time=", "compile_time=", "load_time=", "loaded_bytes=", "uploaded_bytes="] {
         assert!(plan.contains(metric), "{metric} is not in {plan}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_that_are_scanned_and_tables_of_a_launch_stand_below() {
+    if on_real_device() {
+        return;
+    }
+    let session = with_tables(emulated()).await;
+    let nested = "SELECT n, count(*) FROM (SELECT v, count(*) AS n FROM f GROUP BY v) GROUP BY n";
+    let notes = explained(&session, &format!("EXPLAIN ANALYZE {nested}")).await;
+    let operators: Vec<String> = tree(&notes["device"]).iter().map(|line| line.to_string()).collect();
+    let depth = |start: &str| {
+        let found = operators.iter().find_map(|line| line.find(start).map(|at| line[..at].chars().count()));
+        found.unwrap_or_else(|| panic!("no '{start}' in {}", notes["device"]))
+    };
+    let chain = ["group by count(*): count(*)", "scan groups 0", "group by v: count(*) into groups 0", "scan f,"];
+    let depths = chain.map(depth);
+    assert!(depths.is_sorted_by(|above, below| above < below), "{}", notes["device"]);
+    // Two tables are built side by side: neither took longer than their launch.
+    let two = "SELECT a.colour, count(*) FROM f JOIN d a ON f.k = a.id JOIN d b ON f.v = b.id GROUP BY a.colour";
+    let notes = explained(&session, &format!("EXPLAIN ANALYZE {two}")).await;
+    let bounded = tree(&notes["device"]).into_iter().filter(|line| line.contains(" ≤") && line.contains("build table"));
+    assert_eq!(bounded.count(), 2, "{}", notes["device"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
