@@ -36,6 +36,8 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 pub(crate) struct Planned {
     /// Optimised, with device nodes.
     pub(crate) plan: LogicalPlan,
+    /// Operators that are not within device nodes.
+    pub(crate) host_operators: u64,
     /// What stays on the CPU, and why.
     pub(crate) refused: Vec<Refused>,
     /// Fragments among them whose columns are not on the device.

@@ -67,6 +67,8 @@ pub struct StatementReport {
     arena_bytes: AtomicU64,
     device_rows: AtomicU64,
     host_rows: AtomicU64,
+    device_operators: AtomicU64,
+    host_operators: AtomicU64,
     rows: AtomicU64,
     progress_done: AtomicU64,
     progress_total: AtomicU64,
@@ -98,6 +100,8 @@ impl Default for StatementReport {
             arena_bytes: zero(),
             device_rows: zero(),
             host_rows: zero(),
+            device_operators: zero(),
+            host_operators: zero(),
             rows: zero(),
             progress_done: zero(),
             progress_total: zero(),
@@ -200,6 +204,16 @@ impl StatementReport {
         self.host_rows.fetch_add(rows, Ordering::Relaxed);
     }
 
+    /// Adds operators of the statement's plan that ran on the device.
+    pub fn add_device_operators(&self, operators: u64) {
+        self.device_operators.fetch_add(operators, Ordering::Relaxed);
+    }
+
+    /// Adds operators of the statement's plan that the CPU runs.
+    pub fn add_host_operators(&self, operators: u64) {
+        self.host_operators.fetch_add(operators, Ordering::Relaxed);
+    }
+
     /// Adds rows of the result.
     pub fn add_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
@@ -267,6 +281,8 @@ impl StatementReport {
             arena_bytes: read(&self.arena_bytes),
             device_rows: read(&self.device_rows),
             host_rows: read(&self.host_rows),
+            device_operators: read(&self.device_operators),
+            host_operators: read(&self.host_operators),
             fragments: self.fragments.lock().clone(),
             warnings: self.warnings.lock().clone(),
         }
@@ -312,6 +328,10 @@ pub struct Summary {
     pub device_rows: u64,
     /// Rows of tables read by the CPU.
     pub host_rows: u64,
+    /// Operators of the plan that ran on the device: scans, filters, joins, aggregations, sorts and the like.
+    pub device_operators: u64,
+    /// Those that the CPU ran.
+    pub host_operators: u64,
     /// Fragments, in the order they were noted.
     pub fragments: Vec<FragmentReport>,
     /// What went wrong without harm to the statement.
@@ -319,15 +339,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The share of the work that ran on the GPU, 0 to 1: of all rows read from tables, those that fragments on the
-    /// device read. None for a statement that read no table.
+    /// The share of the work that ran on the GPU, 0 to 1: of all operators of the plan that read, filter, join, group
+    /// or sort rows, those within fragments that ran on the device. None for a statement that read no table.
     pub fn gpu_share(&self) -> Option<f64> {
-        let rows = self.device_rows + self.host_rows;
-        if rows > 0 {
-            return Some(self.device_rows as f64 / rows as f64);
-        }
         // A fragment over an empty table ran on the device all the same.
-        self.fragments.iter().any(|fragment| fragment.place == Place::Gpu).then_some(1.0)
+        let on_device = self.fragments.iter().any(|fragment| fragment.place == Place::Gpu);
+        let operators = self.device_operators + self.host_operators;
+        let reads = self.device_rows + self.host_rows > 0 || on_device;
+        (reads && operators > 0).then(|| self.device_operators as f64 / operators as f64)
     }
 }
 
@@ -336,11 +355,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn share_counts_rows_read() {
+    fn share_counts_operators_and_not_rows() {
         let report = StatementReport::new();
-        assert_eq!(report.summary().gpu_share(), None);
+        report.add_host_operators(1);
+        assert_eq!(report.summary().gpu_share(), None, "no table was read");
         report.add_device_rows(300);
-        report.add_host_rows(100);
+        report.add_device_operators(3);
         assert_eq!(report.summary().gpu_share(), Some(0.75));
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool, has_de
         parts.push(time(summary.total));
     }
     if let Some(share) = summary.gpu_share().filter(|share| has_device || *share > 0.0) {
-        parts.push(format!("{:.0} % on the GPU", share * 100.0));
+        parts.push(format!("{} % on the GPU", percent(share)));
     }
     if !with_times {
         return format!("({})", parts.join(", "));
@@ -41,6 +41,15 @@ pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool, has_de
         parts.push(format!("{:.0} % of the columns loaded as they were kept", restored * 100.0));
     }
     format!("({})", parts.join(", "))
+}
+
+/// A share in percent; 0 and 100 mean none and all.
+fn percent(share: f64) -> u32 {
+    match share {
+        share if share <= 0.0 => 0,
+        share if share >= 1.0 => 100,
+        share => ((share * 100.0).round() as u32).clamp(1, 99),
+    }
 }
 
 /// A time with three digits that count.
@@ -79,7 +88,8 @@ mod tests {
         let report = StatementReport::new();
         report.add_rows(1234);
         report.add_device_rows(3);
-        report.add_host_rows(1);
+        report.add_device_operators(3);
+        report.add_host_operators(1);
         report.add_loading(Duration::from_millis(1500));
         report.add_compile(Duration::from_millis(97));
         let mut summary = report.summary();
@@ -90,9 +100,15 @@ mod tests {
     }
 
     #[test]
+    fn only_none_and_all_are_0_and_100_percent() {
+        assert_eq!([0.0, 0.001, 2.0 / 3.0, 0.999, 1.0].map(percent), [0, 1, 67, 99, 100]);
+    }
+
+    #[test]
     fn without_a_device_no_share_is_named() {
         let report = StatementReport::new();
         report.add_host_rows(7);
+        report.add_host_operators(1);
         let summary = report.summary();
         assert_eq!(footer(&summary, true, false, true), "(0 rows, 0 % on the GPU)");
         assert_eq!(footer(&summary, true, false, false), "(0 rows)");

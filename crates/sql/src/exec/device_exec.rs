@@ -51,6 +51,8 @@ pub(crate) struct DeviceExec {
     pub(super) lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
     pub(super) on_cpu: Arc<LogicalPlan>,
+    /// How many operators of the statement's plan it stands for.
+    pub(super) operators: u64,
     pub(super) arguments: Arguments,
     pub(super) engine: Arc<Engine>,
     pub(super) state: Arc<SessionState>,
@@ -76,6 +78,7 @@ impl DeviceExec {
             lowered,
             original: Arc::new(node.original().clone()),
             on_cpu: Arc::new(node.on_cpu().clone()),
+            operators: node.operators(),
             arguments,
             engine,
             state,

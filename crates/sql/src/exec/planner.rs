@@ -24,7 +24,8 @@ use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::engines::Engines;
 use crate::lower::{
-    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, in_order, lower, project_late,
+    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, host_operators, in_order, lower,
+    project_late,
 };
 use crate::mend;
 use crate::mend::float_sums::make_exact;
@@ -87,20 +88,24 @@ impl DevicePlanner {
             FloatSums::Exact => Cow::Owned(make_exact(plan)?),
         };
         let basis = self.basis();
-        let as_it_is = || Planned { plan: plan.clone().into_owned(), refused: Vec::new(), declined: Vec::new(), basis };
+        let as_it_is = || -> Result<Planned> {
+            let host_operators = host_operators(plan)?;
+            let plan = plan.clone().into_owned();
+            Ok(Planned { plan, host_operators, refused: Vec::new(), declined: Vec::new(), basis })
+        };
         let auto = settings.placement == Placement::Auto;
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.context.engines.may_open();
         let engine = if waits { None } else { self.context.engines.get() };
         let insists = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
         if settings.placement == Placement::Cpu || engine.is_none() && !waits && !insists {
-            return Ok(as_it_is());
+            return as_it_is();
         }
         let is_absent = engine.is_none();
         // Who insists on the device is told of its loss by the device.
         if self.context.engines.is_lost() && settings.placement != Placement::Cuda {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
-            return Ok(Planned { refused: vec![refused], ..as_it_is() });
+            return Ok(Planned { refused: vec![refused], ..as_it_is()? });
         }
         let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
         facts.refusals = self.context.refusals.clone();
@@ -121,7 +126,7 @@ impl DevicePlanner {
         let mut refused = Vec::new();
         let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
         if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
-            return Ok(as_it_is());
+            return as_it_is();
         }
         if insists && is_absent {
             return match has_device_node(&lowered)? {
@@ -129,7 +134,7 @@ impl DevicePlanner {
                     let reason = self.context.engines.reason().unwrap_or_default();
                     Err(crate::error::SqlError::NoDevice { statement: "warpcube.placement = 'cuda'", reason }.into())
                 }
-                false => Ok(as_it_is()),
+                false => as_it_is(),
             };
         }
         // Fragments of an EXPLAIN go with it.
@@ -137,7 +142,7 @@ impl DevicePlanner {
             explain::fragments(&lowered)?.iter().for_each(|fragment| self.context.explain_cache.remember(fragment));
         }
         let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
-        Ok(Planned { plan: lowered, refused, declined, basis })
+        Ok(Planned { host_operators: host_operators(&lowered)?, plan: lowered, refused, declined, basis })
     }
 
     /// Notes the columns that a statement which runs now asks for; the loads that begin when it is over, if any do.
@@ -162,6 +167,7 @@ impl DevicePlanner {
             for Refused { what, reason } in planned.refused.iter().cloned() {
                 report.fragment(FragmentReport { place: Place::Cpu, what, reason: Some(reason) });
             }
+            report.add_host_operators(planned.host_operators);
             if explained == Some(Explained::Run) {
                 report.explain();
             }

@@ -210,6 +210,7 @@ impl Work {
         report.add_device_bytes(run.bytes);
         report.add_arena(run.arena_bytes);
         report.add_device_rows(self.exec.lowered.tables.iter().filter_map(|table| table.rows).sum());
+        report.add_device_operators(self.exec.operators);
         report.fragment(FragmentReport { place: Place::Gpu, what: self.exec.lowered.what.clone(), reason: None });
     }
 
@@ -231,6 +232,7 @@ impl Work {
     /// Notes that the CPU gave the answer, and why.
     fn tell_of_cpu(&self, reason: &str) {
         if let Some(report) = &self.report {
+            report.add_host_operators(self.exec.operators);
             report.fragment(FragmentReport {
                 place: Place::Cpu,
                 what: self.exec.lowered.what.clone(),

@@ -14,6 +14,7 @@ mod eager;
 mod expr;
 mod graph;
 mod node;
+mod operators;
 mod rows;
 mod strings;
 mod tables;
@@ -37,6 +38,7 @@ pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use expr::literal;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
+pub(crate) use operators::host_operators;
 pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
 pub(crate) use top_k::{in_order, project_late};
 

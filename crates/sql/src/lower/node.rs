@@ -10,6 +10,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 
 use super::Lowered;
+use super::operators::operators;
 
 /// A fragment in place of the plan it was lowered from.
 #[derive(Clone)]
@@ -20,17 +21,21 @@ pub(crate) struct DeviceNode {
     original: LogicalPlan,
     /// The same plan with its mends; none where the node came from another session.
     on_cpu: Option<LogicalPlan>,
+    /// How many operators it stands for.
+    operators: u64,
 }
 
 impl DeviceNode {
     /// A node in place of `original`; `on_cpu` is that plan with its mends.
     pub(crate) fn new(lowered: Lowered, original: LogicalPlan, on_cpu: LogicalPlan) -> DeviceNode {
-        DeviceNode { lowered: Some(Arc::new(lowered)), original, on_cpu: Some(on_cpu) }
+        let operators = operators(&original);
+        DeviceNode { lowered: Some(Arc::new(lowered)), original, on_cpu: Some(on_cpu), operators }
     }
 
     /// A node of another session's plan: what can run where is for the session that received it to say.
     pub(crate) fn received(original: LogicalPlan) -> DeviceNode {
-        DeviceNode { lowered: None, original, on_cpu: None }
+        let operators = operators(&original);
+        DeviceNode { lowered: None, original, on_cpu: None, operators }
     }
 
     /// The node that a plan is, if it is one.
@@ -47,6 +52,11 @@ impl DeviceNode {
     /// The plan it was lowered from.
     pub(crate) fn original(&self) -> &LogicalPlan {
         &self.original
+    }
+
+    /// How many operators of the plan it stands for.
+    pub(crate) fn operators(&self) -> u64 {
+        self.operators
     }
 
     /// What the CPU runs instead.

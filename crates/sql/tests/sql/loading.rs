@@ -342,11 +342,20 @@ async fn extremes_of_a_column_hide_no_rows_from_others() {
 }
 
 #[tokio::test]
-async fn the_share_of_the_device_counts_rows_of_memory_tables_that_the_cpu_reads() {
+async fn the_share_of_the_device_counts_operators_that_ran_there() {
     let session = emulated();
     session.collect("CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 5000)").await.unwrap();
     let share = async |sql: &str| run(&session, sql).await.unwrap().1.gpu_share();
+    // A scan and an aggregation each.
     assert_eq!(share("SELECT (SELECT sum(v) FROM t) AS s, median(v) AS m FROM t").await, Some(0.5));
+    // All rows are read there, and a window over its groups is the CPU's.
+    let window = "SELECT k, rank() OVER (ORDER BY s) FROM (SELECT v % 9 AS k, sum(v) AS s FROM t GROUP BY v % 9)";
+    assert_eq!(share(window).await, Some(2.0 / 3.0));
+    // A fragment whose argument is another's result.
+    assert_eq!(share("SELECT count(*) AS n FROM t WHERE v > (SELECT avg(v) FROM t)").await, Some(1.0));
+    assert_eq!(share("EXPLAIN SELECT sum(v) FROM t").await, None);
+    assert_eq!(share("SELECT 1 AS one").await, None);
+    assert_eq!(share("SHOW TABLES").await, None);
     assert_eq!(share("SELECT median(v) AS m FROM t").await, Some(0.0));
     assert_eq!(share("SELECT v FROM t LIMIT 10").await, Some(0.0));
     assert_eq!(share("SELECT sum(v) FROM t").await, Some(1.0));

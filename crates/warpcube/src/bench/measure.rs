@@ -43,7 +43,7 @@ pub(super) struct Measured {
     pub(super) arena: u64,
     /// Allocations that its warm runs asked of the driver; none without a device.
     pub(super) driver_allocations: Option<u64>,
-    /// Share of rows read on the GPU.
+    /// Share of operators that ran on the GPU.
     pub(super) share: Option<f64>,
     /// Where fragments ran, with reasons.
     pub(super) placement: Vec<(Place, String)>,
