@@ -161,6 +161,11 @@ impl Costs {
         self.open + self.load + self.compile + self.run
     }
 
+    /// Whether a result of rows is worth bringing back from columns that are on the device.
+    pub(crate) fn rows_pay(&self) -> bool {
+        self.run <= self.cpu
+    }
+
     /// Most groups of so many columns that are worth bringing back: as many as take the CPU's time.
     pub(crate) fn groups_max(&self, columns: usize) -> u64 {
         ((self.cpu * 1e9 / row_ns(columns)) as u64).max(GROUPS_MAX_MIN)
@@ -298,6 +303,16 @@ mod tests {
         assert!((0.2..0.8).contains(&costs.cpu), "{costs:?}");
         assert!((0.05..0.3).contains(&costs.load), "{costs:?}");
         assert!(costs.gpu() > costs.load && costs.open == 0.0);
+    }
+
+    #[test]
+    fn all_rows_of_a_join_do_not_pay_and_few_do() {
+        let rows = |limit| {
+            let sink = SinkWork::Rows { columns: 6, limit };
+            Costs::of(&[pass(120_000_000, &numbers(4, Place::Device), 1, sink)], SIXTEEN)
+        };
+        assert!(!rows(None).rows_pay(), "{:?}", rows(None));
+        assert!(rows(Some(1_000)).rows_pay(), "{:?}", rows(Some(1_000)));
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //!    it is over ([`BackgroundLoads`]).
 //!
 //! A result of more groups than pay to bring back is computed on the CPU: by rule 3 where their number is a guess, and
-//! without a load where it is known.
+//! without a load where it is known. So are the rows of a join where bringing them back is estimated to take longer than
+//! the CPU, wherever their columns are.
 
 mod cost;
 mod ledger;
@@ -201,12 +202,13 @@ impl Placer for Placing {
         if too_many && is_certain {
             return Err(format!("a result of about {expected} groups, more than pay to bring back"));
         }
+        if lowered.gives_rows() && !costs.rows_pay() {
+            return Err(reason(&costs));
+        }
         let missing = missing_columns(&lowered, &passes);
         let is_there = self.engine.is_some() && missing.is_empty();
         let is_under_way = self.ledger.is_under_way(&lowered.identity);
-        // Bringing rows back may take longer than what they are made of.
-        let pays = !lowered.gives_rows() || costs.run <= costs.cpu;
-        if is_there && pays || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
+        if is_there || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
             return Ok(lowered);
         }
         let begins = factor > 0.0 && !is_under_way && self.ledger.has_all(&missing);
