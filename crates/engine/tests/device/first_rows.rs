@@ -1,6 +1,6 @@
 //! The first rows of joins and of groups: top-k above probes, and above the scan of a group table.
 
-use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use arrow::datatypes::{DataType, Int64Type};
 use warpcube_engine::{
     BinaryOp, EngineError, Expr, Fragment, JoinKind, OrderKey, Pipeline, Sink, Source, Step, TopK, Ty,
 };
@@ -12,23 +12,9 @@ use crate::support::*;
 const SAMPLED: usize = 1 << 15;
 const SPREAD: i64 = 1_000_000_007;
 
-/// Columns: a key, a string, a number with NULLs, a float, a decimal.
+/// [`keyed_facts`] with decimals of all 64 bits.
 fn facts(rows: usize, keys: u64, spread: i64) -> MemoryTable {
-    MemoryTable::new(
-        "facts",
-        vec![
-            (
-                "k",
-                numbers::<Int64Type>(rows, |row| {
-                    (row % 31 != 7).then_some((mixed(row, 1) % keys) as i64 * spread - 40)
-                }),
-            ),
-            ("s", texts(rows, |row| (row % 23 != 5).then(|| format!("name {}", mixed(row, 2) % 7)))),
-            ("v", numbers::<Int32Type>(rows, |row| (row % 5 != 1).then_some(mixed(row, 3) as i32 % 100_000))),
-            ("f", floats(rows, |row| (row % 7 != 2).then_some((mixed(row, 4) % 4_000) as f64 / 8.0 - 250.0))),
-            ("d", decimals(rows, 38, 2, |row| Some(i128::from(mixed(row, 5)) - (1 << 63)))),
-        ],
-    )
+    keyed_facts(rows, keys, spread, decimals(rows, 38, 2, |row| Some(i128::from(mixed(row, 5)) - (1 << 63))))
 }
 
 /// One row a key: the key, a string, a number.

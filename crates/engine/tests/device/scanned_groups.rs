@@ -1,6 +1,6 @@
 //! Pipelines that scan the groups of another: aggregations of aggregates, filters of groups, joins with groups.
 
-use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use arrow::datatypes::{DataType, Int64Type};
 use warpcube_engine::{
     AggregateCall, BinaryOp, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Source, Step, Ty,
 };
@@ -10,23 +10,10 @@ use crate::support::*;
 
 const SPREAD: i64 = 1_000_000_007;
 
-/// Columns: a key, a string, a number with NULLs, a float, a decimal.
+/// [`keyed_facts`] with decimals of money.
 fn table(rows: usize, keys: u64, spread: i64) -> MemoryTable {
-    MemoryTable::new(
-        "facts",
-        vec![
-            (
-                "k",
-                numbers::<Int64Type>(rows, |row| {
-                    (row % 31 != 7).then_some((mixed(row, 1) % keys) as i64 * spread - 40)
-                }),
-            ),
-            ("s", texts(rows, |row| (row % 23 != 5).then(|| format!("name {}", mixed(row, 2) % 7)))),
-            ("v", numbers::<Int32Type>(rows, |row| (row % 5 != 1).then_some(mixed(row, 3) as i32 % 100_000))),
-            ("f", floats(rows, |row| (row % 7 != 2).then_some((mixed(row, 4) % 4_000) as f64 / 8.0 - 250.0))),
-            ("d", decimals(rows, 15, 2, |row| Some(i128::from(mixed(row, 5) % 10_000_000_000) - 5_000_000_000))),
-        ],
-    )
+    let money = |row| Some(i128::from(mixed(row, 5) % 10_000_000_000) - 5_000_000_000);
+    keyed_facts(rows, keys, spread, decimals(rows, 15, 2, money))
 }
 
 fn over(groups: usize, steps: Vec<Step>, by: Vec<(Expr, DataType)>, calls: Vec<AggregateCall>) -> Pipeline {

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use arrow::array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Decimal128Array, PrimitiveArray, StringArray,
 };
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type};
 use warpcube_engine::{
     AggregateCall, AggregateKind, BinaryOp, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind, Literal,
     Overflow, Pipeline, Probe, Sink, Source, Step, Ty, UnaryOp,
 };
+
+use super::source::MemoryTable;
 
 pub fn reg(register: usize) -> Expr {
     Expr::Reg(register)
@@ -193,4 +195,19 @@ pub fn lookup(
     function: impl Fn(&[Option<&str>]) -> ArrayRef + Send + Sync + 'static,
 ) -> Expr {
     Expr::Lookup(register, Arc::new(TextFunction(name, function)), ty)
+}
+
+/// Columns: a key, a string, a number with NULLs, a float, and these decimals.
+pub fn keyed_facts(rows: usize, keys: u64, spread: i64, decimals: ArrayRef) -> MemoryTable {
+    let key = |row: usize| (row % 31 != 7).then_some((mixed(row, 1) % keys) as i64 * spread - 40);
+    MemoryTable::new(
+        "facts",
+        vec![
+            ("k", numbers::<Int64Type>(rows, key)),
+            ("s", texts(rows, |row| (row % 23 != 5).then(|| format!("name {}", mixed(row, 2) % 7)))),
+            ("v", numbers::<Int32Type>(rows, |row| (row % 5 != 1).then_some(mixed(row, 3) as i32 % 100_000))),
+            ("f", floats(rows, |row| (row % 7 != 2).then_some((mixed(row, 4) % 4_000) as f64 / 8.0 - 250.0))),
+            ("d", decimals),
+        ],
+    )
 }
