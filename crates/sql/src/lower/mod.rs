@@ -243,14 +243,11 @@ fn first_rows(sort: &Sort, facts: &TableFacts, refused: &mut Vec<Refused>) -> st
 
 /// The join that a plan works on, row by row or as a whole.
 fn join_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
-    match plan {
-        LogicalPlan::Join(_) => Some(plan),
-        LogicalPlan::Projection(_)
-        | LogicalPlan::Filter(_)
-        | LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Aggregate(_)
-        | LogicalPlan::Sort(_)
-        | LogicalPlan::Limit(_) => plan.inputs().first().and_then(|input| join_of(input)),
+    match rows::source_of(plan) {
+        join @ LogicalPlan::Join(_) => Some(join),
+        LogicalPlan::Aggregate(aggregate) => join_of(&aggregate.input),
+        LogicalPlan::Sort(sort) => join_of(&sort.input),
+        LogicalPlan::Limit(limit) => join_of(&limit.input),
         _ => None,
     }
 }

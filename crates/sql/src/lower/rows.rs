@@ -23,30 +23,43 @@ use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{Finish, Lowered, Reason, Refused, device};
 
-/// Whether a plan gives the rows of a join or filters groups.
-pub(super) fn gives_rows(plan: &LogicalPlan) -> bool {
+/// What a plan projects and filters.
+pub(super) fn source_of(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
-        LogicalPlan::Projection(projection) => gives_rows(&projection.input),
-        LogicalPlan::Filter(filter) => gives_groups(&filter.input) || gives_rows(&filter.input),
-        LogicalPlan::SubqueryAlias(alias) => gives_rows(&alias.input),
-        LogicalPlan::Join(_) => true,
-        _ => false,
+        LogicalPlan::Projection(projection) => source_of(&projection.input),
+        LogicalPlan::Filter(filter) => source_of(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => source_of(&alias.input),
+        source => source,
     }
 }
 
-/// Whether a plan gives groups as they are.
-fn gives_groups(plan: &LogicalPlan) -> bool {
+/// Whether a plan is an aggregation by groups.
+pub(super) fn is_grouped(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty())
+}
+
+/// Whether a plan gives the rows of a join or filters groups.
+pub(super) fn gives_rows(plan: &LogicalPlan) -> bool {
+    match source_of(plan) {
+        LogicalPlan::Join(_) => true,
+        source => is_grouped(source) && is_filtered(plan),
+    }
+}
+
+/// Whether a filter stands above what a plan projects and filters.
+fn is_filtered(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Projection(projection) => gives_groups(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => gives_groups(&alias.input),
-        LogicalPlan::Aggregate(aggregate) => !aggregate.group_expr.is_empty(),
+        LogicalPlan::Filter(_) => true,
+        LogicalPlan::Projection(projection) => is_filtered(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => is_filtered(&alias.input),
         _ => false,
     }
 }
 
 /// Whether a limit is one of rows or groups.
 pub(super) fn limits_rows(limit: &Limit) -> bool {
-    rows_let_pass(limit).is_some() && (gives_rows(&limit.input) || gives_groups(&limit.input))
+    let source = source_of(&limit.input);
+    rows_let_pass(limit).is_some() && (is_grouped(source) || matches!(source, LogicalPlan::Join(_)))
 }
 
 /// The rows that a limit needs.
@@ -63,7 +76,7 @@ fn rows_let_pass(limit: &Limit) -> Option<u64> {
 pub(super) fn has_groups(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let _ = plan.apply(|plan| {
-        found |= matches!(plan, LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty());
+        found |= is_grouped(plan);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found

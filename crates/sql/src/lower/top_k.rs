@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, Su
 use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
 use super::graph::{Core, Graph, describe, rewrite};
-use super::rows::has_groups;
+use super::rows::{has_groups, is_grouped, source_of};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{DeviceNode, Finish, Lowered, Reason};
@@ -31,37 +31,17 @@ const ROWS_MAX: usize = 1 << 20;
 /// Whether a sort is for its first rows of a join or of groups, or for all groups. A sort of all rows of tables stays
 /// with the CPU: its rows are most of what there is to do.
 pub(super) fn orders_output(sort: &Sort) -> bool {
+    let source = source_of(&sort.input);
+    let is_own = is_grouped(source) || matches!(source, LogicalPlan::Join(_));
     match sort.fetch {
-        Some(fetch) => fetch > 0 && !reads_one_table(&sort.input) && gives(&sort.input, true),
-        None => gives(&sort.input, false),
-    }
-}
-
-/// Whether a plan is of groups, or else of a join where that counts, but for projections and filters.
-fn gives(plan: &LogicalPlan, joins: bool) -> bool {
-    match plan {
-        LogicalPlan::Projection(projection) => gives(&projection.input, joins),
-        LogicalPlan::Filter(filter) => gives(&filter.input, joins),
-        LogicalPlan::SubqueryAlias(alias) => gives(&alias.input, joins),
-        LogicalPlan::Aggregate(aggregate) => !aggregate.group_expr.is_empty(),
-        LogicalPlan::Join(_) => joins || has_groups(plan),
-        _ => false,
+        Some(fetch) => fetch > 0 && is_own,
+        None => is_own && has_groups(source),
     }
 }
 
 /// Whether a sort is for its first rows, of one table that is filtered at most.
 pub(super) fn is_top_k(sort: &Sort) -> bool {
-    sort.fetch.is_some_and(|fetch| fetch > 0) && reads_one_table(&sort.input)
-}
-
-fn reads_one_table(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::TableScan(_) => true,
-        LogicalPlan::Filter(filter) => reads_one_table(&filter.input),
-        LogicalPlan::SubqueryAlias(alias) => reads_one_table(&alias.input),
-        LogicalPlan::Projection(projection) => reads_one_table(&projection.input),
-        _ => false,
-    }
+    sort.fetch.is_some_and(|fetch| fetch > 0) && matches!(source_of(&sort.input), LogicalPlan::TableScan(_))
 }
 
 /// Puts projections that compute something above the sorts for first rows of one table:
