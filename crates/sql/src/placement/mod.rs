@@ -8,8 +8,8 @@
 //!    it is over ([`BackgroundLoads`]).
 //!
 //! A result of more groups than pay to bring back is computed on the CPU: by rule 3 where their number is a guess, and
-//! without a load where it is known. So are the rows of a join where bringing them back is estimated to take longer than
-//! the CPU, wherever their columns are.
+//! without a load where it is known. So are the rows of a join where bringing them back is estimated to take longer
+//! than the CPU, wherever their columns are.
 
 mod cost;
 mod ledger;
