@@ -5,6 +5,7 @@
 #
 # WARPCUBE  the program (default: target/release/warpcube)     OUT   folder for results (default: gpu/out)
 # KBENCH    the program kbench (default: target/release/kbench)
+# GPU       the name of the GPU in names of results (default: by nvidia-smi)
 # DATA      folder for generated data (default: /tmp/warpcube-data)
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
@@ -27,6 +28,9 @@ prims_tests=${PRIMS_TESTS:-target/release/deps/prims}
 export FUZZ_FROM=${FUZZ_FROM:-100000} FUZZ_SEEDS=${FUZZ_SEEDS:-2000} FUZZ_ROWS=${FUZZ_ROWS:-1000000}
 mkdir -p "$out" "$data"
 failed=0
+# Results are named by the GPU: h200 for "NVIDIA H200".
+gpu=${GPU:-$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | awk 'NR == 1 { print tolower($2) }')}
+export gpu=${gpu:-gpu}
 fields=name,driver_version,memory.total,clocks.sm,clocks.mem
 
 # DuckDB, where its package is.
@@ -58,7 +62,10 @@ bench() {
 }
 
 # primitives_file: the results that stages of primitives add to, those committed where there are none yet.
-primitives_file() { [ -e "$out/primitives-h200.json" ] || cp bench/results/primitives-h200.json "$out/"; }
+primitives_file() {
+    local file=primitives-$gpu.json
+    [ -e "$out/$file" ] || [ ! -e "bench/results/$file" ] || cp "bench/results/$file" "$out/"
+}
 
 for stage in "$@"; do
     case $stage in
@@ -69,36 +76,36 @@ for stage in "$@"; do
         ;;
     ssb)
         bench ssb 500 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" "${duckdb[@]}" \
-            --json "$out/ssb-h200-sf20.json"
+            --json "$out/ssb-$gpu-sf20.json"
         ;;
     ssb-plain)
         bench ssb-plain 400 ssb --sf 20 --dir "$data/ssb20" --device cuda --encoding plain --verify \
-            --runs "${RUNS:-15}" --json "$out/ssb-h200-sf20-plain.json"
+            --runs "${RUNS:-15}" --json "$out/ssb-$gpu-sf20-plain.json"
         ;;
     topk)
         # First rows in SQL.
         bench topk 300 bench topk --sf 20 --dir "$data/ssb20" --device cuda --verify --runs "${RUNS:-15}" \
-            --json "$out/topk-h200-sf20.json"
+            --json "$out/topk-$gpu-sf20.json"
         ;;
     encodings)
-        limit encodings 300 "$kbench" encodings --json "$out/encodings-h200.json"
-        limit encodings-nulls 200 "$kbench" encodings --nulls --json "$out/encodings-h200-nulls.json"
+        limit encodings 300 "$kbench" encodings --json "$out/encodings-$gpu.json"
+        limit encodings-nulls 200 "$kbench" encodings --nulls --json "$out/encodings-$gpu-nulls.json"
         ;;
     deltas)
         # Differences in both layouts, beside what they are made of.
         limit deltas 120 "$kbench" encodings --encodings plain,packed,delta,gpu-dfor --bits 4,8,16 --decode \
-            --json "$out/encodings-h200-delta.json"
+            --json "$out/encodings-$gpu-delta.json"
         ;;
     distributions)
         # All encodings, decoded to memory too, and the columns that encodings differ in.
         all=plain,packed,nsf,nsv,rle,gpu-for,gpu-dfor,delta,dictionary,alp
         limit distributions 580 "$kbench" encodings --encodings "$all" --bits 4,8,12,16,24 --decode --distributions \
-            --runs 9 --json "$out/distributions-h200.json"
+            --runs 9 --json "$out/distributions-$gpu.json"
         ;;
     distributions-packed)
         # The encoding whose parameters are chosen, patches among them, by itself.
         limit distributions-packed 200 "$kbench" encodings --encodings plain,packed --bits 8 --decode --distributions \
-            --runs 9 --json "$out/distributions-h200-packed.json"
+            --runs 9 --json "$out/distributions-$gpu-packed.json"
         ;;
     primitives)
         # Rivals first, on the same device: CUB where nvcc is, torch where PYTHON has it. Then all cases but those of
@@ -112,7 +119,7 @@ for stage in "$@"; do
             local name
             name=primitives-$(printf %s "${2%%,*}" | tr / -)
             limit "$name" "$1" "$kbench" primitives --cases "$2" --runs "${RUNS:-9}" --rivals "$out/rivals.jsonl" \
-                --json "$out/primitives-h200.json" --update
+                --json "$out/primitives-$gpu.json" --update
         }
         if [ -n "${CASES:-}" ]; then
             some 380 "$CASES"
@@ -129,9 +136,9 @@ for stage in "$@"; do
         # at the paper's 2^15.
         primitives_file
         limit ordered-forms-29 600 "$kbench" primitives --cases "${CASES:-ordered/forms}" --runs "${RUNS:-9}" \
-            --findings "$out/findings.json" --json "$out/primitives-h200.json" --update
+            --findings "$out/findings.json" --json "$out/primitives-$gpu.json" --update
         limit ordered-forms-16 600 "$kbench" primitives --cases "${CASES:-ordered/forms}" --log-rows 16 \
-            --runs "${RUNS:-9}" --findings "$out/findings.json" --json "$out/ordered-forms-h200-15.json"
+            --runs "${RUNS:-9}" --findings "$out/findings.json" --json "$out/ordered-forms-$gpu-15.json"
         ;;
     primitives-sanitizer)
         # The tests of primitives on the GPU (PRIMS_TESTS: their program), then each that launches kernels under each
@@ -166,20 +173,20 @@ for stage in "$@"; do
         ;;
     cube)
         # The six queries of the benchmark cubes with the algorithm that the cost model chooses.
-        limit cube 400 "$kbench" cube --json "$out/cube-h200.json"
+        limit cube 400 "$kbench" cube --json "$out/cube-$gpu.json"
         ;;
     cube-rules)
         # COUNT, AVG, MIN, MAX, doubles, fractional weights and sums of 128 bits over Machines.
-        limit cube-rules 500 "$kbench" cube --cases M1,M2,M3 --rules --runs 9 --json "$out/cube-rules-h200.json"
+        limit cube-rules 500 "$kbench" cube --cases M1,M2,M3 --rules --runs 9 --json "$out/cube-rules-$gpu.json"
         ;;
     cube-algorithms)
         # The six queries by every algorithm of the device.
-        limit cube-algorithms 580 "$kbench" cube --algorithms all --json "$out/cube-algorithms-h200.json"
+        limit cube-algorithms 580 "$kbench" cube --algorithms all --json "$out/cube-algorithms-$gpu.json"
         ;;
     cube-tables)
         # Tables 5.2 to 5.8 of Meinke's thesis: counts of atomic additions, numbers of hash functions, one core.
         TAIL=400 limit cube-tables 400 "$kbench" cube --tables --runs 5 --seconds 220 \
-            --json "$out/cube-tables-h200.json"
+            --json "$out/cube-tables-$gpu.json"
         ;;
     cube-tests)
         # The algorithms and schemes of cubes on the GPU (CUBE_TESTS: programs of crates/cube/tests).
@@ -252,24 +259,24 @@ for stage in "$@"; do
         ' cube-sanitizer "$kbench" "$out"
         ;;
     schemes)
-        limit schemes 580 "$kbench" schemes --cells 2000000 --json "$out/schemes-h200.json"
+        limit schemes 580 "$kbench" schemes --cells 2000000 --json "$out/schemes-$gpu.json"
         ;;
     schemes-large)
         # Ten million cells (or MILLION) take one core for minutes: the arrays of few and of many dimensions side by
         # side.
         limit schemes-large 590 bash -c '
             part() { "$1" schemes --cells "$4"000000 --cases "$3" --json "$2" >"${2%.json}.log" 2>&1; }
-            part "$1" "$2/schemes-h200-$3m-k23.json" "*/*/k2/*,*/*/k3/*" "$3" &
+            part "$1" "$2/schemes-$gpu-$3m-k23.json" "*/*/k2/*,*/*/k3/*" "$3" &
             first=$!
-            part "$1" "$2/schemes-h200-$3m-k48.json" "*/*/k4/*,*/*/k8/*" "$3"
+            part "$1" "$2/schemes-$gpu-$3m-k48.json" "*/*/k4/*,*/*/k8/*" "$3"
             second=$?
             wait $first && [ $second -eq 0 ]
         ' schemes-large "$kbench" "$out" "${MILLION:-10}"
         ;;
-    encode) limit encode 300 "$kbench" encode --json "$out/encode-h200.json" ;;
+    encode) limit encode 300 "$kbench" encode --json "$out/encode-$gpu.json" ;;
     ssb100)
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
-            --json "$out/ssb-h200-sf100.json"
+            --json "$out/ssb-$gpu-sf100.json"
         ;;
     base-turns)
         # An older program (BASE) and this one in turn, a process each: SSB on the GPU, SSB and TPC-H on the CPU.
@@ -321,7 +328,7 @@ loading = lambda run: run["loading"]["ms"]
 whole["results"] = [row("loading", loading), row("loading, nothing compiled", loading, cold)]
 for number, query in enumerate(turns[0][0]["results"]):
     whole["results"].append(row(query["case"], lambda run: run["results"][number]["device_ms"]))
-json.dump(whole, open(sys.argv[1] + "/turns-h200-sf20.json", "w"), indent=2)
+json.dump(whole, open(sys.argv[1] + "/turns-$gpu-sf20.json", "w"), indent=2)
 for result in whole["results"]:
     print(result)
 EOF
@@ -331,7 +338,7 @@ EOF
     ssb-sorted)
         # The flight that filters by date alone.
         bench ssb-sorted 500 ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --sorted-by lo_orderdate \
-            --queries q1.1,q1.2,q1.3 --runs "${RUNS:-15}" --json "$out/ssb-h200-sf20-sorted.json"
+            --queries q1.1,q1.2,q1.3 --runs "${RUNS:-15}" --json "$out/ssb-$gpu-sf20-sorted.json"
         ;;
     ssb-threads)
         # Eight threads on the device memory of one query, in the form its columns are loaded in, and a fifth more.
@@ -341,7 +348,7 @@ EOF
 import json, sys
 print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "$out/one.json")
         limit ssb-threads 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --verify --runs 3 --threads 8 \
-            --set "warpcube.device_memory=$memory" --json "$out/ssb-h200-sf20-threads.json"
+            --set "warpcube.device_memory=$memory" --json "$out/ssb-$gpu-sf20-threads.json"
         ;;
     ssb-cpu)
         # Without a device, beside DataFusion: what Warpcube costs where it has nothing to add.
@@ -351,7 +358,7 @@ print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.
         bench ssb-auto 400 ssb --sf 20 --dir "$data/ssb20" --device auto --verify --runs 3 \
-            --json "$out/ssb-h200-sf20-auto.json"
+            --json "$out/ssb-$gpu-sf20-auto.json"
         ;;
     first-runs)
         # First runs under auto, in processes with an empty cache of kernels, each statement behind DataFusion's.
@@ -382,7 +389,7 @@ for suite in ("ssb", "tpch"):
         case = "%s sf %g, %s" % (suite.upper(), turns[0]["params"]["sf"], runs[0]["case"])
         rival = [run["rivals"]["datafusion_first_ms"] for run in runs]
         whole["results"].append({"case": case, "datafusion_ms": rival, "auto_ms": [run["first_ms"] for run in runs]})
-json.dump(whole, open(sys.argv[1] + "/first-runs-h200.json", "w"), indent=2)
+json.dump(whole, open(sys.argv[1] + "/first-runs-$gpu.json", "w"), indent=2)
 median = lambda times: sorted(times)[len(times) // 2]
 for result in whole["results"]:
     rival, own = median(result["datafusion_ms"]), median(result["auto_ms"])
@@ -394,11 +401,11 @@ EOF
     interrupts)
         # Ctrl-C in the shell: from the key to the next prompt, wherever a statement is.
         limit interrupts-data 200 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cuda --queries q1.1 --runs 1
-        limit interrupts 300 python3 gpu/interrupts.py "$warpcube" "$data/ssb20" "$out/interrupts-h200.json"
+        limit interrupts 300 python3 gpu/interrupts.py "$warpcube" "$data/ssb20" "$out/interrupts-$gpu.json"
         ;;
     tpch)
         bench tpch 590 tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify "${duckdb[@]}" \
-            --json "$out/tpch-h200-sf10.json"
+            --json "$out/tpch-$gpu-sf10.json"
         ;;
     tune)
         # Each line of TUNINGS is a value of WARPCUBE_TUNING; the device times of all go into one file, a line each.

@@ -85,8 +85,12 @@ fn ms_text(ms: f64) -> String {
 
 /// Estimates measures of an area over facts of which nothing is on a device.
 pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Forecast {
-    let load_ms = load_ms(facts, false, &vec![false; measures.len()]);
-    unplanned(facts, area, measures, load_ms)
+    unplanned(facts, area, measures, load_ms_predicted(facts, measures))
+}
+
+/// Milliseconds that keys and the values of measures are estimated to take to a device that has nothing of them.
+pub fn load_ms_predicted(facts: &Facts, measures: &[usize]) -> f64 {
+    load_ms(facts, false, &vec![false; measures.len()])
 }
 
 /// Contraction by the facts that it reads. The classes that have facts are not known before keys are packed: sums of

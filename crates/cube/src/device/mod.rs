@@ -38,7 +38,7 @@ mod workspace;
 pub use algorithm::{DeviceAggregation, DeviceAlgorithm};
 pub use contract::{DeviceCells, DeviceContraction, DeviceError};
 pub use cost::DeviceChoice;
-pub use forecast::{PlaceTimes, Placed, forecast};
+pub use forecast::{PlaceTimes, Placed, forecast, load_ms_predicted};
 pub use resident::{FactBytes, ResidentFacts};
 pub use scan::ScanTuning;
 pub use source::FactsSource;

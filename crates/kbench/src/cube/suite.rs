@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Algorithm, Area, Cells, Progress, Request, TargetMap, aggregate};
 use warpcube_cube::device::{
-    DeviceAlgorithm, DeviceCells, DeviceContraction, FactsSource, HASH_FUNCTIONS_MAX, ScanTuning,
+    DeviceAlgorithm, DeviceCells, DeviceContraction, FactsSource, HASH_FUNCTIONS_MAX, ScanTuning, load_ms_predicted,
 };
 use warpcube_cube::facts::{Facts, Values};
 use warpcube_gpu::Device;
@@ -146,6 +146,8 @@ pub(super) struct CubeBench<'a> {
     pub(super) contraction: DeviceContraction,
     /// Bytes of keys and values on the device.
     bytes: (u64, u64),
+    /// Milliseconds of packing, copying and sending them.
+    load_ms: f64,
 }
 
 impl<'a> CubeBench<'a> {
@@ -165,15 +167,16 @@ impl<'a> CubeBench<'a> {
         let source = FactsSource::new(facts.clone(), &name, "drawn");
         let contraction = DeviceContraction::new(Arc::new(Residency::new(device.clone())), source);
         let bytes = contraction.bytes(0, &Arc::default()).map_err(|error| error.to_string())?;
+        let load_ms = begin.elapsed().as_secs_f64() * 1e3;
         let each = (bytes.keys + bytes.values) as f64 / facts.len() as f64;
         say(&format!(
-            "{name}: {} facts drawn in {:.1} s, on the device in {:.1} s, {each:.3} bytes each",
+            "{name}: {} facts drawn in {:.1} s, on the device in {load_ms:.0} ms ({:.0} predicted), {each:.3} bytes each",
             facts.len(),
             drawn.as_secs_f64(),
-            begin.elapsed().as_secs_f64(),
+            load_ms_predicted(&facts, &[0]),
         ));
         let bytes = (bytes.keys, bytes.values);
-        Ok(CubeBench { device, arguments, cube, thesis, draw, facts, contraction, bytes })
+        Ok(CubeBench { device, arguments, cube, thesis, draw, facts, contraction, bytes, load_ms })
     }
 
     /// The area of a query.
@@ -308,6 +311,8 @@ impl<'a> CubeBench<'a> {
             "warm_ms": warm_ms,
             "bytes": bytes,
             "bytes_per_fact": (keys + values) as f64 / self.facts.len() as f64,
+            "load_ms": self.load_ms,
+            "load_ms_predicted": load_ms_predicted(&self.facts, &[0]),
             "relevant_cells": counts.relevant,
             "targets": counts.targets,
             "filled_targets": counts.filled,
