@@ -44,7 +44,7 @@ use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
 use crate::engines::Engines;
 use crate::error::{Result, SqlError};
-use crate::exec::{DevicePlanner, EngineTables, PlanningState};
+use crate::exec::{DevicePlanner, EngineTables, PlanningState, SortedByDevice};
 use crate::mend;
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
 use crate::progress::Progress;
@@ -220,6 +220,7 @@ impl Session {
             .with_analyzer_rules(mend::analyzer_rules())
             .with_optimizer_rules(mend::optimizer_rules())
             .with_physical_optimizer_rules(mend::physical_optimizer_rules())
+            .with_physical_optimizer_rule(Arc::new(SortedByDevice))
             .with_catalog_list(Arc::new(catalogs))
             .with_query_planner(planner.clone());
         for (name, factory) in catalog::table_factories() {

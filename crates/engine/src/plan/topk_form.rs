@@ -9,9 +9,9 @@
 //! with a tail have no whole form, which would take more memory than their columns: they draw rows once more. The
 //! smallest tables have no sample: all rows that pass are candidates.
 
-use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::Element;
-use warpcube_gpu::prims::topk::{Algorithm, K_MAX, Machine, TopKSpec, predict_ms};
+use warpcube_gpu::prims::topk::{Algorithm, K_MAX, Machine, TopKSpec, finish_ms, predict_ms};
+use warpcube_gpu::{DeviceInfo, GpuError};
 
 use super::topk_rank::Ranks;
 use crate::error::{Result, unsupported};
@@ -33,8 +33,8 @@ const LATER_ROOM: f64 = 2.0;
 const BETTER_SAMPLES: u64 = 1024;
 /// Candidates that there is room for beyond any estimate.
 const ROOM_MIN: u64 = 1024;
-/// Kernels of the threshold form: sample, its selection, scan, selection, gathering.
-const THRESHOLD_LAUNCHES: f64 = 17.0;
+/// Kernels of the threshold form without the ordering of its result: sample, its selection, scan, selection, gathering.
+const THRESHOLD_LAUNCHES: f64 = 13.0;
 /// What another algorithm has to save: most have kernels for each k, which are compiled first.
 const SAVED_MS_MIN: f64 = 0.1;
 /// Share of the peak bandwidth that kernels reach.
@@ -151,8 +151,9 @@ impl Question<'_> {
             let bits = self.ranks.key_bits + tail;
             return unsupported(format!("{algorithm} of keys of {bits} bits: with rows they have 128 at most"));
         }
-        if let Err(error) = form.spec(self.ranks, self.rows, self.k).check(self.info) {
-            return unsupported(error.to_string());
+        match form.spec(self.ranks, self.rows, self.k).check(self.info) {
+            Err(GpuError::Contract(limit)) => return unsupported(limit),
+            checked => checked?,
         }
         Ok(Decision { form, reason: format!("{}: {why}", self.words(form)) })
     }
@@ -218,13 +219,17 @@ impl Question<'_> {
         }
     }
 
-    /// Milliseconds: the scan, for whole forms the ranks that it clears and writes, and the selection among them.
+    /// Milliseconds: the scan, for whole forms the ranks that it clears and writes, and the selection among them; few
+    /// candidates are selected from in the time of the launches, the result is ordered.
     fn predicted_ms(&self, form: Form) -> Option<f64> {
         let machine = self.machine();
         let ms = |bytes: f64| bytes / machine.read_bandwidth * 1e3;
         let bytes = self.bytes(form);
         match form {
-            Form::Threshold { .. } => Some(ms(bytes) + THRESHOLD_LAUNCHES * machine.launch_ms),
+            Form::Threshold { .. } => {
+                let ordered = finish_ms(&machine, &form.spec(self.ranks, self.rows, self.k), self.k.min(self.rows));
+                Some(ms(bytes) + THRESHOLD_LAUNCHES * machine.launch_ms + ordered)
+            }
             Form::Whole(_) => {
                 let selection = predict_ms(&machine, &form.spec(self.ranks, self.rows, self.k), self.rows)?;
                 Some(ms(bytes) + 2.0 * machine.launch_ms + selection)

@@ -23,7 +23,7 @@ mod reference;
 mod sort_and_choose;
 
 pub use algorithm::{Algorithm, BitonicLevel};
-pub use model::{Machine, predict_ms};
+pub use model::{Machine, finish_ms, predict_ms};
 pub use plan::FIXED_BYTES_MAX;
 pub use reference::{check, top_k};
 

@@ -100,21 +100,21 @@ pub struct Outcome {
 /// Measures the cases of a family that were asked for.
 type Family = fn(&mut Bench<'_>) -> Result<(), String>;
 
-/// The families of cases, in the order they run.
-const FAMILIES: [Family; 13] = [
-    select::run,
-    project::run,
-    scan::run,
-    ordered::run,
-    ordered_forms::run,
-    sort::run,
-    topk::run,
-    random::run,
-    partition::run,
-    join::run,
-    groupby::run,
-    sent::run,
-    large::run,
+/// The families of cases with their names, in the order they run.
+const FAMILIES: [(&str, Family); 13] = [
+    ("select", select::run),
+    ("project", project::run),
+    ("scan", scan::run),
+    ("ordered", ordered::run),
+    ("ordered/forms", ordered_forms::run),
+    ("sort", sort::run),
+    ("topk", topk::run),
+    ("random", random::run),
+    ("partition", partition::run),
+    ("join", join::run),
+    ("groupby", groupby::run),
+    ("-sent", sent::run),
+    ("large", large::run),
 ];
 
 /// A run of the suite.
@@ -323,10 +323,13 @@ pub fn plan(device: &Device, arguments: &PrimitiveArgs) -> Result<Plan, String> 
     let mut unheard = Unheard;
     let mut bench = Bench::new(device, arguments, &mut unheard).map_err(|error| error.to_string())?;
     bench.listed = Some(RefCell::default());
-    for family in FAMILIES {
+    for (_, family) in FAMILIES {
         family(&mut bench)?;
     }
     let cases = bench.listed.take().unwrap_or_default().into_inner();
+    if arguments.cases.iter().any(String::is_empty) {
+        return Err("--cases: a name is empty; names are separated by single commas".into());
+    }
     if let Some(unknown) = arguments.cases.iter().find(|wanted| !cases.iter().any(|case| is_below(case, wanted))) {
         return Err(format!(
             "--cases {unknown}: no case has this name; --list shows all but those below ordered/forms, large and tune, \
@@ -361,12 +364,15 @@ pub fn run(
     bench.rivals = plan.rivals;
     let mut rivals = plan.earlier.rivals.clone();
     let mut failures = Vec::new();
-    for family in FAMILIES {
+    for (name, family) in FAMILIES {
         let done = family(&mut bench);
         if bench.is_stopped() {
             return Err(GpuError::Cancelled);
         }
         if let Err(reason) = done {
+            let behind = bench.results.last().and_then(|result| result["case"].as_str());
+            let behind = behind.map_or_else(String::new, |case| format!(", behind {case}"));
+            let reason = format!("{name}{behind}: {reason}");
             bench.follower.failed(&reason);
             failures.push(reason);
         }

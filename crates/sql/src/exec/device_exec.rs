@@ -5,21 +5,21 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::logical_expr::physical_planning_context::{ScalarSubqueryResults, SubqueryIndex};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::logical_expr::physical_planning_context::{
+    PhysicalPlanningContext, ScalarSubqueryResults, SubqueryIndex,
+};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::{TryStreamExt, stream};
-use warpcube_engine::{Engine, OrderKey, RunReport, Sink, TopK};
+use warpcube_engine::{Engine, RunReport, Sink, TopK};
 
 use super::context::DeviceContext;
 use super::work::Work;
@@ -72,7 +72,6 @@ impl DeviceExec {
         context: Arc<DeviceContext>,
     ) -> DeviceExec {
         let schema: SchemaRef = node.on_cpu().schema().inner().clone();
-        let order = order_of(&lowered, &schema);
         DeviceExec {
             mode: Mode::Whole,
             lowered,
@@ -83,7 +82,7 @@ impl DeviceExec {
             engine,
             state,
             context,
-            properties: Arc::new(properties(schema, order)),
+            properties: Arc::new(properties(schema)),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -93,7 +92,7 @@ impl DeviceExec {
         DeviceExec {
             mode: Mode::Partial,
             lowered: self.lowered.with_sum_states().map_or_else(|| self.lowered.clone(), Arc::new),
-            properties: Arc::new(properties(schema, Vec::new())),
+            properties: Arc::new(properties(schema)),
             metrics: ExecutionPlanMetricsSet::new(),
             ..self.clone()
         }
@@ -102,6 +101,18 @@ impl DeviceExec {
     /// Whether the operator has whole aggregations: it gives them, or scans their groups.
     pub(crate) fn is_whole(&self) -> bool {
         self.mode == Mode::Whole && (self.lowered.aggregates() || self.scans_groups())
+    }
+
+    /// Whether the rows are those of a sort, in its order.
+    pub(crate) fn gives_order(&self, keys: &[PhysicalSortExpr], fetch: Option<usize>) -> bool {
+        let LogicalPlan::Sort(sort) = &*self.on_cpu else { return false };
+        let own = create_physical_sort_exprs(
+            &sort.expr,
+            sort.input.schema(),
+            self.state.execution_props(),
+            &PhysicalPlanningContext::default(),
+        );
+        self.mode == Mode::Whole && sort.fetch == fetch && own.is_ok_and(|own| own.iter().eq(keys))
     }
 
     /// Whether a pipeline scans the groups of an aggregation.
@@ -139,26 +150,9 @@ impl DeviceExec {
     }
 }
 
-/// The order of a top-k's rows, up to the first key that is no column of them. DataFusion orders floats otherwise:
-/// zeros of both signs are equal here.
-fn order_of(lowered: &Lowered, schema: &SchemaRef) -> Vec<PhysicalSortExpr> {
-    let Some(Sink::TopK(top)) = lowered.fragment.pipelines.last().map(|root| &root.sink) else { return Vec::new() };
-    let key = |key: &OrderKey| {
-        // The same expression is the same text.
-        let text = format!("{:?}", key.expr);
-        let column = top.outputs.iter().position(|(output, _)| format!("{output:?}") == text)?;
-        let field = schema.field(column);
-        let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
-        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), column));
-        (!field.data_type().is_floating()).then_some(PhysicalSortExpr { expr, options })
-    };
-    top.keys.iter().map_while(key).collect()
-}
-
-fn properties(schema: SchemaRef, order: Vec<PhysicalSortExpr>) -> PlanProperties {
-    let orders = (!order.is_empty()).then_some(order);
+fn properties(schema: SchemaRef) -> PlanProperties {
     PlanProperties::new(
-        EquivalenceProperties::new_with_orderings(schema, orders),
+        EquivalenceProperties::new(schema),
         Partitioning::UnknownPartitioning(1),
         EmissionType::Final,
         Boundedness::Bounded,

@@ -8,6 +8,7 @@ mod explain_cache;
 mod finish;
 mod kept;
 mod operators;
+mod order;
 mod partial;
 mod planner;
 mod residency;
@@ -15,6 +16,7 @@ mod source;
 mod work;
 
 pub(crate) use background_load::Afterwards;
+pub(crate) use order::SortedByDevice;
 pub use partial::split_aggregations;
 pub(crate) use planner::DevicePlanner;
 pub(crate) use residency::EngineTables;

@@ -109,12 +109,16 @@ fn sorted_below(sort: &Sort, schema: &DFSchema, exprs: &[Expr], input: Arc<Logic
     Ok(Sort { expr, input, fetch: sort.fetch })
 }
 
-/// The plan without sorts above nodes that give the rows in their order: for plans all of whose operators keep it.
-pub(crate) fn in_order(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let is_done = |sort: &Sort| match DeviceNode::of(&sort.input).map(DeviceNode::original) {
+/// Whether a sort is above a node that gives the rows in its order.
+pub(super) fn is_done(sort: &Sort) -> bool {
+    match DeviceNode::of(&sort.input).map(DeviceNode::original) {
         Some(LogicalPlan::Sort(done)) => (&done.expr, done.fetch) == (&sort.expr, sort.fetch),
         _ => false,
-    };
+    }
+}
+
+/// The plan without sorts above nodes that give the rows in their order: for plans all of whose operators keep it.
+pub(crate) fn in_order(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| match &plan {
         LogicalPlan::Sort(sort) if is_done(sort) => Ok(Transformed::yes(sort.input.as_ref().clone())),
         _ => Ok(Transformed::no(plan)),

@@ -359,6 +359,10 @@ async fn the_share_of_the_device_counts_operators_that_ran_there() {
     assert_eq!(share("SELECT median(v) AS m FROM t").await, Some(0.0));
     assert_eq!(share("SELECT v FROM t LIMIT 10").await, Some(0.0));
     assert_eq!(share("SELECT sum(v) FROM t").await, Some(1.0));
+    // The device gives the rows in their order.
+    assert_eq!(share("SELECT v FROM t ORDER BY v DESC LIMIT 10").await, Some(1.0));
+    assert_eq!(share("SELECT v FROM t ORDER BY v % 7, v * 2 DESC LIMIT 10").await, Some(1.0));
+    assert_eq!(share("SELECT v % 9 AS k, sum(v) AS s FROM t GROUP BY v % 9 ORDER BY s").await, Some(1.0));
 }
 
 #[tokio::test]

@@ -3,6 +3,34 @@
 use crate::format::rows;
 use crate::support::{cpu, emulated, run};
 
+#[tokio::test]
+async fn rows_in_order_are_not_sorted_again() {
+    let session = emulated();
+    let sql = "CREATE TABLE t AS SELECT i, CASE WHEN i % 5 = 0 THEN -(x - x) WHEN i % 5 = 1 THEN x - x ELSE x END AS f \
+               FROM (SELECT value AS i, CAST(value AS DOUBLE) / 7 AS x FROM generate_series(1, 30000))";
+    session.collect(sql).await.unwrap();
+    for order in ["f DESC", "i + 1", "i % 3, f NULLS FIRST, i", "f, i DESC"] {
+        for limit in [5, 20_000] {
+            let sql = format!("SELECT i, f FROM t ORDER BY {order} LIMIT {limit}");
+            let plan = session.collect(&format!("EXPLAIN ANALYZE {sql}")).await.unwrap();
+            let plan = rows(&plan).concat().concat();
+            assert!(plan.contains("DeviceExec") && !plan.contains("SortExec"), "{plan}");
+            let (batches, _) = run(&session, &sql).await.unwrap();
+            let found: Vec<f64> = rows(&batches).iter().map(|row| row[1].parse().unwrap()).collect();
+            assert_eq!(found.len(), limit);
+            match order {
+                "f DESC" => assert!(found.is_sorted_by(|one, next| one >= next), "{sql}"),
+                "f, i DESC" => assert!(found.is_sorted(), "{sql}"),
+                _ => {}
+            }
+        }
+    }
+    // Another order than the device's is sorted by.
+    let sql = "EXPLAIN SELECT * FROM (SELECT i, f FROM t ORDER BY f LIMIT 9) ORDER BY i";
+    let plan = rows(&session.collect(sql).await.unwrap()).concat().concat();
+    assert!(plan.contains("DeviceExec") && plan.contains("SortExec"), "{plan}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_many_batches_keep_their_order() {
     for session in [cpu(), emulated()] {

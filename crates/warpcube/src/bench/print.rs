@@ -132,7 +132,7 @@ impl Printer {
             let rival = result.datafusion.map_or_else(|| "-".to_string(), time);
             let warm = time(result.warm);
             let share = match result.share {
-                Some(share) => format!("{:.0} % of rows on the GPU", share * 100.0),
+                Some(share) => format!("{:.0} % on the GPU", share * 100.0),
                 None => "on the CPU".to_string(),
             };
             self.line(&format!("{:6} {warm:>11} {rival:>11}  {share}", result.name))?;

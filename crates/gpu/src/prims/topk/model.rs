@@ -79,14 +79,7 @@ pub fn predict_ms(machine: &Machine, spec: &TopKSpec, n: u64) -> Option<f64> {
     let counted_ms = read_ms.max(issued(n as f64 * COUNT.value));
     let k = spec.k.min(n).max(1);
     let digits = (spec.element.bytes() * 8).div_ceil(11) as f64;
-    // Candidates are sorted by one block, or by five kernels that read and write them twice.
-    let finish_ms = if k <= 2048 {
-        4.0 * machine.launch_ms
-    } else {
-        let candidate = if spec.element.bytes() <= 4 { CANDIDATE } else { CANDIDATE_WIDE };
-        let moved_ms = 8.0 * k as f64 * pair / machine.read_bandwidth * 1e3;
-        5.0 * machine.launch_ms + moved_ms + issued(k as f64 * candidate.value)
-    };
+    let finish_ms = finish_ms(machine, spec, k);
     let passes_ms = (digits + 1.0) * machine.launch_ms;
     Some(match spec.algorithm {
         Algorithm::Threshold => read_ms + 4.0 * machine.launch_ms + passes_ms + finish_ms,
@@ -114,6 +107,18 @@ pub fn predict_ms(machine: &Machine, spec: &TopKSpec, n: u64) -> Option<f64> {
             return Some(bitonic_ms(machine, level, n as f64, bytes, pair, run) + finish_ms);
         }
     })
+}
+
+/// Predicted milliseconds of ordering the `k` keys that were selected: by one block, or by five kernels that read and
+/// write them twice.
+pub fn finish_ms(machine: &Machine, spec: &TopKSpec, k: u64) -> f64 {
+    if k <= 2048 {
+        return 4.0 * machine.launch_ms;
+    }
+    let pair = spec.element.bytes() as f64 + spec.rows.bytes() as f64;
+    let candidate = if spec.element.bytes() <= 4 { CANDIDATE } else { CANDIDATE_WIDE };
+    let moved_ms = 8.0 * k as f64 * pair / machine.read_bandwidth * 1e3;
+    5.0 * machine.launch_ms + moved_ms + k as f64 * candidate.value / machine.issue * 1e3
 }
 
 /// Heaps or lists of all threads: each key is looked at, and lanes of a warp wait for each other's replacements. Of
