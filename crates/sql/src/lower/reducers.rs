@@ -5,10 +5,13 @@
 //! WHERE p_partkey = l_partkey AND p_brand = 'Brand#23'
 //! ```
 //!
-//! The join reads groups of the parts of one brand alone, so that `lineitem` is filtered by a semi-join with those
-//! parts before it is grouped. Keys of an aggregation that equal a key of a filtered table, be it through other tables
-//! or through the join that the aggregation hangs on, are such; the rows of a group share its keys, hence no group loses
-//! a part of its rows. An aggregation below the aggregation is filtered in turn.
+//! The join reads the groups of one brand's parts alone, so that `lineitem` is filtered by a semi-join with those parts
+//! before it is grouped. The semi-join compares group keys with a key of a filtered table that they equal: directly,
+//! through other tables, or through the join that the aggregation hangs on. All rows of a group have its keys, so that
+//! a group keeps all of its rows or none. An aggregation below the aggregation is filtered in turn.
+//!
+//! Rows that are left out raise no errors: a SUM that leaves its type in a group without a match goes unseen, as behind
+//! any filter that is pushed down.
 //!
 //! Source: semi-join reducers, Bernstein and Chiu, *Using Semi-Joins to Solve Relational Queries*, JACM 1981; through
 //! aggregations as magic sets, Mumick et al., *Magic is Relevant*, SIGMOD 1990.
