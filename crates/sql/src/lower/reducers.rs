@@ -200,7 +200,7 @@ impl Reducer {
         let mut share: f64 = filters.iter().map(share).product();
         let mut below = Vec::new();
         let mut add = |on: Vec<(Expr, Expr)>, of: Option<(Reducer, f64)>| {
-            let Some((reducer, of_below)) = of.filter(|(reducer, _)| reducer.is_filtered()) else { return };
+            let Some((reducer, of_below)) = of.filter(|(_, share)| *share <= SHARE_MAX) else { return };
             if reducer.rows() < rows {
                 share *= of_below;
                 below.push((on, reducer));
@@ -225,14 +225,10 @@ impl Reducer {
             let on: Vec<(Expr, Expr)> = hanging.on.iter().filter(|(kept, _)| joins(kept)).cloned().collect();
             let owners: BTreeSet<Option<usize>> = on.iter().map(|(_, own)| hanging.core.table_of(graph, own)).collect();
             let [Some(other)] = owners.into_iter().collect::<Vec<_>>()[..] else { continue };
+            visited.push(other);
             add(on, Reducer::of(graph, &hanging.core, other, tied, visited));
         }
         Some((Reducer { table: table.clone(), relation, filters, below }, share))
-    }
-
-    /// Whether anything filters its rows.
-    fn is_filtered(&self) -> bool {
-        !self.filters.is_empty() || !self.below.is_empty()
     }
 
     /// Rows that are scanned for it.
