@@ -10,7 +10,7 @@ use super::expr::Translator;
 use super::graph::{Core, Graph, describe, rewrite};
 use super::tables::TableFacts;
 use super::tree::Tree;
-use super::{Lowered, Reason};
+use super::{Lowered, Reason, reducers};
 use crate::mend::float_sums::is_exact;
 use crate::values::FloatSums;
 
@@ -49,7 +49,8 @@ pub(crate) struct Grouped {
     pub(crate) graph: Graph,
     /// How they are joined.
     pub(crate) core: Core,
-    groups: Vec<Expr>,
+    /// Group expressions.
+    pub(super) groups: Vec<Expr>,
     calls: Vec<Expr>,
     /// Arrow types of its outputs: groups, then calls.
     pub(crate) types: Vec<DataType>,
@@ -144,7 +145,8 @@ impl Finish {
 
 /// Translates an aggregation with all below it.
 pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
-    let grouped = Grouped::of(aggregate, facts)?;
+    let mut grouped = Grouped::of(aggregate, facts)?;
+    reducers::reduce(&mut grouped.graph, &grouped.core)?;
     let reads = grouped.reads()?;
     let tree = Tree::plan(&grouped.graph, &grouped.core, &reads)?;
     let mut finish = Vec::new();

@@ -420,7 +420,8 @@ fn same(one: &DataType, other: &DataType) -> bool {
     one == other || is_string(one) && is_string(other)
 }
 
-fn contains_subquery(expr: &Expr) -> bool {
+/// Whether an expression reads what is not of its row.
+pub(super) fn contains_subquery(expr: &Expr) -> bool {
     use datafusion::common::tree_node::TreeNode;
     expr.exists(|expr| {
         Ok(matches!(

@@ -87,12 +87,12 @@ impl Graph {
     }
 
     /// Rows of the largest relation.
-    fn rows_max(&self) -> u64 {
+    pub(super) fn rows_max(&self) -> u64 {
         self.relations.iter().map(Relation::rows).max().unwrap_or(0)
     }
 
     /// Adds a relation with these columns; the result is its number.
-    fn add(&mut self, relation: Relation, schema: &Schema, core: &mut Core) -> Result<usize, Reason> {
+    pub(super) fn add(&mut self, relation: Relation, schema: &Schema, core: &mut Core) -> Result<usize, Reason> {
         let number = self.relations.len();
         let qualified = DFSchema::try_from_qualified_schema(qualifier(number), schema).map_err(text)?;
         self.schema = self.schema.join(&qualified).map_err(text)?;
@@ -392,6 +392,11 @@ pub(crate) fn output_name(position: usize) -> String {
     format!("output {position}")
 }
 
+/// The output of an aggregation that a base column is.
+pub(crate) fn output_of(column: &Column) -> Option<usize> {
+    column.name.strip_prefix("output ")?.parse().ok()
+}
+
 fn qualifier(relation: usize) -> TableReference {
     TableReference::bare(format!("#{relation}"))
 }
@@ -404,6 +409,17 @@ pub(crate) fn base_column(relation: usize, name: &str) -> Expr {
 /// The relation of a base column.
 pub(crate) fn relation_of(column: &Column) -> Option<usize> {
     column.relation.as_ref()?.table().strip_prefix('#')?.parse().ok()
+}
+
+/// An expression with the base columns of one relation as those of another.
+pub(crate) fn renumber(expr: &Expr, from: usize, to: usize) -> Expr {
+    let renumbered = expr.clone().transform(|expr| match &expr {
+        Expr::Column(column) if relation_of(column) == Some(from) => {
+            Ok(Transformed::yes(base_column(to, &column.name)))
+        }
+        _ => Ok(Transformed::no(expr)),
+    });
+    renumbered.expect("columns take the place of columns").data
 }
 
 /// The base columns an expression reads.

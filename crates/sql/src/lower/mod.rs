@@ -15,6 +15,7 @@ mod expr;
 mod graph;
 mod node;
 mod operators;
+mod reducers;
 mod rows;
 mod strings;
 mod tables;

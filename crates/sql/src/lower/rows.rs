@@ -21,7 +21,7 @@ use warpcube_engine::{BindingCache, Sink};
 use super::graph::{Core, Graph, describe};
 use super::tables::TableFacts;
 use super::tree::Tree;
-use super::{Finish, Lowered, Reason, Refused, device};
+use super::{Finish, Lowered, Reason, Refused, device, reducers};
 
 /// What a plan projects and filters.
 pub(super) fn source_of(plan: &LogicalPlan) -> &LogicalPlan {
@@ -127,6 +127,7 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(plan, facts, &mut core)?;
+    reducers::reduce(&mut graph, &core)?;
     let tree = Tree::plan(&graph, &core, &outputs)?;
     let (mut fragment, tables) = tree.pipelines(&outputs, |translator| {
         let fields = outputs.iter().zip(plan.schema().fields());

@@ -43,6 +43,13 @@ pub(crate) struct TableInfo {
     pub(crate) parquet: Option<Arc<ParquetFiles>>,
 }
 
+impl TableInfo {
+    /// Whether both are one table in one version.
+    pub(crate) fn is_same(&self, other: &TableInfo) -> bool {
+        (&self.key, &self.version) == (&other.key, &other.version)
+    }
+}
+
 /// Marks a configuration under which each aggregation is a fragment of its own.
 pub(crate) struct AggregationsApart;
 

@@ -23,7 +23,7 @@ use super::graph::{Core, Graph, describe, rewrite};
 use super::rows::{has_groups, is_grouped, source_of};
 use super::tables::TableFacts;
 use super::tree::Tree;
-use super::{DeviceNode, Finish, Lowered, Reason};
+use super::{DeviceNode, Finish, Lowered, Reason, reducers};
 
 /// Most rows that are found on the device, those that an OFFSET skips included.
 const ROWS_MAX: usize = 1 << 20;
@@ -134,6 +134,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(&sort.input, facts, &mut core)?;
+    reducers::reduce(&mut graph, &core)?;
     let schema = sort.input.schema();
     let keys = sort.expr.iter().map(|key| rewrite(&key.expr, schema, &outputs)).collect::<Result<Vec<_>, _>>()?;
     let read: Vec<Expr> = keys.iter().chain(&outputs).cloned().collect();

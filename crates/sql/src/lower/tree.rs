@@ -17,8 +17,10 @@ use warpcube_engine::{
 
 use super::Reason;
 use super::aggregate::Grouped;
-use super::expr::Translator;
-use super::graph::{Core, Graph, Hanging, Relation, base_column, columns, output_name, relation_of, relations};
+use super::expr::{Translator, contains_subquery};
+use super::graph::{
+    Core, Graph, Hanging, Relation, base_column, columns, output_name, relation_of, relations, renumber,
+};
 use super::tables::TableInfo;
 
 /// A relation in its place.
@@ -225,7 +227,7 @@ impl<'a> Tree<'a> {
     ) -> Result<(Fragment, Vec<Arc<TableInfo>>), Reason> {
         let mut writer = Writer { tree: self, written: Written::default() };
         writer.root(sink, make_sink)?;
-        let Written { pipelines, tables, infos } = writer.written;
+        let Written { pipelines, tables, infos, .. } = writer.written;
         Ok((Fragment { tables, pipelines, overflow: Overflow::default() }, infos))
     }
 }
@@ -239,16 +241,17 @@ impl Core {
 }
 
 /// What the members of a core are tied by.
-struct Ties<'c> {
+pub(super) struct Ties<'c> {
     /// Expressions that are equal to each other, each of one relation: `a = b AND b = c` ties `a` and `c` as well, and
     /// a table whose key has several parts may find all of them where a query names only some.
-    classes: Vec<Vec<(usize, &'c Expr)>>,
+    pub(super) classes: Vec<Vec<(usize, &'c Expr)>>,
     /// Equalities with a side that reads several relations, or one that is no member.
     others: Vec<&'c (Expr, Expr)>,
 }
 
 impl<'c> Ties<'c> {
-    fn of(core: &'c Core) -> Ties<'c> {
+    /// Those of a core.
+    pub(super) fn of(core: &'c Core) -> Ties<'c> {
         let mut ties = Ties { classes: Vec::new(), others: Vec::new() };
         let member = |expr: &Expr| match relations(expr).into_iter().collect::<Vec<_>>()[..] {
             [only] if core.members.contains(&only) => Some(only),
@@ -320,7 +323,24 @@ struct Written {
     pipelines: Vec<Pipeline>,
     tables: Vec<FragmentTable>,
     infos: Vec<Arc<TableInfo>>,
+    /// Join tables that another join may probe as well, with the pipelines that build them.
+    built: Vec<(Built, usize)>,
 }
+
+/// What a join table is made of. The table's own columns are of relation [`OWN`].
+#[derive(PartialEq)]
+struct Built {
+    /// Identity and version of the table that is scanned.
+    table: (String, String),
+    filters: Vec<Expr>,
+    keys: Vec<Expr>,
+    payload: Vec<Expr>,
+    /// Join tables that are probed, with their kind, whether a row has one match at most, and the keys.
+    probes: Vec<(usize, JoinKind, bool, Vec<Expr>)>,
+}
+
+/// The number of a relation whatever its graph numbers it.
+const OWN: usize = usize::MAX;
 
 /// Writes the pipelines of a tree.
 struct Writer<'a, 'g> {
@@ -335,7 +355,8 @@ impl<'a> Writer<'a, '_> {
         sink: &[Expr],
         make_sink: impl FnOnce(&mut Translator) -> Result<Sink, Reason>,
     ) -> Result<(), Reason> {
-        let (steps, source, mut translator) = self.steps(self.tree.root, sink)?;
+        let builds = self.builds(self.tree.root)?;
+        let (steps, source, mut translator) = self.steps(self.tree.root, &builds, sink)?;
         let sink = make_sink(&mut translator)?;
         self.written.pipelines.push(Pipeline { source, steps, sink });
         Ok(())
@@ -371,15 +392,21 @@ impl<'a> Writer<'a, '_> {
         Ok(of_aggregation)
     }
 
-    /// The steps of a node after the pipelines of its children were written, its source, and its registers.
-    fn steps(&mut self, relation: usize, sink: &[Expr]) -> Result<(Vec<Step>, Source, Translator<'a>), Reason> {
+    /// Writes the pipelines of a node's children; the result is their tables.
+    fn builds(&mut self, relation: usize) -> Result<Vec<usize>, Reason> {
+        self.tree.children(relation).into_iter().map(|child| self.build(child)).collect()
+    }
+
+    /// The steps of a node whose children's tables are `builds`, its source, and its registers.
+    fn steps(
+        &mut self,
+        relation: usize,
+        builds: &[usize],
+        sink: &[Expr],
+    ) -> Result<(Vec<Step>, Source, Translator<'a>), Reason> {
         let tree = self.tree;
         let node = &tree.nodes[&relation];
         let children = tree.children(relation);
-        let mut builds = Vec::with_capacity(children.len());
-        for child in &children {
-            builds.push(self.build(*child)?);
-        }
         let probed = children.iter().map(|child| &tree.nodes[child]);
         let probe_keys = probed.clone().flat_map(|child| &child.probe_keys);
         let compared = probed.filter_map(|child| child.differ.as_ref()).map(|(kept, _)| kept);
@@ -401,7 +428,7 @@ impl<'a> Writer<'a, '_> {
         for filter in node.filters.iter().filter(is_own) {
             steps.push(Step::Filter(translator.translate(filter)?));
         }
-        for (child, build) in children.iter().zip(builds) {
+        for (child, build) in children.iter().zip(builds.iter().copied()) {
             let child = &tree.nodes[child];
             let keys = child.probe_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
             if let Some((kept, _)) = &child.differ {
@@ -454,7 +481,13 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn build(&mut self, relation: usize) -> Result<usize, Reason> {
-        let (steps, source, translator) = self.steps(relation, &[])?;
+        let builds = self.builds(relation)?;
+        let built = self.built(relation, &builds);
+        let known = self.written.built.iter().find(|(known, _)| Some(known) == built.as_ref());
+        if let Some((_, pipeline)) = known {
+            return Ok(*pipeline);
+        }
+        let (steps, source, translator) = self.steps(relation, &builds, &[])?;
         let node = &self.tree.nodes[&relation];
         let keys = node.own_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
         if let Some((_, own)) = &node.differ {
@@ -468,7 +501,38 @@ impl<'a> Writer<'a, '_> {
                 columns.map(|column| translator.translate(&column)).collect::<Result<_, _>>()?
             }
         };
-        Ok(self.push(Pipeline { source, steps, sink: Sink::Build { keys, payload } }))
+        let pipeline = self.push(Pipeline { source, steps, sink: Sink::Build { keys, payload } });
+        self.written.built.extend(built.map(|built| (built, pipeline)));
+        Ok(pipeline)
+    }
+
+    /// What the join table of a node is made of, whose children's tables are `builds`; none where that has values of
+    /// other tables, which other graphs number in another way.
+    fn built(&self, relation: usize, builds: &[usize]) -> Option<Built> {
+        let node = &self.tree.nodes[&relation];
+        let Relation::Table(info) = &self.tree.graph.relations[relation] else { return None };
+        let children: Vec<&Node> = self.tree.children(relation).iter().map(|child| &self.tree.nodes[child]).collect();
+        let compares = node.differ.is_some() || children.iter().any(|child| child.differ.is_some());
+        let payload: Vec<Expr> = match node.kind {
+            JoinKind::Semi | JoinKind::Anti => Vec::new(),
+            _ => node.payload.iter().cloned().map(Expr::Column).collect(),
+        };
+        let probe_keys = children.iter().flat_map(|child| &child.probe_keys);
+        let mut exprs = node.filters.iter().chain(&node.own_keys).chain(&payload).chain(probe_keys);
+        let is_own = |expr: &Expr| relations(expr).iter().all(|read| *read == relation) && !contains_subquery(expr);
+        if compares || !exprs.all(is_own) {
+            return None;
+        }
+        let own = |expr: &Expr| renumber(expr, relation, OWN);
+        let all = |exprs: &[Expr]| exprs.iter().map(own).collect();
+        let probes = children.iter().zip(builds);
+        Some(Built {
+            table: (info.key.clone(), info.version.clone()),
+            filters: all(&node.filters),
+            keys: all(&node.own_keys),
+            payload: all(&payload),
+            probes: probes.map(|(child, build)| (*build, child.kind, child.unique, all(&child.probe_keys))).collect(),
+        })
     }
 
     fn push(&mut self, pipeline: Pipeline) -> usize {

@@ -22,6 +22,7 @@ mod nan;
 mod overhead;
 mod partial;
 mod records;
+mod reducers;
 mod slt;
 mod spill;
 mod ssb;

@@ -4,10 +4,19 @@
 use warpcube_datagen::{NoProgress, WriteOptions, tpch_query, tpch_variations, write_tpch_parquet};
 use warpcube_sql::{Place, Session, SessionOptions, Summary};
 
+use crate::reducers::{operators, reducers};
 use crate::support::{cpu, rehearse, rows, run};
 
 /// The scale factor. At smaller ones a part has one supplier twice.
 const SF: f64 = 0.01;
+
+/// Queries whose aggregations are filtered by what they are joined with, with the semi-joins below them.
+const REDUCED: [(usize, &[&str]); 4] = [
+    (2, &["ps_partkey = p_partkey"]),
+    (15, &[]),
+    (17, &["l_partkey = p_partkey"]),
+    (20, &["l_partkey = p_partkey", "l_suppkey = s_suppkey", "s_nationkey = n_nationkey"]),
+];
 
 async fn register(session: &Session, folder: &std::path::Path) {
     for table in ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"] {
@@ -42,6 +51,10 @@ async fn the_twenty_two_queries() {
     device.set("warpcube.placement", "cuda").unwrap();
     rehearse(&device, (1..=22).flat_map(texts)).await;
     device.set("warpcube.placement", "auto").unwrap();
+    for (number, expected) in REDUCED {
+        let operators = operators(&device, &tpch_query(number, SF).unwrap()).await;
+        assert_eq!(reducers(&operators), expected, "q{number}: {operators}");
+    }
     let mut wrong = Vec::new();
     for (number, sql) in (1..=22).flat_map(|number| texts(number).into_iter().map(move |sql| (number, sql))) {
         let (expected, _) = run(&cpu, &sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));

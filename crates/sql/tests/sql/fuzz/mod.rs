@@ -11,6 +11,7 @@ mod bench;
 mod compare;
 mod data;
 mod first_rows;
+mod nested;
 mod query;
 pub mod random;
 mod shrink;

@@ -155,8 +155,8 @@ impl Query {
 
 /// Draws queries over tables.
 pub struct Generator<'a> {
-    random: &'a mut Random,
-    tables: &'a Tables,
+    pub(super) random: &'a mut Random,
+    pub(super) tables: &'a Tables,
     /// Tables whose columns may be read.
     scope: Vec<usize>,
 }
@@ -186,42 +186,6 @@ impl<'a> Generator<'a> {
             (self.random.chance(50), limit)
         });
         Query { fact, joins, filters, groups, aggregates, having, order, first: None, above: None }
-    }
-
-    /// A query over the groups of another: aggregated again, or joined with the fact table.
-    pub fn nested(self) -> Query {
-        let fact = &self.tables.tables[0];
-        let keys: Vec<&Column> = fact.columns.iter().filter(|column| !column.data_type.is_floating()).collect();
-        let key = (!keys.is_empty()).then(|| self.random.pick(&keys).name.clone());
-        let (kind, is_joined) = (self.random.below(3), self.random.chance(40));
-        let join = self.random.pick(&["JOIN", "LEFT JOIN"]).to_string();
-        let mut query = self.query();
-        query.order = None;
-        query.aggregates.insert(0, "COUNT(*)".into());
-        let above = match key.filter(|_| is_joined) {
-            Some(key) => {
-                query.groups.insert(0, key.clone());
-                let name = &query.fact;
-                let outputs = match kind {
-                    0 => "COUNT(*) AS n, SUM(q.a0) AS s, MAX(q.a1) AS m".to_string(),
-                    _ => format!("{name}.{key} AS k, q.a0"),
-                };
-                format!("SELECT {outputs} FROM {name} {join} ({{}}) AS q ON {name}.{key} = q.g0")
-            }
-            None => {
-                if query.groups.is_empty() {
-                    query.groups.push("1 = 1".into());
-                }
-                let text = match kind {
-                    0 => "SELECT g0, COUNT(*) AS n, SUM(a0) AS s, MAX(a1) AS m FROM ({}) AS q GROUP BY g0",
-                    1 => "SELECT a0, COUNT(*) AS n, MIN(g0) AS m FROM ({}) AS q GROUP BY a0",
-                    _ => "SELECT COUNT(*) AS n, COUNT(a1) AS c, SUM(a0) AS s FROM ({}) AS q",
-                };
-                text.to_string()
-            }
-        };
-        query.above = Some(above);
-        query
     }
 
     /// First rows of the fact table: by its columns, under plain comparisons, or by computed keys under any conditions,
@@ -332,7 +296,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn condition_over(&mut self, scope: &[usize], depth: usize) -> String {
+    pub(super) fn condition_over(&mut self, scope: &[usize], depth: usize) -> String {
         let kept = std::mem::replace(&mut self.scope, scope.to_vec());
         let condition = self.condition(depth);
         self.scope = kept;
@@ -350,7 +314,7 @@ impl<'a> Generator<'a> {
     }
 
     /// A value of the column, or one near, as a literal.
-    fn literal(&mut self, table: &Table, column: &Column) -> String {
+    pub(super) fn literal(&mut self, table: &Table, column: &Column) -> String {
         let values = table.rows.column_by_name(&column.name).expect("columns are in their table");
         let row = if values.is_empty() { 0 } else { self.random.below(values.len()) };
         let missing = values.is_empty() || values.is_null(row);
