@@ -170,7 +170,8 @@ impl<'a> CubeBench<'a> {
         let load_ms = begin.elapsed().as_secs_f64() * 1e3;
         let each = (bytes.keys + bytes.values) as f64 / facts.len() as f64;
         say(&format!(
-            "{name}: {} facts drawn in {:.1} s, on the device in {load_ms:.0} ms ({:.0} predicted), {each:.3} bytes each",
+            "{name}: {} facts drawn in {:.1} s, on the device in {load_ms:.0} ms ({:.0} predicted), \
+             {each:.3} bytes each",
             facts.len(),
             drawn.as_secs_f64(),
             load_ms_predicted(&facts, &[0]),

@@ -33,8 +33,8 @@ pub(crate) fn operators(plan: &LogicalPlan) -> u64 {
     walked.map_or(0, |_| operators)
 }
 
-/// The operators of a statement's plan that are not within a fragment, those of subqueries included. A sort of rows that
-/// a fragment gives in its order is left out of the physical plan. EXPLAIN runs none.
+/// The operators of a statement's plan that are not within a fragment, those of subqueries included. A sort of rows
+/// that a fragment gives in its order is left out of the physical plan. EXPLAIN runs none.
 pub(crate) fn host_operators(plan: &LogicalPlan) -> Result<u64> {
     if matches!(plan, LogicalPlan::Explain(_)) {
         return Ok(0);
