@@ -11,15 +11,18 @@ use crate::docs::{no_place, replace, write};
 use crate::process::{Result, root};
 use crate::{cube_tables, measured, primitives, scheme_tables};
 
-/// Pages, with the mark of a place in each and the suites whose tables stand there.
-const PAGES: [(&str, &str, &[&str]); 6] = [
-    ("README.md", CHORE, &[FRONT]),
-    ("docs/benchmarks.md", "bench-table (queries)", &["ssb", "tpch", "topk", "ssb-rivals"]),
-    ("docs/benchmarks.md", "bench-table (primitives)", &["primitives"]),
-    ("docs/cube-benchmarks.md", CHORE, &["cube"]),
-    ("docs/scheme-benchmarks.md", CHORE, &["schemes"]),
-    ("docs/measured.md", CHORE, &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"]),
+/// Pages, with the mark of a place in each, the suites whose tables stand there, and which of their files.
+const PAGES: [(&str, &str, &[&str], IsShown); 7] = [
+    ("README.md", CHORE, &[FRONT], all),
+    ("docs/benchmarks.md", "bench-table (queries)", &["ssb", "tpch", "topk", "ssb-rivals"], all),
+    ("docs/benchmarks.md", "bench-table (primitives)", &["primitives"], is_not_h100),
+    ("docs/primitives-h100.md", CHORE, &["primitives"], is_h100),
+    ("docs/cube-benchmarks.md", CHORE, &["cube"], all),
+    ("docs/scheme-benchmarks.md", CHORE, &["schemes"], all),
+    ("docs/measured.md", CHORE, &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"], all),
 ];
+/// Whether a page shows the file of that name.
+type IsShown = fn(&str) -> bool;
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
 /// Stands for what README tells: the means of [`FRONT_RESULTS`].
@@ -61,13 +64,25 @@ const COLUMNS: [Column; 19] = [
     Column { title: "DuckDB first, ms", figure: "/rivals/duckdb_first_ms", factor: 1.0, digits: 0, mean: true },
 ];
 
+fn all(_: &str) -> bool {
+    true
+}
+
+fn is_h100(name: &str) -> bool {
+    name.contains("-h100")
+}
+
+fn is_not_h100(name: &str) -> bool {
+    !is_h100(name)
+}
+
 /// Writes the tables, or with `check` says whether they differ.
 pub(crate) fn run(check: bool) -> Result<()> {
     if check {
         return differences()?.into_iter().next().map_or(Ok(()), Err);
     }
-    for (path, mark, suites) in PAGES {
-        let text = replace(&page(path)?, mark, &tables(suites)?).ok_or_else(|| no_place(path, mark))?;
+    for (path, mark, suites, is_shown) in PAGES {
+        let text = replace(&page(path)?, mark, &tables(suites, is_shown)?).ok_or_else(|| no_place(path, mark))?;
         write(path, &text)?;
     }
     Ok(())
@@ -76,9 +91,9 @@ pub(crate) fn run(check: bool) -> Result<()> {
 /// Whether the pages' tables are what the results give.
 pub(crate) fn differences() -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for (path, mark, suites) in PAGES {
+    for (path, mark, suites, is_shown) in PAGES {
         let page = page(path)?;
-        match replace(&page, mark, &tables(suites)?) {
+        match replace(&page, mark, &tables(suites, is_shown)?) {
             None => found.push(no_place(path, mark)),
             Some(text) if text != page => {
                 found.push(format!("{path}: not what {RESULTS} gives; run 'cargo xtask {CHORE}'"));
@@ -128,12 +143,13 @@ fn means(times: &[Times]) -> String {
     times.iter().map(line).collect()
 }
 
-fn tables(suites: &[&str]) -> Result<String> {
+fn tables(suites: &[&str], is_shown: IsShown) -> Result<String> {
     if suites == [FRONT] {
         let (report, others) = front()?;
         return Ok(means(&ssb_times(&report, &others)));
     }
-    let files = read(suites)?;
+    let mut files = read(suites)?;
+    files.retain(|(name, _)| is_shown(name));
     if suites == ["schemes"] {
         return scheme_tables::tables(&files);
     }

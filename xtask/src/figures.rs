@@ -12,7 +12,7 @@ use crate::docs::write;
 use crate::process::{Result, root};
 
 /// The results that the figures of primitives show.
-const RESULTS: &str = "bench/results/primitives-h200.json";
+pub(crate) const RESULTS: &str = "bench/results/primitives-h200.json";
 const FOLDER: &str = "docs/figures";
 
 /// Draws the figures, or with `check` says whether they differ.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::bench_table::{head, link};
+use crate::figures;
 use crate::primitive_targets::{Targets, met};
 use crate::process::Result;
 
@@ -54,7 +55,7 @@ pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
     let targets = Targets::of(results);
     text.push_str(&missed(&targets));
     // Figures are drawn from one file of the suite.
-    let drawn = if name.starts_with("primitives") { warpcube_figures::primitives(results) } else { Vec::new() };
+    let drawn = if figures::RESULTS.ends_with(name) { warpcube_figures::primitives(results) } else { Vec::new() };
     for family in &FAMILIES {
         let own: Vec<&Value> = cases.iter().copied().filter(|case| family.names.contains(&part(case, 0))).collect();
         if own.is_empty() {

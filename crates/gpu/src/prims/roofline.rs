@@ -86,6 +86,24 @@ pub enum CacheLevel {
 }
 
 impl DeviceRates {
+    /// The rates of a device by the peak of its memory, in bytes a second: those of device memory in proportion to an
+    /// H200's, the others as they are; an H200's where the peak is not known.
+    pub fn of_peak(peak_bandwidth: f64) -> DeviceRates {
+        if peak_bandwidth <= 0.0 {
+            return H200;
+        }
+        let of = |rate: Measured<f64>| Measured { value: rate.value * peak_bandwidth / H200_PEAK, ..rate };
+        DeviceRates {
+            read: of(H200.read),
+            sorted: of(H200.sorted),
+            copy: of(H200.copy),
+            device_sectors: of(H200.device_sectors),
+            device_adds: of(H200.device_adds),
+            partition: of(H200.partition),
+            ..H200
+        }
+    }
+
     /// The level of a table that is read at random.
     pub fn level(&self, table_bytes: f64) -> CacheLevel {
         match table_bytes {
@@ -258,6 +276,9 @@ fn warp_keys(groups: f64) -> f64 {
     -groups * (32.0 * (-1.0 / groups).ln_1p()).exp_m1()
 }
 
+/// Peak bandwidth of an H200 by its clock and bus width, bytes a second.
+const H200_PEAK: f64 = 4.814e12;
+
 /// One H200, 141 GB.
 pub const H200: DeviceRates = DeviceRates {
     read: on_h200!(4.55e12, "2026-11-23", "4.55 TB/s, sums of plain columns of 2 GB"),
@@ -298,6 +319,15 @@ mod tests {
         assert!(close(H200.fused_ms(1 << 28, 4, 16, 8, 1), H200.ordered_ms(1 << 28, 4, 16, 8)));
         let more = H200.fused_ms(1 << 28, 4, 16, 8, 3) - H200.ordered_ms(1 << 28, 4, 16, 8);
         assert!(close(more, 2.0 * H200.stream_ms(2f64.powi(30), 2f64.powi(30))));
+    }
+
+    #[test]
+    fn other_devices_have_other_memory_and_the_same_bus() {
+        assert_eq!(DeviceRates::of_peak(0.0), H200);
+        let half = DeviceRates::of_peak(H200_PEAK / 2.0);
+        let (ms, other_ms) = (H200.stream_ms(3e9, 1e9), half.stream_ms(3e9, 1e9));
+        assert!((other_ms - 2.0 * ms).abs() < 1e-9 * ms, "{ms} and {other_ms}");
+        assert_eq!(half.sent_ms(1e9, 0.0, 4), H200.sent_ms(1e9, 0.0, 4));
     }
 
     #[test]

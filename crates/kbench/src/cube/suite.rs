@@ -13,7 +13,7 @@ use warpcube_cube::device::{
 };
 use warpcube_cube::facts::{Facts, Values};
 use warpcube_gpu::Device;
-use warpcube_gpu::prims::roofline::H200;
+use warpcube_gpu::prims::roofline::DeviceRates;
 
 use super::algorithms::{self, AlgorithmCases, FIRST_RUN_MS_MAX};
 use super::rules::{RuleCase, RuleCases};
@@ -25,8 +25,6 @@ use crate::report;
 /// The name of the suite in reports.
 pub const SUITE: &str = "cube";
 
-/// Peak bandwidth of an H200 by its clock and bus width, bytes a second: what its measured rate belongs to.
-const H200_PEAK: f64 = 4.814e12;
 /// Targets of a dimension that algorithm (1) computes.
 const SAMPLED_TARGETS: usize = 2;
 
@@ -326,7 +324,7 @@ impl<'a> CubeBench<'a> {
         }
         let peak = self.device.info().peak_bandwidth;
         if peak > 0.0 {
-            let floor_ms = bytes as f64 / (H200.read.value * peak / H200_PEAK) * 1e3;
+            let floor_ms = bytes as f64 / (DeviceRates::of_peak(peak).read.value) * 1e3;
             result["floor_ms"] = floor_ms.into();
             result["share_of_peak"] = (floor_ms / device_ms).into();
         }

@@ -3,14 +3,13 @@
 
 use serde_json::json;
 use warpcube_gpu::prims::hash_group_by::TUNING;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, GroupSpec, GroupStrategy, Groups, HashGroupBy, Pairs, TableTuning, TileTuning,
 };
 use warpcube_gpu::{Kernel, Params};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, kernel, room, scratch, walk, word};
+use super::hashed::{Failure, kernel, room, scratch, walk, word};
 use super::keyed::KEYED;
 
 /// Numbers of groups; with ordered keys the last of them.
@@ -125,10 +124,10 @@ impl Data {
         bench.stream.fill(self.expected.buffer(), 0, 0, groups as usize * 8)?;
         bench.stream.launch(&self.make, walk(&bench.device), &self.params(groups, is_ordered, 0))?;
         let spec = GroupSpec { rows: self.rows[0].len(), groups, is_ordered };
-        let chosen = spec.choose(&H200).0;
+        let chosen = spec.choose(&bench.rates).0;
         for strategy in GroupStrategy::ALL {
             // What the roofline leaves out has no kernel for the case; ordered rows are measured as such alone.
-            let Some(predicted_ms) = spec.predict_ms(&H200, strategy) else { continue };
+            let Some(predicted_ms) = spec.predict_ms(&bench.rates, strategy) else { continue };
             if is_ordered != (strategy == GroupStrategy::Ordered) {
                 continue;
             }
@@ -139,7 +138,7 @@ impl Data {
                     "strategy": format!("{strategy:?}"), "tuning": format!("{tuning:?}"), "rows": spec.rows,
                     "groups": found, "predicted_ms": predicted_ms, "chosen": strategy == chosen,
                 });
-                bench.add(case, ms, read + written, ceiling(read, written), more);
+                bench.add(case, ms, read + written, bench.ceiling(read, written), more);
             }
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! Inputs from a counter-based hash, made on the device.
 
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream};
 
@@ -122,9 +121,4 @@ pub(super) fn taken<const N: usize>(
 /// A word of 8 bytes.
 pub(super) fn word(stream: &mut Stream, slice: &DeviceSlice, at: u64) -> Result<u64, GpuError> {
     Ok(u64::from_le_bytes(taken::<8>(stream, slice, at, 1)?[0]))
-}
-
-/// Bytes a second of a case that reads and writes so many, by the roofline.
-pub(super) fn ceiling(read: u64, written: u64) -> f64 {
-    (read + written) as f64 / H200.stream_ms(read as f64, written as f64) * 1e3
 }

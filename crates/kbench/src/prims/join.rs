@@ -3,14 +3,13 @@
 
 use serde_json::json;
 use warpcube_gpu::prims::hash_join::TUNING;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Pairs, TableTuning, TileTuning,
 };
 use warpcube_gpu::{Kernel, Params};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, kernel, room, scratch, walk, word};
+use super::hashed::{Failure, kernel, room, scratch, walk, word};
 use super::keyed::KEYED;
 
 /// Tables of linear probing, as powers of two bytes; half of the slots of 8 bytes are taken.
@@ -114,7 +113,7 @@ impl Sides {
         let range = KeyRange { least: u32::from(is_wide), most };
         let spec = JoinSpec { range, build_rows, probe_rows: self.probe[0].len(), match_share: 1.0 / few as f64 };
         let expected = self.make(bench, build_rows, reach, is_wide)?;
-        let chosen = spec.choose(&H200, 8 << 30).0;
+        let chosen = spec.choose(&bench.rates, 8 << 30).0;
         for strategy in JoinStrategy::ALL {
             // Tables over all keys of 32 bits have 17 GB; small tables are not worth a partition.
             let is_direct =
@@ -179,7 +178,7 @@ impl Sides {
         if found != expected || faults != [0, 0] {
             return Err(format!("{case} by {strategy:?}: {found:?} instead of {expected:?}, faults {faults:?}").into());
         }
-        let predicted_ms = spec.probe_ms(&H200, strategy);
+        let predicted_ms = spec.probe_ms(&bench.rates, strategy);
         let more = json!({
             "strategy": format!("{strategy:?}"), "tuning": format!("{tuning:?}"), "probes": spec.probe_rows,
             "build_rows": spec.build_rows, "keys": if spec.range.least == 0 { "dense" } else { "wide" },
@@ -187,7 +186,7 @@ impl Sides {
             "predicted_ms": predicted_ms, "chosen": is_chosen,
         });
         let read = 8 * spec.probe_rows;
-        bench.add(&case, ms, read, ceiling(read, 0), more);
+        bench.add(&case, ms, read, bench.ceiling(read, 0), more);
         Ok(())
     }
 }

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use warpcube_gpu::prims::TileTuning;
+use warpcube_gpu::prims::roofline::DeviceRates;
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
 use crate::report;
@@ -39,9 +40,6 @@ pub use table::{Table, done_behind};
 
 /// The name of the suite in reports.
 pub const SUITE: &str = "primitives";
-
-/// Peak bandwidth of the device whose ceilings the cases give: an H200, by its clock and bus width, bytes a second.
-const MEASURED_PEAK: f64 = 4.814e12;
 
 /// What begins the names of sweeps, which run only if `--cases` names them.
 const SWEEPS: &str = "tune";
@@ -121,6 +119,8 @@ const FAMILIES: [(&str, Family); 13] = [
 pub(crate) struct Bench<'a> {
     pub(crate) device: Device,
     pub(crate) stream: Stream,
+    /// What floors and predictions are made of.
+    pub(crate) rates: DeviceRates,
     arguments: &'a PrimitiveArgs,
     rivals: Rivals,
     follower: &'a mut dyn Follower,
@@ -135,8 +135,9 @@ impl<'a> Bench<'a> {
         arguments: &'a PrimitiveArgs,
         follower: &'a mut dyn Follower,
     ) -> Result<Bench<'a>, GpuError> {
-        let (device, stream) = (device.clone(), device.stream()?);
-        Ok(Bench { device, stream, arguments, rivals: Rivals::default(), follower, listed: None, results: Vec::new() })
+        let (device, stream, rivals) = (device.clone(), device.stream()?, Rivals::default());
+        let rates = DeviceRates::of_peak(device.info().peak_bandwidth);
+        Ok(Bench { device, stream, rates, arguments, rivals, follower, listed: None, results: Vec::new() })
     }
 
     /// Whether a case was asked for.
@@ -246,13 +247,17 @@ impl<'a> Bench<'a> {
         Ok(times[times.len() / 2])
     }
 
-    /// Adds a verified result: its milliseconds beside those that `bytes` need at `bytes_per_second` of an H200, and
-    /// what else belongs to it. On other devices the floor is by their peak bandwidth.
+    /// Bytes a second of a case that reads and writes so many, by the roofline.
+    pub(crate) fn ceiling(&self, read: u64, written: u64) -> f64 {
+        (read + written) as f64 / self.rates.stream_ms(read as f64, written as f64) * 1e3
+    }
+
+    /// Adds a verified result: its milliseconds beside those that `bytes` need at `bytes_per_second`, and what else
+    /// belongs to it. There is no floor on a device that does not tell the peak of its memory.
     pub(crate) fn add(&mut self, case: &str, device_ms: f64, bytes: u64, bytes_per_second: f64, more: Value) {
         let mut result = json!({"case": case, "device_ms": device_ms, "bytes": bytes});
-        let peak = self.device.info().peak_bandwidth;
-        if peak > 0.0 {
-            let floor_ms = bytes as f64 / (bytes_per_second * peak / MEASURED_PEAK) * 1e3;
+        if self.device.info().peak_bandwidth > 0.0 {
+            let floor_ms = bytes as f64 / bytes_per_second * 1e3;
             result["floor_ms"] = floor_ms.into();
             result["share_of_peak"] = (floor_ms / device_ms).into();
         }

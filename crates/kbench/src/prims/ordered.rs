@@ -1,14 +1,13 @@
 //! Ordered aggregation of 2^28 sorted keys of 32 bits: counts, and sums of a column of 32 bits, by number of runs.
 
 use serde_json::json;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Scan, ScanKind, TileTuning,
 };
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Params, Work};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, heads, kernel, numbers, room, scratch, taken, walk, word};
+use super::hashed::{Failure, heads, kernel, numbers, room, scratch, taken, walk, word};
 
 /// Numbers of runs, about; the last is that of all rows distinct.
 const RUNS: [u64; 3] = [16, 65_536, 16 << 20];
@@ -85,14 +84,14 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         for (case, tuning) in counts {
             let (ms, found) = shared.counts(bench, &keys, tuning)?;
             let (read, written) = (4 * n, 8 * found);
-            let more = json!({"rows": n, "runs": found, "predicted_ms": H200.ordered_ms(n, 4, found, 8)});
-            bench.add(&case, ms, read + written, ceiling(read, written), more);
+            let more = json!({"rows": n, "runs": found, "predicted_ms": bench.rates.ordered_ms(n, 4, found, 8)});
+            bench.add(&case, ms, read + written, bench.ceiling(read, written), more);
         }
         for (case, tuning) in sums {
             let ms = shared.sums(bench, &keys, found, tuning)?;
             let (read, written) = (8 * n, 12 * found);
-            let more = json!({"rows": n, "runs": found, "predicted_ms": H200.ordered_ms(n, 8, found, 12)});
-            bench.add(&case, ms, read + written, ceiling(read, written), more);
+            let more = json!({"rows": n, "runs": found, "predicted_ms": bench.rates.ordered_ms(n, 8, found, 12)});
+            bench.add(&case, ms, read + written, bench.ceiling(read, written), more);
         }
     }
     Ok(())

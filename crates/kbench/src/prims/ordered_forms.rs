@@ -10,14 +10,13 @@
 use std::path::Path;
 
 use serde_json::json;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     Aggregate, DeviceSlice, Element, OrderedAlgorithm, OrderedData, OrderedFinding, OrderedFindings, OrderedForm,
     OrderedTuner, Reduce, Reduction, TunedPlan,
 };
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, heads, room, scratch, taken, zipf_heads};
+use super::hashed::{Failure, heads, room, scratch, taken, zipf_heads};
 use super::ordered::{COUNT, SUM, Shared};
 
 /// What cases begin with.
@@ -145,7 +144,7 @@ fn one(
     let mut more = json!({
         "rows": data.rows, "runs": data.runs, "longest": data.longest, "shape": data.shape().to_string(),
         "algorithm": algorithm.to_string(), "scratch_bytes": memory.bytes(), "chosen": algorithm == planned,
-        "predicted_ms": H200.fused_ms(data.rows, row, data.runs, run, kernels),
+        "predicted_ms": bench.rates.fused_ms(data.rows, row, data.runs, run, kernels),
     });
     if let OrderedAlgorithm::Fused(_, variant) = algorithm {
         more["kernels"] = json!(kernels);
@@ -153,7 +152,7 @@ fn one(
         more["chunk"] = json!(plan.tuning.chunk);
         more["local"] = json!(plan.tuning.local);
     }
-    bench.add(case, ms, read + written, ceiling(read, written), more);
+    bench.add(case, ms, read + written, bench.ceiling(read, written), more);
     Ok(TunedPlan { plan, ms })
 }
 

@@ -3,7 +3,6 @@
 use serde_json::json;
 use warpcube_gpu::Params;
 use warpcube_gpu::prims::radix_partition::{PARTITIONS, TUNING};
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{Element, Pairs, PartitionBy, RadixPartition};
 
 use super::Bench;
@@ -63,7 +62,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
             return Err(format!("{case}: sum and wrong rows {:?} instead of {:?}", found[1], found[0]).into());
         }
         let bytes = 20 * n;
-        let predicted_ms = H200.partition_ms(n);
+        let predicted_ms = bench.rates.partition_ms(n);
         bench.add(
             &case,
             ms,

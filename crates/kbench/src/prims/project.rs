@@ -1,11 +1,10 @@
 //! Projections of two columns of 2^29 floats: a linear combination, and its sigmoid.
 
 use serde_json::json;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{DeviceSlice, Element, Project, Projection, project};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, floats, room, taken};
+use super::hashed::{Failure, floats, room, taken};
 
 /// Rows at both ends and in the middle that are compared.
 const SAMPLE: u64 = 1 << 20;
@@ -32,8 +31,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         let read = [x.buffer(), y.buffer()];
         let ms = bench.time(&read, &[out.buffer()], |work| projects.launch(work, [&x, &y], factors, &out))?;
         verify(bench, case, projection, [&x, &y, &out])?;
-        let more = json!({"rows": n, "predicted_ms": H200.project_ms(n, 4)});
-        bench.add(case, ms, 12 * n, ceiling(8 * n, 4 * n), more);
+        let more = json!({"rows": n, "predicted_ms": bench.rates.project_ms(n, 4)});
+        bench.add(case, ms, 12 * n, bench.ceiling(8 * n, 4 * n), more);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use warpcube_gpu::prims::{Element, Queue, roofline::H200};
+use warpcube_gpu::prims::{Element, Queue};
 use warpcube_gpu::{LaunchShape, Params};
 
 use super::Bench;
@@ -153,7 +153,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         if !is_right {
             return Err(format!("{case}: {added} were added, reads have the sum {found}").into());
         }
-        let floor_ms = H200.probe_ms(n as f64, (1u64 << log) as f64, 0.0);
+        let floor_ms = bench.rates.probe_ms(n as f64, (1u64 << log) as f64, 0.0);
         let more = json!({"accesses": n, "per_second": n as f64 / ms * 1e3, "region_bytes": 1u64 << log});
         bench.add(&case, ms, 32 * n, 32.0 * n as f64 / floor_ms * 1e3, more);
     }
@@ -177,6 +177,6 @@ fn sent(bench: &mut Bench<'_>) -> Result<(), Failure> {
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     times.sort_unstable_by(f64::total_cmp);
-    bench.add(case, times[2], SENT_BYTES as u64, H200.sent.value, json!({"bytes": SENT_BYTES}));
+    bench.add(case, times[2], SENT_BYTES as u64, bench.rates.sent.value, json!({"bytes": SENT_BYTES}));
     Ok(())
 }

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 use warpcube_gpu::Params;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{Element, Scan, ScanKind};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, kernel, numbers, room, scratch, walk, word};
+use super::hashed::{Failure, kernel, numbers, room, scratch, walk, word};
 
 /// Counts the rows whose sum is not that of the row before and its item.
 const CHECK: &str = "struct CheckParams { const uint32_t* in; const uint32_t* out; uint64_t* wrong; uint64_t n; };
@@ -45,8 +44,8 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         bench.stream.launch(&check, walk(&device), &params)?;
         match word(&mut bench.stream, &wrong, 0)? {
             0 => {
-                let more = json!({"rows": n, "predicted_ms": H200.scan_ms(n, 4, 4)});
-                bench.add(&case, ms, 8 * n, ceiling(4 * n, 4 * n), more);
+                let more = json!({"rows": n, "predicted_ms": bench.rates.scan_ms(n, 4, 4)});
+                bench.add(&case, ms, 8 * n, bench.ceiling(4 * n, 4 * n), more);
             }
             wrong => return Err(format!("{case}: {wrong} of {n} sums are wrong").into()),
         }

@@ -1,12 +1,11 @@
 //! Selection of 2^29 floats below a bound, by selectivity, in any order and in that of the input.
 
 use serde_json::json;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{DeviceSlice, Element, Moved, Predicate, Select, SelectOperands, SelectOrder, TileTuning};
 use warpcube_gpu::{Kernel, Params, Stream};
 
 use super::Bench;
-use super::hashed::{Failure, ceiling, floats, kernel, room, scratch, taken, walk, word};
+use super::hashed::{Failure, floats, kernel, room, scratch, taken, walk, word};
 
 /// Items at both ends of the input whose order is compared.
 const SAMPLE: u64 = 1 << 20;
@@ -73,12 +72,12 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         if order == SelectOrder::Stable {
             check_order(&mut bench.stream, [&input, &out], [n, selected], bound)?;
         }
-        let predicted_ms = H200.select_ms(n, selected, item.bytes());
+        let predicted_ms = bench.rates.select_ms(n, selected, item.bytes());
         let more = json!({"order": name, "rows": n, "selected": selected, "predicted_ms": predicted_ms});
         let (read, written) = (4 * n, 4 * selected);
         // The order is a field of the result.
         let case = case.strip_suffix(name).map_or(case.as_str(), |case| case.trim_end_matches('/'));
-        bench.add(case, ms, read + written, ceiling(read, written), more);
+        bench.add(case, ms, read + written, bench.ceiling(read, written), more);
     }
     Ok(())
 }

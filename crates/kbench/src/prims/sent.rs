@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use warpcube_gpu::prims::roofline::H200;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, Moved, Predicate, Project, Projection, Select, SelectOperands, SelectOrder,
 };
@@ -179,7 +178,7 @@ impl Sent {
     /// Adds a result beside the model's.
     fn add(&self, bench: &mut Bench<'_>, case: &str, ms: f64, columns: u64, resident_ms: f64) {
         let (bytes, chunks) = (4 * columns * self.n, self.chunks().len() as u64);
-        let predicted_ms = H200.sent_ms(bytes as f64, resident_ms, chunks);
+        let predicted_ms = bench.rates.sent_ms(bytes as f64, resident_ms, chunks);
         let more = json!({
             "rows": self.n, "chunks": chunks, "resident_ms": resident_ms, "predicted_ms": predicted_ms,
             "bytes_per_second": bytes as f64 / ms * 1e3,

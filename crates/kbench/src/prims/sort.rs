@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use warpcube_gpu::prims::roofline::H200;
+use warpcube_gpu::prims::roofline::DeviceRates;
 use warpcube_gpu::prims::{
     DeviceSlice, Element, RadixAlgorithm, RadixOrder, RadixSort, RadixTuning, Records, SegmentedSort, SegmentedTuning,
 };
@@ -170,21 +170,21 @@ impl Data {
     }
 
     /// Milliseconds of a sort by all bits, by the roofline's rate of sorts.
-    fn predicted_ms(&self, algorithm: RadixAlgorithm) -> f64 {
+    fn predicted_ms(&self, rates: &DeviceRates, algorithm: RadixAlgorithm) -> f64 {
         let (key, payload) = (self.key.bytes(), if self.values.is_some() { 4 } else { 0 });
-        H200.sorted_ms(algorithm, self.rows, key, key + payload, key as u32)
+        rates.sorted_ms(algorithm, self.rows, key, key + payload, key as u32)
     }
 
     /// Bytes that a sort by all bits moves, and those a second by the roofline: keys for counts, once or twice by the
     /// algorithm, and keys and payload in and out a pass.
-    fn bytes(&self, algorithm: RadixAlgorithm) -> (u64, f64) {
+    fn bytes(&self, rates: &DeviceRates, algorithm: RadixAlgorithm) -> (u64, f64) {
         let (key, payload) = (self.key.bytes(), if self.values.is_some() { 4 } else { 0 });
         let counts = match algorithm {
             RadixAlgorithm::Lsd => 1,
             RadixAlgorithm::Msd => 2,
         };
         let bytes = self.rows * (key * counts + key * 2 * (key + payload)) as u64;
-        (bytes, bytes as f64 / H200.sort_ms(algorithm, self.rows, key, key + payload, key as u32) * 1e3)
+        (bytes, bytes as f64 / rates.sort_ms(algorithm, self.rows, key, key + payload, key as u32) * 1e3)
     }
 }
 
@@ -280,9 +280,9 @@ fn sort(
     data.verify(bench, None)?;
     let more = json!({
         "algorithm": algorithm.to_string(), "rows": rows, "threads": tuning.threads, "items": tuning.items,
-        "blocks": tuning.blocks, "scratch_bytes": scratch, "predicted_ms": data.predicted_ms(algorithm),
+        "blocks": tuning.blocks, "scratch_bytes": scratch, "predicted_ms": data.predicted_ms(&bench.rates, algorithm),
     });
-    let (bytes, bytes_per_second) = data.bytes(algorithm);
+    let (bytes, bytes_per_second) = data.bytes(&bench.rates, algorithm);
     bench.add(case, ms, bytes, bytes_per_second, more);
     Ok(())
 }
@@ -307,9 +307,9 @@ fn segmented(bench: &mut Bench<'_>, case: &str, segments: u64, tuning: Segmented
     };
     let (data, bounds, ms, scratch) = measure(bench).map_err(|error| error.to_string())?;
     data.verify(bench, Some(&bounds))?;
-    let predicted_ms = data.predicted_ms(RadixAlgorithm::Lsd);
+    let predicted_ms = data.predicted_ms(&bench.rates, RadixAlgorithm::Lsd);
     let more = json!({"rows": rows, "segments": segments, "scratch_bytes": scratch, "predicted_ms": predicted_ms});
-    let (bytes, bytes_per_second) = data.bytes(RadixAlgorithm::Lsd);
+    let (bytes, bytes_per_second) = data.bytes(&bench.rates, RadixAlgorithm::Lsd);
     bench.add(case, ms, bytes, bytes_per_second, more);
     Ok(())
 }

@@ -225,13 +225,13 @@ fn one(
     let Some(ms) = measure(bench, input, &room, launch)? else {
         return Ok(Err(format!("{case} by {algorithm}: the result is wrong")));
     };
-    let predicted = predict_ms(&Machine::H200, &spec, n);
+    let predicted = predict_ms(&Machine::of(&bench.rates), &spec, n);
     let tuned = format!("{}x{}x{}", tuning.vectors, tuning.filter_threads, tuning.filter_blocks);
     let more = json!({
         "algorithm": algorithm.to_string(), "n": n, "k": k, "predicted_ms": predicted,
         "scratch_bytes": top.scratch_bytes(n), "tuning": tuned,
     });
-    bench.add(case, ms, n * element.bytes() as u64, Machine::H200.read_bandwidth, more);
+    bench.add(case, ms, n * element.bytes() as u64, bench.rates.read.value, more);
     Ok(Ok(()))
 }
 

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use serde_json::json;
 use warpcube_gpu::prims::Key;
-use warpcube_gpu::prims::topk::Machine;
 
 use super::Bench;
 
@@ -132,7 +131,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
                 return Err(format!("{case} by cpu_heap: the result is wrong"));
             }
             let more = json!({"algorithm": "cpu_heap", "n": keys.len(), "k": k, "threads": threads});
-            bench.add(&case, times[1], 4 * keys.len() as u64, Machine::H200.read_bandwidth, more);
+            bench.add(&case, times[1], 4 * keys.len() as u64, bench.rates.read.value, more);
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use warpcube_gpu::{DeviceBuffer, GpuError, Params, Work};
 
 use self::checks::TEXT;
 use super::Bench;
-use super::hashed::{Failure, ceiling, kernel, room, scratch, taken, walk, word};
+use super::hashed::{Failure, kernel, room, scratch, taken, walk, word};
 use super::keyed::KEYED;
 
 /// Rows, where the largest inputs of the suite have 2^29.
@@ -182,7 +182,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         let more = json!({"rows": n});
         match bytes {
             Some([read, written]) => {
-                large.bench.add(&case, ms, (read + written) * n, ceiling(read * n, written * n), more);
+                large.bench.add(&case, ms, (read + written) * n, large.bench.ceiling(read * n, written * n), more);
             }
             None => large.bench.add_without_floor(&case, ms, more),
         }
