@@ -226,7 +226,7 @@ impl<'a> Tree<'a> {
         let mut writer = Writer { tree: self, written: Written::default() };
         writer.root(sink, make_sink)?;
         let Written { pipelines, tables, infos } = writer.written;
-        Ok((Fragment { tables, pipelines, overflow: Overflow::default() }, infos))
+        Ok((Fragment { tables, pipelines, unions: Vec::new(), overflow: Overflow::default() }, infos))
     }
 }
 
