@@ -20,6 +20,7 @@ mod strings;
 mod tables;
 mod top_k;
 mod tree;
+mod unions;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -106,10 +107,12 @@ impl Lowered {
     /// The fragment with the accumulators of exact sums in place of their values; `None` if it has no exact sums.
     pub(crate) fn with_sum_states(&self) -> Option<Lowered> {
         let mut fragment = self.fragment.clone();
-        let Some(Sink::Aggregate { aggregates, .. }) = fragment.pipelines.last_mut().map(|root| &mut root.sink) else {
-            return None;
-        };
-        let mut sums = aggregates.iter_mut().filter(|call| call.kind == AggregateKind::ExactSum).peekable();
+        let root = fragment.branches(fragment.pipelines.len().checked_sub(1)?);
+        let calls = fragment.pipelines.get_mut(root)?.iter_mut().flat_map(|branch| match &mut branch.sink {
+            Sink::Aggregate { aggregates, .. } => aggregates.as_mut_slice(),
+            _ => &mut [],
+        });
+        let mut sums = calls.filter(|call| call.kind == AggregateKind::ExactSum).peekable();
         sums.peek()?;
         sums.for_each(|call| call.data_type = DataType::Binary);
         Some(Lowered {
@@ -187,6 +190,9 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
                 (first_rows(sort, facts, refused), &sort.input, "top-k")
             }
             // What is below has its own reasons where the whole is refused.
+            LogicalPlan::Sort(sort) if !facts.apart && unions::has_first_rows(sort) => {
+                return Ok(or_below(unions::first_rows_of_branches(sort, facts, refused), plan));
+            }
             LogicalPlan::Sort(sort) if !facts.apart && top_k::orders_output(sort) => {
                 return Ok(or_below(first_rows(sort, facts, refused), plan));
             }

@@ -239,6 +239,14 @@ async fn groups_that_are_scanned_and_tables_of_a_launch_stand_below() {
     let chain = ["group by count(*): count(*)", "scan groups 0", "group by v: count(*) into groups 0", "scan f,"];
     let depths = chain.map(depth);
     assert!(depths.is_sorted_by(|above, below| above < below), "{}", notes["device"]);
+    // Branches of a union stand side by side below their groups, which are named by the first.
+    let united =
+        "SELECT k, count(*) FROM (SELECT k FROM f UNION ALL SELECT f.v FROM f JOIN d ON f.k = d.id) GROUP BY k";
+    let notes = explained(&session, &format!("EXPLAIN {united}")).await;
+    for operator in ["  group by k: count(*)", " └─ union all", "    ├─ scan f, ", "    └─ inner join on k = id"]
+    {
+        assert!(notes["device"].contains(operator), "no '{operator}' in {}", notes["device"]);
+    }
     // Two tables are built side by side: neither took longer than their launch.
     let two = "SELECT a.colour, count(*) FROM f JOIN d a ON f.k = a.id JOIN d b ON f.v = b.id GROUP BY a.colour";
     let notes = explained(&session, &format!("EXPLAIN ANALYZE {two}")).await;
