@@ -268,6 +268,12 @@ async fn parts_on_the_cpu_have_their_reason() {
         assert!(lines[0].len() > "CPU: aggregate over f: ".len());
         assert_eq!(lines[1], "GPU: aggregate over f", "{prefix}");
     }
+    // A join that is refused as a whole, over groups that are not.
+    let part =
+        "SELECT n, one FROM (SELECT k, count(*) AS n FROM f GROUP BY k) JOIN (VALUES (1), (2)) AS some(one) ON k = one";
+    let notes = explained(&session, &format!("EXPLAIN {part}")).await;
+    let lines: Vec<&str> = notes["placement"].lines().collect();
+    assert_eq!(lines, ["GPU: aggregate over f", "CPU: rows over f: its input has a Values"]);
     let none = explained(&session, "EXPLAIN SELECT 1").await;
     assert!(none["placement"].starts_with("CPU: all of it: "), "{none:?}");
     let cpu = with_tables(cpu()).await;
