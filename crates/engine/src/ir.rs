@@ -3,12 +3,14 @@
 //!
 //! A shape is lowered when a statement is planned; everything that depends on data (value ranges, dictionaries, kinds
 //! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
-//! last one is the root; a pipeline has exactly one breaker, its sink; registers are numbered per pipeline, first the
+//! last one is the root; a pipeline has exactly one breaker, its sink, and only the groups of a union have several
+//! pipelines; registers are numbered per pipeline, first the
 //! source's columns in order, then the payload of each probe in step order.
 
 mod visit;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -437,6 +439,9 @@ pub struct Fragment {
     pub tables: Vec<FragmentTable>,
     /// Pipelines, builds before those that probe them, the root last.
     pub pipelines: Vec<Pipeline>,
+    /// Branches of UNION ALL: ranges of neighbouring pipelines that aggregate into one table of groups, which is the
+    /// last one's. Their sinks have as many groups and the same aggregates, of the same types.
+    pub unions: Vec<Range<usize>>,
     /// What integers do that overflow.
     pub overflow: Overflow,
 }
@@ -460,6 +465,12 @@ impl Expr {
 }
 
 impl Fragment {
+    /// The pipelines that aggregate into the same groups as this one: itself alone if it is no branch of a union.
+    pub fn branches(&self, pipeline: usize) -> Range<usize> {
+        let union = self.unions.iter().find(|union| union.contains(&pipeline));
+        union.cloned().unwrap_or(pipeline..pipeline + 1)
+    }
+
     /// The fragment with `arguments` in place of [`Literal::Argument`], by position.
     pub fn with_arguments(&self, arguments: &[Expr]) -> Fragment {
         self.changed(|expr| {

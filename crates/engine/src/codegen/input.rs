@@ -8,9 +8,11 @@ use warpcube_gpu::DeviceInfo;
 use crate::arena::Zone;
 use crate::codegen::build::Unique;
 use crate::codegen::group_values::GroupValue;
+use crate::codegen::sink::BoundGroups;
 use crate::facts::Facts;
 use crate::ir::{JoinKind, Overflow, Pipeline, Step};
 use crate::plan::table::{BuiltTable, Matches};
+use crate::plan::union::Union;
 use crate::tuning::Tuning;
 
 /// What generation needs to know.
@@ -42,6 +44,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) several: bool,
     /// Whether the groups it leaves are scanned by another pipeline.
     pub(crate) scanned: bool,
+    /// The union that it is a branch of.
+    pub(crate) branch: Option<Branch<'a>>,
     /// The device.
     pub(crate) info: &'a DeviceInfo,
     /// Shared memory a block may use, in bytes.
@@ -62,25 +66,44 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) tuning: &'a Tuning,
 }
 
-impl PipelineInput<'_> {
-    /// Tables in which a row may have several matches.
-    fn multipliers(&self) -> impl Iterator<Item = &Matches> {
-        let probes = self.pipeline.steps.iter().filter_map(|step| match step {
-            Step::Probe(probe) if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) => Some(probe),
-            _ => None,
-        });
-        probes.filter_map(|probe| self.tables.get(probe.build)?.as_ref()?.matches.as_ref())
-    }
+/// A branch of a union.
+#[derive(Clone, Copy)]
+pub(crate) struct Branch<'a> {
+    /// The union.
+    pub(crate) union: &'a Union,
+    /// Number of the branch.
+    pub(crate) number: usize,
+    /// The groups of all branches, once the first was planned.
+    pub(crate) groups: Option<&'a BoundGroups>,
+}
 
+/// Tables in which a row of a pipeline may have several matches.
+fn multipliers<'a>(pipeline: &Pipeline, tables: &'a [Option<BuiltTable>]) -> impl Iterator<Item = &'a Matches> {
+    let probes = pipeline.steps.iter().filter_map(|step| match step {
+        Step::Probe(probe) if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) => Some(probe),
+        _ => None,
+    });
+    probes.filter_map(|probe| tables.get(probe.build)?.as_ref()?.matches.as_ref())
+}
+
+/// Most rows that come to the sink of a pipeline whose scan has so many.
+pub(crate) fn rows_out(pipeline: &Pipeline, rows: u64, tables: &[Option<BuiltTable>]) -> u64 {
+    let most = i64::MAX as u64;
+    multipliers(pipeline, tables).fold(rows, |rows, matches| rows.saturating_mul(matches.rows.max(1)).min(most))
+}
+
+impl PipelineInput<'_> {
     /// Whether a row may come to the sink several times.
     pub(crate) fn multiplies(&self) -> bool {
-        self.multipliers().next().is_some()
+        multipliers(self.pipeline, self.tables).next().is_some()
     }
 
-    /// Most rows that come to the sink.
+    /// Most rows that come to the sink, those of all branches of a union.
     pub(crate) fn rows_out(&self) -> u64 {
-        let most = i64::MAX as u64;
-        self.multipliers().fold(self.rows, |rows, matches| rows.saturating_mul(matches.rows.max(1)).min(most))
+        match self.branch {
+            Some(branch) => branch.union.rows_out,
+            None => rows_out(self.pipeline, self.rows, self.tables),
+        }
     }
 
     /// Whether reading a register can raise an error: a sum of the scanned groups that may leave its type.

@@ -4,7 +4,7 @@
 //! a star join are built in one launch that way, and a launch costs about as much as building a small table.
 
 use crate::codegen::pipeline::BoundPipeline;
-use crate::ir::{Pipeline, Source, Step};
+use crate::ir::{Fragment, Source, Step};
 
 /// Pipelines launched together, by position in the fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +16,10 @@ pub(crate) struct LaunchGroup {
 }
 
 /// The level of each pipeline: above those of all tables it probes and of the groups it scans, the root's above all.
-pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
-    let mut levels: Vec<usize> = Vec::with_capacity(pipelines.len());
-    for pipeline in pipelines {
+/// Branches of a union are of one level.
+pub(crate) fn levels(fragment: &Fragment) -> Vec<usize> {
+    let mut levels: Vec<usize> = Vec::with_capacity(fragment.pipelines.len());
+    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let below = pipeline.steps.iter().filter_map(|step| match step {
             Step::Probe(probe) => Some(levels[probe.build] + 1),
             Step::Filter(_) => None,
@@ -28,19 +29,24 @@ pub(crate) fn levels(pipelines: &[Pipeline]) -> Vec<usize> {
             Source::Table(_) => None,
         };
         levels.push(below.chain(scanned).max().unwrap_or(0));
+        let branches = fragment.branches(index);
+        if let Some(level) = levels.get(branches.clone()).and_then(|branches| branches.iter().copied().max()) {
+            levels[branches].fill(level);
+        }
     }
     // The root reads what every other pipeline leaves behind, also what it does not probe.
     let last = levels.iter().max().copied().unwrap_or(0);
-    if let Some((root, others)) = levels.split_last_mut() {
-        *root = last + usize::from(others.contains(&last));
+    let root = fragment.branches(levels.len().saturating_sub(1)).start;
+    if let Some((others, root)) = levels.split_at_mut_checked(root) {
+        root.fill(last + usize::from(others.contains(&last)));
     }
     levels
 }
 
 /// Groups pipelines: each runs in a launch group after those of all that it reads, and shares it with pipelines of
 /// the same block size.
-pub(crate) fn launch_groups(pipelines: &[Pipeline], bound: &[BoundPipeline]) -> Vec<LaunchGroup> {
-    let levels = levels(pipelines);
+pub(crate) fn launch_groups(fragment: &Fragment, bound: &[BoundPipeline]) -> Vec<LaunchGroup> {
+    let levels = levels(fragment);
     let mut launch_groups: Vec<(usize, u32, Vec<usize>)> = Vec::new();
     for (index, (level, pipeline)) in levels.iter().zip(bound).enumerate() {
         let same = |group: &&mut (usize, u32, Vec<usize>)| group.0 == *level && group.1 == pipeline.block;

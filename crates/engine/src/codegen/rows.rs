@@ -7,10 +7,10 @@ use warpcube_column::ColumnReader;
 use crate::arena::Arena;
 use crate::codegen::build::{hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
-use crate::codegen::input::PipelineInput;
+use crate::codegen::input::{Branch, PipelineInput};
 use crate::codegen::keys::Packed;
 use crate::codegen::params::{Argument, ParamList};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::plan::order::{self, Item, Planned};
 use crate::plan::table::{BuiltTable, Matches, TableLayout};
@@ -258,6 +258,26 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
             self.ensure(register)?;
         }
         self.with_emitter(|emitter| emitter.emit(expr))
+    }
+
+    /// Writes the columns of the union that the pipeline is a branch of: from there on they are the registers. Whether
+    /// there is a union.
+    pub(crate) fn enter_union(&mut self) -> Result<bool> {
+        let Some(Branch { union, number, .. }) = self.input.branch else { return Ok(false) };
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(union.columns.len());
+        for (column, facts) in union.branches[number].iter().zip(union.columns.iter().flatten()) {
+            let mut needed = Vec::new();
+            column.expr.registers(&mut |register| needed.push(register));
+            needed.into_iter().try_for_each(|register| self.ensure(register))?;
+            let guard = column.guard.and_then(|guard| Some(values[guard].as_ref()?.truth()));
+            let value = self.with_emitter(|emitter| {
+                let value = emitter.emit_guarded(&column.expr, guard.as_deref())?;
+                Ok::<_, EngineError>(emitter.shared(value, facts))
+            })?;
+            values.push(Some(value));
+        }
+        self.registers = values;
+        Ok(true)
     }
 
     /// Lends an emitter over the row's registers and takes over its statements.

@@ -11,7 +11,7 @@ use crate::codegen::build::{Unique, build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
-use crate::codegen::input::PipelineInput;
+use crate::codegen::input::{Branch, PipelineInput};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, QUEUE_BYTES_MAX, Split};
@@ -155,13 +155,14 @@ fn copies(bytes: usize, wanted: u32) -> u64 {
 
 /// Slots that a hashed group table has at first: those of the guess, or twice as many as its keys have distinct values,
 /// where that is known to be more. Products of distinct values say little once they reach the number of rows.
-fn slots(input: &PipelineInput, groups: &[&Expr]) -> u64 {
+fn slots(input: &PipelineInput, groups: &[&Expr], rows: u64) -> u64 {
+    let distinct_counts = input.branch.map_or(input.distinct_counts, |branch| &branch.union.distinct_counts);
     let count = |expr: &&Expr| match expr {
-        Expr::Reg(register) => *input.distinct_counts.get(*register)?,
+        Expr::Reg(register) => *distinct_counts.get(*register)?,
         _ => None,
     };
     let groups = groups.iter().map(count).try_fold(1u64, |product, count| product.checked_mul(count?));
-    let known = groups.filter(|groups| *groups <= input.rows / 2 && input.group_slots >= GROUP_SLOTS_FIRST);
+    let known = groups.filter(|groups| *groups <= rows / 2 && input.group_slots >= GROUP_SLOTS_FIRST);
     input.group_slots.max(known.map_or(0, |groups| (2 * groups).next_power_of_two().min(GROUP_SLOTS_MAX)))
 }
 
@@ -194,12 +195,20 @@ pub(super) fn plan<'a>(
             Ok(SinkPlan::Build { keys, payload, table, unique: input.unique })
         }
         Sink::Aggregate { groups, aggregates } => {
+            // The groups of a union are laid out once, over the columns that its branches share.
+            let (groups, aggregates, registers, scanned_rows) = match input.branch {
+                Some(Branch { union, .. }) => (&union.groups, &union.aggregates, union.columns.as_slice(), union.rows),
+                None => (groups, aggregates, registers, input.rows),
+            };
+            let sums = SumBounds { rows: input.rows_out(), whole_sums: input.whole_sums, overflow: input.overflow };
+            if let Some(bound) = input.branch.and_then(|branch| branch.groups) {
+                return Ok(SinkPlan::Aggregate { groups, aggregates, bound: bound.clone(), sums });
+            }
             let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
             let (values, _) = analyse(&exprs, registers, input.overflow)?;
             let pack = KeyPack::of_groups(&values)?;
             let columns =
                 groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
-            let sums = SumBounds { rows: input.rows_out(), whole_sums: input.whole_sums, overflow: input.overflow };
             let accumulators = accumulators(registers, aggregates, groups.is_empty(), sums)?;
             let cell_count = accumulators.cells.len();
             let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
@@ -210,14 +219,14 @@ pub(super) fn plan<'a>(
             let shared_bytes = (pack.domain as usize).saturating_mul(cell_count * 8 + 1);
             let only_sums = accumulators.cells.iter().all(|cell| cell.op == CellOp::Add);
             let share: f64 = rows.iter().chain(dense).map(|planned| planned.share).product();
-            let crowded = share * input.rows as f64 >= SHARED_ROWS_PER_GROUP_MIN * pack.domain as f64;
+            let crowded = share * scanned_rows as f64 >= SHARED_ROWS_PER_GROUP_MIN * pack.domain as f64;
             // Twice the rows are never filled past half.
-            let slots =
-                slots(input, &exprs).min(input.rows_out().clamp(16, 1 << 60).saturating_mul(2).next_power_of_two());
+            let slots = slots(input, &exprs, scanned_rows)
+                .min(sums.rows.clamp(16, 1 << 60).saturating_mul(2).next_power_of_two());
             let has_limbs = accumulators.outputs.iter().any(|output| matches!(output.read, Read::Fixed { .. }));
             let grouping = match pack.domain {
                 _ if groups.is_empty() => Grouping::Single,
-                _ if private_fits && input.rows >= PRIVATE_ROWS_MIN => Grouping::Private,
+                _ if private_fits && scanned_rows >= PRIVATE_ROWS_MIN => Grouping::Private,
                 _ if shared_bytes <= SHARED_CELL_BYTES_MAX.min(input.shared_limit / 2)
                     && only_sums
                     && crowded
@@ -415,6 +424,7 @@ fn aggregate_row(
     sums: SumBounds,
     slots: usize,
 ) -> Result<Partials> {
+    let is_branch = rows.enter_union()?;
     let keys = groups.iter().map(|(expr, _)| rows.emit(expr)).collect::<Result<Vec<_>>>()?;
     let exprs = aggregates.iter().flat_map(|call| call.argument.iter().chain(&call.filter));
     for expr in exprs {
@@ -511,7 +521,7 @@ fn aggregate_row(
                 continue;
             }
             // Zeros may be added, whatever they stand for.
-            if rows.is_zero_where_null(column) && are_sums_of(column, aggregates) {
+            if !is_branch && rows.is_zero_where_null(column) && are_sums_of(column, aggregates) {
                 condition = None;
             }
         }

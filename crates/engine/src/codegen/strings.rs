@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use warpcube_column::{CHUNK_ROWS, Dictionary};
 
-use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::expr::{Emitter, Value, c_type_of};
 use crate::codegen::params::Argument;
 use crate::dictionaries::{codes, places};
 use crate::error::{Result, unsupported};
@@ -69,6 +69,21 @@ impl Emitter<'_> {
             let Some(own) = value.dictionary.clone().filter(|own| !Arc::ptr_eq(own, shared)) else { continue };
             value.code = self.translated(value, &own, &codes(&own, shared));
         }
+    }
+
+    /// A value of a branch of a union as one of the facts that hold for all branches.
+    pub(super) fn shared(&mut self, value: Value, facts: &Facts) -> Value {
+        let mut values = [value];
+        if let Some(strings) = &facts.dictionary {
+            self.share_dictionary(strings, &mut values);
+        }
+        let [value] = values;
+        let valid = match facts.dictionary.is_some() && value.dictionary.is_none() {
+            true => Some("false".into()),
+            false => facts.nullable.then(|| value.valid.clone().unwrap_or_else(|| "true".into())),
+        };
+        let code = self.define(c_type_of(facts), &value.code);
+        Value::new(facts.clone(), code, valid)
     }
 
     /// Probe keys as codes of the table's strings; a string that the table has not becomes a code past all of them.

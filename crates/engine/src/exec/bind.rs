@@ -1,5 +1,6 @@
 //! From a fragment and the columns it runs over to generated kernels and an arena.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use warpcube_column::format::Encoding;
@@ -13,7 +14,7 @@ use warpcube_gpu::{DeviceInfo, Effort, Program};
 use crate::arena::{Arena, Pointer, Zone};
 use crate::codegen::build::Unique;
 use crate::codegen::group_values::{GroupValue, column_facts, is_group};
-use crate::codegen::input::{Control, PipelineInput, TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::input::{Branch, Control, PipelineInput, TICKETS_OFFSET, TICKETS_STRIDE, rows_out};
 use crate::codegen::launch_group::{LaunchGroup, launch_groups};
 use crate::codegen::pipeline::{BoundPipeline, ScanZones, generate};
 use crate::codegen::result_rows::BoundRows;
@@ -26,6 +27,7 @@ use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Source, Step, Ty};
 use crate::plan::bytes::over_bytes;
 use crate::plan::order;
 use crate::plan::table::BuiltTable;
+use crate::plan::union::{Member, Union};
 use crate::tuning::Tuning;
 
 /// The device library that generated kernels call.
@@ -135,38 +137,24 @@ pub(crate) fn bind(
     let (mut pipelines, mut source) = (Vec::new(), String::new());
     let mut root = None;
     let mut groups: Vec<Option<BoundGroups>> = vec![None; fragment.pipelines.len()];
-    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
-        let scanned = match pipeline.source {
-            Source::Table(table) => {
-                let relation = tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?;
-                Scanned::of_table(table, relation)?
-            }
-            Source::Groups(of) => Scanned::of_groups(
-                groups
-                    .get(of)
-                    .and_then(Option::as_ref)
-                    .ok_or_else(|| malformed(index, &format!("scans groups {of}")))?,
-            ),
+    let (mut ready, mut union) = (Vec::new(), None);
+    for index in 0..fragment.pipelines.len() {
+        let branches = fragment.branches(index);
+        if branches.start == index {
+            let members = branches.clone().map(|index| Ready::of(fragment, index, tables, (&built, &groups)));
+            ready = members.collect::<Result<Vec<_>>>()?;
+            union = match ready.len() {
+                1 => None,
+                _ => Some(Union::of(&ready.iter().map(Ready::member).collect::<Vec<_>>(), fragment.overflow)?),
+            };
+        }
+        let number = index - branches.start;
+        let Some(Ready { scanned, pipeline, rows, .. }) = ready.get(number) else {
+            return Err(malformed(index, "is the end of an empty union"));
         };
-        let (of_groups, of_bytes);
-        let pipeline = match scanned.values.is_empty() {
-            true => pipeline,
-            false => {
-                of_groups = over_groups(pipeline, scanned.columns.len());
-                &of_groups
-            }
-        };
-        let columns: Vec<Facts> =
-            scanned.columns.iter().chain(scanned.values.iter().map(|value| &value.facts)).cloned().collect();
-        let registers = order::registers(pipeline, &columns, &built)?;
-        let pipeline = match registers.iter().flatten().any(|facts| facts.texts.is_some()) {
-            true => {
-                of_bytes = over_bytes(pipeline, &registers)?;
-                &of_bytes
-            }
-            false => pipeline,
-        };
-        let rows = scanned.rows();
+        let rows = *rows;
+        let first = groups[branches.start].clone();
+        let branch = union.as_ref().map(|union| Branch { union, number, groups: first.as_ref() });
         let input = PipelineInput {
             index,
             pipeline,
@@ -181,7 +169,8 @@ pub(crate) fn bind(
             tables: &built,
             unique: unique(fragment, index, guesses.several),
             several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
-            scanned: fragment.pipelines.iter().any(|other| other.source == Source::Groups(index)),
+            scanned: fragment.pipelines.iter().any(|other| other.source == Source::Groups(branches.end - 1)),
+            branch,
             info,
             shared_limit: info.shared_memory_per_block,
             control: Control { zone: control },
@@ -192,7 +181,7 @@ pub(crate) fn bind(
             overflow: fragment.overflow,
             tuning,
         };
-        let bound = generate(&input, |arena, least| lay_out_scan(arena, &scanned, info, tuning, least), &mut arena)?;
+        let bound = generate(&input, |arena, least| lay_out_scan(arena, scanned, info, tuning, least), &mut arena)?;
         if bound.shared_bytes as usize > info.shared_memory_per_block {
             let (wanted, most) = (in_bytes(bound.shared_bytes.into()), in_bytes(info.shared_memory_per_block as u64));
             return unsupported(format!("a kernel that takes {wanted} of shared memory, where a block has {most}"));
@@ -214,7 +203,7 @@ pub(crate) fn bind(
     if !matches!(last, Some(Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. })) {
         return Err(EngineError::Malformed("the root of a fragment gives no rows".into()));
     }
-    let launch_groups = launch_groups(&fragment.pipelines, &pipelines);
+    let launch_groups = launch_groups(fragment, &pipelines);
     if let Some(wanted) = launch_groups.iter().map(|group| group.params_bytes(&pipelines)).max()
         && wanted > info.params_bytes_max
     {
@@ -326,6 +315,58 @@ fn unique(fragment: &Fragment, build: usize, several: u32) -> Unique {
             }
         }
         _ => Unique::Always,
+    }
+}
+
+/// A pipeline whose tables and groups are bound.
+struct Ready<'a> {
+    scanned: Scanned,
+    /// As it is written: over the columns of groups, with tests of strings in the place of functions.
+    pipeline: Cow<'a, Pipeline>,
+    registers: Vec<Option<Facts>>,
+    /// Rows of its scan.
+    rows: u64,
+    /// Most rows that come to its sink.
+    rows_out: u64,
+}
+
+impl<'a> Ready<'a> {
+    fn of(
+        fragment: &'a Fragment,
+        index: usize,
+        tables: &[Relation],
+        (built, groups): (&[Option<BuiltTable>], &[Option<BoundGroups>]),
+    ) -> Result<Ready<'a>> {
+        let pipeline = fragment.pipelines.get(index).ok_or_else(|| malformed(index, "is not there"))?;
+        let scanned = match pipeline.source {
+            Source::Table(table) => {
+                let relation = tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?;
+                Scanned::of_table(table, relation)?
+            }
+            Source::Groups(of) => {
+                let groups = groups.get(of).and_then(Option::as_ref);
+                Scanned::of_groups(groups.ok_or_else(|| malformed(index, &format!("scans groups {of}")))?)
+            }
+        };
+        let mut pipeline = match scanned.values.is_empty() {
+            true => Cow::Borrowed(pipeline),
+            false => Cow::Owned(over_groups(pipeline, scanned.columns.len())),
+        };
+        let values = scanned.values.iter().map(|value| &value.facts);
+        let columns: Vec<Facts> = scanned.columns.iter().chain(values).cloned().collect();
+        let registers = order::registers(&pipeline, &columns, built)?;
+        if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
+            pipeline = Cow::Owned(over_bytes(&pipeline, &registers)?);
+        }
+        let rows = scanned.rows();
+        let rows_out = rows_out(&pipeline, rows, built);
+        Ok(Ready { scanned, pipeline, registers, rows, rows_out })
+    }
+
+    fn member(&self) -> Member<'_> {
+        let Ready { scanned, pipeline, registers, rows, rows_out } = self;
+        let distinct_counts = &scanned.distinct_counts;
+        Member { sink: &pipeline.sink, registers, distinct_counts, rows: *rows, rows_out: *rows_out }
     }
 }
 

@@ -4,6 +4,7 @@
 //! the device and the fragment is bound, every column is taken to be read whole and tables have no known size; a kept
 //! binding knows both. Predictions are for people and for choosing a place; they never change a result.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use arrow::datatypes::DataType;
@@ -91,6 +92,8 @@ pub struct PredictedPipeline {
     pub source: String,
     /// The pipeline whose groups it scans.
     pub groups: Option<usize>,
+    /// The pipelines that aggregate into the same groups, branches of a union; itself alone if there is none.
+    pub branches: Range<usize>,
     /// Rows of the table, where they are known.
     pub rows: Option<u64>,
     /// Columns it reads.
@@ -181,6 +184,7 @@ impl Engine {
                 Source::Table(_) => None,
                 Source::Groups(pipeline) => Some(*pipeline),
             },
+            branches: fragment.branches(index),
             rows,
             columns: positions.len(),
             resident: positions.iter().filter(is_there).count(),
@@ -218,7 +222,7 @@ fn bytes(facts: &TableFacts, wanted: impl Fn(usize) -> bool) -> Option<u64> {
 
 /// Launches of a fragment that is not bound: one a level of joins. Whether groups are gathered at the end is not known.
 fn launches(fragment: &Fragment) -> u32 {
-    levels(&fragment.pipelines).into_iter().max().map_or(0, |level| level as u32 + 1)
+    levels(fragment).into_iter().max().map_or(0, |level| level as u32 + 1)
 }
 
 fn launches_of(bound: &BoundFragment) -> u32 {

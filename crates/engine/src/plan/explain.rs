@@ -58,17 +58,23 @@ pub(crate) fn describe(
             Some(order) => order.iter().map(|planned| bound_step(planned, &registers, &keys)).collect(),
             None => pipeline.steps.iter().map(|step| step_words(step, &registers, &keys)).collect(),
         };
-        let is_root = index + 1 == fragment.pipelines.len();
+        let branches = fragment.branches(index);
+        let (is_root, last) = (branches.end == fragment.pipelines.len(), branches.end - 1);
         let name = match &pipeline.sink {
             _ if is_root => "the result".to_string(),
             Sink::Build { .. } | Sink::Extremes { .. } => format!("table {index}"),
-            Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. } => format!("groups {index}"),
+            Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. } => format!("groups {last}"),
         };
         let into = match &pipeline.sink {
             Sink::Aggregate { .. } if !is_root => format!(" into {name}"),
             _ => String::new(),
         };
-        words.push(PipelineWords { name, steps, sink: sink(index, &pipeline.sink, &registers) + &into });
+        // Columns of a union have the names of the first branch.
+        let sink = match words.get(branches.start) {
+            Some(PipelineWords { sink, .. }) => sink.clone(),
+            None => sink(index, &pipeline.sink, &registers) + &into,
+        };
+        words.push(PipelineWords { name, steps, sink });
         keys.push(match &pipeline.sink {
             Sink::Build { keys, .. } | Sink::Extremes { keys, .. } => {
                 keys.iter().map(|key| (expression(key, &registers), matches!(key, Expr::Literal(..)))).collect()
@@ -76,6 +82,7 @@ pub(crate) fn describe(
             _ => Vec::new(),
         });
         payloads.push(match &pipeline.sink {
+            _ if branches.start < index => payloads[branches.start].clone(),
             Sink::Build { payload, .. } => payload.iter().map(|expr| named(expr, &registers)).collect(),
             Sink::Extremes { values, .. } => {
                 let both = |expr: &Expr| {

@@ -12,3 +12,4 @@ pub(crate) mod order;
 pub(crate) mod table;
 pub(crate) mod topk_form;
 pub(crate) mod topk_rank;
+pub(crate) mod union;

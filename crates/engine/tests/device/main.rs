@@ -23,4 +23,5 @@ mod sums;
 mod support;
 mod tables;
 mod top_k;
+mod unions;
 mod zones;

@@ -67,12 +67,10 @@ impl Tree<'_> {
                 inputs: Vec::new(),
             };
         }
-        let mut operator = self.scan(index);
-        for step in &pipeline.steps {
-            let mut inputs = vec![operator];
-            inputs.extend(step.build.map(|build| self.pipeline(build)));
-            let rows = step.rows.map_or_else(String::new, |rows| format!("~{rows}"));
-            operator = Operator { rows, bytes: String::new(), time: String::new(), text: step.text.clone(), inputs };
+        let mut inputs: Vec<Operator> = pipeline.branches.clone().map(|branch| self.rows(branch)).collect();
+        if inputs.len() > 1 {
+            let (rows, bytes, time) = Default::default();
+            inputs = vec![Operator { rows, bytes, time, text: "union all".into(), inputs }];
         }
         let leaves = match self.measured.filter(|_| is_root) {
             Some(measured) => Some(Rows::Exactly(measured.rows)),
@@ -84,8 +82,20 @@ impl Tree<'_> {
             bytes: pipeline.memory.map_or_else(String::new, in_bytes),
             time: self.time(index),
             text: format!("{}{size}", pipeline.sink),
-            inputs: vec![operator],
+            inputs,
         }
+    }
+
+    /// What comes to the end of a pipeline.
+    fn rows(&mut self, index: usize) -> Operator {
+        let mut operator = self.scan(index);
+        for step in &self.known.pipelines[index].steps {
+            let mut inputs = vec![operator];
+            inputs.extend(step.build.map(|build| self.pipeline(build)));
+            let rows = step.rows.map_or_else(String::new, |rows| format!("~{rows}"));
+            operator = Operator { rows, bytes: String::new(), time: String::new(), text: step.text.clone(), inputs };
+        }
+        operator
     }
 
     fn scan(&mut self, index: usize) -> Operator {

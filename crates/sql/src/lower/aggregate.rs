@@ -2,14 +2,15 @@
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Expr};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, BindingCache, Expr as Device, Sink, Ty};
 
 use super::eager;
 use super::expr::Translator;
 use super::graph::{Core, Graph, describe, rewrite};
 use super::tables::TableFacts;
-use super::tree::Tree;
+use super::tree::Aggregation;
+use super::unions::branches;
 use super::{Lowered, Reason, reducers};
 use crate::mend::float_sums::is_exact;
 use crate::values::FloatSums;
@@ -42,19 +43,27 @@ pub(crate) struct Spread {
     pub(crate) scale: i8,
 }
 
-/// An aggregation over base columns of its own graph.
+/// An aggregation of rows over base columns of graphs of their own.
 #[derive(Debug)]
 pub(crate) struct Grouped {
-    /// The relations of its input.
+    /// The branches of UNION ALL; one if there is none.
+    pub(crate) inputs: Vec<Input>,
+    /// Arrow types of its outputs: groups, then calls.
+    pub(crate) types: Vec<DataType>,
+    group_count: usize,
+    float_sums: FloatSums,
+}
+
+/// What an aggregation reads, or a branch of it.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Its relations.
     pub(crate) graph: Graph,
     /// How they are joined.
     pub(crate) core: Core,
     /// Group expressions.
     pub(super) groups: Vec<Expr>,
     calls: Vec<Expr>,
-    /// Arrow types of its outputs: groups, then calls.
-    pub(crate) types: Vec<DataType>,
-    float_sums: FloatSums,
 }
 
 impl Grouped {
@@ -63,31 +72,57 @@ impl Grouped {
         if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
             return Err("grouping sets".into());
         }
-        let mut graph = Graph::new(facts.options.clone());
-        let mut core = Core::default();
         let eager = if facts.apart { None } else { eager::take_apart(aggregate)? };
         let (input, groups, calls) = match &eager {
             Some(eager) => (&eager.input, &eager.groups, &eager.calls),
             None => (aggregate.input.as_ref(), &aggregate.group_expr, &aggregate.aggr_expr),
         };
-        let inputs = graph.flatten(input, facts, &mut core)?;
-        let base = |expr: &Expr| rewrite(expr, input.schema(), &inputs);
-        let groups = groups.iter().map(base).collect::<Result<Vec<_>, _>>()?;
-        let calls = calls.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+        let branch = |plan: &LogicalPlan| {
+            let mut graph = Graph::new(facts.options.clone());
+            let mut core = Core::default();
+            let inputs = graph.flatten(plan, facts, &mut core)?;
+            let base = |expr: &Expr| rewrite(expr, plan.schema(), &inputs);
+            let groups = groups.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+            let calls = calls.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, Reason>(Input { graph, core, groups, calls })
+        };
+        let inputs = match branches(input)? {
+            Some(plans) => plans.iter().map(branch).collect::<Result<_, _>>()?,
+            None => vec![branch(input)?],
+        };
         let types = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
-        Ok(Grouped { graph, core, groups, calls, types, float_sums: facts.float_sums })
+        Ok(Grouped { inputs, types, group_count: groups.len(), float_sums: facts.float_sums })
     }
 
     /// Whether any call is an exact sum of floats, whose limbs only the host puts together.
     pub(crate) fn has_exact_sums(&self) -> bool {
-        self.calls.iter().filter_map(|call| as_function(call).ok()).any(|function| is_exact(&function.func))
+        let calls = self.inputs.iter().flat_map(|input| &input.calls);
+        calls.filter_map(|call| as_function(call).ok()).any(|function| is_exact(&function.func))
     }
 
     /// Number of its group expressions.
     pub(crate) fn group_count(&self) -> usize {
-        self.groups.len()
+        self.group_count
     }
 
+    /// The sink of an input, and how each output is made from its groups and aggregates.
+    pub(crate) fn sink(&self, input: &Input, translator: &Translator) -> Result<(Sink, Vec<Finish>), Reason> {
+        let (group_types, call_types) = self.types.split_at(self.group_count);
+        let mut groups = Vec::with_capacity(self.group_count);
+        for (group, data_type) in input.groups.iter().zip(group_types) {
+            groups.push((translator.translate(group)?, data_type.clone()));
+        }
+        let mut finish: Vec<Finish> = (0..self.group_count).map(Finish::Group).collect();
+        let mut aggregates = Vec::new();
+        for (call, data_type) in input.calls.iter().zip(call_types) {
+            let function = as_function(call)?;
+            finish.push(translate_call(function, data_type, translator, self.float_sums, &mut aggregates)?);
+        }
+        Ok((Sink::Aggregate { groups, aggregates }, finish))
+    }
+}
+
+impl Input {
     /// The expressions that its sink reads.
     pub(crate) fn reads(&self) -> Result<Vec<Expr>, Reason> {
         let mut reads: Vec<Expr> = self.groups.clone();
@@ -97,22 +132,6 @@ impl Grouped {
             reads.extend(function.params.filter.iter().map(|filter| filter.as_ref().clone()));
         }
         Ok(reads)
-    }
-
-    /// The sink, and how each output is made from its groups and aggregates.
-    pub(crate) fn sink(&self, translator: &Translator) -> Result<(Sink, Vec<Finish>), Reason> {
-        let (group_types, call_types) = self.types.split_at(self.groups.len());
-        let mut groups = Vec::with_capacity(self.groups.len());
-        for (group, data_type) in self.groups.iter().zip(group_types) {
-            groups.push((translator.translate(group)?, data_type.clone()));
-        }
-        let mut finish: Vec<Finish> = (0..self.groups.len()).map(Finish::Group).collect();
-        let mut aggregates = Vec::new();
-        for (call, data_type) in self.calls.iter().zip(call_types) {
-            let function = as_function(call)?;
-            finish.push(translate_call(function, data_type, translator, self.float_sums, &mut aggregates)?);
-        }
-        Ok((Sink::Aggregate { groups, aggregates }, finish))
     }
 }
 
@@ -146,22 +165,17 @@ impl Finish {
 /// Translates an aggregation with all below it.
 pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
     let mut grouped = Grouped::of(aggregate, facts)?;
-    reducers::reduce(&mut grouped.graph, &grouped.core)?;
-    let reads = grouped.reads()?;
-    let tree = Tree::plan(&grouped.graph, &grouped.core, &reads)?;
-    let mut finish = Vec::new();
-    let (mut fragment, tables) = tree.pipelines(&reads, |translator| {
-        let (sink, of_outputs) = grouped.sink(translator)?;
-        finish = of_outputs;
-        Ok(sink)
-    })?;
+    for input in &mut grouped.inputs {
+        reducers::reduce(&mut input.graph, &input.core)?;
+    }
+    let Aggregation { mut fragment, tables, arguments, finish } = Aggregation::of(&grouped)?;
     fragment.overflow = facts.overflow;
     Ok(Lowered {
         fragment,
         tables,
         groups_max: None,
         finish,
-        arguments: tree.into_arguments(),
+        arguments,
         what: describe(&aggregate.input, "aggregate"),
         binding: BindingCache::default(),
         valued: Default::default(),

@@ -33,7 +33,9 @@ impl Relation {
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Relation::Table(table) => table.rows.unwrap_or(0),
-            Relation::Groups(grouped) => grouped.graph.rows_max() / ROWS_PER_GROUP,
+            Relation::Groups(grouped) => {
+                grouped.inputs.iter().map(|input| input.graph.rows_max()).sum::<u64>() / ROWS_PER_GROUP
+            }
         }
     }
 }
@@ -491,15 +493,23 @@ fn kind_of(plan: &LogicalPlan) -> String {
 
 /// A plan in a few words: what is done over which tables.
 pub(crate) fn describe(plan: &LogicalPlan, what: &str) -> String {
-    let mut tables: Vec<String> = Vec::new();
-    let _ = plan.apply(|plan| {
-        if let LogicalPlan::TableScan(scan) = plan {
-            tables.push(scan.table_name.table().to_string());
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    match tables.is_empty() {
-        true => what.to_string(),
-        false => format!("{what} over {}", tables.join(" ⋈ ")),
+    match tables(plan) {
+        tables if tables.is_empty() => what.to_string(),
+        tables => format!("{what} over {tables}"),
     }
+}
+
+/// The tables of a plan: those of joins and of unions.
+fn tables(plan: &LogicalPlan) -> String {
+    if let LogicalPlan::TableScan(scan) = plan {
+        return scan.table_name.table().to_string();
+    }
+    let inputs: Vec<&LogicalPlan> = plan.inputs();
+    let is_union = matches!(plan, LogicalPlan::Union(_));
+    let of_input = |input: &&LogicalPlan| match tables(input) {
+        tables if !is_union && inputs.len() > 1 && tables.contains(" ∪ ") => format!("({tables})"),
+        tables => tables,
+    };
+    let named: Vec<String> = inputs.iter().map(of_input).filter(|tables| !tables.is_empty()).collect();
+    named.join(if is_union { " ∪ " } else { " ⋈ " })
 }

@@ -21,6 +21,7 @@ mod strings;
 mod tables;
 mod top_k;
 mod tree;
+mod unions;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -107,10 +108,12 @@ impl Lowered {
     /// The fragment with the accumulators of exact sums in place of their values; `None` if it has no exact sums.
     pub(crate) fn with_sum_states(&self) -> Option<Lowered> {
         let mut fragment = self.fragment.clone();
-        let Some(Sink::Aggregate { aggregates, .. }) = fragment.pipelines.last_mut().map(|root| &mut root.sink) else {
-            return None;
-        };
-        let mut sums = aggregates.iter_mut().filter(|call| call.kind == AggregateKind::ExactSum).peekable();
+        let root = fragment.branches(fragment.pipelines.len().checked_sub(1)?);
+        let calls = fragment.pipelines.get_mut(root)?.iter_mut().flat_map(|branch| match &mut branch.sink {
+            Sink::Aggregate { aggregates, .. } => aggregates.as_mut_slice(),
+            _ => &mut [],
+        });
+        let mut sums = calls.filter(|call| call.kind == AggregateKind::ExactSum).peekable();
         sums.peek()?;
         sums.for_each(|call| call.data_type = DataType::Binary);
         Some(Lowered {
@@ -181,45 +184,54 @@ pub(crate) struct Refused {
 
 /// Replaces what can run on the device; the reasons of what cannot are appended to `refused`.
 pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
+    // Refused plans whose parts are looked at, each with the fragments that were placed before it.
+    let (mut wholes, mut placed) = (Vec::new(), 0);
     let lowered = plan.clone().transform_down_with_subqueries(|plan| {
-        let (lowered, input, what) = match &plan {
-            LogicalPlan::Aggregate(aggregate) => (lower_one(aggregate, facts, refused), &aggregate.input, "aggregate"),
-            LogicalPlan::Sort(sort) if top_k::is_top_k(sort) => {
-                (first_rows(sort, facts, refused), &sort.input, "top-k")
+        let (lowered, input, what, is_whole) = match &plan {
+            LogicalPlan::Aggregate(aggregate) => {
+                (lower_one(aggregate, facts, refused), &*aggregate.input, "aggregate", false)
             }
-            // What is below has its own reasons where the whole is refused.
+            LogicalPlan::Sort(sort) if top_k::is_top_k(sort) => {
+                (first_rows(sort, facts, refused), &*sort.input, "top-k", false)
+            }
+            LogicalPlan::Sort(sort) if !facts.apart && unions::has_first_rows(sort) => {
+                (unions::first_rows_of_branches(sort, facts, refused), &*sort.input, "top-k", true)
+            }
             LogicalPlan::Sort(sort) if !facts.apart && top_k::orders_output(sort) => {
-                return Ok(or_below(first_rows(sort, facts, refused), plan));
+                (first_rows(sort, facts, refused), &*sort.input, "sort", true)
             }
             LogicalPlan::Limit(limit) if !facts.apart && rows::limits_rows(limit) => {
-                return Ok(or_below(rows::some(limit, facts, refused), plan));
+                (rows::some(limit, facts, refused), &*limit.input, "rows", true)
             }
             LogicalPlan::Join(join) if !facts.apart && join.join_type == JoinType::Full => {
-                return Ok(or_below(rows::full_join(join, facts, refused), plan));
+                (rows::full_join(join, facts, refused), &plan, "rows", true)
             }
-            _ if !facts.apart && rows::gives_rows(&plan) => {
-                return Ok(or_below(rows::all(&plan, facts, refused), plan));
-            }
+            _ if !facts.apart && rows::gives_rows(&plan) => (rows::all(&plan, facts, refused), &plan, "rows", true),
             _ => return Ok(Transformed::no(plan)),
         };
         match lowered {
             // The node keeps its original plan to itself: nothing below is looked at again.
-            Ok(plan) => Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump)),
+            Ok(plan) => {
+                placed += 1;
+                Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump))
+            }
             Err(reason) => {
-                refused.push(Refused { what: graph::describe(input, what), reason });
+                let one = Refused { what: graph::describe(input, what), reason };
+                match is_whole {
+                    true => wholes.push((one, placed)),
+                    false => refused.push(one),
+                }
                 Ok(Transformed::no(plan))
             }
         }
     })?;
-    Ok(lowered.data)
-}
-
-/// The whole in place of a plan; what is below is looked at where that was refused.
-fn or_below(whole: std::result::Result<LogicalPlan, Reason>, plan: LogicalPlan) -> Transformed<LogicalPlan> {
-    match whole {
-        Ok(node) => Transformed::new(node, true, TreeNodeRecursion::Jump),
-        Err(_) => Transformed::no(plan),
+    // The reason of a whole is told where parts of it run on the device; where none do, they have reasons of their own.
+    for (whole, before) in wholes {
+        if placed > before && !refused.iter().any(|known| known.reason == whole.reason) {
+            refused.push(whole);
+        }
     }
+    Ok(lowered.data)
 }
 
 /// The plan in place of one aggregation.

@@ -25,7 +25,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use warpcube_engine::JoinKind;
 
 use super::Reason;
-use super::aggregate::Grouped;
+use super::aggregate::{Grouped, Input};
 use super::expr::contains_subquery;
 use super::graph::{Core, Graph, Hanging, Relation, columns, output_of, relations, renumber};
 use super::tables::TableInfo;
@@ -37,7 +37,7 @@ const SHARE_MAX: f64 = 0.3;
 const ROWS_PER_SCANNED: u64 = 2;
 
 /// A filtered table of whose rows only the keys are asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Reducer {
     table: Arc<TableInfo>,
     /// Its number in the graph it comes from.
@@ -45,6 +45,17 @@ struct Reducer {
     filters: Vec<Expr>,
     /// Semi-joins with tables that filter it in turn: equalities of an expression of its own and one of theirs.
     below: Vec<(Vec<(Expr, Expr)>, Reducer)>,
+}
+
+/// A reducer of an input of an aggregation.
+struct Found {
+    /// The aggregation.
+    relation: usize,
+    /// Which of its inputs.
+    input: usize,
+    /// Equalities of an expression of its groups and one of the reducer's table.
+    on: Vec<(Expr, Expr)>,
+    reducer: Reducer,
 }
 
 /// A core with the equalities that hold for each of its rows that counts.
@@ -70,14 +81,15 @@ pub(super) fn reduce(graph: &mut Graph, core: &Core) -> Result<(), Reason> {
     }
     let mut found = Vec::new();
     Scope::new(graph, core, None).find(&mut found);
-    for (relation, on, reducer) in found {
+    for Found { relation, input, on, reducer } in found {
         let Relation::Groups(grouped) = &mut graph.relations[relation] else { continue };
-        reducer.hang_on(grouped, &on)?;
+        reducer.hang_on(&mut grouped.inputs[input], &on)?;
     }
     for relation in &mut graph.relations {
         let Relation::Groups(grouped) = relation else { continue };
-        let Grouped { graph, core, .. } = grouped.as_mut();
-        reduce(graph, core)?;
+        for Input { graph, core, .. } in &mut grouped.inputs {
+            reduce(graph, core)?;
+        }
     }
     Ok(())
 }
@@ -87,9 +99,8 @@ impl<'a> Scope<'a> {
         Scope { graph, core, ties: Ties::of(core), above }
     }
 
-    /// Finds the reducers of the core's aggregations and of those that hang on it: the aggregation, equalities of an
-    /// expression of its groups and one of the reducer's table, the reducer.
-    fn find(&self, found: &mut Vec<(usize, Vec<(Expr, Expr)>, Reducer)>) {
+    /// Finds the reducers of the core's aggregations and of those that hang on it.
+    fn find(&self, found: &mut Vec<Found>) {
         for member in &self.core.members {
             let Relation::Groups(grouped) = &self.graph.relations[*member] else { continue };
             self.find_of(*member, grouped, found);
@@ -99,7 +110,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn find_of(&self, member: usize, grouped: &Grouped, found: &mut Vec<(usize, Vec<(Expr, Expr)>, Reducer)>) {
+    fn find_of(&self, member: usize, grouped: &Grouped, found: &mut Vec<Found>) {
         let mut equal: Vec<(&Expr, Equal)> = Vec::new();
         for key in self.keys_of(member, grouped) {
             self.equal(key, None, &mut |other| equal.push((key, other)));
@@ -113,9 +124,15 @@ impl<'a> Scope<'a> {
                 continue;
             };
             let on: Vec<(Expr, Expr)> = of_table.map(|(key, other)| ((*key).clone(), other.expr.clone())).collect();
-            let pays = reducer.rows().saturating_mul(ROWS_PER_SCANNED) <= grouped.graph.rows_max();
-            if share <= SHARE_MAX && pays && !reducer.is_there(grouped, &on) {
-                found.push((member, on, reducer));
+            if share > SHARE_MAX {
+                continue;
+            }
+            // A group without a match may lose the rows of one branch of a union and keep others: nobody reads it.
+            for (number, input) in grouped.inputs.iter().enumerate() {
+                let pays = reducer.rows().saturating_mul(ROWS_PER_SCANNED) <= input.graph.rows_max();
+                if pays && !reducer.is_there(input, &on) {
+                    found.push(Found { relation: member, input: number, on: on.clone(), reducer: reducer.clone() });
+                }
             }
         }
     }
@@ -238,30 +255,30 @@ impl Reducer {
     }
 
     /// Whether the aggregation is joined with the table under the same filters already.
-    fn is_there(&self, grouped: &Grouped, on: &[(Expr, Expr)]) -> bool {
+    fn is_there(&self, input: &Input, on: &[(Expr, Expr)]) -> bool {
         let there = |relation: usize| {
-            let Relation::Table(table) = &grouped.graph.relations[relation] else { return false };
+            let Relation::Table(table) = &input.graph.relations[relation] else { return false };
             let moved = |expr: &Expr| renumber(expr, self.relation, relation);
             let is_equal = |(key, own): &(Expr, Expr)| {
-                let (Ok(key), own) = (grouped.over_input(key), moved(own)) else { return false };
+                let (Ok(key), own) = (input.over_input(key), moved(own)) else { return false };
                 let in_one = |class: &Vec<(usize, &Expr)>| {
                     [&key, &own].iter().all(|one| class.iter().any(|(_, expr)| expr == one))
                 };
-                key == own || Ties::of(&grouped.core).classes.iter().any(in_one)
+                key == own || Ties::of(&input.core).classes.iter().any(in_one)
             };
             table.is_same(&self.table)
-                && self.filters.iter().all(|filter| grouped.core.filters.contains(&moved(filter)))
+                && self.filters.iter().all(|filter| input.core.filters.contains(&moved(filter)))
                 && on.iter().all(is_equal)
         };
-        self.below.is_empty() && grouped.core.members.iter().copied().any(there)
+        self.below.is_empty() && input.core.members.iter().copied().any(there)
     }
 
     /// Hangs a semi-join on an aggregation's input.
-    fn hang_on(self, grouped: &mut Grouped, on: &[(Expr, Expr)]) -> Result<(), Reason> {
+    fn hang_on(self, input: &mut Input, on: &[(Expr, Expr)]) -> Result<(), Reason> {
         let on =
-            on.iter().map(|(key, own)| Ok((grouped.over_input(key)?, own.clone()))).collect::<Result<_, Reason>>()?;
-        let hanging = self.semi_join(on, &mut grouped.graph)?;
-        grouped.core.hanging.push(hanging);
+            on.iter().map(|(key, own)| Ok((input.over_input(key)?, own.clone()))).collect::<Result<_, Reason>>()?;
+        let hanging = self.semi_join(on, &mut input.graph)?;
+        input.core.hanging.push(hanging);
         Ok(())
     }
 
@@ -282,8 +299,8 @@ impl Reducer {
     }
 }
 
-impl Grouped {
-    /// An expression of its group keys as one over its input.
+impl Input {
+    /// An expression of the group keys as one over its input.
     fn over_input(&self, expr: &Expr) -> Result<Expr, Reason> {
         let over = expr.clone().transform(|expr| {
             let group = match &expr {

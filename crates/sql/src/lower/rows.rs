@@ -14,14 +14,13 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, ScalarValue};
-use datafusion::logical_expr::{Expr, FetchType, Join, Limit, LogicalPlan, Projection, SkipType, Union};
+use datafusion::logical_expr::{FetchType, Join, Limit, LogicalPlan, Projection, SkipType, Union};
 use warpcube_engine::{BindingCache, Sink};
 
 use super::graph::{Core, Graph, describe};
 use super::tables::TableFacts;
 use super::tree::Tree;
-use super::{Finish, Lowered, Reason, Refused, device, reducers};
+use super::{Finish, Lowered, Reason, Refused, device, reducers, unions};
 
 /// What a plan projects and filters.
 pub(super) fn source_of(plan: &LogicalPlan) -> &LogicalPlan {
@@ -95,30 +94,16 @@ pub(super) fn some(limit: &Limit, facts: &TableFacts, refused: &mut Vec<Refused>
 
 /// The plan in place of a full join: a left join, and the rows of the right side without a match.
 pub(super) fn full_join(join: &Join, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan, Reason> {
-    let of_kind = |join_type| {
-        let plan = Join::try_new(
-            join.left.clone(),
-            join.right.clone(),
-            join.on.clone(),
-            join.filter.clone(),
-            join_type,
-            join.join_constraint,
-            join.null_equality,
-            join.null_aware,
-        );
-        plan.map(LogicalPlan::Join).map_err(|error| error.strip_backtrace())
+    let mut half = |half: LogicalPlan| match half {
+        LogicalPlan::Projection(projection) => {
+            let input = Arc::new(all(&projection.input, facts, refused)?);
+            let lonely = Projection::try_new_with_schema(projection.expr, input, projection.schema);
+            lonely.map(LogicalPlan::Projection).map_err(|error| error.strip_backtrace())
+        }
+        join => all(&join, facts, refused),
     };
-    let matched = all(&of_kind(JoinType::Left)?, facts, refused)?;
-    let lonely = all(&of_kind(JoinType::RightAnti)?, facts, refused)?;
-    let left = join.left.schema();
-    let nothing = left.iter().map(|(qualifier, field)| {
-        let null = ScalarValue::try_from(field.data_type()).map_err(|error| error.strip_backtrace())?;
-        Ok(Expr::Literal(null, None).alias_qualified(qualifier.cloned(), field.name()))
-    });
-    let own = join.right.schema().iter().map(|pair| Ok(Expr::Column(Column::from(pair))));
-    let columns = nothing.chain(own).collect::<Result<Vec<_>, Reason>>()?;
-    let lonely = Projection::try_new(columns, Arc::new(lonely)).map_err(|error| error.strip_backtrace())?;
-    let inputs = vec![Arc::new(matched), Arc::new(LogicalPlan::Projection(lonely))];
+    let inputs = unions::halves(join)?.map(&mut half).into_iter().map(|half| half.map(Arc::new));
+    let inputs = inputs.collect::<Result<_, Reason>>()?;
     Ok(LogicalPlan::Union(Union { inputs, schema: join.schema.clone() }))
 }
 

@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::common::{Column, ScalarValue};
@@ -16,7 +17,7 @@ use warpcube_engine::{
 };
 
 use super::Reason;
-use super::aggregate::Grouped;
+use super::aggregate::{Finish, Grouped};
 use super::expr::{Translator, contains_subquery};
 use super::graph::{
     Core, Graph, Hanging, Relation, base_column, columns, output_name, relation_of, relations, renumber,
@@ -226,9 +227,9 @@ impl<'a> Tree<'a> {
         make_sink: impl FnOnce(&mut Translator) -> Result<Sink, Reason>,
     ) -> Result<(Fragment, Vec<Arc<TableInfo>>), Reason> {
         let mut writer = Writer { tree: self, written: Written::default() };
-        writer.root(sink, make_sink)?;
-        let Written { pipelines, tables, infos, .. } = writer.written;
-        Ok((Fragment { tables, pipelines, overflow: Overflow::default() }, infos))
+        let root = writer.root(sink, make_sink)?;
+        writer.push(root);
+        Ok(writer.written.fragment())
     }
 }
 
@@ -321,6 +322,7 @@ fn oriented<'e>((left, right): &'e (Expr, Expr), relation: usize, placed: &[usiz
 #[derive(Default)]
 struct Written {
     pipelines: Vec<Pipeline>,
+    unions: Vec<Range<usize>>,
     tables: Vec<FragmentTable>,
     infos: Vec<Arc<TableInfo>>,
     /// Join tables that another join may probe as well, with the pipelines that build them.
@@ -342,6 +344,77 @@ struct Built {
 /// The number of a relation whatever its graph numbers it.
 const OWN: usize = usize::MAX;
 
+impl Written {
+    fn fragment(self) -> (Fragment, Vec<Arc<TableInfo>>) {
+        let Written { pipelines, unions, tables, infos, .. } = self;
+        (Fragment { tables, pipelines, unions, overflow: Overflow::default() }, infos)
+    }
+
+    /// Writes an aggregation with all below it; branches of a union are the last pipelines, side by side. The result
+    /// tells how each output is made from groups and aggregates.
+    fn aggregation(&mut self, grouped: &Grouped, arguments: &RefCell<Vec<Subquery>>) -> Result<Vec<Finish>, Reason> {
+        let (mut branches, mut finish) = (Vec::new(), Vec::<Vec<Finish>>::new());
+        for input in &grouped.inputs {
+            let reads = input.reads()?;
+            let mut tree = Tree::plan(&input.graph, &input.core, &reads)?;
+            // Subqueries are numbered in one list.
+            tree.arguments = RefCell::new(arguments.take());
+            let mut writer = Writer { tree: &tree, written: std::mem::take(self) };
+            let branch = writer.root(&reads, |translator| {
+                let (sink, of_outputs) = grouped.sink(input, translator)?;
+                finish.push(of_outputs);
+                Ok(sink)
+            });
+            *self = writer.written;
+            arguments.replace(tree.into_arguments());
+            branches.push(branch?);
+        }
+        let of_outputs = finish.pop().ok_or("an aggregation without input")?;
+        if finish.iter().any(|other| *other != of_outputs) || !branches.iter().all(|one| are_alike(one, &branches[0])) {
+            return Err("a union whose branches are aggregated in several ways".into());
+        }
+        let first = self.pipelines.len();
+        if branches.len() > 1 {
+            self.unions.push(first..first + branches.len());
+        }
+        self.pipelines.extend(branches);
+        Ok(of_outputs)
+    }
+}
+
+/// Whether two pipelines end in the same aggregates.
+fn are_alike(one: &Pipeline, other: &Pipeline) -> bool {
+    let calls = |pipeline: &Pipeline| match &pipeline.sink {
+        Sink::Aggregate { aggregates, .. } => {
+            aggregates.iter().map(|call| (call.kind, call.data_type.clone())).collect::<Vec<_>>()
+        }
+        _ => Vec::new(),
+    };
+    calls(one) == calls(other)
+}
+
+/// An aggregation as a fragment of its own.
+pub(crate) struct Aggregation {
+    /// Device work.
+    pub(crate) fragment: Fragment,
+    /// The table behind each of the fragment's tables.
+    pub(crate) tables: Vec<Arc<TableInfo>>,
+    /// Scalar subqueries whose values the fragment takes.
+    pub(crate) arguments: Vec<Subquery>,
+    /// How each output is made.
+    pub(crate) finish: Vec<Finish>,
+}
+
+impl Aggregation {
+    /// Arranges and writes an aggregation.
+    pub(crate) fn of(grouped: &Grouped) -> Result<Aggregation, Reason> {
+        let (mut written, arguments) = (Written::default(), RefCell::default());
+        let finish = written.aggregation(grouped, &arguments)?;
+        let (fragment, tables) = written.fragment();
+        Ok(Aggregation { fragment, tables, arguments: arguments.into_inner(), finish })
+    }
+}
+
 /// Writes the pipelines of a tree.
 struct Writer<'a, 'g> {
     tree: &'a Tree<'g>,
@@ -349,35 +422,21 @@ struct Writer<'a, 'g> {
 }
 
 impl<'a> Writer<'a, '_> {
-    /// Writes the root's pipeline after all others.
+    /// The root's pipeline; all others are written.
     fn root(
         &mut self,
         sink: &[Expr],
         make_sink: impl FnOnce(&mut Translator) -> Result<Sink, Reason>,
-    ) -> Result<(), Reason> {
+    ) -> Result<Pipeline, Reason> {
         let builds = self.builds(self.tree.root)?;
         let (steps, source, mut translator) = self.steps(self.tree.root, &builds, sink)?;
         let sink = make_sink(&mut translator)?;
-        self.written.pipelines.push(Pipeline { source, steps, sink });
-        Ok(())
+        Ok(Pipeline { source, steps, sink })
     }
 
     /// Writes the pipelines of an aggregation whose groups are scanned; `translator` gets registers for their values.
     fn groups(&mut self, relation: usize, grouped: &Grouped, translator: &mut Translator) -> Result<usize, Reason> {
-        let reads = grouped.reads()?;
-        let mut tree = Tree::plan(&grouped.graph, &grouped.core, &reads)?;
-        // Subqueries are numbered in one list.
-        tree.arguments = RefCell::new(self.tree.arguments.take());
-        let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
-        let mut finish = Vec::new();
-        let written = writer.root(&reads, |translator| {
-            let (sink, of_outputs) = grouped.sink(translator)?;
-            finish = of_outputs;
-            Ok(sink)
-        });
-        self.written = writer.written;
-        self.tree.arguments.replace(tree.arguments.into_inner());
-        written?;
+        let finish = self.written.aggregation(grouped, &self.tree.arguments)?;
         let of_aggregation = self.written.pipelines.len() - 1;
         if let Sink::Aggregate { groups, aggregates } = &self.written.pipelines[of_aggregation].sink {
             (0..groups.len() + aggregates.len()).for_each(|_| _ = translator.unnamed());

@@ -99,7 +99,7 @@ impl Placing {
                     (info.rows.unwrap_or(ROWS_UNKNOWN), origin(info), columns)
                 }
                 // At most as many as the rows that were grouped.
-                Source::Groups(of) => (rows_of[of], Origin::Memory, Vec::new()),
+                Source::Groups(of) => (rows_of[fragment.branches(of)].iter().sum(), Origin::Memory, Vec::new()),
             };
             rows_of.push(rows);
             let probes = pipeline.steps.iter().filter(|step| matches!(step, Step::Probe(_))).count() as u32;
@@ -124,9 +124,12 @@ impl Placing {
 
     /// Groups that the result of grouping a table by columns of it is expected to have, by the column with the most
     /// distinct values, and whether that is certain: where rows are filtered first, their share is a guess. None where
-    /// rows are joined first, or nothing is known of the columns.
+    /// rows are joined first or come from a union, or nothing is known of the columns.
     fn groups_expected(&self, lowered: &Lowered) -> Option<(u64, bool)> {
         let root = lowered.fragment.pipelines.last()?;
+        if lowered.fragment.branches(lowered.fragment.pipelines.len() - 1).len() > 1 {
+            return None;
+        }
         let Sink::Aggregate { groups, .. } = &root.sink else { return None };
         if root.steps.iter().any(|step| matches!(step, Step::Probe(_))) {
             return None;

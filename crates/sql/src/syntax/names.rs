@@ -2,19 +2,21 @@
 //!
 //! DataFusion 55.2 names an item after its plan (`Int64(1)`, `sum(s.parquet.x)`, `make_array(…)[Int64(1)]`) and
 //! leaves casts out, so that `SELECT x, x::int` has two columns of one name and is refused. Here each item without a
-//! name of its own is given its text as its alias, white space and comments folded.
+//! name of its own is given its text as its alias, white space and comments folded; a scalar subquery the name of its
+//! column, as in PostgreSQL, unless another item has it.
 //!
 //! The file goes once DataFusion names columns by their text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, SetExpr, Value, VisitorMut};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::dialect::SessionDialect;
+use super::items::{column_name, folded};
 
 /// Longest name, in characters; a longer text is left to DataFusion.
 const NAME_CHARACTERS_MAX: usize = 1_000;
@@ -43,29 +45,65 @@ impl VisitorMut for Names<'_> {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let at = self.selects.get(&select.select_token.0.span.start);
         if let Some(&at) = at
-            && select.projection.iter().any(is_unnamed)
+            && select.projection.iter().any(|item| matches!(item, SelectItem::UnnamedExpr(expr) if is_unnamed(expr)))
             && let Some(texts) = texts(&self.tokens[at + 1..], select.projection.len())
         {
+            let mut taken = taken_names(&select.projection);
             for (item, text) in select.projection.iter_mut().zip(texts) {
-                if !is_unnamed(item) || text.chars().count() > NAME_CHARACTERS_MAX {
+                let SelectItem::UnnamedExpr(expr) = item else { continue };
+                let column =
+                    subquery_column(expr).filter(|name| taken.as_mut().is_some_and(|taken| taken.insert(name.clone())));
+                if !is_unnamed(expr) || column.is_none() && text.chars().count() > NAME_CHARACTERS_MAX {
                     continue;
                 }
-                if let SelectItem::UnnamedExpr(expr) = item {
-                    let expr = std::mem::replace(expr, Expr::value(Value::Null));
-                    *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', text) };
-                }
+                let expr = std::mem::replace(expr, Expr::value(Value::Null));
+                *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column.unwrap_or(text)) };
             }
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Whether an item is an expression that brings no name.
-fn is_unnamed(item: &SelectItem) -> bool {
-    match item {
-        SelectItem::UnnamedExpr(expr) => super::items::column_name(expr).is_none() && !spreads(expr),
-        _ => false,
+/// Whether an expression brings no name.
+fn is_unnamed(expr: &Expr) -> bool {
+    column_name(expr).is_none() && !spreads(expr)
+}
+
+/// The name of a scalar subquery's column, where that is a column or has an alias.
+fn subquery_column(expr: &Expr) -> Option<String> {
+    let query = match expr {
+        Expr::Subquery(query) => query,
+        Expr::Nested(inner) => return subquery_column(inner),
+        _ => return None,
+    };
+    let mut body = query.body.as_ref();
+    loop {
+        body = match body {
+            SetExpr::Query(query) => query.body.as_ref(),
+            SetExpr::SetOperation { left, .. } => left,
+            _ => break,
+        };
     }
+    let SetExpr::Select(select) = body else { return None };
+    match select.projection.as_slice() {
+        [SelectItem::ExprWithAlias { alias, .. }] => Some(folded(alias)),
+        [SelectItem::UnnamedExpr(expr)] => column_name(expr).or_else(|| subquery_column(expr)),
+        _ => None,
+    }
+}
+
+/// The names that items bring by themselves; none where a wildcard may bring any.
+fn taken_names(items: &[SelectItem]) -> Option<HashSet<String>> {
+    let mut taken = HashSet::new();
+    for item in items {
+        match item {
+            SelectItem::ExprWithAlias { alias, .. } => _ = taken.insert(folded(alias)),
+            SelectItem::UnnamedExpr(expr) if spreads(expr) => return None,
+            SelectItem::UnnamedExpr(expr) => taken.extend(column_name(expr)),
+            _ => return None,
+        }
+    }
+    Some(taken)
 }
 
 /// Whether an item may become several columns, which an alias would make one.
@@ -200,6 +238,12 @@ mod tests {
              (SELECT max(y) AS \"max(y)\" FROM u)"
         );
         assert_eq!(named("SELECT 1 UNION ALL SELECT 'a,b'"), "SELECT 1 AS \"1\" UNION ALL SELECT 'a,b' AS \"'a,b'\"");
+        assert_eq!(named("SELECT (SELECT y FROM t), x FROM u"), "SELECT (SELECT y FROM t) AS \"y\", x FROM u");
+        assert_eq!(
+            named("SELECT (SELECT 1 AS y), ((SELECT Y FROM t)), (SELECT x FROM t), x"),
+            "SELECT (SELECT 1 AS y) AS \"y\", ((SELECT Y FROM t)) AS \"((SELECT Y FROM t))\", \
+             (SELECT x FROM t) AS \"(SELECT x FROM t)\", x"
+        );
         assert_eq!(named("SELECT (SELECT 1+1), 2"), "SELECT (SELECT 1 + 1 AS \"1+1\") AS \"(SELECT 1+1)\", 2 AS \"2\"");
     }
 }

@@ -239,6 +239,14 @@ async fn groups_that_are_scanned_and_tables_of_a_launch_stand_below() {
     let chain = ["group by count(*): count(*)", "scan groups 0", "group by v: count(*) into groups 0", "scan f,"];
     let depths = chain.map(depth);
     assert!(depths.is_sorted_by(|above, below| above < below), "{}", notes["device"]);
+    // Branches of a union stand side by side below their groups, which are named by the first.
+    let united =
+        "SELECT k, count(*) FROM (SELECT k FROM f UNION ALL SELECT f.v FROM f JOIN d ON f.k = d.id) GROUP BY k";
+    let notes = explained(&session, &format!("EXPLAIN {united}")).await;
+    for operator in ["  group by k: count(*)", " └─ union all", "    ├─ scan f, ", "    └─ inner join on k = id"]
+    {
+        assert!(notes["device"].contains(operator), "no '{operator}' in {}", notes["device"]);
+    }
     // Two tables are built side by side: neither took longer than their launch.
     let two = "SELECT a.colour, count(*) FROM f JOIN d a ON f.k = a.id JOIN d b ON f.v = b.id GROUP BY a.colour";
     let notes = explained(&session, &format!("EXPLAIN ANALYZE {two}")).await;
@@ -260,6 +268,12 @@ async fn parts_on_the_cpu_have_their_reason() {
         assert!(lines[0].len() > "CPU: aggregate over f: ".len());
         assert_eq!(lines[1], "GPU: aggregate over f", "{prefix}");
     }
+    // A join that is refused as a whole, over groups that are not.
+    let part =
+        "SELECT n, one FROM (SELECT k, count(*) AS n FROM f GROUP BY k) JOIN (VALUES (1), (2)) AS some(one) ON k = one";
+    let notes = explained(&session, &format!("EXPLAIN {part}")).await;
+    let lines: Vec<&str> = notes["placement"].lines().collect();
+    assert_eq!(lines, ["GPU: aggregate over f", "CPU: rows over f: its input has a Values"]);
     let none = explained(&session, "EXPLAIN SELECT 1").await;
     assert!(none["placement"].starts_with("CPU: all of it: "), "{none:?}");
     let cpu = with_tables(cpu()).await;

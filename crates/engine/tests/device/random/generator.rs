@@ -5,7 +5,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 use std::sync::Arc;
 use warpcube_engine::{
-    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Overflow, Pipeline, Step, Ty, UnaryOp,
+    AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Overflow, Pipeline, Sink, Step, Ty,
+    UnaryOp,
 };
 
 use crate::support::*;
@@ -116,10 +117,37 @@ impl Generator {
             steps.push(self.filter(&registers));
         }
         let groups = (0..self.below(5)).map(|_| self.group(&registers)).collect();
-        let calls = (0..2 + self.below(7)).map(|_| self.call(&registers)).collect();
+        let (calls, types): (Vec<_>, Vec<_>) = (0..2 + self.below(7)).map(|_| self.call(&registers)).unzip();
         pipelines.push(aggregates(0, steps, groups, calls));
         let overflow = self.one_of(&[Overflow::Raise, Overflow::Raise, Overflow::Wrap]);
-        Fragment { overflow, ..fragment(&vec![COLUMNS.len(); self.dimensions + 1], pipelines) }
+        let whole = Fragment { overflow, ..fragment(&vec![COLUMNS.len(); self.dimensions + 1], pipelines) };
+        if self.below(3) == 0 { self.united(whole, &base, &types) } else { whole }
+    }
+
+    /// The fragment with further branches of a union, each over a table; `types` are those of its arguments.
+    fn united(&mut self, mut whole: Fragment, base: &[Register], types: &[Ty]) -> Fragment {
+        let first = whole.pipelines.len() - 1;
+        let Sink::Aggregate { groups, aggregates: calls } = whole.pipelines[first].sink.clone() else { return whole };
+        for _ in 0..1 + self.below(2) {
+            let steps = (0..self.below(2)).map(|_| self.filter(base)).collect();
+            let by = groups.iter().map(|(_, data_type)| {
+                let known = COLUMNS.iter().find(|(_, known)| known == data_type);
+                let ty = known.map_or(Ty::I32, |(ty, _)| *ty);
+                let depth = if ty == Ty::U32 || ty == Ty::Bool { 2 } else { 0 };
+                (self.expr(ty, base, depth), data_type.clone())
+            });
+            let by = by.collect();
+            let calls = calls.iter().zip(types).map(|(call, ty)| AggregateCall {
+                argument: Some(self.argument(call.kind, *ty, base)),
+                filter: (self.below(4) == 0).then(|| self.expr(Ty::Bool, base, 2)),
+                ..call.clone()
+            });
+            let calls = calls.collect();
+            let table = self.below(self.dimensions + 1);
+            whole.pipelines.push(aggregates(table, steps, by, calls));
+        }
+        whole.unions.push(first..whole.pipelines.len());
+        whole
     }
 
     fn filter(&mut self, registers: &[Register]) -> Step {
@@ -138,7 +166,8 @@ impl Generator {
         }
     }
 
-    fn call(&mut self, registers: &[Register]) -> AggregateCall {
+    /// An aggregate, and the type of its argument.
+    fn call(&mut self, registers: &[Register]) -> (AggregateCall, Ty) {
         let filter = (self.below(4) == 0).then(|| self.expr(Ty::Bool, registers, 2));
         let ty = self.one_of(&[Ty::I32, Ty::I64, Ty::I8, Ty::U16, Ty::F64, Ty::I128]);
         let kind = self.one_of(&[
@@ -159,12 +188,16 @@ impl Generator {
             (AggregateKind::Sum, _) => DataType::Int64,
             _ => own,
         };
+        let argument = Some(self.argument(kind, ty, registers));
+        (AggregateCall { kind, argument, filter, data_type }, ty)
+    }
+
+    fn argument(&mut self, kind: AggregateKind, ty: Ty, registers: &[Register]) -> Expr {
         // The order of a float sum is open: its arguments keep one sign and one size.
-        let argument = match (kind, ty) {
+        match (kind, ty) {
             (AggregateKind::Sum | AggregateKind::ExactSum, Ty::F64) => reg(4),
             _ => self.expr(ty, registers, 3),
-        };
-        AggregateCall { kind, argument: Some(argument), filter, data_type }
+        }
     }
 
     /// A random expression of a type; of 32 bits without a sign those are strings.

@@ -96,7 +96,8 @@ pub fn fragment(columns: &[usize], pipelines: Vec<Pipeline>) -> Fragment {
         name: format!("t{index}"),
         columns: (0..*columns).collect(),
     };
-    Fragment { tables: columns.iter().enumerate().map(table).collect(), pipelines, overflow: Overflow::Raise }
+    let tables = columns.iter().enumerate().map(table).collect();
+    Fragment { tables, pipelines, unions: Vec::new(), overflow: Overflow::Raise }
 }
 
 /// A fragment over one table.

@@ -45,8 +45,10 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     // Rows of the groups of each pipeline.
     let mut grouped: Vec<Vec<Vec<Typed>>> = Vec::new();
     let (mut raised, mut maybe) = (false, false);
+    // Groups of the branches of a union so far.
+    let mut united = Groups::new();
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
-        let (mut table, mut groups) = (Table::new(), Groups::new());
+        let (mut table, mut groups) = (Table::new(), std::mem::take(&mut united));
         let needs_unique = fragment.pipelines.iter().flat_map(|later| &later.steps).any(|step| {
             matches!(step, Step::Probe(probe) if probe.build == index && probe.unique
                 && matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
@@ -74,6 +76,10 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         }
         built.push(table);
         grouped.push(Vec::new());
+        if fragment.branches(index).end > index + 1 {
+            united = groups;
+            continue;
+        }
         if index + 1 == fragment.pipelines.len() && !raised && !maybe {
             match finish(pipeline, groups, fragment.overflow) {
                 Ok(rows) => return Outcome::Rows(rows),

@@ -18,6 +18,36 @@ use super::query::{Generator, Query, is_text};
 use super::random::Random;
 use super::{QUERIES_PER_CASE, kind_of, seeds, shrunk, variable};
 
+/// `ORDER BY … LIMIT … OFFSET`. Unless the last key is unique, the keys alone are selected: which of rows with equal
+/// keys come is open, but not what their keys are.
+#[derive(Debug, Clone)]
+pub struct FirstRows {
+    /// What is selected where the last key is unique; otherwise nothing.
+    pub columns: Vec<String>,
+    /// Keys, each with its direction and the place of NULL.
+    pub keys: Vec<(String, String)>,
+    /// LIMIT.
+    pub limit: usize,
+    /// OFFSET.
+    pub offset: usize,
+}
+
+impl FirstRows {
+    /// What is selected.
+    pub fn outputs(&self) -> Vec<String> {
+        if !self.columns.is_empty() {
+            return self.columns.clone();
+        }
+        self.keys.iter().enumerate().map(|(index, (key, _))| format!("{key} AS k{index}")).collect()
+    }
+
+    /// The order, LIMIT and OFFSET.
+    pub fn order(&self) -> String {
+        let keys: Vec<String> = self.keys.iter().map(|(key, way)| format!("{key} {way}")).collect();
+        format!(" ORDER BY {} LIMIT {} OFFSET {}", keys.join(", "), self.limit, self.offset)
+    }
+}
+
 /// Seeds of the test run.
 const SEEDS: Range<u64> = 0..32;
 /// One seed of so many has computed keys.

@@ -5,6 +5,7 @@ use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::data::{Column, Table, Tables, Tie};
+use super::first_rows::FirstRows;
 use super::random::Random;
 
 /// Directions of a key with the place of NULL.
@@ -15,6 +16,8 @@ const WAYS: [&str; 4] = ["", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"];
 pub struct Query {
     /// Name of the fact table.
     pub fact: String,
+    /// Branches of UNION ALL beside the fact table, with its columns.
+    pub union: Vec<String>,
     /// Joins in order; the table each brings and its text.
     pub joins: Vec<(String, String)>,
     /// Conjuncts.
@@ -33,34 +36,6 @@ pub struct Query {
     pub above: Option<String>,
 }
 
-/// `ORDER BY … LIMIT … OFFSET`. Unless the last key is unique, the keys alone are selected: which of rows with equal
-/// keys come is open, but not what their keys are.
-#[derive(Debug, Clone)]
-pub struct FirstRows {
-    /// What is selected where the last key is unique; otherwise nothing.
-    pub columns: Vec<String>,
-    /// Keys, each with its direction and the place of NULL.
-    pub keys: Vec<(String, String)>,
-    /// LIMIT.
-    pub limit: usize,
-    /// OFFSET.
-    pub offset: usize,
-}
-
-impl FirstRows {
-    fn outputs(&self) -> Vec<String> {
-        if !self.columns.is_empty() {
-            return self.columns.clone();
-        }
-        self.keys.iter().enumerate().map(|(index, (key, _))| format!("{key} AS k{index}")).collect()
-    }
-
-    fn order(&self) -> String {
-        let keys: Vec<String> = self.keys.iter().map(|(key, way)| format!("{key} {way}")).collect();
-        format!(" ORDER BY {} LIMIT {} OFFSET {}", keys.join(", "), self.limit, self.offset)
-    }
-}
-
 impl Query {
     /// The statement.
     pub fn sql(&self) -> String {
@@ -68,7 +43,12 @@ impl Query {
         outputs.extend(self.groups.iter().enumerate().map(|(index, group)| format!("{group} AS g{index}")));
         outputs.extend(self.aggregates.iter().enumerate().map(|(index, call)| format!("{call} AS a{index}")));
         outputs.extend(self.first.iter().flat_map(FirstRows::outputs));
-        let mut sql = format!("SELECT {} FROM {}", outputs.join(", "), self.fact);
+        let name = &self.fact;
+        let from = match self.union.is_empty() {
+            true => name.clone(),
+            false => format!("(SELECT * FROM {name} UNION ALL {}) AS {name}", self.union.join(" UNION ALL ")),
+        };
+        let mut sql = format!("SELECT {} FROM {from}", outputs.join(", "));
         for (_, join) in &self.joins {
             sql += &format!(" {join}");
         }
@@ -128,6 +108,9 @@ impl Query {
                 removed(&|query| query.order = Some((counted, None)));
             }
         }
+        for index in 0..self.union.len() {
+            removed(&|query| drop(query.union.remove(index)));
+        }
         for index in 0..self.filters.len() {
             removed(&|query| drop(query.filters.remove(index)));
         }
@@ -185,7 +168,8 @@ impl<'a> Generator<'a> {
             let limit = self.random.chance(70).then(|| 1 + self.random.below(20));
             (self.random.chance(50), limit)
         });
-        Query { fact, joins, filters, groups, aggregates, having, order, first: None, above: None }
+        let union = if self.random.chance(20) { self.branches() } else { Vec::new() };
+        Query { fact, union, joins, filters, groups, aggregates, having, order, first: None, above: None }
     }
 
     /// First rows of the fact table: by its columns, under plain comparisons, or by computed keys under any conditions,
@@ -218,9 +202,11 @@ impl<'a> Generator<'a> {
             }
             false => Vec::new(),
         };
+        let union =
+            if columns.is_empty() && !are_plain && self.random.chance(20) { self.branches() } else { Vec::new() };
         let first = Some(FirstRows { columns, keys, limit, offset });
         let (groups, aggregates) = Default::default();
-        Query { fact, joins, filters, groups, aggregates, having: None, order: None, first, above: None }
+        Query { fact, union, joins, filters, groups, aggregates, having: None, order: None, first, above: None }
     }
 
     /// A comparison of a column with constants, or a test for NULL.
@@ -236,6 +222,33 @@ impl<'a> Generator<'a> {
             1 => format!("{name} IN ({one}, {other})"),
             _ => format!("{name} {} {one}", self.random.pick(&["<>", "<", "<=", ">", ">="])),
         }
+    }
+
+    /// Branches with the fact table's columns by name and type: of any table, some with columns that take the place of
+    /// others, or NULL.
+    fn branches(&mut self) -> Vec<String> {
+        (0..1 + self.random.below(2)).map(|_| self.branch()).collect()
+    }
+
+    fn branch(&mut self) -> String {
+        let tables = self.tables;
+        let number = self.random.below(tables.tables.len());
+        let (fact, table) = (&tables.tables[0], &tables.tables[number]);
+        let mut column = |wanted: &Column| {
+            let is_like = |one: &&Column| one.data_type == wanted.data_type && (wanted.wide || !one.wide);
+            let alike: Vec<&Column> = table.columns.iter().filter(is_like).collect();
+            let own = alike.iter().find(|one| one.name == wanted.name && self.random.chance(70));
+            match own.copied().or_else(|| (!alike.is_empty()).then(|| *self.random.pick(&alike))) {
+                Some(one) => format!("{} AS {}", one.name, wanted.name),
+                None => format!("arrow_cast(NULL, '{:?}') AS {}", wanted.data_type, wanted.name),
+            }
+        };
+        let columns: Vec<String> = fact.columns.iter().map(&mut column).collect();
+        let mut branch = format!("SELECT {} FROM {}", columns.join(", "), table.name);
+        if self.random.chance(50) {
+            branch += &format!(" WHERE {}", self.condition_over(&[number], 1));
+        }
+        branch
     }
 
     fn joins(&mut self) -> (Vec<(String, String)>, Vec<String>) {

@@ -1,0 +1,232 @@
+//! Branches of UNION ALL that aggregate into one table of groups.
+//!
+//! What the sinks of the branches read becomes columns that all branches have. The facts of a column hold for the
+//! values of every branch: bounds and NULLs are those of all together, strings are codes of one dictionary. The table
+//! of groups is laid out once, with these columns as registers.
+//!
+//! ```text
+//! scan t0: group by #0, #2: sum(#1) where #3    columns of branch 0: #0, #2, #3, #1 (if #3)
+//! scan t1: group by #4, 'b': sum(#0 + 1)        columns of branch 1: #4, 'b', true, #0 + 1 (if true)
+//!                                               union: group by #0, #1: sum(#3) where #2
+//! ```
+
+use arrow::datatypes::DataType;
+
+use crate::error::{EngineError, Result};
+use crate::facts::{Facts, analyse, case};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Literal, Overflow, Sink, Ty, UnaryOp};
+
+/// A branch, before the union is known.
+pub(crate) struct Member<'a> {
+    /// Its sink, which aggregates.
+    pub(crate) sink: &'a Sink,
+    /// What is known of its registers.
+    pub(crate) registers: &'a [Option<Facts>],
+    /// Number of distinct values of each scanned column, where it is known.
+    pub(crate) distinct_counts: &'a [Option<u64>],
+    /// Rows of its scan.
+    pub(crate) rows: u64,
+    /// Most rows that come to its sink.
+    pub(crate) rows_out: u64,
+}
+
+/// A column of one branch.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// The expression over the registers of the branch.
+    pub(crate) expr: Expr,
+    /// The column that is the filter of its aggregate: where that is not true, the expression raises nothing.
+    pub(crate) guard: Option<usize>,
+}
+
+/// The sink of several pipelines.
+#[derive(Debug)]
+pub(crate) struct Union {
+    /// What is known of the columns: the registers of groups and aggregates.
+    pub(crate) columns: Vec<Option<Facts>>,
+    /// The columns of each branch.
+    pub(crate) branches: Vec<Vec<Column>>,
+    /// Number of distinct values of each column, where it is known: at most the sum of those of the branches.
+    pub(crate) distinct_counts: Vec<Option<u64>>,
+    /// Group expressions over the columns.
+    pub(crate) groups: Vec<(Expr, DataType)>,
+    /// Aggregates over the columns.
+    pub(crate) aggregates: Vec<AggregateCall>,
+    /// Rows of all scans.
+    pub(crate) rows: u64,
+    /// Most rows that come to the sink.
+    pub(crate) rows_out: u64,
+}
+
+impl Union {
+    /// The sink that branches share.
+    ///
+    /// # Errors
+    /// Malformed if their sinks differ; what [`analyse`] refuses.
+    pub(crate) fn of(members: &[Member], overflow: Overflow) -> Result<Union> {
+        let sinks = members.iter().map(|member| match member.sink {
+            Sink::Aggregate { groups, aggregates } => Ok((groups.as_slice(), aggregates.as_slice())),
+            _ => Err(malformed("a branch that does not aggregate")),
+        });
+        let sinks = sinks.collect::<Result<Vec<_>>>()?;
+        let Some((first, others)) = sinks.split_first() else { return Err(malformed("no branches")) };
+        let is_like =
+            |one: &AggregateCall, other: &AggregateCall| (one.kind, &one.data_type) == (other.kind, &other.data_type);
+        let same = |(groups, calls): &(&[(Expr, DataType)], &[AggregateCall])| {
+            groups.len() == first.0.len()
+                && calls.len() == first.1.len()
+                && groups.iter().zip(first.0).all(|(one, other)| one.1 == other.1)
+                && calls.iter().zip(first.1).all(|(one, other)| is_like(one, other))
+        };
+        if !others.iter().all(same) {
+            return Err(malformed("branches that aggregate differently"));
+        }
+        let mut columns = Columns { members, overflow, asked: Vec::new(), facts: Vec::new() };
+        let groups = first.0.iter().enumerate().map(|(position, (_, data_type))| {
+            let exprs = sinks.iter().map(|(groups, _)| groups[position].0.clone()).collect();
+            Ok((columns.ask(exprs, None)?, data_type.clone()))
+        });
+        let groups = groups.collect::<Result<_>>()?;
+        let aggregates = (0..first.1.len()).map(|position| {
+            let calls: Vec<&AggregateCall> = sinks.iter().map(|(_, calls)| &calls[position]).collect();
+            columns.call(&calls)
+        });
+        let aggregates = aggregates.collect::<Result<_>>()?;
+        let Columns { asked, facts, .. } = columns;
+        let branch = |number: usize| {
+            let column =
+                |(exprs, guard): &(Vec<Expr>, Option<usize>)| Column { expr: exprs[number].clone(), guard: *guard };
+            asked.iter().map(column).collect()
+        };
+        let distinct = |exprs: &Vec<Expr>| {
+            let of_branch = |(expr, member): (&Expr, &Member)| match expr {
+                Expr::Reg(register) => member.distinct_counts.get(*register).copied().flatten(),
+                _ => None,
+            };
+            exprs.iter().zip(members).map(of_branch).try_fold(0u64, |sum, count| sum.checked_add(count?))
+        };
+        Ok(Union {
+            branches: (0..members.len()).map(branch).collect(),
+            distinct_counts: asked.iter().map(|(exprs, _)| distinct(exprs)).collect(),
+            columns: facts.into_iter().map(Some).collect(),
+            groups,
+            aggregates,
+            rows: members.iter().fold(0, |rows, member| rows.saturating_add(member.rows)),
+            rows_out: members
+                .iter()
+                .fold(0u64, |rows, member| rows.saturating_add(member.rows_out))
+                .min(i64::MAX as u64),
+        })
+    }
+}
+
+fn malformed(what: &str) -> EngineError {
+    EngineError::Malformed(format!("a union with {what}"))
+}
+
+/// Columns as they are asked for.
+struct Columns<'a> {
+    members: &'a [Member<'a>],
+    overflow: Overflow,
+    /// Expressions by branch, with the column that is their filter.
+    asked: Vec<(Vec<Expr>, Option<usize>)>,
+    facts: Vec<Facts>,
+}
+
+impl Columns<'_> {
+    /// The register of a column with these expressions, one a branch; equal columns are one.
+    fn ask(&mut self, exprs: Vec<Expr>, guard: Option<usize>) -> Result<Expr> {
+        let text = format!("{exprs:?}");
+        let is_known = |(known, filter): &(Vec<Expr>, Option<usize>)| *filter == guard && format!("{known:?}") == text;
+        let position = match self.asked.iter().position(is_known) {
+            Some(position) => position,
+            None => {
+                self.facts.push(of_all(self.of_branches(&exprs)?)?);
+                self.asked.push((exprs, guard));
+                self.asked.len() - 1
+            }
+        };
+        Ok(Expr::Reg(position))
+    }
+
+    fn of_branches(&self, exprs: &[Expr]) -> Result<Vec<Facts>> {
+        let of_branch = |(expr, member): (&Expr, &Member)| {
+            analyse(&[expr], member.registers, self.overflow).map(|(mut facts, _)| facts.remove(0))
+        };
+        exprs.iter().zip(self.members).map(of_branch).collect()
+    }
+
+    /// An aggregate over columns.
+    fn call(&mut self, calls: &[&AggregateCall]) -> Result<AggregateCall> {
+        let filter = match calls.iter().all(|call| call.filter.is_none()) {
+            true => None,
+            false => {
+                let all = || Expr::Literal(Literal::Int(1), Ty::Bool);
+                Some(self.ask(calls.iter().map(|call| call.filter.clone().unwrap_or_else(all)).collect(), None)?)
+            }
+        };
+        let guard =
+            filter.as_ref().and_then(|filter| if let Expr::Reg(column) = filter { Some(*column) } else { None });
+        let arguments: Vec<Option<&Expr>> = calls.iter().map(|call| call.argument.as_ref()).collect();
+        let exprs: Vec<Expr> = arguments.iter().copied().flatten().cloned().collect();
+        let argument = match (exprs.len(), calls[0].kind) {
+            (0, _) => None,
+            (count, AggregateKind::Count) if count < calls.len() || !self.are_of_one_type(&exprs)? => {
+                Some(self.ask(arguments.into_iter().map(is_there).collect(), guard)?)
+            }
+            (count, _) if count < calls.len() => return Err(malformed("an aggregate without argument")),
+            _ => Some(self.ask(exprs, guard)?),
+        };
+        Ok(AggregateCall { filter, argument, ..calls[0].clone() })
+    }
+
+    fn are_of_one_type(&self, exprs: &[Expr]) -> Result<bool> {
+        let facts = self.of_branches(exprs)?;
+        Ok(facts.iter().all(|value| value.ty == facts[0].ty))
+    }
+}
+
+/// True where there is an argument, else NULL: what a count needs of values whose types differ.
+fn is_there(argument: Option<&Expr>) -> Expr {
+    let one = Expr::Literal(Literal::Int(1), Ty::Bool);
+    let Some(argument) = argument else { return one };
+    let is_there = Expr::Unary(UnaryOp::IsNotNull, Box::new(argument.clone()));
+    Expr::Case(vec![(is_there, one)], Box::new(Expr::Literal(Literal::Null, Ty::Bool)))
+}
+
+/// What is known of the values of all branches together. NULLs have no bounds that matter: the constant, and strings
+/// without a dictionary among others with one.
+fn of_all(values: Vec<Facts>) -> Result<Facts> {
+    let ty = values[0].ty;
+    if values.iter().any(|value| value.ty != ty) {
+        return Err(malformed("columns of several types"));
+    }
+    let nullable = values.iter().any(|value| value.nullable);
+    let are_codes = values.iter().any(|value| value.dictionary.is_some());
+    let has_values = |value: &Facts| !value.is_null && (value.dictionary.is_some() || !are_codes);
+    if !values.iter().any(has_values) {
+        return Ok(values[0].clone());
+    }
+    let values: Vec<Facts> = values.into_iter().filter(has_values).collect();
+    let magnitude = values.iter().map(|value| value.magnitude).reduce(|one, other| Some(one?.max(other?))).flatten();
+    Ok(Facts { nullable, magnitude, ..case(values)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_hold_for_all_branches() {
+        let int = |nullable, range| Facts::new(Ty::I64, nullable, Some(range));
+        let both = of_all(vec![int(false, (5, 9)), int(true, (-3, 2))]).unwrap();
+        assert_eq!((both.range, both.nullable), (Some((-3, 9)), true));
+        let null = Facts { is_null: true, ..int(true, (0, 0)) };
+        let both = of_all(vec![int(false, (5, 9)), null.clone()]).unwrap();
+        assert_eq!((both.range, both.nullable, both.is_null), (Some((5, 9)), true, false));
+        assert!(of_all(vec![null.clone(), null]).unwrap().is_null);
+        assert!(of_all(vec![int(false, (5, 9)), Facts::new(Ty::I32, false, None)]).is_err());
+        let both = of_all(vec![crate::facts::text("a"), Facts::new(Ty::U32, true, None)]).unwrap();
+        assert_eq!((both.dictionary.unwrap().len(), both.range, both.nullable), (1, Some((0, 0)), true));
+    }
+}
