@@ -1,12 +1,15 @@
 //! Rows that become entries of a join table.
 
 use crate::arena::Zone;
+use crate::codegen::aggregate::{Cell, CellOp};
 use crate::codegen::expr::Emitter;
+use crate::codegen::keys::Packed;
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
+use crate::codegen::runs::{RUN_KEY, RunPlan};
 use crate::error::Result;
 use crate::ir::Expr;
-use crate::plan::table::{BuiltTable, Keep, TableLayout};
+use crate::plan::table::{BuiltTable, Keep, PayloadColumn, TableLayout};
 
 /// Writes what one row does that enters a table; where keys are to be `unique`, others are told.
 pub(super) fn build_row(
@@ -14,7 +17,7 @@ pub(super) fn build_row(
     keys: &[Expr],
     payload: &[&Expr],
     table: &BuiltTable,
-    unique: Unique,
+    (unique, runs): (Unique, Option<&RunPlan>),
 ) -> Result<()> {
     let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
     for key in &keys {
@@ -22,7 +25,12 @@ pub(super) fn build_row(
             rows.line(&format!("if (!{valid}) return;"));
         }
     }
-    let packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
+    let mut packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
+    let mut extremes = extremes(rows, payload, table)?;
+    if let Some(runs) = runs {
+        extremes = runs.begin(rows, packed.word(), &extremes, None);
+        packed = Packed { words: vec![RUN_KEY.into()], inside: "true".into() };
+    }
     let duplicate = |rows: &mut RowWriter, condition: &str| {
         if unique != Unique::No {
             let flags = rows.flags();
@@ -79,10 +87,16 @@ pub(super) fn build_row(
             "number".to_string()
         }
     };
+    let mut extremes = extremes.into_iter();
     for (expr, column) in payload.iter().zip(&table.payload) {
-        let value = rows.emit(expr)?;
         let target = rows
             .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
+        if let Some(cell) = extremes.next() {
+            let test = cell.condition.map_or_else(String::new, |condition| format!("if ({condition}) "));
+            rows.line(&format!("{test}atomicMax({target} + {entry}, ({}){});", column.c_type, cell.value));
+            continue;
+        }
+        let value = rows.emit(expr)?;
         let code = if column.facts.ty.is_float() {
             match column.facts.nullable {
                 true => format!("wc_one_nan((double){})", value.code),
@@ -93,11 +107,6 @@ pub(super) fn build_row(
             let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
             column.image(&value.code, &offset)
         };
-        if column.keep != Keep::Only {
-            let valid = value.valid_code();
-            rows.line(&format!("if ({valid}) wc_max({target} + {entry}, {code});"));
-            continue;
-        }
         let code = match &value.valid {
             Some(valid) if column.facts.ty.is_float() => format!("{valid} ? {code} : wc_nan_null()"),
             Some(valid) => format!("{valid} ? {code} : ({})0", column.c_type),
@@ -105,7 +114,27 @@ pub(super) fn build_row(
         };
         rows.line(&format!("{target}[{entry}] = {code};"));
     }
+    if let Some(runs) = runs {
+        runs.end(rows);
+    }
     Ok(())
+}
+
+/// What a row raises the entries of its key to, if those are of extremes: either all or none are.
+fn extremes(rows: &mut RowWriter, payload: &[&Expr], table: &BuiltTable) -> Result<Vec<Cell>> {
+    let are_extremes = |(_, column): &(&&Expr, &PayloadColumn)| column.keep != Keep::Only;
+    let cell = |(expr, column): (&&Expr, &PayloadColumn)| {
+        let value = rows.emit(expr)?;
+        let offset = Argument::I64(column.offset());
+        let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
+        Ok(Cell {
+            op: CellOp::Max,
+            value: column.image(&value.code, &offset),
+            condition: value.valid.clone(),
+            most: None,
+        })
+    };
+    payload.iter().zip(&table.payload).filter(are_extremes).map(cell).collect()
 }
 
 /// Whether a table's keys are to be unique.

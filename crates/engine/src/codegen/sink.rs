@@ -17,6 +17,7 @@ use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, QUEUE_BYTES_MAX, Split};
 use crate::codegen::result_rows::{self, BoundRows};
 use crate::codegen::rows::RowWriter;
+use crate::codegen::runs::{OrderedGroups, RUN_KEY, RunPlan};
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::{Result, unsupported};
 use crate::facts::{Facts, analyse};
@@ -56,7 +57,7 @@ pub(crate) enum Grouping {
     Shared,
     /// Cells in global memory, indexed by packed key.
     Dense,
-    /// Cells in global memory, found by hashing.
+    /// Cells in global memory, found by hashing; or, of an ordered aggregation, by a list beside those.
     Hashed,
 }
 
@@ -107,6 +108,10 @@ pub(crate) struct BoundGroups {
     /// The values of groups, where another pipeline scans them. Every group then has its packed key plus one in 8
     /// bytes of `seen`, and places are whole vectors.
     pub(crate) values: Option<Vec<GroupValue>>,
+    /// How rows are added up before they meet the table.
+    pub(crate) runs: Option<RunPlan>,
+    /// The groups that are not looked up.
+    pub(crate) ordered: Option<OrderedGroups>,
 }
 
 impl BoundGroups {
@@ -124,7 +129,7 @@ impl BoundGroups {
 /// A sink, laid out.
 pub(crate) enum SinkPlan<'a> {
     /// A table is built.
-    Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: Unique },
+    Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: Unique, runs: Option<RunPlan> },
     /// Groups are accumulated.
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
     /// The first rows by an order are found.
@@ -189,9 +194,11 @@ pub(super) fn plan<'a>(
             if several.is_some() && input.multiplies() {
                 return unsupported("a join table of rows that have several matches in another");
             }
-            let table =
+            let mut table =
                 BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), several, input.seed)?;
-            Ok(SinkPlan::Build { keys, payload, table, unique: input.unique })
+            let runs = RunPlan::of_extremes(input, split, (keys, &table.pack), &table.payload, share);
+            table.preaggregates = runs.is_some();
+            Ok(SinkPlan::Build { keys, payload, table, unique: input.unique, runs })
         }
         Sink::Aggregate { groups, aggregates } => {
             let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
@@ -231,13 +238,17 @@ pub(super) fn plan<'a>(
                 _ => Grouping::Hashed,
             };
             let cell_count = cell_count + usize::from(grouping == Grouping::Private);
+            let runs = RunPlan::of_groups(input, split, (&exprs, &pack), (&accumulators.cells, grouping), share);
+            let in_order = runs.as_ref().filter(|runs| runs.are_groups);
+            let ordered = in_order.map(|_| OrderedGroups::lay_out(arena, input, (split, &exprs, cell_count)));
+            let slots = ordered.map_or(slots, |_| OrderedGroups::slots(input, split));
             let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
             let places = if input.scanned { places.next_multiple_of(VECTOR_ROWS as u64) } else { places };
             let entry = if grouping == Grouping::Hashed || input.scanned { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
             let copy_bytes = places as usize * 8 * cell_count.max(1);
             let copies = match grouping {
-                Grouping::Dense if only_sums && crowded && !input.scanned => {
+                Grouping::Dense if only_sums && crowded && !input.scanned && runs.is_none() => {
                     copies(copy_bytes, input.tuning.group_copies)
                 }
                 _ => 1,
@@ -261,6 +272,8 @@ pub(super) fn plan<'a>(
                 outputs,
                 requested,
                 values: None,
+                runs,
+                ordered,
             };
             if input.scanned {
                 if groups.is_empty() {
@@ -331,8 +344,20 @@ impl SinkPlan<'_> {
         }
     }
 
-    /// Shared memory a warp for private cells, in bytes.
+    /// How rows are added up before they meet the table, if they are.
+    pub(crate) fn runs(&self) -> Option<&RunPlan> {
+        match self {
+            SinkPlan::Build { runs, .. } => runs.as_ref(),
+            SinkPlan::Aggregate { bound, .. } => bound.runs.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Shared memory a warp for private cells or for runs, in bytes.
     pub(crate) fn shared_cell_bytes(&self) -> usize {
+        if let Some(runs) = self.runs() {
+            return runs.warp_bytes();
+        }
         match self {
             SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Private => {
                 bound.pack.domain as usize * bound.cell_count * 8 * 32
@@ -364,8 +389,8 @@ impl SinkPlan<'_> {
     /// Writes what one row does, a lane working on at most `slots` rows between two folds ([`Partials`]).
     pub(crate) fn row(&self, rows: &mut RowWriter, slots: usize) -> Result<Partials> {
         match self {
-            SinkPlan::Build { keys, payload, table, unique } => {
-                build_row(rows, keys, payload, table, *unique)?;
+            SinkPlan::Build { keys, payload, table, unique, runs } => {
+                build_row(rows, keys, payload, table, (*unique, runs.as_ref()))?;
                 Ok(Partials::default())
             }
             SinkPlan::Aggregate { groups, aggregates, bound, sums } => {
@@ -431,10 +456,15 @@ fn aggregate_row(
         Grouping::Single => None,
         _ => Some(rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys))),
     };
-    let group = match (&packed, bound.words) {
+    let mut group = match (&packed, bound.words) {
         (Some(packed), None) => packed.word().to_string(),
         _ => String::new(),
     };
+    let mut summed = accumulators.cells;
+    if let Some(runs) = &bound.runs {
+        summed = runs.begin(rows, &group, &summed, bound.ordered.as_ref());
+        group = RUN_KEY.into();
+    }
     let flags = rows.flags();
     let full = format!("if (place == ~0ULL) {{ lost = true; atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}");
     let place = match bound.grouping {
@@ -484,7 +514,7 @@ fn aggregate_row(
         }
     };
     let (cells, places) = match bound.grouping {
-        Grouping::Single if !accumulators.cells.iter().any(|cell| cell.op.is_of_many_limbs()) => Default::default(),
+        Grouping::Single if !summed.iter().any(|cell| cell.op.is_of_many_limbs()) => Default::default(),
         Grouping::Shared => {
             let groups = Argument::U64(bound.pack.domain);
             (String::new(), rows.with_emitter(|emitter| emitter.params.add("uint64_t", groups)))
@@ -500,7 +530,7 @@ fn aggregate_row(
         }),
     };
     let mut partials = Partials::default();
-    for (index, cell) in accumulators.cells.iter().enumerate().filter(|(_, cell)| cell.op != CellOp::Limb) {
+    for (index, cell) in summed.iter().enumerate().filter(|(_, cell)| cell.op != CellOp::Limb) {
         let mut condition = cell.condition.as_deref();
         if single
             && cell.op == CellOp::Add
@@ -560,6 +590,9 @@ fn aggregate_row(
     }
     if bound.grouping == Grouping::Private {
         rows.line(&format!("mine[({} * {places} + {place}) * 32] += 1ULL;", bound.cell_count - 1));
+    }
+    if let Some(runs) = &bound.runs {
+        runs.end(rows);
     }
     Ok(partials)
 }

@@ -90,6 +90,8 @@ pub(crate) struct BuiltTable {
     pub(crate) share: f64,
     /// Where the rows of a key are, if there may be several. Payload is then indexed by row.
     pub(crate) matches: Option<Matches>,
+    /// Whether runs of rows with equal keys enter together.
+    pub(crate) preaggregates: bool,
 }
 
 /// The rows of each key of a table whose keys come several times. Rows go by their number in the scan; those of a key
@@ -230,7 +232,7 @@ impl BuiltTable {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(BuiltTable { pack, strings, layout, payload, share, matches })
+        Ok(BuiltTable { pack, strings, layout, payload, share, matches, preaggregates: false })
     }
 }
 
@@ -240,6 +242,7 @@ fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
         let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
         let narrow = value.ty != Ty::I128 || value.is_narrow();
         return match span {
+            Some(span) if narrow && span < u32::MAX.into() => Ok(("uint32_t", 4)),
             Some(span) if narrow && span < u64::MAX.into() => Ok(("uint64_t", 8)),
             _ => unsupported("the extremes of floats or of values that span 64 bits on a join's build side"),
         };

@@ -1,0 +1,299 @@
+//! Preaggregation of runs: rows of a step that have equal keys side by side are added up in shared memory, and the
+//! sink's table is asked once a run instead of once a row.
+//!
+//! The reduction holds for rows in any order; it pays where keys come in runs, which the traits of key columns tell.
+//! Where the only key is a sorted column, a run that neither begins nor ends a step is a whole group: it takes the next
+//! place of a list, and only first and last runs of steps are looked up, in a small hash table. Places of groups that do
+//! not exist are neither zeroed nor scanned then, but for those that warps have drawn and do not use.
+
+use crate::arena::{Arena, Zone};
+use crate::codegen::aggregate::{Cell, CellOp};
+use crate::codegen::input::PipelineInput;
+use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::pipeline::{LARGE_WARPS, SMALL_BLOCK, Split};
+use crate::codegen::rows::RowWriter;
+use crate::codegen::sink::Grouping;
+use crate::ir::{Expr, Sink};
+use crate::plan::keys::KeyPack;
+use crate::plan::order::Item;
+use crate::plan::table::{Keep, PayloadColumn};
+
+/// Rows that lie together in shared memory, and their words: `WC_RUN_WORDS` of runs.cuh.
+const WORDS: usize = 144;
+/// Slots of a lane among them.
+const WORD_SLOTS: usize = 4;
+/// The name of the key of a run.
+pub(super) const RUN_KEY: &str = "key";
+/// Most warps of a multiprocessor.
+const WARPS_PER_MULTIPROCESSOR: u64 = 64;
+
+/// How the runs of a step are added up.
+#[derive(Debug, Clone)]
+pub(crate) struct RunPlan {
+    /// Slots of a lane in a step.
+    slots: usize,
+    /// Operations of the cells.
+    ops: Vec<CellOp>,
+    /// Whether rows of a whole step may be left out.
+    pub(super) drops: bool,
+    /// Whether runs that neither begin nor end a step are whole groups: the sink has [`OrderedGroups`].
+    pub(super) are_groups: bool,
+}
+
+/// Groups in the order in which warps have found them, for a key by which the input is sorted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OrderedGroups {
+    /// `uint64_t` a place: key + 1, zero where there is no group.
+    pub(crate) seen: Zone,
+    /// Cells: for each cell, 8 bytes a place.
+    pub(crate) cells: Zone,
+    /// Places.
+    pub(crate) places: u64,
+    /// `uint64_t`: places given away.
+    counter: Zone,
+}
+
+/// Traits of the columns that a key consists of; none if it has other parts.
+fn traits<'a>(
+    input: &'a PipelineInput<'_>,
+    keys: &'a [&Expr],
+) -> impl Iterator<Item = Option<warpcube_column::Traits>> + 'a {
+    keys.iter().map(|key| match key {
+        Expr::Reg(register) => *input.traits.get(*register)?,
+        _ => None,
+    })
+}
+
+/// Whether the rows of a pipeline will be added up by runs, when a `share` of them is left: the sink keeps one entry a
+/// key, keys come in runs, and have too many values for a block to have an entry for each.
+pub(super) fn are_likely(input: &PipelineInput, share: f64) -> bool {
+    let keys: Vec<&Expr> = match &input.pipeline.sink {
+        Sink::Aggregate { groups, .. } => groups.iter().map(|(expr, _)| expr).collect(),
+        Sink::Extremes { keys, .. } => keys.iter().collect(),
+        _ => return false,
+    };
+    let values = |key: &&Expr| match key {
+        Expr::Reg(register) => input.columns.get(*register)?.range.map(|(low, high)| (high - low) as f64 + 1.0),
+        _ => None,
+    };
+    let domain = keys.iter().map(values).try_fold(1.0, |product, values| Some(product * values?));
+    domain.is_some_and(|domain| domain > input.tuning.run_keys as f64) && RunPlan::pays(input, &keys, share)
+}
+
+impl RunPlan {
+    /// How the rows of groups are added up before they meet the sink's table: by runs, where that pays or where runs are
+    /// groups.
+    pub(super) fn of_groups(
+        input: &PipelineInput,
+        split: &Split,
+        (keys, pack): (&[&Expr], &KeyPack),
+        (cells, grouping): (&[Cell], Grouping),
+        share: f64,
+    ) -> Option<RunPlan> {
+        let are_groups = match grouping {
+            Grouping::Dense => false,
+            Grouping::Hashed => OrderedGroups::are_possible(input, keys),
+            Grouping::Single | Grouping::Private | Grouping::Shared => return None,
+        };
+        let ops = cells.iter().map(|cell| cell.op).collect();
+        let plan = RunPlan { slots: split.slots, ops, drops: !split.rows.is_empty(), are_groups };
+        (plan.is_possible(input, split, pack) && (are_groups || RunPlan::pays(input, keys, share))).then_some(plan)
+    }
+
+    /// How the rows of a table are added up before they enter it, if its payload is of extremes.
+    pub(super) fn of_extremes(
+        input: &PipelineInput,
+        split: &Split,
+        (keys, pack): (&[Expr], &KeyPack),
+        payload: &[PayloadColumn],
+        share: f64,
+    ) -> Option<RunPlan> {
+        let keys: Vec<&Expr> = keys.iter().collect();
+        let are_extremes = !payload.is_empty() && payload.iter().all(|column| column.keep != Keep::Only);
+        // Keys that are NULL do not enter.
+        let drops = !split.rows.is_empty() || input.columns.iter().any(|column| column.nullable);
+        let plan = RunPlan { slots: split.slots, ops: vec![CellOp::Max; payload.len()], drops, are_groups: false };
+        (are_extremes && plan.is_possible(input, split, pack) && RunPlan::pays(input, &keys, share)).then_some(plan)
+    }
+
+    fn is_possible(&self, input: &PipelineInput, split: &Split, pack: &KeyPack) -> bool {
+        let has_probes = split.dense.iter().any(|planned| matches!(planned.item, Item::Probe(_, _)));
+        // What probes ask first lies in shared memory too, of blocks that may be large.
+        let warps = if has_probes { LARGE_WARPS } else { SMALL_BLOCK as usize / 32 };
+        let fits = self.warp_bytes() * warps <= input.shared_limit
+            && self.warp_bytes() * SMALL_BLOCK as usize / 32 <= input.tuning.run_bytes;
+        let many_limbs = self.ops.iter().any(|op| op.is_of_many_limbs());
+        split.in_place && !split.multiplies && fits && !pack.is_wide() && !many_limbs
+    }
+
+    /// Whether keys come in runs that are long enough, when a `share` of rows is left.
+    pub(crate) fn pays(input: &PipelineInput, keys: &[&Expr], share: f64) -> bool {
+        // A tuple changes where one of its parts does.
+        let runs = traits(input, keys).try_fold(0, |sum, traits| Some(sum + traits?.runs));
+        runs.is_some_and(|runs| runs > 0 && share * input.rows as f64 >= input.tuning.run_rows * runs as f64)
+    }
+
+    /// 8-byte words of the keys of a step, or of the values of a cell.
+    fn words(&self) -> usize {
+        self.slots / WORD_SLOTS * WORDS
+    }
+
+    fn rows(&self) -> usize {
+        self.slots * 32
+    }
+
+    /// Shared memory of a warp in bytes: keys, values of each cell, first rows of runs.
+    pub(crate) fn warp_bytes(&self) -> usize {
+        let starts = ((self.rows() + 1) * 2).next_multiple_of(16);
+        self.words() * 8 * (1 + self.ops.len()) + starts
+    }
+
+    /// Text before the scan loop.
+    pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize) -> String {
+        let offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
+        let (bytes, words) = (self.warp_bytes(), self.words());
+        let places = match self.are_groups {
+            true => format!("    WcPlaces<{}> places_of_step;\n", self.rows()),
+            false => String::new(),
+        };
+        format!(
+            "    uint64_t* const run_keys = (uint64_t*)(shared + {offset} + wc_warp() * {bytes});
+    uint64_t* const run_values = run_keys + {words};
+    uint16_t* const run_starts = (uint16_t*)(run_values + {});\n{places}",
+            words * self.ops.len()
+        )
+    }
+
+    /// The statement that leaves out the rows of a step, where some of it may not be entered.
+    pub(super) fn clear(&self) -> String {
+        let test = match self.drops {
+            true => String::new(),
+            false => format!("if (alive != {}u) ", (1u64 << self.slots) - 1),
+        };
+        format!("            {test}wc_clear_runs<{}>(run_keys, lane);\n", self.slots)
+    }
+
+    /// Writes what leaves a row in shared memory, and begins what is done with each run: `key`, and the cells that it
+    /// returns.
+    pub(super) fn begin(
+        &self,
+        rows: &mut RowWriter,
+        key: &str,
+        cells: &[Cell],
+        ordered: Option<&OrderedGroups>,
+    ) -> Vec<Cell> {
+        let words = self.words();
+        rows.line("const uint32_t at = wc_run_at(slot, lane);");
+        rows.line(&format!("run_keys[at] = (uint64_t)({key});"));
+        for (index, cell) in cells.iter().enumerate() {
+            let value = match cell.op {
+                CellOp::AddFloat => format!("(uint64_t)__double_as_longlong({})", cell.value),
+                _ => format!("(uint64_t)({})", cell.value),
+            };
+            let value = cell.condition.as_ref().map_or(value.clone(), |test| format!("({test}) ? {value} : 0ULL"));
+            rows.line(&format!("run_values[{} + at] = {value};", index * words));
+        }
+        rows.begin_runs();
+        rows.line(&format!("const uint32_t runs = wc_find_runs<{}>(run_keys, run_starts, lane);", self.slots));
+        if let Some(ordered) = ordered {
+            let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(ordered.counter)));
+            rows.line(&format!("places_of_step.take({counter}, runs > 2 ? runs - 2 : 0, lane);"));
+        }
+        rows.line("for (uint32_t run = lane; run < runs; run += 32) {");
+        rows.line("const uint64_t key = run_keys[wc_run_row(run_starts[run])];");
+        for (index, op) in self.ops.iter().enumerate() {
+            let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
+            rows.line(&format!("{c_type} total{index} = {zero};"));
+        }
+        rows.line("for (uint32_t row = run_starts[run]; row < run_starts[run + 1]; ++row) {");
+        rows.line("const uint32_t at = wc_run_row(row);\nif (run_keys[at] != key) continue;");
+        for (index, op) in self.ops.iter().enumerate() {
+            let value = format!("run_values[{} + at]", index * words);
+            rows.line(&match op {
+                CellOp::Max => format!("total{index} = {value} > total{index} ? {value} : total{index};"),
+                CellOp::AddFloat => format!("total{index} += __longlong_as_double((int64_t){value});"),
+                _ => format!("total{index} += {value};"),
+            });
+        }
+        rows.line("}\n[&]() {");
+        let total =
+            |(index, cell): (usize, &Cell)| Cell { value: format!("total{index}"), condition: None, ..cell.clone() };
+        let totals: Vec<Cell> = cells.iter().enumerate().map(total).collect();
+        if let Some(ordered) = ordered {
+            ordered.enter(rows, &totals);
+        }
+        totals
+    }
+
+    /// Ends what is done with each run.
+    pub(super) fn end(&self, rows: &mut RowWriter) {
+        rows.line("}();\n}\n__syncwarp(WC_FULL_MASK);");
+    }
+}
+
+impl OrderedGroups {
+    /// Whether the groups of a pipeline may have places in order: their one key is a column by which the input is
+    /// sorted, without NULLs.
+    pub(crate) fn are_possible(input: &PipelineInput, keys: &[&Expr]) -> bool {
+        let is_sorted = |key: &&Expr| match key {
+            Expr::Reg(register) => {
+                let is_valid = input.columns.get(*register).is_some_and(|facts| !facts.nullable);
+                is_valid && input.traits.get(*register).copied().flatten().is_some_and(|traits| traits.is_sorted)
+            }
+            _ => false,
+        };
+        input.tuning.ordered_groups && input.scanned && matches!(keys, [key] if is_sorted(key))
+    }
+
+    /// Lays out places for the groups by this key.
+    pub(super) fn lay_out(
+        arena: &mut Arena,
+        input: &PipelineInput,
+        (split, keys, cells): (&Split, &[&Expr], usize),
+    ) -> OrderedGroups {
+        let rows = split.slots as u64 * 32;
+        let runs: u64 = traits(input, keys).flatten().map(|traits| traits.runs).sum();
+        // What warps have drawn and do not use; there are no more draws than steps.
+        let steps = OrderedGroups::steps(input, split);
+        let warps = u64::from(input.info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
+        let places = (runs + rows * warps.min(steps)).min(rows * steps);
+        let places = places.next_multiple_of(warpcube_column::VECTOR_ROWS as u64);
+        OrderedGroups {
+            seen: arena.zeroed(places as usize * 8),
+            cells: arena.scratch(places as usize * 8 * cells.max(1)),
+            places,
+            counter: arena.zeroed(8),
+        }
+    }
+
+    /// Most steps of a scan: those of a chunk's last ticket are the only ones that are not whole.
+    fn steps(input: &PipelineInput, split: &Split) -> u64 {
+        input.chunk_rows.iter().map(|rows| u64::from(*rows).div_ceil(split.slots as u64 * 32)).sum()
+    }
+
+    /// Slots of the hash table for the first and the last runs of steps.
+    pub(super) fn slots(input: &PipelineInput, split: &Split) -> u64 {
+        (4 * OrderedGroups::steps(input, split)).next_power_of_two().max(warpcube_column::VECTOR_ROWS as u64)
+    }
+
+    /// Writes what enters a run that is a whole group.
+    fn enter(&self, rows: &mut RowWriter, totals: &[Cell]) {
+        let (seen, cells, places) = rows.with_emitter(|emitter| {
+            let seen = emitter.params.add("uint64_t*", Argument::Zone(self.seen));
+            let cells = emitter.params.add("uint64_t*", Argument::Zone(self.cells));
+            (seen, cells, emitter.params.add("uint64_t", Argument::U64(self.places)))
+        });
+        let flags = rows.flags();
+        rows.line("if (run != 0 && run + 1 != runs) {\nconst uint64_t place = places_of_step.at(run - 1);");
+        rows.line(&format!("if (place >= {places}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+        rows.line(&format!("{seen}[place] = key + 1;"));
+        for (index, total) in totals.iter().enumerate() {
+            let value = match total.op {
+                CellOp::AddFloat => format!("(uint64_t)__double_as_longlong({})", total.value),
+                _ => total.value.clone(),
+            };
+            rows.line(&format!("{cells}[{index} * {places} + place] = {value};"));
+        }
+        rows.line("return;\n}");
+    }
+}
