@@ -1,5 +1,6 @@
 // Preaggregation of runs: the rows that a warp has left of a step lie in shared memory with their keys and values, the
-// runs of equal keys among them are found, and each lane adds up one run and enters it into the sink's table.
+// runs of equal keys among them are found, and each is added up by one lane, or by all where there are few, and entered
+// into the sink's table.
 //
 // Rows lie there as slots of lanes: word 36 * (slot % 4) + lane of each 128 rows. Neither a slot of all lanes nor 32
 // neighbouring rows meet in a bank.
@@ -7,6 +8,8 @@
 // The key of a row that is left out. Packed keys are below 2^63.
 #define WC_NO_KEY (~0ULL)
 #define WC_RUN_WORDS 144
+// Runs of a step up to which all lanes add up each: they are longer than a warp then.
+#define WC_LONG_RUNS 8
 
 WC_DEVICE uint32_t wc_run_at(uint32_t slot, uint32_t lane) {
     return slot / 4u * WC_RUN_WORDS + slot % 4u * 36u + lane;

@@ -199,23 +199,7 @@ impl RunPlan {
             let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(ordered.counter)));
             rows.line(&format!("places_of_step.take({counter}, runs > 2 ? runs - 2 : 0, lane);"));
         }
-        rows.line("for (uint32_t run = lane; run < runs; run += 32) {");
-        rows.line("const uint64_t key = run_keys[wc_run_row(run_starts[run])];");
-        for (index, op) in self.ops.iter().enumerate() {
-            let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
-            rows.line(&format!("{c_type} total{index} = {zero};"));
-        }
-        rows.line("for (uint32_t row = run_starts[run]; row < run_starts[run + 1]; ++row) {");
-        rows.line("const uint32_t at = wc_run_row(row);\nif (run_keys[at] != key) continue;");
-        for (index, op) in self.ops.iter().enumerate() {
-            let value = format!("run_values[{} + at]", index * words);
-            rows.line(&match op {
-                CellOp::Max => format!("total{index} = {value} > total{index} ? {value} : total{index};"),
-                CellOp::AddFloat => format!("total{index} += __longlong_as_double((int64_t){value});"),
-                _ => format!("total{index} += {value};"),
-            });
-        }
-        rows.line("}\n[&]() {");
+        self.add_up(rows);
         let total =
             |(index, cell): (usize, &Cell)| Cell { value: format!("total{index}"), condition: None, ..cell.clone() };
         let totals: Vec<Cell> = cells.iter().enumerate().map(total).collect();
@@ -223,6 +207,38 @@ impl RunPlan {
             ordered.enter(rows, &totals);
         }
         totals
+    }
+
+    /// Writes what adds up the cells of a run into `total…`, before they are entered by one lane.
+    fn add_up(&self, rows: &mut RowWriter) {
+        // A lane walks through a run; where runs are long, all lanes walk through one.
+        rows.line("const bool together = runs <= WC_LONG_RUNS;");
+        rows.line("for (uint32_t next = 0; next < runs; next += together ? 1 : 32) {");
+        rows.line("const uint32_t run = together ? next : next + lane;");
+        rows.line(
+            "const uint32_t first = run < runs ? run_starts[run] : 0, end = run < runs ? run_starts[run + 1] : 0;",
+        );
+        rows.line("const uint64_t key = run_keys[wc_run_row(first)];");
+        for (index, op) in self.ops.iter().enumerate() {
+            let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
+            rows.line(&format!("{c_type} total{index} = {zero};"));
+        }
+        rows.line("for (uint32_t row = first + (together ? lane : 0); row < end; row += together ? 32 : 1) {");
+        rows.line("const uint32_t at = wc_run_row(row);\nif (run_keys[at] != key) continue;");
+        for (index, op) in self.ops.iter().enumerate() {
+            let value = format!("run_values[{} + at]", index * self.words());
+            rows.line(&match op {
+                CellOp::Max => format!("total{index} = {value} > total{index} ? {value} : total{index};"),
+                CellOp::AddFloat => format!("total{index} += __longlong_as_double((int64_t){value});"),
+                _ => format!("total{index} += {value};"),
+            });
+        }
+        rows.line("}\nif (together) {");
+        for (index, op) in self.ops.iter().enumerate() {
+            let reduce = if *op == CellOp::Max { "wc_warp_max" } else { "wc_warp_sum" };
+            rows.line(&format!("total{index} = {reduce}(total{index});"));
+        }
+        rows.line("}\nif (run >= runs || (together && lane != run)) continue;\n[&]() {");
     }
 
     /// Ends what is done with each run.
