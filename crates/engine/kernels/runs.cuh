@@ -5,8 +5,8 @@
 // Rows lie there as slots of lanes: word 36 * (slot % 4) + lane of each 128 rows. Neither a slot of all lanes nor 32
 // neighbouring rows meet in a bank.
 
-// The key of a row that is left out. Packed keys are below 2^63.
-#define WC_NO_KEY (~0ULL)
+// The key of a row that is left out: no packed key has all bits.
+template <typename Key> WC_DEVICE Key wc_no_key() { return (Key)~(Key)0; }
 #define WC_RUN_WORDS 144
 // Runs of a step up to which all lanes add up each: they are longer than a warp then.
 #define WC_LONG_RUNS 8
@@ -19,31 +19,33 @@ WC_DEVICE uint32_t wc_run_row(uint32_t row) {
 }
 
 // Leaves out the rows of this lane that are not entered later.
-template <int SLOTS> WC_DEVICE void wc_clear_runs(uint64_t* keys, uint32_t lane) {
+template <int SLOTS, typename Key> WC_DEVICE void wc_clear_runs(Key* keys, uint32_t lane) {
 #pragma unroll
-    for (int slot = 0; slot < SLOTS; ++slot) keys[wc_run_at(slot, lane)] = WC_NO_KEY;
+    for (int slot = 0; slot < SLOTS; ++slot) keys[wc_run_at(slot, lane)] = wc_no_key<Key>();
 }
 
 // Finds the runs of a step: how many there are, and in `starts` the first row of each, then the number of rows. Rows
 // that are left out belong to the run before them and do not end it. All lanes come here together, and have to come
 // together again before they change keys or starts.
-template <int SLOTS> WC_DEVICE uint32_t wc_find_runs(const uint64_t* keys, uint16_t* starts, uint32_t lane) {
+template <int SLOTS, typename Key>
+WC_DEVICE uint32_t wc_find_runs(const Key* keys, uint16_t* starts, uint32_t lane) {
     __syncwarp(WC_FULL_MASK);
+    const Key none = wc_no_key<Key>();
     const uint32_t below = (1u << lane) - 1;
     uint32_t runs = 0;
-    uint64_t last = WC_NO_KEY;
+    Key last = none;
 #pragma unroll
     for (int some = 0; some < SLOTS; ++some) {
-        const uint64_t key = keys[wc_run_row(32 * some + lane)];
-        const uint32_t left = __ballot_sync(WC_FULL_MASK, key != WC_NO_KEY);
+        const Key key = keys[wc_run_row(32 * some + lane)];
+        const uint32_t left = __ballot_sync(WC_FULL_MASK, key != none);
         const uint32_t before = left & below;
-        uint64_t previous = __shfl_sync(WC_FULL_MASK, key, before != 0 ? 31 - __clz(before) : 0);
+        Key previous = __shfl_sync(WC_FULL_MASK, key, before != 0 ? 31 - __clz(before) : 0);
         if (before == 0) previous = last;
-        const bool is_first = key != WC_NO_KEY && key != previous;
+        const bool is_first = key != none && key != previous;
         const uint32_t first = __ballot_sync(WC_FULL_MASK, is_first);
         if (is_first) starts[runs + __popc(first & below)] = (uint16_t)(32 * some + lane);
         runs += __popc(first);
-        const uint64_t latest = __shfl_sync(WC_FULL_MASK, key, left != 0 ? 31 - __clz(left) : 0);
+        const Key latest = __shfl_sync(WC_FULL_MASK, key, left != 0 ? 31 - __clz(left) : 0);
         if (left != 0) last = latest;
     }
     if (lane == 0) starts[runs] = (uint16_t)(32 * SLOTS);

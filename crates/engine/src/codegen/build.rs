@@ -127,14 +127,17 @@ fn extremes(rows: &mut RowWriter, payload: &[&Expr], table: &BuiltTable) -> Resu
         let value = rows.emit(expr)?;
         let offset = Argument::I64(column.offset());
         let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
-        Ok(Cell {
-            op: CellOp::Max,
-            value: column.image(&value.code, &offset),
-            condition: value.valid.clone(),
-            most: None,
-        })
+        Ok(column.raised(column.image(&value.code, &offset), value.valid.clone()))
     };
     payload.iter().zip(&table.payload).filter(are_extremes).map(cell).collect()
+}
+
+impl PayloadColumn {
+    /// The cell of an entry of extremes, and what raises it.
+    pub(super) fn raised(&self, value: String, condition: Option<String>) -> Cell {
+        let most = if self.c_type == "uint32_t" { u32::MAX.into() } else { u64::MAX.into() };
+        Cell { op: CellOp::Max, value, condition, most: Some(most) }
+    }
 }
 
 /// Whether a table's keys are to be unique.

@@ -3,8 +3,10 @@
 //!
 //! The reduction holds for rows in any order; it pays where keys come in runs, which the traits of key columns tell.
 //! Where the only key is a sorted column, a run that neither begins nor ends a step is a whole group: it takes the next
-//! place of a list, and only first and last runs of steps are looked up, in a small hash table. Places of groups that do
-//! not exist are neither zeroed nor scanned then, but for those that warps have drawn and do not use.
+//! place of a list, and only first and last runs of steps are looked up, in a small hash table. Places without a group
+//! are those that warps have drawn and do not use.
+
+use std::fmt::Write;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::aggregate::{Cell, CellOp};
@@ -32,12 +34,37 @@ const WARPS_PER_MULTIPROCESSOR: u64 = 64;
 pub(crate) struct RunPlan {
     /// Slots of a lane in a step.
     slots: usize,
-    /// Operations of the cells.
-    ops: Vec<CellOp>,
+    /// C type of keys there.
+    key_type: &'static str,
+    /// What runs are added up to.
+    cells: Vec<RunCell>,
     /// Whether rows of a whole step may be left out.
     pub(super) drops: bool,
     /// Whether runs that neither begin nor end a step are whole groups: the sink has [`OrderedGroups`].
     pub(super) are_groups: bool,
+}
+
+/// A cell of a run.
+#[derive(Debug, Clone, Copy)]
+struct RunCell {
+    op: CellOp,
+    /// Whether 32 bits hold its values and their sums over a step.
+    is_narrow: bool,
+}
+
+impl RunCell {
+    fn new(cell: &Cell, slots: usize) -> RunCell {
+        let is_narrow = match cell.op {
+            CellOp::Max => cell.most.is_some_and(|most| most <= u32::MAX.into()),
+            _ => cell.adds_in_32_bits(slots * 32),
+        };
+        RunCell { op: cell.op, is_narrow }
+    }
+
+    /// C type of its values in shared memory, and their width.
+    fn stored(self) -> (&'static str, usize) {
+        if self.is_narrow { ("uint32_t", 4) } else { ("uint64_t", 8) }
+    }
 }
 
 /// Groups in the order in which warps have found them, for a key by which the input is sorted.
@@ -81,8 +108,8 @@ pub(super) fn are_likely(input: &PipelineInput, share: f64) -> bool {
 }
 
 impl RunPlan {
-    /// How the rows of groups are added up before they meet the sink's table: by runs, where that pays or where runs are
-    /// groups.
+    /// How the rows of groups are added up before they meet the sink's table: by runs, where that pays or where runs
+    /// are groups.
     pub(super) fn of_groups(
         input: &PipelineInput,
         split: &Split,
@@ -95,8 +122,7 @@ impl RunPlan {
             Grouping::Hashed => OrderedGroups::are_possible(input, keys),
             Grouping::Single | Grouping::Private | Grouping::Shared => return None,
         };
-        let ops = cells.iter().map(|cell| cell.op).collect();
-        let plan = RunPlan { slots: split.slots, ops, drops: !split.rows.is_empty(), are_groups };
+        let plan = RunPlan::new(split, pack, cells, (!split.rows.is_empty(), are_groups));
         (plan.is_possible(input, split, pack) && (are_groups || RunPlan::pays(input, keys, share))).then_some(plan)
     }
 
@@ -112,8 +138,15 @@ impl RunPlan {
         let are_extremes = !payload.is_empty() && payload.iter().all(|column| column.keep != Keep::Only);
         // Keys that are NULL do not enter.
         let drops = !split.rows.is_empty() || input.columns.iter().any(|column| column.nullable);
-        let plan = RunPlan { slots: split.slots, ops: vec![CellOp::Max; payload.len()], drops, are_groups: false };
+        let cells: Vec<Cell> = payload.iter().map(|column| column.raised(String::new(), None)).collect();
+        let plan = RunPlan::new(split, pack, &cells, (drops, false));
         (are_extremes && plan.is_possible(input, split, pack) && RunPlan::pays(input, &keys, share)).then_some(plan)
+    }
+
+    fn new(split: &Split, pack: &KeyPack, cells: &[Cell], (drops, are_groups): (bool, bool)) -> RunPlan {
+        let key_type = if pack.domain <= u32::MAX.into() { "uint32_t" } else { "uint64_t" };
+        let cells = cells.iter().map(|cell| RunCell::new(cell, split.slots)).collect();
+        RunPlan { slots: split.slots, key_type, cells, drops, are_groups }
     }
 
     fn is_possible(&self, input: &PipelineInput, split: &Split, pack: &KeyPack) -> bool {
@@ -122,7 +155,7 @@ impl RunPlan {
         let warps = if has_probes { LARGE_WARPS } else { SMALL_BLOCK as usize / 32 };
         let fits = self.warp_bytes() * warps <= input.shared_limit
             && self.warp_bytes() * SMALL_BLOCK as usize / 32 <= input.tuning.run_bytes;
-        let many_limbs = self.ops.iter().any(|op| op.is_of_many_limbs());
+        let many_limbs = self.cells.iter().any(|cell| cell.op.is_of_many_limbs());
         split.in_place && !split.multiplies && fits && !pack.is_wide() && !many_limbs
     }
 
@@ -133,35 +166,50 @@ impl RunPlan {
         runs.is_some_and(|runs| runs > 0 && share * input.rows as f64 >= input.tuning.run_rows * runs as f64)
     }
 
-    /// 8-byte words of the keys of a step, or of the values of a cell.
-    fn words(&self) -> usize {
-        self.slots / WORD_SLOTS * WORDS
-    }
-
     fn rows(&self) -> usize {
         self.slots * 32
     }
 
-    /// Shared memory of a warp in bytes: keys, values of each cell, first rows of runs.
+    /// Entries of the keys of a step, or of the values of a cell.
+    fn entries(&self) -> usize {
+        self.slots / WORD_SLOTS * WORDS
+    }
+
+    /// C type and name of what a warp has in shared memory, and where it begins: keys, values of each cell, first rows
+    /// of runs; and the bytes of all.
+    fn arrays(&self) -> (Vec<(&'static str, String, usize)>, usize) {
+        let mut bytes = 0;
+        let mut place = |entries: usize, width: usize| {
+            bytes += (entries * width).next_multiple_of(16);
+            bytes - (entries * width).next_multiple_of(16)
+        };
+        let key_width = if self.key_type == "uint32_t" { 4 } else { 8 };
+        let mut arrays = vec![(self.key_type, "run_keys".to_string(), place(self.entries(), key_width))];
+        for (index, cell) in self.cells.iter().enumerate() {
+            let (c_type, width) = cell.stored();
+            arrays.push((c_type, format!("run_values{index}"), place(self.entries(), width)));
+        }
+        arrays.push(("uint16_t", "run_starts".into(), place(self.rows() + 1, 2)));
+        (arrays, bytes)
+    }
+
+    /// Shared memory of a warp in bytes.
     pub(crate) fn warp_bytes(&self) -> usize {
-        let starts = ((self.rows() + 1) * 2).next_multiple_of(16);
-        self.words() * 8 * (1 + self.ops.len()) + starts
+        self.arrays().1
     }
 
     /// Text before the scan loop.
     pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize) -> String {
         let offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
-        let (bytes, words) = (self.warp_bytes(), self.words());
-        let places = match self.are_groups {
-            true => format!("    WcPlaces<{}> places_of_step;\n", self.rows()),
-            false => String::new(),
-        };
-        format!(
-            "    uint64_t* const run_keys = (uint64_t*)(shared + {offset} + wc_warp() * {bytes});
-    uint64_t* const run_values = run_keys + {words};
-    uint16_t* const run_starts = (uint16_t*)(run_values + {});\n{places}",
-            words * self.ops.len()
-        )
+        let (arrays, bytes) = self.arrays();
+        let mut text = format!("    char* const runs_of_warp = shared + {offset} + wc_warp() * {bytes};\n");
+        for (c_type, name, at) in arrays {
+            let _ = writeln!(text, "    {c_type}* const {name} = ({c_type}*)(runs_of_warp + {at});");
+        }
+        if self.are_groups {
+            let _ = writeln!(text, "    WcPlaces<{}> places_of_step;", self.rows());
+        }
+        text
     }
 
     /// The statement that leaves out the rows of a step, where some of it may not be entered.
@@ -182,16 +230,17 @@ impl RunPlan {
         cells: &[Cell],
         ordered: Option<&OrderedGroups>,
     ) -> Vec<Cell> {
-        let words = self.words();
         rows.line("const uint32_t at = wc_run_at(slot, lane);");
-        rows.line(&format!("run_keys[at] = (uint64_t)({key});"));
-        for (index, cell) in cells.iter().enumerate() {
+        rows.line(&format!("run_keys[at] = ({})({key});", self.key_type));
+        for (index, (cell, own)) in cells.iter().zip(&self.cells).enumerate() {
+            let c_type = own.stored().0;
             let value = match cell.op {
                 CellOp::AddFloat => format!("(uint64_t)__double_as_longlong({})", cell.value),
-                _ => format!("(uint64_t)({})", cell.value),
+                _ => format!("({c_type})({})", cell.value),
             };
-            let value = cell.condition.as_ref().map_or(value.clone(), |test| format!("({test}) ? {value} : 0ULL"));
-            rows.line(&format!("run_values[{} + at] = {value};", index * words));
+            let value =
+                cell.condition.as_ref().map_or(value.clone(), |test| format!("({test}) ? {value} : ({c_type})0"));
+            rows.line(&format!("run_values{index}[at] = {value};"));
         }
         rows.begin_runs();
         rows.line(&format!("const uint32_t runs = wc_find_runs<{}>(run_keys, run_starts, lane);", self.slots));
@@ -200,9 +249,14 @@ impl RunPlan {
             rows.line(&format!("places_of_step.take({counter}, runs > 2 ? runs - 2 : 0, lane);"));
         }
         self.add_up(rows);
-        let total =
-            |(index, cell): (usize, &Cell)| Cell { value: format!("total{index}"), condition: None, ..cell.clone() };
-        let totals: Vec<Cell> = cells.iter().enumerate().map(total).collect();
+        let total = |(index, (cell, own)): (usize, (&Cell, &RunCell))| {
+            let value = match own.op {
+                CellOp::Add if own.is_narrow => format!("(uint64_t)(int64_t)(int32_t)total{index}"),
+                _ => format!("total{index}"),
+            };
+            Cell { value, condition: None, ..cell.clone() }
+        };
+        let totals: Vec<Cell> = cells.iter().zip(&self.cells).enumerate().map(total).collect();
         if let Some(ordered) = ordered {
             ordered.enter(rows, &totals);
         }
@@ -218,25 +272,27 @@ impl RunPlan {
         rows.line(
             "const uint32_t first = run < runs ? run_starts[run] : 0, end = run < runs ? run_starts[run + 1] : 0;",
         );
-        rows.line("const uint64_t key = run_keys[wc_run_row(first)];");
-        for (index, op) in self.ops.iter().enumerate() {
-            let (c_type, zero) = if *op == CellOp::AddFloat { ("double", "0.0") } else { ("uint64_t", "0") };
+        rows.line(&format!("const {} key = run_keys[wc_run_row(first)];", self.key_type));
+        for (index, cell) in self.cells.iter().enumerate() {
+            let (c_type, zero) = if cell.op == CellOp::AddFloat { ("double", "0.0") } else { (cell.stored().0, "0") };
             rows.line(&format!("{c_type} total{index} = {zero};"));
         }
         rows.line("for (uint32_t row = first + (together ? lane : 0); row < end; row += together ? 32 : 1) {");
         rows.line("const uint32_t at = wc_run_row(row);\nif (run_keys[at] != key) continue;");
-        for (index, op) in self.ops.iter().enumerate() {
-            let value = format!("run_values[{} + at]", index * self.words());
-            rows.line(&match op {
+        for (index, cell) in self.cells.iter().enumerate() {
+            let value = format!("run_values{index}[at]");
+            rows.line(&match cell.op {
                 CellOp::Max => format!("total{index} = {value} > total{index} ? {value} : total{index};"),
                 CellOp::AddFloat => format!("total{index} += __longlong_as_double((int64_t){value});"),
                 _ => format!("total{index} += {value};"),
             });
         }
         rows.line("}\nif (together) {");
-        for (index, op) in self.ops.iter().enumerate() {
-            let reduce = if *op == CellOp::Max { "wc_warp_max" } else { "wc_warp_sum" };
-            rows.line(&format!("total{index} = {reduce}(total{index});"));
+        for (index, cell) in self.cells.iter().enumerate() {
+            rows.line(&match cell.op {
+                CellOp::Max => format!("total{index} = ({})wc_warp_max(total{index});", cell.stored().0),
+                _ => format!("total{index} = wc_warp_sum(total{index});"),
+            });
         }
         rows.line("}\nif (run >= runs || (together && lane != run)) continue;\n[&]() {");
     }
@@ -302,7 +358,7 @@ impl OrderedGroups {
         let flags = rows.flags();
         rows.line("if (run != 0 && run + 1 != runs) {\nconst uint64_t place = places_of_step.at(run - 1);");
         rows.line(&format!("if (place >= {places}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
-        rows.line(&format!("{seen}[place] = key + 1;"));
+        rows.line(&format!("{seen}[place] = (uint64_t)key + 1;"));
         for (index, total) in totals.iter().enumerate() {
             let value = match total.op {
                 CellOp::AddFloat => format!("(uint64_t)__double_as_longlong({})", total.value),
