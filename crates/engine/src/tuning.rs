@@ -53,6 +53,8 @@ pub struct Tuning {
     pub small_tickets: f64,
     /// Most copies of group cells in global memory, where many rows add to few groups.
     pub group_copies: u32,
+    /// As `blocks`, for scans that add up rows by runs: they wait for shared memory.
+    pub blocks_runs: u32,
     /// Rows a run of equal keys, of those that pass the steps, from which on runs are added up in shared memory before
     /// they meet a table of groups or of extremes. TPC-H's orders have four rows each.
     pub run_rows: f64,
@@ -121,6 +123,7 @@ impl Default for Tuning {
             tickets_per_warp: 4,
             small_tickets: 0.3,
             group_copies: 32,
+            blocks_runs: 4,
             run_rows: 1.25,
             in_place_runs: 0.25,
             run_keys: 8 << 10,
@@ -172,6 +175,7 @@ impl FromStr for Tuning {
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "small_tickets" => tuning.small_tickets = share()?,
                 "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
+                "blocks_runs" => tuning.blocks_runs = number()?.clamp(1, 8),
                 "run_rows" => tuning.run_rows = share()?,
                 "in_place_runs" => tuning.in_place_runs = share()?,
                 "run_keys" => tuning.run_keys = number()?.into(),

@@ -59,6 +59,8 @@ pub(crate) struct BoundPipeline {
     pub(crate) block: u32,
     /// Blocks a multiprocessor that registers must allow.
     pub(crate) min_blocks: u32,
+    /// Whether it adds up rows by runs.
+    pub(crate) by_runs: bool,
     /// Dynamic shared memory of a block in bytes.
     pub(crate) shared_bytes: u32,
     /// Tickets that the scan was cut into.
@@ -179,6 +181,7 @@ pub(crate) fn generate(
         params,
         block: layout.block,
         min_blocks: layout.min_blocks,
+        by_runs: split.runs.is_some(),
         shared_bytes: layout.shared_bytes as u32,
         tickets: scan.tickets,
         scans_groups: !input.values.is_empty(),
@@ -458,6 +461,7 @@ impl KernelWriter<'_> {
         let large = bitmap_bytes + block_cells > SMALL_SHARED_BYTES;
         let (block, min_blocks) = match large {
             true => (1024, 1),
+            false if self.split.runs.is_some() => (SMALL_BLOCK, self.input.tuning.blocks_runs),
             false if cells_per_warp > 0 || self.split.in_place => (SMALL_BLOCK, self.input.tuning.blocks_in_place),
             false if self.split.packed => (SMALL_BLOCK, self.input.tuning.blocks_packed),
             false => (SMALL_BLOCK, self.input.tuning.blocks),
