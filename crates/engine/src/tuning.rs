@@ -64,6 +64,9 @@ pub struct Tuning {
     pub run_keys: u64,
     /// Most bytes of shared memory that the runs of a block of 256 threads take.
     pub run_bytes: usize,
+    /// Bytes of a table of extremes from which on its entries are not zeroed but written once, where it is built over a
+    /// sorted key: a kernel more, behind the build, enters the ends of runs.
+    pub ordered_bytes: u64,
     /// Whether groups by a sorted column take places in the order in which they are found, where they would be hashed.
     pub ordered_groups: bool,
     /// Standard deviations by which the threshold of a top-k is put below where the sample says.
@@ -128,6 +131,7 @@ impl Default for Tuning {
             in_place_runs: 0.25,
             run_keys: 8 << 10,
             run_bytes: 96 << 10,
+            ordered_bytes: 32 << 20,
             ordered_groups: true,
             top_deviations: 6.0,
             top_room: 1.0,
@@ -180,6 +184,7 @@ impl FromStr for Tuning {
                 "in_place_runs" => tuning.in_place_runs = share()?,
                 "run_keys" => tuning.run_keys = number()?.into(),
                 "run_bytes" => tuning.run_bytes = number()? as usize,
+                "ordered_bytes" => tuning.ordered_bytes = number()?.into(),
                 "ordered_groups" => tuning.ordered_groups = flag()?,
                 "top_deviations" => tuning.top_deviations = share()?,
                 "top_room" => tuning.top_room = share()?,

@@ -30,7 +30,7 @@ use crate::facts::Facts;
 use crate::ir::{JoinKind, Sink};
 use crate::plan::estimate::surviving_lines;
 use crate::plan::order::{self, Item, Planned};
-use crate::plan::table::{BuiltTable, Matches, TableLayout};
+use crate::plan::table::{BuiltTable, Matches, RunEnds, TableLayout};
 
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
 const SMALL_SHARED_BYTES: usize = 24 << 10;
@@ -76,6 +76,14 @@ pub(crate) struct BoundPipeline {
 }
 
 impl BoundPipeline {
+    /// The table that it builds, if runs that begin or end a step are yet to be entered.
+    pub(crate) fn table_with_ends(&self) -> Option<(&BuiltTable, RunEnds)> {
+        match &self.sink {
+            BoundSink::Table(table) => table.ends.map(|ends| (table, ends)),
+            _ => None,
+        }
+    }
+
     /// The matches of the table that it builds, if a key may have several.
     pub(crate) fn matches(&self) -> Option<&Matches> {
         match &self.sink {

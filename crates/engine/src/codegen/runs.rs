@@ -4,7 +4,8 @@
 //! The reduction holds for rows in any order; it pays where keys come in runs, which the traits of key columns tell.
 //! Where the only key is a sorted column, a run that neither begins nor ends a step is a whole group: it takes the next
 //! place of a list, and only first and last runs of steps are looked up, in a small hash table. Places without a group
-//! are those that warps have drawn and do not use.
+//! are those that warps have drawn and do not use. Entries of a large table of extremes are written once and not zeroed
+//! then; those of first and last runs come from such a hash table, by a kernel behind the build (run_ends.cuh).
 
 use std::fmt::Write;
 
@@ -15,10 +16,12 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{LARGE_WARPS, SMALL_BLOCK, Split};
 use crate::codegen::rows::RowWriter;
 use crate::codegen::sink::Grouping;
+use crate::error::Result;
+use crate::facts::Facts;
 use crate::ir::{Expr, Sink};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::Item;
-use crate::plan::table::{Keep, PayloadColumn};
+use crate::plan::table::{Keep, entry, is_direct};
 
 /// Rows that lie together in shared memory, and their words: `WC_RUN_WORDS` of runs.cuh.
 const WORDS: usize = 144;
@@ -40,9 +43,23 @@ pub(crate) struct RunPlan {
     cells: Vec<RunCell>,
     /// Whether rows of a whole step may be left out.
     pub(super) drops: bool,
-    /// Whether runs that neither begin nor end a step are whole groups: the sink has [`OrderedGroups`].
-    pub(super) are_groups: bool,
+    /// What becomes of runs that neither begin nor end a step.
+    pub(super) whole: WholeRuns,
 }
+
+/// What becomes of runs that neither begin nor end a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WholeRuns {
+    /// They are added to the entry of their key, as others are.
+    Added,
+    /// Keys are sorted: they are whole groups, and the sink has [`OrderedGroups`].
+    Listed,
+    /// Keys are sorted: they are stored as the entry of their key, and the table has `ends`.
+    Stored,
+}
+
+/// The begin of what is done with a run that neither begins nor ends a step.
+pub(super) const WHOLE_RUN: &str = "if (run != 0 && run + 1 != runs) {";
 
 /// A cell of a run.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +124,32 @@ pub(super) fn are_likely(input: &PipelineInput, share: f64) -> bool {
     domain.is_some_and(|domain| domain > input.tuning.run_keys as f64) && RunPlan::pays(input, &keys, share)
 }
 
+/// Whether the one key is a column by which the input is sorted, without NULLs.
+fn are_sorted(input: &PipelineInput, keys: &[&Expr]) -> bool {
+    let is_valid = |key: &Expr| match key {
+        Expr::Reg(register) => input.columns.get(*register).is_some_and(|facts| !facts.nullable),
+        _ => false,
+    };
+    let is_sorted = traits(input, keys).all(|traits| traits.is_some_and(|traits| traits.is_sorted));
+    input.tuning.ordered_groups && is_sorted && matches!(keys, [key] if is_valid(key))
+}
+
+/// Most steps of a scan: those at the end of a chunk are the only ones that are not whole.
+fn steps(input: &PipelineInput, split: &Split) -> u64 {
+    input.chunk_rows.iter().map(|rows| u64::from(*rows).div_ceil(split.slots as u64 * 32)).sum()
+}
+
+/// Slots of a hash table for the first and the last runs of steps.
+pub(super) fn end_slots(input: &PipelineInput, split: &Split) -> u64 {
+    (4 * steps(input, split)).next_power_of_two().max(warpcube_column::VECTOR_ROWS as u64)
+}
+
+/// The cell of an entry of extremes of this C type, and what raises it.
+pub(super) fn raised(c_type: &str, value: String, condition: Option<String>) -> Cell {
+    let most = if c_type == "uint32_t" { u32::MAX.into() } else { u64::MAX.into() };
+    Cell { op: CellOp::Max, value, condition, most: Some(most) }
+}
+
 impl RunPlan {
     /// How the rows of groups are added up before they meet the sink's table: by runs, where that pays or where runs
     /// are groups.
@@ -117,36 +160,40 @@ impl RunPlan {
         (cells, grouping): (&[Cell], Grouping),
         share: f64,
     ) -> Option<RunPlan> {
-        let are_groups = match grouping {
-            Grouping::Dense => false,
-            Grouping::Hashed => OrderedGroups::are_possible(input, keys),
+        let whole = match grouping {
+            Grouping::Hashed if input.scanned && are_sorted(input, keys) => WholeRuns::Listed,
+            Grouping::Dense | Grouping::Hashed => WholeRuns::Added,
             Grouping::Single | Grouping::Private | Grouping::Shared => return None,
         };
-        let plan = RunPlan::new(split, pack, cells, (!split.rows.is_empty(), are_groups));
-        (plan.is_possible(input, split, pack) && (are_groups || RunPlan::pays(input, keys, share))).then_some(plan)
+        let plan = RunPlan::new(split, pack, cells, (!split.rows.is_empty(), whole));
+        let pays = whole == WholeRuns::Listed || RunPlan::pays(input, keys, share);
+        (plan.is_possible(input, split, pack) && pays).then_some(plan)
     }
 
-    /// How the rows of a table are added up before they enter it, if its payload is of extremes.
+    /// How the rows of a table of extremes are added up before they enter it; `payload` are its columns.
     pub(super) fn of_extremes(
         input: &PipelineInput,
         split: &Split,
         (keys, pack): (&[Expr], &KeyPack),
-        payload: &[PayloadColumn],
+        payload: &[(Facts, Keep)],
         share: f64,
-    ) -> Option<RunPlan> {
+    ) -> Result<Option<RunPlan>> {
         let keys: Vec<&Expr> = keys.iter().collect();
-        let are_extremes = !payload.is_empty() && payload.iter().all(|column| column.keep != Keep::Only);
+        let entries = payload.iter().map(|(value, keep)| entry(value, *keep)).collect::<Result<Vec<_>>>()?;
+        let bytes = entries.iter().map(|(_, width)| width).sum::<u64>().saturating_mul(pack.domain);
+        let is_stored = bytes >= input.tuning.ordered_bytes && is_direct(pack, input.rows) && are_sorted(input, &keys);
+        let whole = if is_stored { WholeRuns::Stored } else { WholeRuns::Added };
         // Keys that are NULL do not enter.
         let drops = !split.rows.is_empty() || input.columns.iter().any(|column| column.nullable);
-        let cells: Vec<Cell> = payload.iter().map(|column| column.raised(String::new(), None)).collect();
-        let plan = RunPlan::new(split, pack, &cells, (drops, false));
-        (are_extremes && plan.is_possible(input, split, pack) && RunPlan::pays(input, &keys, share)).then_some(plan)
+        let cells: Vec<Cell> = entries.iter().map(|(c_type, _)| raised(c_type, String::new(), None)).collect();
+        let plan = RunPlan::new(split, pack, &cells, (drops, whole));
+        Ok((plan.is_possible(input, split, pack) && RunPlan::pays(input, &keys, share)).then_some(plan))
     }
 
-    fn new(split: &Split, pack: &KeyPack, cells: &[Cell], (drops, are_groups): (bool, bool)) -> RunPlan {
+    fn new(split: &Split, pack: &KeyPack, cells: &[Cell], (drops, whole): (bool, WholeRuns)) -> RunPlan {
         let key_type = if pack.domain <= u32::MAX.into() { "uint32_t" } else { "uint64_t" };
         let cells = cells.iter().map(|cell| RunCell::new(cell, split.slots)).collect();
-        RunPlan { slots: split.slots, key_type, cells, drops, are_groups }
+        RunPlan { slots: split.slots, key_type, cells, drops, whole }
     }
 
     fn is_possible(&self, input: &PipelineInput, split: &Split, pack: &KeyPack) -> bool {
@@ -206,7 +253,7 @@ impl RunPlan {
         for (c_type, name, at) in arrays {
             let _ = writeln!(text, "    {c_type}* const {name} = ({c_type}*)(runs_of_warp + {at});");
         }
-        if self.are_groups {
+        if self.whole == WholeRuns::Listed {
             let _ = writeln!(text, "    WcPlaces<{}> places_of_step;", self.rows());
         }
         text
@@ -304,19 +351,6 @@ impl RunPlan {
 }
 
 impl OrderedGroups {
-    /// Whether the groups of a pipeline may have places in order: their one key is a column by which the input is
-    /// sorted, without NULLs.
-    pub(crate) fn are_possible(input: &PipelineInput, keys: &[&Expr]) -> bool {
-        let is_sorted = |key: &&Expr| match key {
-            Expr::Reg(register) => {
-                let is_valid = input.columns.get(*register).is_some_and(|facts| !facts.nullable);
-                is_valid && input.traits.get(*register).copied().flatten().is_some_and(|traits| traits.is_sorted)
-            }
-            _ => false,
-        };
-        input.tuning.ordered_groups && input.scanned && matches!(keys, [key] if is_sorted(key))
-    }
-
     /// Lays out places for the groups by this key.
     pub(super) fn lay_out(
         arena: &mut Arena,
@@ -326,7 +360,7 @@ impl OrderedGroups {
         let rows = split.slots as u64 * 32;
         let runs: u64 = traits(input, keys).flatten().map(|traits| traits.runs).sum();
         // What warps have drawn and do not use; there are no more draws than steps.
-        let steps = OrderedGroups::steps(input, split);
+        let steps = steps(input, split);
         let warps = u64::from(input.info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
         let places = (runs + rows * warps.min(steps)).min(rows * steps);
         let places = places.next_multiple_of(warpcube_column::VECTOR_ROWS as u64);
@@ -338,16 +372,6 @@ impl OrderedGroups {
         }
     }
 
-    /// Most steps of a scan: those of a chunk's last ticket are the only ones that are not whole.
-    fn steps(input: &PipelineInput, split: &Split) -> u64 {
-        input.chunk_rows.iter().map(|rows| u64::from(*rows).div_ceil(split.slots as u64 * 32)).sum()
-    }
-
-    /// Slots of the hash table for the first and the last runs of steps.
-    pub(super) fn slots(input: &PipelineInput, split: &Split) -> u64 {
-        (4 * OrderedGroups::steps(input, split)).next_power_of_two().max(warpcube_column::VECTOR_ROWS as u64)
-    }
-
     /// Writes what enters a run that is a whole group.
     fn enter(&self, rows: &mut RowWriter, totals: &[Cell]) {
         let (seen, cells, places) = rows.with_emitter(|emitter| {
@@ -356,7 +380,8 @@ impl OrderedGroups {
             (seen, cells, emitter.params.add("uint64_t", Argument::U64(self.places)))
         });
         let flags = rows.flags();
-        rows.line("if (run != 0 && run + 1 != runs) {\nconst uint64_t place = places_of_step.at(run - 1);");
+        rows.line(WHOLE_RUN);
+        rows.line("const uint64_t place = places_of_step.at(run - 1);");
         rows.line(&format!("if (place >= {places}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
         rows.line(&format!("{seen}[place] = (uint64_t)key + 1;"));
         for (index, total) in totals.iter().enumerate() {

@@ -7,7 +7,7 @@ use warpcube_column::{Dictionary, VECTOR_ROWS};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
-use crate::codegen::build::{Unique, build_row, hash_table, wide_table};
+use crate::codegen::build::{self, Unique, build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
@@ -17,14 +17,14 @@ use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, QUEUE_BYTES_MAX, Split};
 use crate::codegen::result_rows::{self, BoundRows};
 use crate::codegen::rows::RowWriter;
-use crate::codegen::runs::{OrderedGroups, RUN_KEY, RunPlan};
+use crate::codegen::runs::{self, OrderedGroups, RUN_KEY, RunPlan, WholeRuns};
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::{Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Sink, TopK};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{Item, Planned};
-use crate::plan::table::{BuiltTable, Keep, TableLayout};
+use crate::plan::table::{BuiltTable, TableLayout};
 
 /// Slots of a hashed group table at first.
 pub(crate) const GROUP_SLOTS_FIRST: u64 = 1 << 20;
@@ -180,25 +180,7 @@ pub(super) fn plan<'a>(
     let Split { rows, dense, .. } = split;
     match &input.pipeline.sink {
         Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-            let kept: &[Keep] = match &input.pipeline.sink {
-                Sink::Extremes { .. } => &[Keep::Least, Keep::Most],
-                _ => &[Keep::Only],
-            };
-            let (key_values, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-            let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-            let columns = |value: Facts| kept.iter().map(move |keep| (value.clone(), *keep));
-            let payload_values: Vec<(Facts, Keep)> = known.into_iter().flat_map(columns).collect();
-            let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
-            let share = rows.iter().chain(dense).map(|planned| planned.share).product();
-            let several = input.several.then_some(input.chunk_rows);
-            if several.is_some() && input.multiplies() {
-                return unsupported("a join table of rows that have several matches in another");
-            }
-            let mut table =
-                BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), several, input.seed)?;
-            let runs = RunPlan::of_extremes(input, split, (keys, &table.pack), &table.payload, share);
-            table.preaggregates = runs.is_some();
-            Ok(SinkPlan::Build { keys, payload, table, unique: input.unique, runs })
+            build::plan(input, registers, split, (keys, values), arena)
         }
         Sink::Aggregate { groups, aggregates } => {
             let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
@@ -239,9 +221,9 @@ pub(super) fn plan<'a>(
             };
             let cell_count = cell_count + usize::from(grouping == Grouping::Private);
             let runs = RunPlan::of_groups(input, split, (&exprs, &pack), (&accumulators.cells, grouping), share);
-            let in_order = runs.as_ref().filter(|runs| runs.are_groups);
+            let in_order = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Listed);
             let ordered = in_order.map(|_| OrderedGroups::lay_out(arena, input, (split, &exprs, cell_count)));
-            let slots = ordered.map_or(slots, |_| OrderedGroups::slots(input, split));
+            let slots = ordered.map_or(slots, |_| runs::end_slots(input, split));
             let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
             let places = if input.scanned { places.next_multiple_of(VECTOR_ROWS as u64) } else { places };
             let entry = if grouping == Grouping::Hashed || input.scanned { 8 } else { 1 };

@@ -51,6 +51,8 @@ const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 const EXPAND: &str = include_str!("../../kernels/expand.cuh");
 const EXPAND_MARK: &str = "wc_each_match";
 const MATCHES: &str = include_str!("../../kernels/matches.cuh");
+/// The kernel behind a build whose runs end in another table.
+const RUN_ENDS: &str = include_str!("../../kernels/run_ends.cuh");
 /// What kernels of a top-k call, with the marks by which they are known.
 const TOPK: &str = include_str!("../../kernels/topk.cuh");
 const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
@@ -80,11 +82,13 @@ pub(crate) struct BoundFragment {
     /// All kernels.
     pub(crate) program: Arc<Program>,
     /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows,
-    /// and the one that gathers matches. NVRTC takes some tenths of a second for a large kernel; for the emulated
+    /// and those that run behind builds. NVRTC takes some tenths of a second for a large kernel; for the emulated
     /// device, whose compiler starts slowly, all kernels are one program.
     pub(crate) parts: Vec<Program>,
-    /// Whether any join has several matches for a row; the kernels that gather them are the last part's.
+    /// Whether any join has several matches for a row; the kernels behind builds are the last part's.
     pub(crate) has_matches: bool,
+    /// Whether the runs of any table end in another one.
+    pub(crate) has_ends: bool,
     pub(crate) root: Root,
 }
 
@@ -237,14 +241,16 @@ pub(crate) fn bind(
     };
     source.extend(finish.iter().map(|(_, text)| text.as_str()));
     let has_matches = pipelines.iter().any(|pipeline| pipeline.matches().is_some());
-    let matches = has_matches.then(|| ("matches", MATCHES.to_string()));
-    source.extend(matches.iter().map(|(_, text)| text.as_str()));
+    let has_ends = pipelines.iter().any(|pipeline| pipeline.table_with_ends().is_some());
+    let behind = if has_matches { MATCHES } else { "" }.to_string() + if has_ends { RUN_ENDS } else { "" };
+    let behind = (!behind.is_empty()).then_some(("behind_builds", behind));
+    source.extend(behind.iter().map(|(_, text)| text.as_str()));
     let program = Arc::new(Program::new("fragment", with_library(&source)));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
-        false => parts(&pipelines, &launch_groups, finish.into_iter().chain(matches), tuning),
+        false => parts(&pipelines, &launch_groups, finish.into_iter().chain(behind), tuning),
     };
-    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, has_matches, root })
+    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, has_matches, has_ends, root })
 }
 
 impl BoundFragment {

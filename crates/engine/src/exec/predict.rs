@@ -269,7 +269,12 @@ fn size(sink: &BoundSink) -> (String, u64) {
 
 fn table_size(table: &BuiltTable) -> (String, u64) {
     let payload: usize = table.payload.iter().map(|column| column.zone.bytes()).sum();
-    let runs = if table.preaggregates { PREAGGREGATED } else { "" };
+    let runs = match table.ends {
+        Some(_) => ", ordered",
+        None if table.preaggregates => PREAGGREGATED,
+        None => "",
+    };
+    let ends = table.ends.map_or(0, |ends| ends.seen.bytes() + ends.cells.bytes());
     let (kind, bytes) = match &table.layout {
         TableLayout::Direct { bitmap } => (format!("direct, {} places", table.pack.domain), bitmap.bytes()),
         TableLayout::Hash { keys, mask, .. } => (format!("hash, {} slots", mask + 1), keys.bytes()),
@@ -277,7 +282,7 @@ fn table_size(table: &BuiltTable) -> (String, u64) {
             (format!("hash of wide keys, {} slots", mask + 1), states.bytes() + words.bytes())
         }
     };
-    (kind + runs, (bytes + payload) as u64)
+    (kind + runs, (bytes + payload + ends) as u64)
 }
 
 fn groups_size(groups: &BoundGroups) -> (String, u64) {

@@ -2,7 +2,9 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Int8Type, Int32Type, Int64Type};
-use warpcube_engine::{AggregateCall, BinaryOp, Expr, Fragment, JoinKind, Pipeline, RunReport, Sink, Source, Step, Ty};
+use warpcube_engine::{
+    AggregateCall, BinaryOp, Expr, Fragment, JoinKind, Pipeline, RunReport, Sink, Source, Step, Tuning, Ty,
+};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -245,6 +247,51 @@ fn extremes_by_runs() {
             let source = source(&report);
             assert!(source.contains("wc_find_runs<"));
             assert_eq!(source.contains("(uint32_t)total0"), !wide, "entries of four bytes");
+        }
+    }
+}
+
+#[test]
+fn extremes_by_a_sorted_key_are_written_once() {
+    let tuning: Tuning = "ordered_bytes=0".parse().unwrap();
+    let facts = MemoryTable::new(
+        "facts",
+        vec![
+            ("k", numbers::<Int64Type>(1_500, |row| Some((mixed(row, 1) % 2_000) as i64))),
+            ("g", numbers::<Int8Type>(1_500, |row| Some(row as i8 % 5))),
+        ],
+    );
+    let value = |row: usize| (row % 3 != 0 && row > 20).then_some(mixed(row, 5) as i64);
+    let many = |wide: bool, key: &dyn Fn(usize) -> Option<i64>| {
+        let values =
+            numbers::<Int64Type>(5_000, |row| value(row).map(|value| if wide { value / 2 } else { value % 100_000 }));
+        let others = numbers::<Int32Type>(5_000, |row| Some(mixed(row, 7) as i32));
+        MemoryTable::new("many", vec![("k", numbers::<Int64Type>(5_000, key)), ("p", values), ("q", others)])
+    };
+    let some = filter(binary(BinaryOp::Lt, reg(2), int(1_000_000_000, Ty::I32)));
+    for (wide, steps, run) in [(false, vec![], 4), (true, vec![some.clone()], 4), (false, vec![some], 700)] {
+        let build = Pipeline {
+            source: Source::Table(1),
+            steps,
+            sink: Sink::Extremes { keys: vec![reg(0)], values: vec![reg(1)] },
+        };
+        let calls = vec![count_of(reg(2)), min(reg(2), DataType::Int64), max(reg(3), DataType::Int64)];
+        let probes = vec![probe(0, vec![reg(0)], JoinKind::Left)];
+        let root = aggregates(0, probes, vec![(reg(1), DataType::Int8)], calls);
+        let fragment = fragment(&[2, 3], vec![build, root]);
+        let sorted = many(wide, &|row| Some((row / run) as i64));
+        let mut written = Vec::new();
+        for order in ORDERS {
+            let engine = engine(order).with_tuning(tuning.clone());
+            written.push(source(&check_on(&engine, &fragment, &[&facts, &sorted])).contains("enter_ends"));
+        }
+        assert_eq!(written, [true; 3], "{run} rows a key");
+        // Keys that descend or are NULL may come again.
+        let descends = |row: usize| Some(1_250 - (row / 4) as i64);
+        let has_null = |row: usize| (row != 9).then_some((row / 4) as i64);
+        for many in [many(wide, &descends), many(wide, &has_null)] {
+            let report = check_on(&engine(LaneOrder::Forward).with_tuning(tuning.clone()), &fragment, &[&facts, &many]);
+            assert!(source(&report).contains("wc_find_runs<") && !source(&report).contains("enter_ends"));
         }
     }
 }
