@@ -53,8 +53,11 @@ pub struct Tuning {
     pub small_tickets: f64,
     /// Most copies of group cells in global memory, where many rows add to few groups.
     pub group_copies: u32,
-    /// As `blocks`, for scans that add up rows by runs: they wait for shared memory.
+    /// As `blocks`, for scans that add up rows by runs, and wait for shared memory. What concerns runs is estimated,
+    /// not measured.
     pub blocks_runs: u32,
+    /// Bytes of a lane's vectors of a step up to which `blocks_runs` holds: longer ones need the registers.
+    pub run_vector_bytes: usize,
     /// Rows a run of equal keys, of those that pass the steps, from which on runs are added up in shared memory before
     /// they meet a table of groups or of extremes. TPC-H's orders have four rows each.
     pub run_rows: f64,
@@ -127,6 +130,7 @@ impl Default for Tuning {
             small_tickets: 0.3,
             group_copies: 32,
             blocks_runs: 4,
+            run_vector_bytes: 64,
             run_rows: 1.25,
             in_place_runs: 0.25,
             run_keys: 8 << 10,
@@ -180,6 +184,7 @@ impl FromStr for Tuning {
                 "small_tickets" => tuning.small_tickets = share()?,
                 "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
                 "blocks_runs" => tuning.blocks_runs = number()?.clamp(1, 8),
+                "run_vector_bytes" => tuning.run_vector_bytes = number()? as usize,
                 "run_rows" => tuning.run_rows = share()?,
                 "in_place_runs" => tuning.in_place_runs = share()?,
                 "run_keys" => tuning.run_keys = number()?.into(),

@@ -467,12 +467,15 @@ impl KernelWriter<'_> {
             }
         }
         let large = bitmap_bytes + block_cells > SMALL_SHARED_BYTES;
+        let tuning = self.input.tuning;
+        let row_bytes: f64 = self.split.loaded.iter().map(|column| self.input.layouts[*column].register_bytes()).sum();
+        let few = row_bytes * self.split.slots as f64 <= tuning.run_vector_bytes as f64;
         let (block, min_blocks) = match large {
             true => (1024, 1),
-            false if self.split.runs.is_some() => (SMALL_BLOCK, self.input.tuning.blocks_runs),
-            false if cells_per_warp > 0 || self.split.in_place => (SMALL_BLOCK, self.input.tuning.blocks_in_place),
-            false if self.split.packed => (SMALL_BLOCK, self.input.tuning.blocks_packed),
-            false => (SMALL_BLOCK, self.input.tuning.blocks),
+            false if self.split.runs.is_some() && few => (SMALL_BLOCK, tuning.blocks_runs),
+            false if cells_per_warp > 0 || self.split.in_place => (SMALL_BLOCK, tuning.blocks_in_place),
+            false if self.split.packed => (SMALL_BLOCK, tuning.blocks_packed),
+            false => (SMALL_BLOCK, tuning.blocks),
         };
         let warps = block as usize / 32;
         let cells_offset = bitmap_bytes;
