@@ -53,6 +53,25 @@ pub struct Tuning {
     pub small_tickets: f64,
     /// Most copies of group cells in global memory, where many rows add to few groups.
     pub group_copies: u32,
+    /// As `blocks`, for scans that add up rows by runs, and wait for shared memory. What concerns runs is estimated,
+    /// not measured.
+    pub blocks_runs: u32,
+    /// Bytes of a lane's vectors of a step up to which `blocks_runs` holds: longer ones need the registers.
+    pub run_vector_bytes: usize,
+    /// Rows a run of equal keys, of those that pass the steps, from which on runs are added up in shared memory before
+    /// they meet a table of groups or of extremes. TPC-H's orders have four rows each.
+    pub run_rows: f64,
+    /// As `in_place`, where rows are added up by runs: those of a queue lose their order.
+    pub in_place_runs: f64,
+    /// Values of a key above which `in_place_runs` holds: with fewer, a block may have an entry for each.
+    pub run_keys: u64,
+    /// Most bytes of shared memory that the runs of a block of 256 threads take.
+    pub run_bytes: usize,
+    /// Bytes of a table of extremes from which on its entries are not zeroed but written once, where it is built over a
+    /// sorted key: a kernel more, behind the build, enters the ends of runs.
+    pub ordered_bytes: u64,
+    /// Whether groups by a sorted column take places in the order in which they are found, where they would be hashed.
+    pub ordered_groups: bool,
     /// Standard deviations by which the threshold of a top-k is put below where the sample says.
     pub top_deviations: f64,
     /// What the room for its candidates is multiplied by.
@@ -110,6 +129,14 @@ impl Default for Tuning {
             tickets_per_warp: 4,
             small_tickets: 0.3,
             group_copies: 32,
+            blocks_runs: 4,
+            run_vector_bytes: 64,
+            run_rows: 1.25,
+            in_place_runs: 0.25,
+            run_keys: 8 << 10,
+            run_bytes: 96 << 10,
+            ordered_bytes: 32 << 20,
+            ordered_groups: true,
             top_deviations: 6.0,
             top_room: 1.0,
             early_launch: true,
@@ -156,6 +183,14 @@ impl FromStr for Tuning {
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "small_tickets" => tuning.small_tickets = share()?,
                 "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
+                "blocks_runs" => tuning.blocks_runs = number()?.clamp(1, 8),
+                "run_vector_bytes" => tuning.run_vector_bytes = number()? as usize,
+                "run_rows" => tuning.run_rows = share()?,
+                "in_place_runs" => tuning.in_place_runs = share()?,
+                "run_keys" => tuning.run_keys = number()?.into(),
+                "run_bytes" => tuning.run_bytes = number()? as usize,
+                "ordered_bytes" => tuning.ordered_bytes = number()?.into(),
+                "ordered_groups" => tuning.ordered_groups = flag()?,
                 "top_deviations" => tuning.top_deviations = share()?,
                 "top_room" => tuning.top_room = share()?,
                 "early_launch" => tuning.early_launch = flag()?,

@@ -1,12 +1,51 @@
 //! Rows that become entries of a join table.
 
-use crate::arena::Zone;
+use crate::arena::{Arena, Zone};
+use crate::codegen::aggregate::Cell;
 use crate::codegen::expr::Emitter;
+use crate::codegen::input::PipelineInput;
+use crate::codegen::keys::Packed;
 use crate::codegen::params::Argument;
+use crate::codegen::pipeline::Split;
 use crate::codegen::rows::RowWriter;
-use crate::error::Result;
-use crate::ir::Expr;
-use crate::plan::table::{BuiltTable, Keep, TableLayout};
+use crate::codegen::runs::{RUN_KEY, RunPlan, WHOLE_RUN, WholeRuns, end_slots, raised};
+use crate::codegen::sink::SinkPlan;
+use crate::error::{Result, unsupported};
+use crate::facts::{Facts, analyse};
+use crate::ir::{Expr, Sink};
+use crate::plan::keys::KeyPack;
+use crate::plan::table::{BuiltTable, Keep, PayloadColumn, TableLayout};
+
+/// Lays out a table of these keys: of rows' values, or of extremes.
+pub(super) fn plan<'a>(
+    input: &PipelineInput<'a>,
+    registers: &[Option<Facts>],
+    split: &Split,
+    (keys, values): (&'a [Expr], &'a [Expr]),
+    arena: &mut Arena,
+) -> Result<SinkPlan<'a>> {
+    let are_extremes = matches!(input.pipeline.sink, Sink::Extremes { .. });
+    let kept: &[Keep] = if are_extremes { &[Keep::Least, Keep::Most] } else { &[Keep::Only] };
+    let (key_values, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
+    let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
+    let columns = |value: Facts| kept.iter().map(move |keep| (value.clone(), *keep));
+    let payload_values: Vec<(Facts, Keep)> = known.into_iter().flat_map(columns).collect();
+    let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
+    let share = split.rows.iter().chain(&split.dense).map(|planned| planned.share).product();
+    let several = input.several.then_some(input.chunk_rows);
+    if several.is_some() && input.multiplies() {
+        return unsupported("a join table of rows that have several matches in another");
+    }
+    let runs = match are_extremes {
+        true => RunPlan::of_extremes(input, split, (keys, &KeyPack::of_join(&key_values)?), &payload_values, share)?,
+        false => None,
+    };
+    let ends = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| end_slots(input, split));
+    let mut table =
+        BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), several, input.seed, ends)?;
+    table.preaggregates = runs.is_some();
+    Ok(SinkPlan::Build { keys, payload, table, unique: input.unique, runs })
+}
 
 /// Writes what one row does that enters a table; where keys are to be `unique`, others are told.
 pub(super) fn build_row(
@@ -14,7 +53,7 @@ pub(super) fn build_row(
     keys: &[Expr],
     payload: &[&Expr],
     table: &BuiltTable,
-    unique: Unique,
+    (unique, runs): (Unique, Option<&RunPlan>),
 ) -> Result<()> {
     let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
     for key in &keys {
@@ -22,14 +61,20 @@ pub(super) fn build_row(
             rows.line(&format!("if (!{valid}) return;"));
         }
     }
-    let packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
+    let mut packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
+    let mut extremes = extremes(rows, payload, table)?;
+    if let Some(runs) = runs {
+        extremes = runs.begin(rows, packed.word(), &extremes, None);
+        packed = Packed { words: vec![RUN_KEY.into()], inside: "true".into() };
+    }
     let duplicate = |rows: &mut RowWriter, condition: &str| {
         if unique != Unique::No {
             let flags = rows.flags();
             rows.line(&format!("if ({condition}) {};", tell_duplicate(&flags, unique)));
         }
     };
-    let long_run = format!("if (entry == ~0ULL) {{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", rows.flags());
+    let flags = rows.flags();
+    let long_run = |slot| format!("if ({slot} == ~0ULL) {{ atomicOr({flags}, (uint32_t)WC_LONG_RUN); return; }}");
     let entry = match &table.layout {
         TableLayout::Direct { bitmap } => {
             let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
@@ -50,7 +95,7 @@ pub(super) fn build_row(
             rows.line("bool is_new;");
             let packed = packed.word();
             rows.line(&format!("const uint64_t entry = wc_table_enter({target}, {packed}, &is_new);"));
-            rows.line(&long_run);
+            rows.line(&long_run("entry"));
             duplicate(rows, "!is_new");
             "entry".to_string()
         }
@@ -59,7 +104,7 @@ pub(super) fn build_row(
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t entry = wc_wide_enter({target}, key, &is_new);"));
-            rows.line(&long_run);
+            rows.line(&long_run("entry"));
             duplicate(rows, "!is_new");
             "entry".to_string()
         }
@@ -79,10 +124,28 @@ pub(super) fn build_row(
             "number".to_string()
         }
     };
+    if let Some(ends) = &table.ends {
+        enter_whole(rows, table, &extremes);
+        let target = rows.with_emitter(|emitter| hash_table(emitter, ends.seen, ends.slots - 1, ends.seed));
+        let cells = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(ends.cells)));
+        rows.line(&format!("bool is_new;\nconst uint64_t end = wc_table_enter({target}, {RUN_KEY}, &is_new);"));
+        rows.line(&long_run("end"));
+        for (index, cell) in extremes.drain(..).enumerate() {
+            rows.line(&format!("wc_max({cells} + {} + end, (uint64_t){});", index as u64 * ends.slots, cell.value));
+        }
+        runs.into_iter().for_each(|runs| runs.end(rows));
+        return Ok(());
+    }
+    let mut extremes = extremes.into_iter();
     for (expr, column) in payload.iter().zip(&table.payload) {
-        let value = rows.emit(expr)?;
         let target = rows
             .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
+        if let Some(cell) = extremes.next() {
+            let test = cell.condition.map_or_else(String::new, |condition| format!("if ({condition}) "));
+            rows.line(&format!("{test}atomicMax({target} + {entry}, ({}){});", column.c_type, cell.value));
+            continue;
+        }
+        let value = rows.emit(expr)?;
         let code = if column.facts.ty.is_float() {
             match column.facts.nullable {
                 true => format!("wc_one_nan((double){})", value.code),
@@ -93,11 +156,6 @@ pub(super) fn build_row(
             let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
             column.image(&value.code, &offset)
         };
-        if column.keep != Keep::Only {
-            let valid = value.valid_code();
-            rows.line(&format!("if ({valid}) wc_max({target} + {entry}, {code});"));
-            continue;
-        }
         let code = match &value.valid {
             Some(valid) if column.facts.ty.is_float() => format!("{valid} ? {code} : wc_nan_null()"),
             Some(valid) => format!("{valid} ? {code} : ({})0", column.c_type),
@@ -105,7 +163,33 @@ pub(super) fn build_row(
         };
         rows.line(&format!("{target}[{entry}] = {code};"));
     }
+    if let Some(runs) = runs {
+        runs.end(rows);
+    }
     Ok(())
+}
+
+/// Writes what enters a run that is all there is of its key: nothing else writes these entries.
+fn enter_whole(rows: &mut RowWriter, table: &BuiltTable, totals: &[Cell]) {
+    rows.line(WHOLE_RUN);
+    for (column, total) in table.payload.iter().zip(totals) {
+        let target = rows
+            .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
+        rows.line(&format!("{target}[{RUN_KEY}] = ({}){};", column.c_type, total.value));
+    }
+    rows.line("return;\n}");
+}
+
+/// What a row raises the entries of its key to, if those are of extremes: either all or none are.
+fn extremes(rows: &mut RowWriter, payload: &[&Expr], table: &BuiltTable) -> Result<Vec<Cell>> {
+    let are_extremes = |(_, column): &(&&Expr, &PayloadColumn)| column.keep != Keep::Only;
+    let cell = |(expr, column): (&&Expr, &PayloadColumn)| {
+        let value = rows.emit(expr)?;
+        let offset = Argument::I64(column.offset());
+        let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
+        Ok(raised(column.c_type, column.image(&value.code, &offset), value.valid.clone()))
+    };
+    payload.iter().zip(&table.payload).filter(are_extremes).map(cell).collect()
 }
 
 /// Whether a table's keys are to be unique.

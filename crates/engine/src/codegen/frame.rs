@@ -25,6 +25,9 @@ impl SinkPlan<'_> {
                 let raise = format!("    if (repeated != 0) {};\n", tell_duplicate(&flags(control), *unique));
                 return ("    uint32_t repeated = 0;\n".into(), raise);
             }
+            SinkPlan::Build { runs: Some(runs), .. } => {
+                return (runs.frame(params, cells_offset), String::new());
+            }
             SinkPlan::Build { .. } | SinkPlan::Rows { .. } => return (String::new(), String::new()),
             SinkPlan::TopK { bound, .. } => return (bound.frame(params), String::new()),
         };
@@ -143,6 +146,9 @@ impl SinkPlan<'_> {
                 let _ = writeln!(before, "    uint64_t* const copy = {cells} + (block & ({copies} - 1)) * {words};");
             }
             Grouping::Dense => {}
+        }
+        if let Some(runs) = &bound.runs {
+            before.push_str(&runs.frame(params, cells_offset));
         }
         (before, after)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpcube_column::ColumnLayout;
+use warpcube_column::{ColumnLayout, Traits};
 use warpcube_gpu::DeviceInfo;
 
 use crate::arena::Zone;
@@ -31,6 +31,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) distinct: &'a [Option<Arc<[i128]>>],
     /// Number of distinct values of each column, where it is known or was estimated.
     pub(crate) distinct_counts: &'a [Option<u64>],
+    /// Runs and order of each column, where they are known.
+    pub(crate) traits: &'a [Option<Traits>],
     /// Rows of the scanned table, and of each of its chunks.
     pub(crate) rows: u64,
     pub(crate) chunk_rows: &'a [u32],

@@ -85,7 +85,12 @@ impl LaunchGroup {
         for index in self.members.iter().skip(1) {
             members.push_str(&format!("uint64_t first{index}; "));
         }
-        let min_blocks = self.members.iter().map(|index| bound[*index].min_blocks).min().unwrap_or(1);
+        // Scans that add up rows by runs are those that take long.
+        let blocks = |by_runs: bool| {
+            let members = self.members.iter().map(|index| &bound[*index]).filter(|member| member.by_runs || !by_runs);
+            members.map(|member| member.min_blocks).min()
+        };
+        let min_blocks = blocks(true).or_else(|| blocks(false)).unwrap_or(1);
         let block = bound[first].block;
         let params = format!("{name}_params");
         format!("struct {params} {{ {members}}};\nWC_KERNEL({name}, {params}, {block}, {min_blocks}) {{\n{body}}}\n")

@@ -19,7 +19,8 @@ use crate::codegen::group_values::ENTRY;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::rows::RowWriter;
+use crate::codegen::rows::{RowWriter, Statements};
+use crate::codegen::runs::{self, RunPlan};
 use crate::codegen::shared_tables::{SPAN_BYTES, SharedTable, coded, coded_bytes, range_test, staged_probe};
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::codegen::weight;
@@ -29,7 +30,7 @@ use crate::facts::Facts;
 use crate::ir::{JoinKind, Sink};
 use crate::plan::estimate::surviving_lines;
 use crate::plan::order::{self, Item, Planned};
-use crate::plan::table::{BuiltTable, Matches, TableLayout};
+use crate::plan::table::{BuiltTable, Matches, RunEnds, TableLayout};
 
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
 const SMALL_SHARED_BYTES: usize = 24 << 10;
@@ -58,6 +59,8 @@ pub(crate) struct BoundPipeline {
     pub(crate) block: u32,
     /// Blocks a multiprocessor that registers must allow.
     pub(crate) min_blocks: u32,
+    /// Whether it adds up rows by runs.
+    pub(crate) by_runs: bool,
     /// Dynamic shared memory of a block in bytes.
     pub(crate) shared_bytes: u32,
     /// Tickets that the scan was cut into.
@@ -73,6 +76,14 @@ pub(crate) struct BoundPipeline {
 }
 
 impl BoundPipeline {
+    /// The table that it builds, if runs that begin or end a step are yet to be entered.
+    pub(crate) fn table_with_ends(&self) -> Option<(&BuiltTable, RunEnds)> {
+        match &self.sink {
+            BoundSink::Table(table) => table.ends.map(|ends| (table, ends)),
+            _ => None,
+        }
+    }
+
     /// The matches of the table that it builds, if a key may have several.
     pub(crate) fn matches(&self) -> Option<&Matches> {
         match &self.sink {
@@ -117,6 +128,8 @@ pub(super) struct Split {
     /// Steps that are on their way at once; one where steps are not worked on in turn.
     pub(super) ahead: usize,
     pub(super) bytes: f64,
+    /// Where runs of rows are added up first, what the sink does with them.
+    pub(super) runs: Option<RunPlan>,
 }
 
 /// Writes the device function of a pipeline; `lay_out` cuts its scan into tickets of so many rows or more.
@@ -138,6 +151,7 @@ pub(crate) fn generate(
     let order = planned.clone();
     let mut split = split(planned, input)?;
     let mut plan = sink::plan(input, &registers, &split, arena)?;
+    split.runs = plan.runs().cloned();
     let mut params = ParamList::default();
     let name = format!("pipeline_{}", input.index);
     let reader = |(column, layout): (usize, &ColumnLayout)| {
@@ -175,6 +189,7 @@ pub(crate) fn generate(
         params,
         block: layout.block,
         min_blocks: layout.min_blocks,
+        by_runs: split.runs.is_some(),
         shared_bytes: layout.shared_bytes as u32,
         tickets: scan.tickets,
         scans_groups: !input.values.is_empty(),
@@ -263,18 +278,20 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let weight = of_rows.sum::<usize>() + weight::of_sink(&input.pipeline.sink);
     // The matches of rows are shared out among all lanes of a warp, which come together where the queue is drained.
     let multiplies = input.multiplies();
-    let in_place = (summed || share >= tuning.in_place) && weight <= weight::HEAVY && !multiplies;
+    // Rows of a queue have lost their order.
+    let in_place_least = if runs::are_likely(input, share) { tuning.in_place_runs } else { tuning.in_place };
+    let in_place = (summed || share >= in_place_least) && weight <= weight::HEAVY && !multiplies;
     let mut wanted: Vec<usize> = Vec::new();
     let mut left = share;
     for planned in &rows {
         planned.item.registers(&mut |register| input.read_by(register, &mut |column| wanted.push(column)));
-        if in_place && left >= tuning.in_place {
+        if in_place && left >= in_place_least {
             eager(&wanted, &mut loaded, input, &vector_registers);
         }
         left *= planned.share;
     }
     input.pipeline.sink.registers(&mut |register| input.read_by(register, &mut |column| wanted.push(column)));
-    if in_place && (summed || left >= tuning.in_place) {
+    if in_place && (summed || left >= in_place_least) {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
     let rows_scanned = scanned * input.rows as f64;
@@ -313,7 +330,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let unrolled = unrolled + if in_place { weight } else { 0 };
     let least = if packed { GROUP_SLOTS } else { tuning.slots_many };
     let (slots, ahead) = weight::bounded(unrolled, slots, ahead, least);
-    Ok(Split { dense, rows, loaded, in_place, multiplies, packed, slots, ahead, bytes })
+    Ok(Split { dense, rows, loaded, in_place, multiplies, packed, slots, ahead, bytes, runs: None })
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.
@@ -450,11 +467,15 @@ impl KernelWriter<'_> {
             }
         }
         let large = bitmap_bytes + block_cells > SMALL_SHARED_BYTES;
+        let tuning = self.input.tuning;
+        let row_bytes: f64 = self.split.loaded.iter().map(|column| self.input.layouts[*column].register_bytes()).sum();
+        let few = row_bytes * self.split.slots as f64 <= tuning.run_vector_bytes as f64;
         let (block, min_blocks) = match large {
             true => (1024, 1),
-            false if cells_per_warp > 0 || self.split.in_place => (SMALL_BLOCK, self.input.tuning.blocks_in_place),
-            false if self.split.packed => (SMALL_BLOCK, self.input.tuning.blocks_packed),
-            false => (SMALL_BLOCK, self.input.tuning.blocks),
+            false if self.split.runs.is_some() && few => (SMALL_BLOCK, tuning.blocks_runs),
+            false if cells_per_warp > 0 || self.split.in_place => (SMALL_BLOCK, tuning.blocks_in_place),
+            false if self.split.packed => (SMALL_BLOCK, tuning.blocks_packed),
+            false => (SMALL_BLOCK, tuning.blocks),
         };
         let warps = block as usize / 32;
         let cells_offset = bitmap_bytes;
@@ -551,7 +572,7 @@ impl KernelWriter<'_> {
         // A queue is drained one row a lane at a time: there is nothing to add up before.
         let partials = plan.row(&mut rows, if self.split.in_place { self.split.slots } else { usize::MAX })?;
         let multiplies = rows.multiplies();
-        let statements = rows.finish();
+        let Statements { row: statements, runs } = rows.finish();
         let mut arguments = String::new();
         for column in &passed {
             let c_type = self.input.layouts[*column].storage.c_name();
@@ -560,6 +581,10 @@ impl KernelWriter<'_> {
                 let _ = write!(arguments, ", const bool xn{column}");
             }
         }
+        if runs.is_some() {
+            arguments.push_str(", const uint32_t slot");
+        }
+        let runs = runs.map(|runs| format!("        auto enter_runs = [&]() {{\n{runs}        }};\n"));
         let declared = partials.declaration();
         let process = match multiplies {
             true => format!(
@@ -569,6 +594,6 @@ impl KernelWriter<'_> {
                 "        auto process = [&](const uint32_t row{arguments}) {{\n(void)row;\n{statements}        }};\n"
             ),
         };
-        Ok((declared + &process, partials))
+        Ok((declared + &process + &runs.unwrap_or_default(), partials))
     }
 }

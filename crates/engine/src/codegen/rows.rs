@@ -41,7 +41,15 @@ pub(crate) struct RowWriter<'a> {
     pending: Vec<Pending>,
     /// What a row does up to each probe that may have several matches, with the name of the table's row numbers.
     stages: Vec<(String, String)>,
+    /// What a row does, once what is done with each run of rows is being written.
+    of_row: Option<String>,
     out: String,
+}
+
+/// Statements of a row, and of the runs that rows of a step have left in shared memory.
+pub(crate) struct Statements {
+    pub(crate) row: String,
+    pub(crate) runs: Option<String>,
 }
 
 impl<'a> RowWriter<'a> {
@@ -67,8 +75,14 @@ impl<'a> RowWriter<'a> {
             registers: vec![None; input.columns.len() + input.values.len()],
             pending: Vec::new(),
             stages: Vec::new(),
+            of_row: None,
             out: String::new(),
         }
+    }
+
+    /// Ends what a row does: what follows is done once a step, by all lanes.
+    pub(crate) fn begin_runs(&mut self) {
+        self.of_row = Some(std::mem::take(&mut self.out));
     }
 
     /// Whether all lanes of a warp have to come together, because rows have several matches.
@@ -80,9 +94,12 @@ impl<'a> RowWriter<'a> {
     ///
     /// A stage ends in a probe with several matches: it leaves their places, `first` and `count`. The next stage has a
     /// match a lane, with the row that it belongs to, and reads again what it needs of the row.
-    pub(crate) fn finish(self) -> String {
+    pub(crate) fn finish(mut self) -> Statements {
+        if let Some(row) = self.of_row.take() {
+            return Statements { row, runs: Some(self.out) };
+        }
         if self.stages.is_empty() {
-            return self.out;
+            return Statements { row: self.out, runs: None };
         }
         let names = |stage: usize| -> String {
             let matched = |of: usize| format!("const uint32_t match{of} = match{of}_{stage}; (void)match{of};\n");
@@ -114,7 +131,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         let last = self.stages.len();
         let _ = writeln!(text, "if (valid{last}) [&]() {{\n{}{}}}();", names(last), self.out);
         text.push_str(&"});\n".repeat(last));
-        text
+        Statements { row: text, runs: None }
     }
 
     /// The word that holds the run's flags, behind that of its error.

@@ -7,7 +7,7 @@ use warpcube_column::{Dictionary, VECTOR_ROWS};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
-use crate::codegen::build::{Unique, build_row, hash_table, wide_table};
+use crate::codegen::build::{self, Unique, build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
@@ -17,13 +17,14 @@ use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, QUEUE_BYTES_MAX, Split};
 use crate::codegen::result_rows::{self, BoundRows};
 use crate::codegen::rows::RowWriter;
+use crate::codegen::runs::{self, OrderedGroups, RUN_KEY, RunPlan, WholeRuns};
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::{Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Sink, TopK};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{Item, Planned};
-use crate::plan::table::{BuiltTable, Keep, TableLayout};
+use crate::plan::table::{BuiltTable, TableLayout};
 
 /// Slots of a hashed group table at first.
 pub(crate) const GROUP_SLOTS_FIRST: u64 = 1 << 20;
@@ -56,7 +57,7 @@ pub(crate) enum Grouping {
     Shared,
     /// Cells in global memory, indexed by packed key.
     Dense,
-    /// Cells in global memory, found by hashing.
+    /// Cells in global memory, found by hashing; or, of an ordered aggregation, by a list beside those.
     Hashed,
 }
 
@@ -107,6 +108,10 @@ pub(crate) struct BoundGroups {
     /// The values of groups, where another pipeline scans them. Every group then has its packed key plus one in 8
     /// bytes of `seen`, and places are whole vectors.
     pub(crate) values: Option<Vec<GroupValue>>,
+    /// How rows are added up before they meet the table.
+    pub(crate) runs: Option<RunPlan>,
+    /// The groups that are not looked up.
+    pub(crate) ordered: Option<OrderedGroups>,
 }
 
 impl BoundGroups {
@@ -124,7 +129,7 @@ impl BoundGroups {
 /// A sink, laid out.
 pub(crate) enum SinkPlan<'a> {
     /// A table is built.
-    Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: Unique },
+    Build { keys: &'a [Expr], payload: Vec<&'a Expr>, table: BuiltTable, unique: Unique, runs: Option<RunPlan> },
     /// Groups are accumulated.
     Aggregate { groups: &'a [(Expr, DataType)], aggregates: &'a [AggregateCall], bound: BoundGroups, sums: SumBounds },
     /// The first rows by an order are found.
@@ -176,23 +181,7 @@ pub(super) fn plan<'a>(
     let Split { rows, dense, .. } = split;
     match &input.pipeline.sink {
         Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-            let kept: &[Keep] = match &input.pipeline.sink {
-                Sink::Extremes { .. } => &[Keep::Least, Keep::Most],
-                _ => &[Keep::Only],
-            };
-            let (key_values, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-            let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-            let columns = |value: Facts| kept.iter().map(move |keep| (value.clone(), *keep));
-            let payload_values: Vec<(Facts, Keep)> = known.into_iter().flat_map(columns).collect();
-            let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
-            let share = rows.iter().chain(dense).map(|planned| planned.share).product();
-            let several = input.several.then_some(input.chunk_rows);
-            if several.is_some() && input.multiplies() {
-                return unsupported("a join table of rows that have several matches in another");
-            }
-            let table =
-                BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), several, input.seed)?;
-            Ok(SinkPlan::Build { keys, payload, table, unique: input.unique })
+            build::plan(input, registers, split, (keys, values), arena)
         }
         Sink::Aggregate { groups, aggregates } => {
             // The groups of a union are laid out once, over the columns that its branches share.
@@ -240,13 +229,17 @@ pub(super) fn plan<'a>(
                 _ => Grouping::Hashed,
             };
             let cell_count = cell_count + usize::from(grouping == Grouping::Private);
+            let runs = RunPlan::of_groups(input, split, (&exprs, &pack), (&accumulators.cells, grouping), share);
+            let in_order = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Listed);
+            let ordered = in_order.map(|_| OrderedGroups::lay_out(arena, input, (split, &exprs, cell_count)));
+            let slots = ordered.map_or(slots, |_| runs::end_slots(input, split));
             let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
             let places = if input.scanned { places.next_multiple_of(VECTOR_ROWS as u64) } else { places };
             let entry = if grouping == Grouping::Hashed || input.scanned { 8 } else { 1 };
             let seen = arena.zeroed(places as usize * entry);
             let copy_bytes = places as usize * 8 * cell_count.max(1);
             let copies = match grouping {
-                Grouping::Dense if only_sums && crowded && !input.scanned => {
+                Grouping::Dense if only_sums && crowded && !input.scanned && runs.is_none() => {
                     copies(copy_bytes, input.tuning.group_copies)
                 }
                 _ => 1,
@@ -270,6 +263,8 @@ pub(super) fn plan<'a>(
                 outputs,
                 requested,
                 values: None,
+                runs,
+                ordered,
             };
             if input.scanned {
                 if groups.is_empty() {
@@ -340,8 +335,20 @@ impl SinkPlan<'_> {
         }
     }
 
-    /// Shared memory a warp for private cells, in bytes.
+    /// How rows are added up before they meet the table, if they are.
+    pub(crate) fn runs(&self) -> Option<&RunPlan> {
+        match self {
+            SinkPlan::Build { runs, .. } => runs.as_ref(),
+            SinkPlan::Aggregate { bound, .. } => bound.runs.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Shared memory a warp for private cells or for runs, in bytes.
     pub(crate) fn shared_cell_bytes(&self) -> usize {
+        if let Some(runs) = self.runs() {
+            return runs.warp_bytes();
+        }
         match self {
             SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Private => {
                 bound.pack.domain as usize * bound.cell_count * 8 * 32
@@ -373,8 +380,8 @@ impl SinkPlan<'_> {
     /// Writes what one row does, a lane working on at most `slots` rows between two folds ([`Partials`]).
     pub(crate) fn row(&self, rows: &mut RowWriter, slots: usize) -> Result<Partials> {
         match self {
-            SinkPlan::Build { keys, payload, table, unique } => {
-                build_row(rows, keys, payload, table, *unique)?;
+            SinkPlan::Build { keys, payload, table, unique, runs } => {
+                build_row(rows, keys, payload, table, (*unique, runs.as_ref()))?;
                 Ok(Partials::default())
             }
             SinkPlan::Aggregate { groups, aggregates, bound, sums } => {
@@ -441,10 +448,15 @@ fn aggregate_row(
         Grouping::Single => None,
         _ => Some(rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys))),
     };
-    let group = match (&packed, bound.words) {
+    let mut group = match (&packed, bound.words) {
         (Some(packed), None) => packed.word().to_string(),
         _ => String::new(),
     };
+    let mut summed = accumulators.cells;
+    if let Some(runs) = &bound.runs {
+        summed = runs.begin(rows, &group, &summed, bound.ordered.as_ref());
+        group = RUN_KEY.into();
+    }
     let flags = rows.flags();
     let full = format!("if (place == ~0ULL) {{ lost = true; atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}");
     let place = match bound.grouping {
@@ -494,7 +506,7 @@ fn aggregate_row(
         }
     };
     let (cells, places) = match bound.grouping {
-        Grouping::Single if !accumulators.cells.iter().any(|cell| cell.op.is_of_many_limbs()) => Default::default(),
+        Grouping::Single if !summed.iter().any(|cell| cell.op.is_of_many_limbs()) => Default::default(),
         Grouping::Shared => {
             let groups = Argument::U64(bound.pack.domain);
             (String::new(), rows.with_emitter(|emitter| emitter.params.add("uint64_t", groups)))
@@ -510,7 +522,7 @@ fn aggregate_row(
         }),
     };
     let mut partials = Partials::default();
-    for (index, cell) in accumulators.cells.iter().enumerate().filter(|(_, cell)| cell.op != CellOp::Limb) {
+    for (index, cell) in summed.iter().enumerate().filter(|(_, cell)| cell.op != CellOp::Limb) {
         let mut condition = cell.condition.as_deref();
         if single
             && cell.op == CellOp::Add
@@ -570,6 +582,9 @@ fn aggregate_row(
     }
     if bound.grouping == Grouping::Private {
         rows.line(&format!("mine[({} * {places} + {place}) * 32] += 1ULL;", bound.cell_count - 1));
+    }
+    if let Some(runs) = &bound.runs {
+        runs.end(rows);
     }
     Ok(partials)
 }

@@ -129,6 +129,9 @@ impl KernelWriter<'_> {
                 let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
             }
         }
+        if self.split.runs.is_some() {
+            arguments.push_str(", (uint32_t)k");
+        }
         format!(
             "#pragma unroll
             for (int k = 0; k < {}; ++k) {{
@@ -145,6 +148,9 @@ impl KernelWriter<'_> {
         let step = slots * 32;
         if self.split.in_place {
             let tested = self.each(ALIVE);
+            if let Some(runs) = &self.split.runs {
+                return format!("{}{tested}            enter_runs();\n", runs.clear());
+            }
             // Where no row is dropped, whole steps need no tests. Rows of one group take so little that it shows.
             let process = match single && self.split.dense.is_empty() && self.split.ahead <= 1 {
                 true => format!(

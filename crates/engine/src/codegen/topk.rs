@@ -515,7 +515,7 @@ impl<'a> RowKernel<'a> {
         let mut rows =
             RowWriter::new(self.input, &self.readers, &mut self.params, arena, &self.control, &mut next, &[]);
         write(&mut rows)?;
-        Ok(rows.finish())
+        Ok(rows.finish().row)
     }
 
     /// The parameter struct and the kernel: `head` first, then for each `i` below `count` the row whose number `number`

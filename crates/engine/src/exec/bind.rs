@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use warpcube_column::format::Encoding;
 use warpcube_column::{
-    ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, Storage, VECTOR_ROWS, decoding_library,
+    ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, Storage, Traits, VECTOR_ROWS, decoding_library,
     program_of_texts,
 };
 use warpcube_gpu::prims::KEYS;
@@ -41,6 +41,9 @@ const FIXED_MARK: &str = "wc_fixed";
 /// Values of groups that another pipeline scans, with their mark.
 const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
 const GROUP_VALUES_MARK: &str = "wc_of_order";
+/// Preaggregation of runs, with its mark.
+const RUNS: &str = include_str!("../../kernels/runs.cuh");
+const RUNS_MARK: &str = "wc_find_runs";
 /// Tests of strings without a dictionary, with their marks.
 const TEXT_MATCH: &str = include_str!("../../kernels/text_match.cuh");
 const TEXT_MATCH_MARKS: [&str; 2] = ["wc_match<", "wc_match_step<"];
@@ -50,6 +53,8 @@ const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 const EXPAND: &str = include_str!("../../kernels/expand.cuh");
 const EXPAND_MARK: &str = "wc_each_match";
 const MATCHES: &str = include_str!("../../kernels/matches.cuh");
+/// The kernel behind a build whose runs end in another table.
+const RUN_ENDS: &str = include_str!("../../kernels/run_ends.cuh");
 /// What kernels of a top-k call, with the marks by which they are known.
 const TOPK: &str = include_str!("../../kernels/topk.cuh");
 const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
@@ -79,11 +84,13 @@ pub(crate) struct BoundFragment {
     /// All kernels.
     pub(crate) program: Arc<Program>,
     /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows,
-    /// and the one that gathers matches. NVRTC takes some tenths of a second for a large kernel; for the emulated
+    /// and those that run behind builds. NVRTC takes some tenths of a second for a large kernel; for the emulated
     /// device, whose compiler starts slowly, all kernels are one program.
     pub(crate) parts: Vec<Program>,
-    /// Whether any join has several matches for a row; the kernels that gather them are the last part's.
+    /// Whether any join has several matches for a row; the kernels behind builds are the last part's.
     pub(crate) has_matches: bool,
+    /// Whether the runs of any table end in another one.
+    pub(crate) has_ends: bool,
     pub(crate) root: Root,
 }
 
@@ -161,6 +168,7 @@ pub(crate) fn bind(
             layouts: &scanned.layouts,
             distinct: &scanned.distinct,
             distinct_counts: &scanned.distinct_counts,
+            traits: &scanned.traits,
             columns: &scanned.columns,
             values: &scanned.values,
             rows,
@@ -222,14 +230,16 @@ pub(crate) fn bind(
     };
     source.extend(finish.iter().map(|(_, text)| text.as_str()));
     let has_matches = pipelines.iter().any(|pipeline| pipeline.matches().is_some());
-    let matches = has_matches.then(|| ("matches", MATCHES.to_string()));
-    source.extend(matches.iter().map(|(_, text)| text.as_str()));
+    let has_ends = pipelines.iter().any(|pipeline| pipeline.table_with_ends().is_some());
+    let behind = if has_matches { MATCHES } else { "" }.to_string() + if has_ends { RUN_ENDS } else { "" };
+    let behind = (!behind.is_empty()).then_some(("behind_builds", behind));
+    source.extend(behind.iter().map(|(_, text)| text.as_str()));
     let program = Arc::new(Program::new("fragment", with_library(&source)));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
-        false => parts(&pipelines, &launch_groups, finish.into_iter().chain(matches), tuning),
+        false => parts(&pipelines, &launch_groups, finish.into_iter().chain(behind), tuning),
     };
-    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, has_matches, root })
+    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, has_matches, has_ends, root })
 }
 
 impl BoundFragment {
@@ -260,9 +270,10 @@ fn with_library(source: &str) -> String {
     let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
     let values = if source.contains(GROUP_VALUES_MARK) { GROUP_VALUES } else { "" };
     let expand = if source.contains(EXPAND_MARK) { EXPAND } else { "" };
+    let runs = if source.contains(RUNS_MARK) { RUNS } else { "" };
     let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
     let texts = if TEXT_MATCH_MARKS.iter().any(|mark| source.contains(mark)) { TEXT_MATCH } else { "" };
-    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{decoding}{texts}{source}")
+    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{runs}{decoding}{texts}{source}")
 }
 
 /// A program a launch group, then those that `others` name.
@@ -410,6 +421,8 @@ struct Scanned {
     distinct: Vec<Option<Arc<[i128]>>>,
     /// Number of distinct values of each column, where it is known or was estimated.
     distinct_counts: Vec<Option<u64>>,
+    /// Runs and order of each column, where they are known.
+    traits: Vec<Option<Traits>>,
     /// Addresses: for each chunk, each column's values and validity.
     pointers: Vec<Pointer>,
     /// What the columns of a group table stand for.
@@ -436,6 +449,7 @@ impl Scanned {
             layouts: table.columns.iter().map(|column| ColumnLayout::of(column)).collect(),
             distinct: table.columns.iter().map(|column| column.distinct_integers().cloned()).collect(),
             distinct_counts: table.columns.iter().map(|column| column.facts().distinct()).collect(),
+            traits: table.columns.iter().map(|column| column.facts().traits).collect(),
             pointers,
             values: Vec::new(),
         })
@@ -445,28 +459,32 @@ impl Scanned {
     fn of_groups(groups: &BoundGroups) -> Scanned {
         let columns = column_facts(groups);
         let storage = |facts: &Facts| if facts.ty.is_float() { Storage::F64 } else { Storage::U64 };
-        let (mut chunks, mut pointers, mut first) = (Vec::new(), Vec::new(), 0);
-        while first < groups.places {
-            let rows = (groups.places - first).min(GROUP_CHUNK_ROWS);
-            let column =
-                |cell: usize| Pointer::Within(groups.cells, 8 * (cell * groups.places as usize + first as usize));
-            let keys = Pointer::Within(groups.seen, 8 * first as usize);
-            let words = groups.word_columns.map_or(0..0, |_| 0..groups.pack.words);
-            let words = words.filter_map(|word| {
-                let distance = 8 * (word * groups.places as usize + first as usize);
-                Some(Pointer::Within(groups.word_columns?, distance))
-            });
-            for values in std::iter::once(keys).chain(words).chain((0..groups.cell_count).map(column)) {
-                pointers.extend([values, Pointer::Address(0)]);
+        let (mut chunks, mut pointers) = (Vec::new(), Vec::new());
+        let ordered = groups.ordered.map(|ordered| (ordered.seen, ordered.cells, ordered.places));
+        for (seen, cells, places) in std::iter::once((groups.seen, groups.cells, groups.places)).chain(ordered) {
+            let mut first = 0;
+            while first < places {
+                let rows = (places - first).min(GROUP_CHUNK_ROWS);
+                let column = |cell: usize| Pointer::Within(cells, 8 * (cell * places as usize + first as usize));
+                let keys = Pointer::Within(seen, 8 * first as usize);
+                let words = groups.word_columns.map_or(0..0, |_| 0..groups.pack.words);
+                let words = words.filter_map(|word| {
+                    let distance = 8 * (word * places as usize + first as usize);
+                    Some(Pointer::Within(groups.word_columns?, distance))
+                });
+                for values in std::iter::once(keys).chain(words).chain((0..groups.cell_count).map(column)) {
+                    pointers.extend([values, Pointer::Address(0)]);
+                }
+                chunks.push(rows as u32);
+                first += rows;
             }
-            chunks.push(rows as u32);
-            first += rows;
         }
         Scanned {
             chunks,
             layouts: columns.iter().map(|facts| ColumnLayout::plain(storage(facts))).collect(),
             distinct: vec![None; columns.len()],
             distinct_counts: vec![None; columns.len()],
+            traits: vec![None; columns.len()],
             columns,
             pointers,
             values: groups.values.clone().unwrap_or_default(),

@@ -42,6 +42,8 @@ pub(crate) struct Kernels {
     pub(crate) finish: Finish,
     /// Those that gather the rows of each key behind a build.
     pub(crate) matches: Option<(Kernel, Kernel)>,
+    /// The one that enters the ends of runs behind a build.
+    pub(crate) ends: Option<Kernel>,
 }
 
 /// A bound fragment with its compiled kernels.

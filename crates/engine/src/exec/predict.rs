@@ -258,6 +258,9 @@ fn leaves(sink: &Sink, arriving: Option<Rows>) -> Option<Rows> {
     }
 }
 
+/// What is told of tables that runs of rows enter together.
+const PREAGGREGATED: &str = ", runs preaggregated";
+
 /// Kind and places of what a sink leaves, and its bytes.
 fn size(sink: &BoundSink) -> (String, u64) {
     match sink {
@@ -270,6 +273,12 @@ fn size(sink: &BoundSink) -> (String, u64) {
 
 fn table_size(table: &BuiltTable) -> (String, u64) {
     let payload: usize = table.payload.iter().map(|column| column.zone.bytes()).sum();
+    let runs = match table.ends {
+        Some(_) => ", ordered",
+        None if table.preaggregates => PREAGGREGATED,
+        None => "",
+    };
+    let ends = table.ends.map_or(0, |ends| ends.seen.bytes() + ends.cells.bytes());
     let (kind, bytes) = match &table.layout {
         TableLayout::Direct { bitmap } => (format!("direct, {} places", table.pack.domain), bitmap.bytes()),
         TableLayout::Hash { keys, mask, .. } => (format!("hash, {} slots", mask + 1), keys.bytes()),
@@ -277,11 +286,16 @@ fn table_size(table: &BuiltTable) -> (String, u64) {
             (format!("hash of wide keys, {} slots", mask + 1), states.bytes() + words.bytes())
         }
     };
-    (kind, (bytes + payload) as u64)
+    (kind + runs, (bytes + payload + ends) as u64)
 }
 
 fn groups_size(groups: &BoundGroups) -> (String, u64) {
     let bytes = (groups.seen.bytes() + groups.cells.bytes()) as u64;
+    if let Some(ordered) = &groups.ordered {
+        let bytes = bytes + (ordered.seen.bytes() + ordered.cells.bytes()) as u64;
+        return (format!("ordered, {} places", groups.places + ordered.places), bytes);
+    }
+    let runs = if groups.runs.is_some() { PREAGGREGATED } else { "" };
     let kind = match groups.grouping {
         Grouping::Single => return (format!("one group of {} cells", groups.cell_count), bytes),
         Grouping::Private => "a copy a thread",
@@ -289,7 +303,7 @@ fn groups_size(groups: &BoundGroups) -> (String, u64) {
         Grouping::Dense => "indexed by key",
         Grouping::Hashed => "hash",
     };
-    (format!("{kind}, {} places", groups.places), bytes)
+    (format!("{kind}, {} places{runs}", groups.places), bytes)
 }
 
 impl Prediction {

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::exec::bind::{FIRST_DOWNLOAD_BYTES, Root};
 use crate::exec::binding::{Binding, Finish, Kernels};
 use crate::exec::topk::TopRun;
-use crate::plan::table::Matches;
+use crate::plan::table::{BuiltTable, Matches, RunEnds};
 use crate::tuning::Tuning;
 
 /// A recording with what to read of it.
@@ -46,7 +46,7 @@ impl Recorded {
         let mut marks = vec![work.mark()];
         let (offset, bytes) = bound.arena.zeroed_range();
         work.fill(arena, offset, 0, bytes)?;
-        let Kernels { launches, finish, matches } = &binding.kernels;
+        let Kernels { launches, finish, matches, ends } = &binding.kernels;
         let top = match (&bound.root, finish) {
             (Root::TopK(top), Finish::TopK(kernels)) => {
                 Some((top, TopRun { device, kernels, layout: &bound.arena, arena }))
@@ -72,6 +72,10 @@ impl Recorded {
                 tables
                     .into_iter()
                     .try_for_each(|table| gather(&mut work, table, kernels, (&bound.arena, arena), device))?;
+            }
+            if let Some(kernel) = ends {
+                let tables = group.members.iter().filter_map(|index| bound.pipelines[*index].table_with_ends());
+                tables.into_iter().try_for_each(|table| enter_ends(&mut work, table, kernel, (&bound.arena, arena)))?;
             }
             if times_launches {
                 marks.push(work.mark());
@@ -169,6 +173,27 @@ fn gather(
     work.launch(place, shape(matches.places), &params.u64(matches.places), false)?;
     let params = [matches.entries, matches.ranks, matches.firsts, matches.order].into_iter().fold(Params::new(), at);
     Ok(work.launch(order, shape(matches.rows), &params.u64(matches.rows), false)?)
+}
+
+/// Launches what enters the first and the last runs of steps into a table, a column at a time.
+fn enter_ends(
+    work: &mut Work,
+    (table, ends): (&BuiltTable, RunEnds),
+    kernel: &Kernel,
+    (layout, arena): (&Arena, &DeviceBuffer),
+) -> Result<()> {
+    for (index, column) in table.payload.iter().enumerate() {
+        let width = if column.c_type == "uint32_t" { 4 } else { 8 };
+        let params = Params::new()
+            .buffer_at(arena, layout.offset(ends.seen))
+            .buffer_at(arena, layout.offset(ends.cells) + index * 8 * ends.slots as usize)
+            .buffer_at(arena, layout.offset(column.zone))
+            .u64(width)
+            .u64(ends.slots);
+        let shape = LaunchShape { grid: (ends.slots.div_ceil(256) as u32).max(1), block: 256, shared_bytes: 0 };
+        work.launch(kernel, shape, &params, false)?;
+    }
+    Ok(())
 }
 
 /// Adds a kernel's parameters, for an arena with this layout.

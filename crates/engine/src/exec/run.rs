@@ -323,12 +323,13 @@ impl Engine {
             Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
             Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
         };
-        let of_matches = module(modules.len() - 1);
+        let behind = module(modules.len() - 1);
         let matches = match fragment.has_matches {
-            true => Some((of_matches.kernel("place_matches")?, of_matches.kernel("order_matches")?)),
+            true => Some((behind.kernel("place_matches")?, behind.kernel("order_matches")?)),
             false => None,
         };
-        Ok(Kernels { launches, finish, matches })
+        let ends = fragment.has_ends.then(|| behind.kernel("enter_ends")).transpose()?;
+        Ok(Kernels { launches, finish, matches, ends })
     }
 
     /// The binding with better kernels than those that were compiled in haste, if they are there; a second run asks for

@@ -90,6 +90,24 @@ pub(crate) struct BuiltTable {
     pub(crate) share: f64,
     /// Where the rows of a key are, if there may be several. Payload is then indexed by row.
     pub(crate) matches: Option<Matches>,
+    /// Whether runs of rows with equal keys enter together.
+    pub(crate) preaggregates: bool,
+    /// Where the ends of runs are, if others are entered without atomic operations.
+    pub(crate) ends: Option<RunEnds>,
+}
+
+/// The entries of keys whose runs begin or end a step, in a hash table, until a kernel behind the build has written
+/// them to their places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunEnds {
+    /// `uint64_t` a slot: key + 1, or zero.
+    pub(crate) seen: Zone,
+    /// For each payload column, `uint64_t` a slot.
+    pub(crate) cells: Zone,
+    /// Slots.
+    pub(crate) slots: u64,
+    /// What hashes are seeded with.
+    pub(crate) seed: u64,
 }
 
 /// The rows of each key of a table whose keys come several times. Rows go by their number in the scan; those of a key
@@ -180,7 +198,8 @@ impl PayloadColumn {
 
 impl BuiltTable {
     /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; `several` has the rows
-    /// of each chunk of the scan where keys may come several times.
+    /// of each chunk of the scan where keys may come several times. Entries of extremes are zero at first, but where
+    /// there is a table of so many slots for the `ends` of runs.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         keys: &[Facts],
@@ -188,10 +207,11 @@ impl BuiltTable {
         (rows, share): (u64, f64),
         several: Option<&[u32]>,
         seed: u64,
+        ends: Option<u64>,
     ) -> Result<BuiltTable> {
         let pack = KeyPack::of_join(keys)?;
         let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
-        let direct = pack.domain <= (rows.saturating_mul(DIRECT_PLACES_PER_ROW)).max(DIRECT_PLACES_MIN);
+        let direct = is_direct(&pack, rows);
         let places = if direct { pack.domain } else { (rows.max(8) * 2).next_power_of_two() };
         let widths = payload.iter().map(|(value, keep)| entry(value, *keep).map(|(_, width)| width));
         let entry_bytes: u64 = widths.sum::<Result<u64>>()?;
@@ -210,6 +230,12 @@ impl BuiltTable {
                 seed,
             },
         };
+        let ends = ends.map(|slots| RunEnds {
+            seen: arena.zeroed(slots as usize * 8),
+            cells: arena.zeroed(slots as usize * 8 * payload.len()),
+            slots,
+            seed,
+        });
         let matches = several.map(|chunk_rows| Matches::lay_out(arena, places, chunk_rows)).transpose()?;
         let entries = matches.as_ref().map_or(places, |matches| matches.rows);
         let payload = payload
@@ -218,7 +244,10 @@ impl BuiltTable {
                 let (c_type, width) = entry(value, *keep)?;
                 let bytes = (entries * width) as usize;
                 Ok(PayloadColumn {
-                    zone: if *keep == Keep::Only { arena.scratch(bytes) } else { arena.zeroed(bytes) },
+                    zone: match keep {
+                        Keep::Least | Keep::Most if ends.is_none() => arena.zeroed(bytes),
+                        _ => arena.scratch(bytes),
+                    },
                     keep: *keep,
                     c_type,
                     low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
@@ -230,16 +259,22 @@ impl BuiltTable {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(BuiltTable { pack, strings, layout, payload, share, matches })
+        Ok(BuiltTable { pack, strings, layout, payload, share, matches, preaggregates: false, ends })
     }
 }
 
+/// Whether the entries of a table for at most `rows` keys are indexed by key.
+pub(crate) fn is_direct(pack: &KeyPack, rows: u64) -> bool {
+    pack.domain <= (rows.saturating_mul(DIRECT_PLACES_PER_ROW)).max(DIRECT_PLACES_MIN)
+}
+
 /// C type and width of a payload entry: the narrowest that holds the value's range.
-fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
+pub(crate) fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
     if keep != Keep::Only {
         let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
         let narrow = value.ty != Ty::I128 || value.is_narrow();
         return match span {
+            Some(span) if narrow && span < u32::MAX.into() => Ok(("uint32_t", 4)),
             Some(span) if narrow && span < u64::MAX.into() => Ok(("uint64_t", 8)),
             _ => unsupported("the extremes of floats or of values that span 64 bits on a join's build side"),
         };

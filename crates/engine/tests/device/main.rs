@@ -17,6 +17,7 @@ mod nulls;
 mod overflow;
 mod predictions;
 mod random;
+mod runs;
 mod scanned_groups;
 mod strings;
 mod sums;

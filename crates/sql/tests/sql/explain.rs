@@ -255,6 +255,26 @@ async fn groups_that_are_scanned_and_tables_of_a_launch_stand_below() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_come_in_runs_are_told() {
+    if on_real_device() {
+        return;
+    }
+    let session = emulated();
+    let rows = "SELECT value AS v, value / 4 AS run, value % 9 AS s FROM generate_series(1, 4000)";
+    let keys = "SELECT CAST(run * 1000000007 AS BIGINT) AS sorted, CAST(run * 7919 % 2003 AS BIGINT) AS k, v, s";
+    run(&session, &format!("CREATE TABLE l AS {keys} FROM ({rows})")).await.unwrap();
+    let device = async |sql: &str| explained(&session, &format!("EXPLAIN ANALYZE {sql}")).await["device"].clone();
+    let having = |key| format!("SELECT count(*) FROM (SELECT {key} FROM l GROUP BY {key} HAVING sum(v) > 9000)");
+    let list = device(&having("sorted")).await;
+    assert!(list.contains("group by sorted: sum(v) into groups 0 (ordered, "), "{list}");
+    let by_key = device(&having("k")).await;
+    assert!(by_key.contains("(indexed by key, 2048 places, runs preaggregated)"), "{by_key}");
+    let alone = "SELECT count(*) FROM l a WHERE NOT EXISTS (SELECT * FROM l b WHERE a.k = b.k AND a.s <> b.s)";
+    let extremes = device(alone).await;
+    assert!(extremes.contains("with the extremes of s (direct, 2003 places, runs preaggregated)"), "{extremes}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parts_on_the_cpu_have_their_reason() {
     let session = Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap();
     let session = with_tables(session).await;
