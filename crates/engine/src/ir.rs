@@ -211,6 +211,8 @@ pub enum Expr {
     Cast(Box<Expr>, Ty),
     /// A decimal times or divided by a power of ten (rounding half away from zero).
     Rescale(Box<Expr>, i8),
+    /// A decimal of at most so many digits; others raise.
+    Digits(Box<Expr>, u8),
     /// A decimal as a double: unscaled value ÷ 10^scale.
     DecimalToFloat(Box<Expr>, i8),
     /// The first branch whose condition is true, else the last expression; all of one type.

@@ -197,6 +197,7 @@ impl<'a> Emitter<'a> {
                 self.cast(&value, *ty)
             }
             Expr::Rescale(inner, power) => self.rescale(inner, *power),
+            Expr::Digits(inner, most) => self.digits(inner, *most),
             Expr::DecimalToFloat(inner, scale) => {
                 let value = self.emit(inner)?;
                 let divisor = 10f64.powi(i32::from(*scale));
@@ -414,6 +415,19 @@ impl<'a> Emitter<'a> {
             "({0} / {1}) + ({0} % {1} >= {half} ? 1 : {0} % {1} <= -{half} ? -1 : 0)",
             value.code, factor_value.code
         );
+        Ok(self.value(facts, &code, value.valid))
+    }
+
+    /// A decimal that raises where it has more digits.
+    fn digits(&mut self, inner: &Expr, most: u8) -> Result<Value> {
+        let value = self.emit(inner)?;
+        let (facts, raises) = facts::digits(&value, most)?;
+        if !raises {
+            return Ok(value);
+        }
+        let limit = self.literal(Literal::Int(10i128.pow(most.into()) - 1), Ty::I128)?.code;
+        self.raise(&format!("{0} > {limit} || {0} < -{limit}", value.code), &value.valid, "WC_OVERFLOW");
+        let code = format!("({}){}", c_type_of(&facts), value.code);
         Ok(self.value(facts, &code, value.valid))
     }
 
