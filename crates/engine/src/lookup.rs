@@ -30,6 +30,7 @@ pub(crate) struct LookupTable {
     valid: Vec<u8>,
     range: Option<(i128, i128)>,
     dictionary: Option<Arc<Dictionary>>,
+    is_truth: bool,
     true_run: Option<(u32, u32)>,
     true_share: f64,
 }
@@ -63,6 +64,12 @@ impl LookupTable {
     /// First code and number of codes where a truth value is true, if those are neighbours.
     pub(crate) fn true_run(&self) -> Option<(u32, u32)> {
         self.true_run
+    }
+
+    /// A bit a code, set where a truth value is true, if there are at most 64 codes.
+    pub(crate) fn true_bits(&self) -> Option<u64> {
+        let (_, strings) = self.values.split_last().filter(|_| self.is_truth && self.len() <= 65)?;
+        Some(strings.iter().enumerate().fold(0, |bits, (code, value)| bits | u64::from(*value) << code))
     }
 
     /// Share of the strings for which a truth value is true.
@@ -161,6 +168,7 @@ fn compute(dictionary: &Dictionary, function: &dyn DictionaryFunction, ty: Ty) -
         valid,
         range: None,
         dictionary: None,
+        is_truth: false,
         true_run: None,
         true_share: 0.0,
     };
@@ -185,6 +193,7 @@ fn refused(error: arrow::error::ArrowError) -> EngineError {
 fn truth_values(table: &mut LookupTable, results: &BooleanArray) {
     table.c_type = "uint8_t";
     table.range = Some((0, 1));
+    table.is_truth = true;
     table.values = results.iter().map(|value| u8::from(value == Some(true))).collect();
     let strings = &table.values[..table.values.len() - 1];
     let count = strings.iter().filter(|value| **value == 1).count();

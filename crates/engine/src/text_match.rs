@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::ir::BinaryOp;
+use crate::ir::{BinaryOp, Expr};
 
 /// A byte of a piece that stands for any character.
 const ANY: u8 = 255;
@@ -124,6 +124,22 @@ impl LikePattern {
             at = end.unwrap_or(at);
             end.is_some()
         })
+    }
+}
+
+/// Whether the strings for which tests hold are neighbours in the order of bytes, whatever their constants are:
+/// equality with one, order, beginnings, and what holds of two such runs.
+pub(crate) fn is_run(tests: &Expr) -> bool {
+    match tests {
+        Expr::Match(_, test) => match test.as_ref() {
+            TextMatch::In(texts) => texts.len() == 1,
+            TextMatch::Order(_, _) => true,
+            TextMatch::Like(pattern) => {
+                pattern.is_start && pattern.pieces.len() == 1 && !pattern.pieces[0].contains(&ANY)
+            }
+        },
+        Expr::Binary(BinaryOp::And, left, right) => is_run(left) && is_run(right),
+        _ => false,
     }
 }
 

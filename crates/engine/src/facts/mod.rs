@@ -422,10 +422,7 @@ pub(crate) fn strings_of(register: usize, input: &Facts) -> Result<&Arc<Dictiona
 /// What a table of a function's results has for a code.
 pub(crate) fn looked_up(input: &Facts, table: &LookupTable, ty: Ty) -> Facts {
     let nullable = if table.null_in_null_out() { input.nullable } else { table.validity().is_some() };
-    match (table.true_run(), table.null_in_null_out()) {
-        (Some(_), true) => truth(nullable),
-        _ => Facts { dictionary: table.dictionary(), ..Facts::new(ty, nullable, table.range()) },
-    }
+    Facts { dictionary: table.dictionary(), ..Facts::new(ty, nullable, table.range()) }
 }
 
 #[cfg(test)]
