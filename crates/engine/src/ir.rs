@@ -8,6 +8,7 @@
 
 mod visit;
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -182,7 +183,7 @@ pub enum DatePart {
 }
 
 /// A function of one string column, computed once over its dictionary.
-pub trait DictionaryFunction: Debug + Send + Sync {
+pub trait DictionaryFunction: Any + Debug + Send + Sync {
     /// Applies the function to some of the distinct strings or NULL, each by itself; the result has one value for each.
     fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String>;
 
@@ -192,6 +193,16 @@ pub trait DictionaryFunction: Debug + Send + Sync {
     /// The function as an expression over register 0, if tests of its string are all that it needs: columns without a
     /// dictionary are computed with that.
     fn over_bytes(&self) -> Option<Expr> {
+        None
+    }
+
+    /// Whether another function gives the same results for all strings, as far as that is known.
+    fn is_same(&self, _other: &dyn DictionaryFunction) -> bool {
+        false
+    }
+
+    /// The function in two steps, if it has them: one that gives strings, and what is done with those.
+    fn steps(&self) -> Option<[Arc<dyn DictionaryFunction>; 2]> {
         None
     }
 }

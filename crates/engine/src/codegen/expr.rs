@@ -11,9 +11,8 @@ use crate::arena::{Arena, Zone};
 use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result};
 use crate::facts::{self, FIRST_DAY, Facts, LAST_DAY, fits_i64};
-use crate::ir::{BinaryOp, DatePart, DictionaryFunction, Expr, Literal, Overflow, Ty, UnaryOp};
+use crate::ir::{BinaryOp, DatePart, Expr, Literal, Overflow, Ty, UnaryOp};
 use crate::lookup::{self, LookupTable};
-use crate::text_match;
 
 /// A computed value in kernel source.
 #[derive(Debug, Clone)]
@@ -222,7 +221,7 @@ impl<'a> Emitter<'a> {
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;
                 let table = lookup::evaluate(facts::strings_of(*register, &input)?, function, *ty)?;
-                if let Some(value) = self.among_codes(&input, &table, function.as_ref()) {
+                if let Some(value) = self.among_codes(&input, &table) {
                     return Ok(value);
                 }
                 self.lookup(&input, &table, *ty)
@@ -530,7 +529,7 @@ impl<'a> Emitter<'a> {
     /// A truth value of codes without a table: a bit a code where these are few, bounds where the codes for which it is
     /// true are neighbours whatever the constants are. Constants that only happen to have neighbours do not ask for
     /// another kernel.
-    fn among_codes(&mut self, input: &Value, table: &LookupTable, function: &dyn DictionaryFunction) -> Option<Value> {
+    fn among_codes(&mut self, input: &Value, table: &LookupTable) -> Option<Value> {
         let facts = facts::looked_up(input, table, Ty::Bool);
         let valid = input.valid.clone();
         if let Some(bits) = table.true_bits().filter(|_| table.null_in_null_out()) {
@@ -541,10 +540,9 @@ impl<'a> Emitter<'a> {
             };
             return Some(self.value(facts, &code, valid));
         }
-        let is_run = function.over_bytes().is_some_and(|tests| text_match::is_run(&tests));
-        let (first, count) = table.true_run().filter(|_| is_run && table.null_in_null_out())?;
-        let first = self.params.add("int64_t", Argument::I64(i64::from(first)));
-        let count = self.params.add("int64_t", Argument::I64(i64::from(count)));
+        let run = table.true_run()?;
+        let first = self.params.add("int64_t", Argument::I64(run.start as i64));
+        let count = self.params.add("int64_t", Argument::I64(run.len() as i64));
         let code = format!("{} - (uint32_t){first} < (uint32_t){count}", input.code);
         Some(self.value(facts, &code, valid))
     }

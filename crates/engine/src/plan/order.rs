@@ -190,8 +190,8 @@ fn beside(alone: &mut Vec<(usize, f64)>, filter: &Expr, share: f64) -> f64 {
     among
 }
 
-/// A number for each step, the same for filters that are taken together: those that read the same registers and raise
-/// nothing.
+/// A number for each step, the same for filters that are taken together: those that read the same registers, test no
+/// strings and raise nothing.
 fn taken_together(steps: &mut [Planned]) -> Vec<usize> {
     let mut known: Vec<(Vec<usize>, f64)> = Vec::new();
     let mut group = |planned: &Planned| {
@@ -199,7 +199,7 @@ fn taken_together(steps: &mut [Planned]) -> Vec<usize> {
         planned.item.registers(&mut |register| read.push(register));
         read.sort_unstable();
         read.dedup();
-        let is_filter = matches!(planned.item, Item::Filter(_)) && !planned.fallible;
+        let is_filter = matches!(planned.item, Item::Filter(_)) && !planned.fallible && planned.cost <= 1.0;
         match known.iter_mut().position(|(of, _)| is_filter && *of == read) {
             Some(position) => {
                 known[position].1 *= planned.share;
@@ -247,7 +247,7 @@ fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Literal, Ty};
+    use crate::ir::{Literal, Sink, Source, Ty};
 
     #[test]
     fn two_bounds_of_a_register_leave_a_range() {
@@ -263,5 +263,30 @@ mod tests {
         assert_eq!(beside(&mut alone, &reads(2), 1.0), 1.0);
         let both = Expr::binary(BinaryOp::Lt, Expr::Reg(0), Expr::Reg(1));
         assert_eq!(beside(&mut alone, &both, 0.9), 0.9);
+    }
+
+    #[test]
+    fn filters_of_the_same_registers_keep_the_order_of_the_plan() {
+        let registers: Vec<_> = (0..2).map(|_| Some(Facts::new(Ty::I32, false, Some((0, 99))))).collect();
+        let reads = |planned: &Planned| match &planned.item {
+            Item::Filter(expr) => expr.against_constant().map(|(register, op, _)| (register, op)),
+            Item::Probe(_, _) => None,
+        };
+        let order_of = |low: i128, high: i128, other: i128| {
+            let compare = |register, op, constant| {
+                Step::Filter(Expr::binary(op, Expr::Reg(register), Expr::Literal(Literal::Int(constant), Ty::I32)))
+            };
+            let steps =
+                vec![compare(0, BinaryOp::Ge, low), compare(1, BinaryOp::Lt, other), compare(0, BinaryOp::Lt, high)];
+            let sink = Sink::Rows { columns: Vec::new(), limit: None };
+            let pipeline = Pipeline { source: Source::Table(0), steps, sink };
+            let ordered = order(&pipeline, 2, &registers, &[], (Overflow::Raise, 0)).unwrap();
+            ordered.iter().map(|planned| reads(planned).unwrap()).collect::<Vec<_>>()
+        };
+        let (low, high, other) = ((0, BinaryOp::Ge), (0, BinaryOp::Lt), (1, BinaryOp::Lt));
+        // A tenth of the rows, whichever bound drops more of them.
+        assert_eq!(order_of(80, 90, 50), [low, high, other]);
+        assert_eq!(order_of(10, 20, 50), [low, high, other]);
+        assert_eq!(order_of(10, 20, 5), [other, low, high]);
     }
 }

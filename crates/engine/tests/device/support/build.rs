@@ -176,7 +176,7 @@ impl<F> std::fmt::Debug for TextFunction<F> {
     }
 }
 
-impl<F: Fn(&[Option<&str>]) -> ArrayRef + Send + Sync> DictionaryFunction for TextFunction<F> {
+impl<F: Fn(&[Option<&str>]) -> ArrayRef + Send + Sync + 'static> DictionaryFunction for TextFunction<F> {
     fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String> {
         let strings: Vec<Option<&str>> =
             strings.as_any().downcast_ref::<StringArray>().expect("strings").iter().collect();
