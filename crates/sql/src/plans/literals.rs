@@ -6,8 +6,8 @@
 //! `x LIKE 'a%b'`, which is simplified already where it is a special one; not `CAST(x AS BIGINT) < 5`, where what the
 //! optimiser can do depends on the value. Filters name no columns, and the types of what is lifted stay in the plan, so
 //! the result has the names and types it would have. All other literals belong to the shape too: NULLs and truth
-//! values, arguments of functions and of arithmetic, the select list, groups, orders and limits; and so does everything
-//! inside correlated subqueries.
+//! values, arguments of functions and of arithmetic, the select list, groups, orders and limits; and so does HAVING of
+//! correlated subqueries, which the optimiser asks what it gives for no row.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn lift(plan: &LogicalPlan, state: &SessionState) -> Result<Option<(L
     let coerced = tracing::info_span!("coerce").in_scope(coerce)?;
     let mut values = Vec::new();
     let simplified = tracing::info_span!("simplify").in_scope(|| simplify(coerced, state))?;
-    let lifted = lift_filters(simplified, &mut values)?;
+    let lifted = lift_filters(simplified, false, &mut values)?;
     if values.is_empty() || values.len() > LIFTED_MAX {
         return Ok(None);
     }
@@ -53,8 +53,12 @@ fn has_filter(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn lift_filters(plan: LogicalPlan, values: &mut Vec<ScalarValue>) -> Result<LogicalPlan> {
+/// Lifts literals out of a plan's filters; in a correlated subquery out of those alone that have no aggregation below.
+fn lift_filters(plan: LogicalPlan, is_correlated: bool, values: &mut Vec<ScalarValue>) -> Result<LogicalPlan> {
     let lifted = plan.transform_down(|plan| match plan {
+        LogicalPlan::Filter(filter) if is_correlated && aggregates(&filter.input)? => {
+            Ok(Transformed::no(LogicalPlan::Filter(filter)))
+        }
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
             let predicate = lift_comparisons(predicate, values)?;
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::new(predicate, input))))
@@ -101,11 +105,14 @@ fn lift_comparisons(predicate: Expr, values: &mut Vec<ScalarValue>) -> Result<Ex
 }
 
 fn lift_subquery(subquery: Subquery, values: &mut Vec<ScalarValue>) -> Result<Subquery> {
-    if !subquery.outer_ref_columns.is_empty() {
-        return Ok(subquery);
-    }
-    let plan = lift_filters(subquery.subquery.as_ref().clone(), values)?;
+    let is_correlated = !subquery.outer_ref_columns.is_empty();
+    let plan = lift_filters(subquery.subquery.as_ref().clone(), is_correlated, values)?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+/// Whether there is an aggregation in a plan.
+fn aggregates(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Aggregate(_))))
 }
 
 /// Whether a function is a hidden IN list over something of a table.

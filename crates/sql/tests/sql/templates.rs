@@ -52,8 +52,8 @@ const SHAPES: [(&str, &[&[&str]]); 27] = [
     ("SELECT v FROM t WHERE v < {0} UNION ALL SELECT k FROM d WHERE k > {1}", &[&["3", "2"], &["5", "6"]]),
     ("SELECT count(*) FROM t WHERE k NOT IN (SELECT k FROM d WHERE k > {0})", &[&["3"], &["6"], &["100"]]),
     (
-        "SELECT count(*) FROM t WHERE v > {0} AND EXISTS (SELECT 1 FROM d WHERE d.k = t.k AND d.label > 'A')",
-        &[&["3"], &["900"]],
+        "SELECT count(*) FROM t WHERE v > {0} AND EXISTS (SELECT 1 FROM d WHERE d.k = t.k AND d.label > {1})",
+        &[&["3", "'A'"], &["900", "'B'"]],
     ),
 ];
 
@@ -125,7 +125,7 @@ async fn other_literals_are_not_planned_again() {
 }
 
 /// Pairs of statements that look alike and have plans of different shapes.
-const OTHERS: [(&str, &str); 10] = [
+const OTHERS: [(&str, &str); 11] = [
     ("SELECT count(*) FROM t WHERE k IN (1, 2)", "SELECT count(*) FROM t WHERE k IN (1, 2, 3)"),
     ("SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 2", "SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 3"),
     ("SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 2", "SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 2 OFFSET 1"),
@@ -135,6 +135,10 @@ const OTHERS: [(&str, &str); 10] = [
     ("SELECT v + 1 FROM t WHERE v < 3", "SELECT v + 2 FROM t WHERE v < 3"),
     ("SELECT k, small, count(*) FROM t GROUP BY 1, 2", "SELECT small, k, count(*) FROM t GROUP BY 1, 2"),
     ("SELECT k, v FROM t WHERE v < 30 ORDER BY 1, 2", "SELECT k, v FROM t WHERE v < 30 ORDER BY 2, 1"),
+    (
+        "SELECT v, (SELECT count(*) FROM d WHERE d.k = t.k HAVING count(*) = 0) FROM t",
+        "SELECT v, (SELECT count(*) FROM d WHERE d.k = t.k HAVING count(*) = 1) FROM t",
+    ),
     ("SELECT count(*) FROM t WHERE v % 3 = 1", "SELECT count(*) FROM t WHERE v % 4 = 1"),
 ];
 
