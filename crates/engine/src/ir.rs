@@ -9,6 +9,7 @@
 
 mod visit;
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
@@ -184,7 +185,7 @@ pub enum DatePart {
 }
 
 /// A function of one string column, computed once over its dictionary.
-pub trait DictionaryFunction: Debug + Send + Sync {
+pub trait DictionaryFunction: Any + Debug + Send + Sync {
     /// Applies the function to some of the distinct strings or NULL, each by itself; the result has one value for each.
     fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String>;
 
@@ -194,6 +195,16 @@ pub trait DictionaryFunction: Debug + Send + Sync {
     /// The function as an expression over register 0, if tests of its string are all that it needs: columns without a
     /// dictionary are computed with that.
     fn over_bytes(&self) -> Option<Expr> {
+        None
+    }
+
+    /// Whether another function gives the same results for all strings, as far as that is known.
+    fn is_same(&self, _other: &dyn DictionaryFunction) -> bool {
+        false
+    }
+
+    /// The function in two steps, if it has them: one that gives strings, and what is done with those.
+    fn steps(&self) -> Option<[Arc<dyn DictionaryFunction>; 2]> {
         None
     }
 }
@@ -213,6 +224,8 @@ pub enum Expr {
     Cast(Box<Expr>, Ty),
     /// A decimal times or divided by a power of ten (rounding half away from zero).
     Rescale(Box<Expr>, i8),
+    /// A decimal of at most so many digits; others raise.
+    Digits(Box<Expr>, u8),
     /// A decimal as a double: unscaled value ÷ 10^scale.
     DecimalToFloat(Box<Expr>, i8),
     /// The first branch whose condition is true, else the last expression; all of one type.

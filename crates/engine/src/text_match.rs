@@ -12,9 +12,12 @@
 //! then bytes   those of the pieces, then zeros, which kernels load and do not use
 //! ```
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::ir::BinaryOp;
+use arrow::array::{Array, StringArray};
+
+use crate::ir::{BinaryOp, Expr};
 
 /// A byte of a piece that stands for any character.
 const ANY: u8 = 255;
@@ -91,6 +94,12 @@ impl LikePattern {
         LikePattern::quoted("_".repeat(chars), text, behind)
     }
 
+    /// What strings that match begin with, where nothing but their beginning, or all of them, is asked for.
+    fn beginning(&self) -> Option<&[u8]> {
+        let [piece] = self.pieces.as_slice() else { return None };
+        (self.is_start && !piece.contains(&ANY)).then_some(piece)
+    }
+
     fn quoted(mut pattern: String, text: &str, behind: bool) -> LikePattern {
         for char in text.chars() {
             if matches!(char, '%' | '_' | '\\') {
@@ -125,6 +134,50 @@ impl LikePattern {
             end.is_some()
         })
     }
+}
+
+/// The positions among sorted strings for which tests hold, if those are neighbours whatever the tests' constants are:
+/// of equality with one, of order, of beginnings, and of two such runs.
+pub(crate) fn run(tests: &Expr, strings: &StringArray) -> Option<Range<usize>> {
+    let all = 0..strings.len();
+    let below = |text: &str| partition_point(all.clone(), |at| strings.value(at) < text);
+    let up_to = |text: &str| partition_point(all.clone(), |at| strings.value(at) <= text);
+    Some(match tests {
+        Expr::Match(_, test) => match test.as_ref() {
+            TextMatch::In(texts) => {
+                let [text] = texts.as_slice() else { return None };
+                below(text)..up_to(text)
+            }
+            TextMatch::Order(BinaryOp::Lt, text) => 0..below(text),
+            TextMatch::Order(BinaryOp::Le, text) => 0..up_to(text),
+            TextMatch::Order(BinaryOp::Gt, text) => up_to(text)..all.end,
+            TextMatch::Order(_, text) => below(text)..all.end,
+            TextMatch::Like(pattern) => {
+                let beginning = pattern.beginning()?;
+                let first = partition_point(all.clone(), |at| strings.value(at).as_bytes() < beginning);
+                first..partition_point(first..all.end, |at| pattern.matches(strings.value(at).as_bytes()))
+            }
+        },
+        Expr::Binary(BinaryOp::And, left, right) => {
+            let (one, other) = (run(left, strings)?, run(right, strings)?);
+            let start = one.start.max(other.start);
+            start..one.end.min(other.end).max(start)
+        }
+        _ => return None,
+    })
+}
+
+/// The first position of a range for which a condition does not hold, which holds for all before and none behind.
+fn partition_point(mut range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
+    while !range.is_empty() {
+        let middle = range.start + range.len() / 2;
+        if holds(middle) {
+            range.start = middle + 1;
+        } else {
+            range.end = middle;
+        }
+    }
+    range.start
 }
 
 impl TextMatch {

@@ -52,7 +52,7 @@ pub use error::{Result, SqlError, as_written};
 pub use exec::split_aggregations;
 pub use locations::AllowedPaths;
 pub use progress::Progress;
-pub use report::{FragmentReport, Place, StatementReport, Summary};
+pub use report::{FragmentReport, Phase, Place, StatementReport, Summary};
 pub use session::{CubeLoad, Execution, Session, SessionOptions};
 pub use settings::{Assignment, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use show::setting_names;

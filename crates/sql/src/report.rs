@@ -48,12 +48,48 @@ pub struct FragmentReport {
     pub reason: Option<String>,
 }
 
+/// A step of a statement before its first kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The text becomes a syntax tree.
+    Parse,
+    /// Names are resolved: the syntax tree becomes a logical plan.
+    Plan,
+    /// The logical plan is optimised, or a plan of its shape is found and given the statement's literals.
+    Optimize,
+    /// Parts of the plan become fragments of the device.
+    Lower,
+    /// The rest becomes operators of the CPU.
+    Physical,
+    /// Fragments are bound to columns: functions of strings are computed for dictionaries, and source is written.
+    Bind,
+}
+
+impl Phase {
+    /// All of them, in the order in which a statement passes them.
+    pub const ALL: [Phase; 6] =
+        [Phase::Parse, Phase::Plan, Phase::Optimize, Phase::Lower, Phase::Physical, Phase::Bind];
+
+    /// Its name in traces and results of benchmarks.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Parse => "parse",
+            Phase::Plan => "plan",
+            Phase::Optimize => "optimize",
+            Phase::Lower => "lower",
+            Phase::Physical => "physical",
+            Phase::Bind => "bind",
+        }
+    }
+}
+
 /// Collects what happens while a statement runs.
 #[derive(Debug)]
 pub struct StatementReport {
     started: Instant,
     cancel: Cancel,
     planning_ns: AtomicU64,
+    phases_ns: [AtomicU64; Phase::ALL.len()],
     /// Whether it was planned, rather than run by a plan that was kept.
     planned: AtomicBool,
     loading_ns: AtomicU64,
@@ -88,6 +124,7 @@ impl Default for StatementReport {
             started: Instant::now(),
             cancel: Cancel::default(),
             planning_ns: zero(),
+            phases_ns: Default::default(),
             planned: AtomicBool::new(false),
             loading_ns: zero(),
             loaded_bytes: zero(),
@@ -133,6 +170,17 @@ impl StatementReport {
     /// Adds time spent on parsing and planning.
     pub fn add_planning(&self, time: Duration) {
         add(&self.planning_ns, time);
+    }
+
+    /// Adds time spent on a phase.
+    pub(crate) fn add_phase(&self, phase: Phase, time: Duration) {
+        add(&self.phases_ns[phase as usize], time);
+    }
+
+    /// Adds the time since `clock` was started to a phase; a clock for the next one.
+    pub(crate) fn end_phase(&self, phase: Phase, clock: Instant) -> Instant {
+        self.add_phase(phase, clock.elapsed());
+        Instant::now()
     }
 
     /// Adds time spent on reading files, encoding and moving columns to the device.
@@ -268,6 +316,7 @@ impl StatementReport {
         };
         Summary {
             planning: time(&self.planning_ns),
+            phases: Phase::ALL.map(|phase| time(&self.phases_ns[phase as usize])),
             planned: self.planned.load(Ordering::Relaxed),
             loading: time(&self.loading_ns),
             loaded_bytes: read(&self.loaded_bytes),
@@ -302,6 +351,8 @@ fn add(counter: &AtomicU64, time: Duration) {
 pub struct Summary {
     /// Parsing and planning.
     pub planning: Duration,
+    /// Time of each phase, in the order of [`Phase::ALL`]; zero for those that a statement did not need.
+    pub phases: [Duration; Phase::ALL.len()],
     /// Whether the statement was planned; not where a plan of an earlier run was taken.
     pub planned: bool,
     /// Reading files, encoding and moving columns to the device; zero where nothing was loaded.

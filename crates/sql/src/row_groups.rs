@@ -36,12 +36,24 @@ pub(crate) struct ParquetFiles {
     paths: Vec<PathBuf>,
     schema: SchemaRef,
     table: OnceLock<Option<Arc<ParquetTable>>>,
+    /// Rows by the statistics of a scan, once they were known.
+    rows: OnceLock<u64>,
 }
 
 impl ParquetFiles {
     /// The files of a table with these columns.
     pub(crate) fn new(paths: Vec<PathBuf>, schema: SchemaRef) -> ParquetFiles {
-        ParquetFiles { paths, schema, table: OnceLock::new() }
+        ParquetFiles { paths, schema, table: OnceLock::new(), rows: OnceLock::new() }
+    }
+
+    /// Rows of all files, if a statement has found them.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        self.rows.get().copied()
+    }
+
+    /// Remembers the rows of all files.
+    pub(crate) fn note_rows(&self, rows: u64) {
+        let _ = self.rows.set(rows);
     }
 
     /// What the footers say; none if the files are to be read by DataFusion. May block.

@@ -48,7 +48,7 @@ use crate::exec::{DevicePlanner, EngineTables, PlanningState, SortedByDevice};
 use crate::mend;
 use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
 use crate::progress::Progress;
-use crate::report::StatementReport;
+use crate::report::{Phase, StatementReport};
 use crate::rewrite::rewrite;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, Settings};
@@ -311,7 +311,9 @@ impl Session {
         let mut epoch = self.epoch();
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
+        let mut phase = Instant::now();
         let mut parsed = syntax::parse(&state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
+        phase = report.end_phase(Phase::Parse, phase);
         if let Some(name) = executed(&parsed) {
             // What was prepared anew is in the session's state and not yet in the copy.
             (epoch, state) = self.freshen_prepared(&name).await?;
@@ -328,11 +330,14 @@ impl Session {
             }
             planned => planned?,
         };
+        phase = report.end_phase(Phase::Plan, phase);
         if let Some((optimized, is_new)) = self.by_template(&plan, &state, epoch)? {
             if is_new {
                 report.note_planned();
             }
+            phase = report.end_phase(Phase::Optimize, phase);
             let planned = self.lowered(sql, epoch, references, &optimized, &state, true).await?;
+            report.end_phase(Phase::Lower, phase);
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
         }
         // Parameters leave no trace in the plan that they are put into.
@@ -375,7 +380,9 @@ impl Session {
         let writes = is_written.then(|| Writes { catalog: self.inner.catalog.clone(), staged });
         let repeatable = constant && plans::is_repeatable(&plan)?;
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
+        phase = report.end_phase(Phase::Optimize, phase);
         let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
+        report.end_phase(Phase::Lower, phase);
         self.run_planned(state, &planned, writes, report, deadline, clock).await
     }
 
@@ -394,8 +401,9 @@ impl Session {
             return Ok(None);
         }
         // What is wrong with a statement is told by planning it as it is.
-        let Ok(Some((shape, values))) = plans::lift(plan, state) else { return Ok(None) };
-        Ok(self.inner.templates.plan(&shape, &values, epoch, state))
+        let lifted = tracing::info_span!("lift").in_scope(|| plans::lift(plan, state));
+        let Ok(Some((shape, values))) = lifted else { return Ok(None) };
+        Ok(tracing::info_span!("template").in_scope(|| self.inner.templates.plan(&shape, &values, epoch, state)))
     }
 
     /// Lowers an optimised plan, and keeps the outcome for the next time where it is repeatable.
@@ -484,8 +492,9 @@ impl Session {
         clock: Instant,
     ) -> Result<Execution> {
         state.config_mut().set_extension(report.clone());
-        let state = Arc::new(state);
+        let (state, phase) = (Arc::new(state), Instant::now());
         let physical = self.inner.planner.physical(planned, &state).instrument(tracing::info_span!("plan")).await?;
+        report.end_phase(Phase::Physical, phase);
         report.add_planning(clock.elapsed());
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
         let counts = writes.is_some();

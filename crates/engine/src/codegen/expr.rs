@@ -184,6 +184,11 @@ impl<'a> Emitter<'a> {
             Expr::Binary(BinaryOp::And, left, right) => self.logic(BinaryOp::And, left, right),
             Expr::Binary(BinaryOp::Or, left, right) => self.logic(BinaryOp::Or, left, right),
             Expr::Binary(op, left, right) => {
+                if op.is_comparison()
+                    && let Some(value) = self.decimal_against_constant(*op, left, right)?
+                {
+                    return Ok(value);
+                }
                 let (left, right) = (self.emit(left)?, self.emit(right)?);
                 facts::same_type(*op, &left, &right)?;
                 match op.is_comparison() {
@@ -197,6 +202,7 @@ impl<'a> Emitter<'a> {
                 self.cast(&value, *ty)
             }
             Expr::Rescale(inner, power) => self.rescale(inner, *power),
+            Expr::Digits(inner, most) => self.digits(inner, *most),
             Expr::DecimalToFloat(inner, scale) => {
                 let value = self.emit(inner)?;
                 let divisor = 10f64.powi(i32::from(*scale));
@@ -215,6 +221,9 @@ impl<'a> Emitter<'a> {
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;
                 let table = lookup::evaluate(facts::strings_of(*register, &input)?, function, *ty)?;
+                if let Some(value) = self.among_codes(&input, &table) {
+                    return Ok(value);
+                }
                 self.lookup(&input, &table, *ty)
             }
         }
@@ -258,12 +267,9 @@ impl<'a> Emitter<'a> {
                 self.value(facts, &format!("({}){member}", c_type(ty, false)), None)
             }
             Literal::Int(number) => {
-                let code = if let Ok(small) = i64::try_from(number) {
-                    self.params.add("int64_t", Argument::I64(small))
-                } else {
-                    let high = self.params.add("int64_t", Argument::I64((number >> 64) as i64));
-                    let low = self.params.add("uint64_t", Argument::U64(number as u64));
-                    format!("((__int128)(((unsigned __int128)(uint64_t){high} << 64) | {low}))")
+                let code = match i64::try_from(number) {
+                    Ok(small) => self.params.add("int64_t", Argument::I64(small)),
+                    Err(_) => self.wide_constant(number),
                 };
                 let code = format!("({}){code}", c_type_of(&facts));
                 self.value(facts, &code, None)
@@ -316,6 +322,36 @@ impl<'a> Emitter<'a> {
             _ => format!("{} || {}", left.truth(), right.truth()),
         };
         Ok(self.value(facts::truth(valid.is_some()), &code, valid))
+    }
+
+    /// A decimal compared with a constant: the constant has as many bits as the decimal, however large it is.
+    fn decimal_against_constant(&mut self, op: BinaryOp, left: &Expr, right: &Expr) -> Result<Option<Value>> {
+        let (value, op, number) = match (left, right) {
+            (Expr::Literal(_, _), Expr::Literal(_, _)) => return Ok(None),
+            (value, Expr::Literal(Literal::Int(number), Ty::I128)) => (value, op, *number),
+            (Expr::Literal(Literal::Int(number), Ty::I128), value) => (value, op.mirrored(), *number),
+            _ => return Ok(None),
+        };
+        let value = self.emit(value)?;
+        facts::same_type(op, &value, &facts::literal(Literal::Int(number), Ty::I128)?)?;
+        // A constant past 64 bits is as far from all values as the ends of 64 bits, where no value is one of those.
+        let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
+        let code = match value.range {
+            Some((low, high)) if low > ends.0 && high < ends.1 => {
+                let nearest = number.clamp(ends.0, ends.1) as i64;
+                format!("(int64_t){}", self.params.add("int64_t", Argument::I64(nearest)))
+            }
+            _ => self.wide_constant(number),
+        };
+        let facts = Facts { range: None, ..facts::literal(Literal::Int(number), Ty::I128)? };
+        self.compare(op, &value, &Value::new(facts, code, None)).map(Some)
+    }
+
+    /// A constant of 128 bits.
+    fn wide_constant(&mut self, number: i128) -> String {
+        let high = self.params.add("int64_t", Argument::I64((number >> 64) as i64));
+        let low = self.params.add("uint64_t", Argument::U64(number as u64));
+        format!("((__int128)(((unsigned __int128)(uint64_t){high} << 64) | {low}))")
     }
 
     fn compare(&mut self, op: BinaryOp, left: &Value, right: &Value) -> Result<Value> {
@@ -417,6 +453,19 @@ impl<'a> Emitter<'a> {
         Ok(self.value(facts, &code, value.valid))
     }
 
+    /// A decimal that raises where it has more digits.
+    fn digits(&mut self, inner: &Expr, most: u8) -> Result<Value> {
+        let value = self.emit(inner)?;
+        let (facts, raises) = facts::digits(&value, most)?;
+        if !raises {
+            return Ok(value);
+        }
+        let limit = self.literal(Literal::Int(10i128.pow(most.into()) - 1), Ty::I128)?.code;
+        self.raise(&format!("{0} > {limit} || {0} < -{limit}", value.code), &value.valid, "WC_OVERFLOW");
+        let code = format!("({}){}", c_type_of(&facts), value.code);
+        Ok(self.value(facts, &code, value.valid))
+    }
+
     fn case(&mut self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Result<Value> {
         let mut truths: Vec<String> = Vec::with_capacity(branches.len());
         let mut results: Vec<Value> = Vec::with_capacity(branches.len() + 1);
@@ -477,15 +526,30 @@ impl<'a> Emitter<'a> {
         Ok(self.value(facts, &code, days.valid))
     }
 
+    /// A truth value of codes without a table: a bit a code where these are few, bounds where the codes for which it is
+    /// true are neighbours whatever the constants are. Constants that only happen to have neighbours do not ask for
+    /// another kernel.
+    fn among_codes(&mut self, input: &Value, table: &LookupTable) -> Option<Value> {
+        let facts = facts::looked_up(input, table, Ty::Bool);
+        let valid = input.valid.clone();
+        if let Some(bits) = table.true_bits().filter(|_| table.null_in_null_out()) {
+            let bits = self.params.add("uint64_t", Argument::U64(bits));
+            let code = match table.len() - 1 {
+                ..=32 => format!("(bool)((uint32_t){bits} >> ({} & 31u) & 1u)", input.code),
+                _ => format!("(bool)({bits} >> ({} & 63u) & 1u)", input.code),
+            };
+            return Some(self.value(facts, &code, valid));
+        }
+        let run = table.true_run()?;
+        let first = self.params.add("int64_t", Argument::I64(run.start as i64));
+        let count = self.params.add("int64_t", Argument::I64(run.len() as i64));
+        let code = format!("{} - (uint32_t){first} < (uint32_t){count}", input.code);
+        Some(self.value(facts, &code, valid))
+    }
+
     fn lookup(&mut self, input: &Value, table: &LookupTable, ty: Ty) -> Result<Value> {
         let facts = facts::looked_up(input, table, ty);
         let valid = input.valid.clone();
-        if let (Some((first, count)), true) = (table.true_run(), table.null_in_null_out()) {
-            let first = self.params.add("int64_t", Argument::I64(i64::from(first)));
-            let count = self.params.add("int64_t", Argument::I64(i64::from(count)));
-            let code = format!("{} - (uint32_t){first} < (uint32_t){count}", input.code);
-            return Ok(self.value(facts, &code, valid));
-        }
         let code = match &valid {
             Some(valid) => {
                 let nulls_at = self.params.add("int64_t", Argument::I64(table.len() as i64 - 1));

@@ -18,7 +18,7 @@ pub(super) fn of(expr: &Expr) -> usize {
     match expr {
         Expr::Reg(_) | Expr::Place(_) | Expr::Literal(_, _) | Expr::Text(_) | Expr::Lookup(_, _, _) => 1,
         Expr::Match(_, _) => 32,
-        Expr::Unary(_, inner) | Expr::Cast(inner, _) => 1 + of(inner),
+        Expr::Unary(_, inner) | Expr::Cast(inner, _) | Expr::Digits(inner, _) => 1 + of(inner),
         Expr::DecimalToFloat(inner, _) => 8 + of(inner),
         Expr::Rescale(inner, _) => 24 + of(inner),
         Expr::DatePart(_, inner) => 48 + of(inner),

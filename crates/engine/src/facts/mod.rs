@@ -147,6 +147,11 @@ impl Analysis<'_> {
                     _ => rescale_down(&value, factor),
                 }
             }
+            Expr::Digits(inner, most) => {
+                let (facts, raises) = digits(&self.of(inner)?, *most)?;
+                self.fallible |= raises;
+                Ok(facts)
+            }
             Expr::DecimalToFloat(inner, _) => Ok(Facts::new(Ty::F64, self.of(inner)?.nullable, None)),
             Expr::Case(branches, otherwise) => {
                 let mut results = Vec::with_capacity(branches.len() + 1);
@@ -319,6 +324,17 @@ pub(crate) fn rescale_factor(power: i8) -> Result<i128> {
     factor.ok_or_else(|| EngineError::Unsupported("a decimal scale change past 38 digits".into()))
 }
 
+/// A decimal of at most so many digits, and whether its bounds let it have more.
+pub(crate) fn digits(value: &Facts, most: u8) -> Result<(Facts, bool)> {
+    let Some(power) = 10i128.checked_pow(most.into()) else {
+        return unsupported(format!("a decimal of {most} digits"));
+    };
+    let (low, high) = value.bounds().expect("integers have bounds");
+    let (least, largest) = (1 - power, power - 1);
+    let range = Some((low.clamp(least, largest), high.clamp(least, largest)));
+    Ok((Facts { range, ..value.clone() }, low < least || high > largest))
+}
+
 /// A decimal divided by a power of ten and rounded.
 pub(crate) fn rescale_down(value: &Facts, factor: i128) -> Result<Facts> {
     if !value.is_narrow() || !fits_i64(Some((factor, factor))) {
@@ -406,10 +422,7 @@ pub(crate) fn strings_of(register: usize, input: &Facts) -> Result<&Arc<Dictiona
 /// What a table of a function's results has for a code.
 pub(crate) fn looked_up(input: &Facts, table: &LookupTable, ty: Ty) -> Facts {
     let nullable = if table.null_in_null_out() { input.nullable } else { table.validity().is_some() };
-    match (table.true_run(), table.null_in_null_out()) {
-        (Some(_), true) => truth(nullable),
-        _ => Facts { dictionary: table.dictionary(), ..Facts::new(ty, nullable, table.range()) },
-    }
+    Facts { dictionary: table.dictionary(), ..Facts::new(ty, nullable, table.range()) }
 }
 
 #[cfg(test)]
@@ -436,6 +449,17 @@ mod tests {
         assert_eq!((facts.range, fallible), (Some((-5, 90)), false));
         assert!(of(&Expr::Cast(Box::new(Expr::Reg(1)), Ty::I8), &registers).unwrap().1);
         assert!(of(&Expr::Reg(2), &registers).is_err());
+    }
+
+    #[test]
+    fn digits_are_counted_where_bounds_do_not_prove_them() {
+        let registers = [Some(Facts::new(Ty::I128, true, Some((-99, 100))))];
+        let digits = |most| of(&Expr::Digits(Box::new(Expr::Reg(0)), most), &registers).unwrap();
+        let (facts, fallible) = digits(2);
+        assert_eq!((facts.range, facts.nullable, fallible), (Some((-99, 99)), true, true));
+        let (facts, fallible) = digits(3);
+        assert_eq!((facts.range, fallible), (Some((-99, 100)), false));
+        assert_eq!(digits(0).0.range, Some((0, 0)));
     }
 
     #[test]

@@ -249,6 +249,7 @@ fn type_of(expr: &Expr, registers: &[Named]) -> Option<DataType> {
             DataType::Decimal128(_, scale) => Some(DataType::Decimal128(38, scale.checked_add(*by)?)),
             _ => None,
         },
+        Expr::Digits(inner, _) => type_of(inner, registers),
         Expr::Binary(BinaryOp::Add | BinaryOp::Sub, left, right) => {
             type_of(left, registers).or_else(|| type_of(right, registers))
         }
@@ -283,7 +284,7 @@ impl Writer<'_> {
                 self.put(format_args!(" AS {})", sql_type(*ty)));
             }
             // The value stays the same; only its digits move.
-            Expr::Rescale(inner, _) => self.write(inner, like, outer),
+            Expr::Rescale(inner, _) | Expr::Digits(inner, _) => self.write(inner, like, outer),
             Expr::DecimalToFloat(inner, _) => {
                 self.put("CAST(");
                 self.write(inner, None, 0);

@@ -3,6 +3,10 @@
 //! Filters and probes that only thin rows out may be taken in any order: what drops most in the least time is first.
 //! What can raise an error stays behind everything that came before it in the plan. Probes with payload that a step
 //! needs come before that step.
+//!
+//! Filters that read the same registers are taken together, in the plan's order: each of them costs next to nothing
+//! where its columns are there. The shares of their parts then do not tell in which order they stand in a kernel, and
+//! another literal seldom asks for another one.
 
 use super::estimate::selectivity;
 use super::table::{BuiltTable, TableLayout};
@@ -28,6 +32,8 @@ pub(crate) struct Planned {
     pub(crate) item: Item,
     /// Estimated share of rows that go on.
     pub(crate) share: f64,
+    /// The same of all filters that are taken together with it.
+    together: f64,
     /// Time a row, over that of a filter.
     cost: f64,
     /// Whether it can raise an evaluation error.
@@ -42,7 +48,7 @@ impl Planned {
 
     /// Whether it drops too little for what it costs to be worth columns of its own.
     pub(crate) fn is_weak(&self) -> bool {
-        self.share > WEAK_SHARE || self.cost >= FAR_PROBE_COST
+        self.together > WEAK_SHARE || self.cost >= FAR_PROBE_COST
     }
 }
 
@@ -114,7 +120,7 @@ pub(crate) fn order(
                     let (_, fallible) = analyse(&[&part], registers, overflow)?;
                     let share = beside(&mut alone, &part, selectivity(&part, registers));
                     let cost = if part.tests_strings() { TEXT_COST } else { 1.0 };
-                    waiting.push(Planned { item: Item::Filter(part), share, cost, fallible });
+                    waiting.push(Planned { item: Item::Filter(part), share, together: share, cost, fallible });
                 }
             }
             Step::Probe(probe) => {
@@ -132,25 +138,29 @@ pub(crate) fn order(
                     true => FAR_PROBE_COST,
                     false => PROBE_COST,
                 };
-                waiting.push(Planned { item: Item::Probe(probe.clone(), register), share, cost, fallible });
+                let item = Item::Probe(probe.clone(), register);
+                waiting.push(Planned { item, share, together: share, cost, fallible });
                 if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
                     register += built.payload.len();
                 }
             }
         }
     }
+    let groups = taken_together(&mut waiting);
+    let mut waiting: Vec<(Planned, usize)> = waiting.into_iter().zip(groups).collect();
     let mut available: Vec<bool> = (0..registers.len()).map(|register| register < columns).collect();
     let mut ordered: Vec<Planned> = Vec::with_capacity(waiting.len());
     while !waiting.is_empty() {
         let best = pick(&waiting, &available)
             .ok_or_else(|| EngineError::Malformed("a step reads registers no step writes".into()))?;
-        let planned = waiting.remove(best);
+        let (planned, group) = waiting.remove(best);
         if let Item::Probe(probe, first) = &planned.item
             && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
         {
             available[*first..*first + table(tables, probe)?.payload.len()].fill(true);
         }
         ordered.push(planned);
+        ordered.extend(waiting.extract_if(.., |(_, other)| *other == group).map(|(planned, _)| planned));
     }
     Ok(ordered)
 }
@@ -180,21 +190,48 @@ fn beside(alone: &mut Vec<(usize, f64)>, filter: &Expr, share: f64) -> f64 {
     among
 }
 
+/// A number for each step, the same for filters that are taken together: those that read the same registers, test no
+/// strings and raise nothing.
+fn taken_together(steps: &mut [Planned]) -> Vec<usize> {
+    let mut known: Vec<(Vec<usize>, f64)> = Vec::new();
+    let mut group = |planned: &Planned| {
+        let mut read = Vec::new();
+        planned.item.registers(&mut |register| read.push(register));
+        read.sort_unstable();
+        read.dedup();
+        let is_filter = matches!(planned.item, Item::Filter(_)) && !planned.fallible && planned.cost <= 1.0;
+        match known.iter_mut().position(|(of, _)| is_filter && *of == read) {
+            Some(position) => {
+                known[position].1 *= planned.share;
+                position
+            }
+            None => {
+                // No filter is taken together with another kind of step.
+                known.push((if is_filter { read } else { vec![usize::MAX] }, planned.share));
+                known.len() - 1
+            }
+        }
+    };
+    let groups: Vec<usize> = steps.iter().map(&mut group).collect();
+    steps.iter_mut().zip(&groups).for_each(|(planned, group)| planned.together = known[*group].1);
+    groups
+}
+
 /// The step that is best taken now; a fallible one only when it is the first that waits.
-fn pick(waiting: &[Planned], available: &[bool]) -> Option<usize> {
+fn pick(waiting: &[(Planned, usize)], available: &[bool]) -> Option<usize> {
     let ready = |planned: &Planned| {
         let mut ready = true;
         planned.item.registers(&mut |register| ready &= available.get(register).copied().unwrap_or(false));
         ready
     };
     // What drops most rows in the least time comes first.
-    let weight = |planned: &Planned| 1.0 - (1.0 - planned.share) / planned.cost;
-    let candidates = waiting.iter().enumerate().filter(|(position, planned)| {
+    let weight = |planned: &Planned| 1.0 - (1.0 - planned.together) / planned.cost;
+    let candidates = waiting.iter().enumerate().filter(|(position, (planned, _))| {
         let in_turn = !planned.fallible || *position == 0;
         // Nothing overtakes a fallible step's predecessors, but infallible steps may overtake a fallible one.
         in_turn && ready(planned)
     });
-    candidates.min_by(|(_, a), (_, b)| weight(a).total_cmp(&weight(b))).map(|(position, _)| position)
+    candidates.min_by(|(_, (a, _)), (_, (b, _))| weight(a).total_cmp(&weight(b))).map(|(position, _)| position)
 }
 
 fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
@@ -210,7 +247,7 @@ fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Literal, Ty};
+    use crate::ir::{Literal, Sink, Source, Ty};
 
     #[test]
     fn two_bounds_of_a_register_leave_a_range() {
@@ -226,5 +263,30 @@ mod tests {
         assert_eq!(beside(&mut alone, &reads(2), 1.0), 1.0);
         let both = Expr::binary(BinaryOp::Lt, Expr::Reg(0), Expr::Reg(1));
         assert_eq!(beside(&mut alone, &both, 0.9), 0.9);
+    }
+
+    #[test]
+    fn filters_of_the_same_registers_keep_the_order_of_the_plan() {
+        let registers: Vec<_> = (0..2).map(|_| Some(Facts::new(Ty::I32, false, Some((0, 99))))).collect();
+        let reads = |planned: &Planned| match &planned.item {
+            Item::Filter(expr) => expr.against_constant().map(|(register, op, _)| (register, op)),
+            Item::Probe(_, _) => None,
+        };
+        let order_of = |low: i128, high: i128, other: i128| {
+            let compare = |register, op, constant| {
+                Step::Filter(Expr::binary(op, Expr::Reg(register), Expr::Literal(Literal::Int(constant), Ty::I32)))
+            };
+            let steps =
+                vec![compare(0, BinaryOp::Ge, low), compare(1, BinaryOp::Lt, other), compare(0, BinaryOp::Lt, high)];
+            let sink = Sink::Rows { columns: Vec::new(), limit: None };
+            let pipeline = Pipeline { source: Source::Table(0), steps, sink };
+            let ordered = order(&pipeline, 2, &registers, &[], (Overflow::Raise, 0)).unwrap();
+            ordered.iter().map(|planned| reads(planned).unwrap()).collect::<Vec<_>>()
+        };
+        let (low, high, other) = ((0, BinaryOp::Ge), (0, BinaryOp::Lt), (1, BinaryOp::Lt));
+        // A tenth of the rows, whichever bound drops more of them.
+        assert_eq!(order_of(80, 90, 50), [low, high, other]);
+        assert_eq!(order_of(10, 20, 50), [low, high, other]);
+        assert_eq!(order_of(10, 20, 5), [other, low, high]);
     }
 }

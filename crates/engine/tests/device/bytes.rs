@@ -2,38 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, StringArray};
+use arrow::array::BooleanArray;
 use arrow::datatypes::{DataType, Int32Type};
 use warpcube_column::{ColumnError, LoadLimits};
 use warpcube_engine::{
-    BinaryOp, DictionaryFunction, Engine, EngineError, Expr, JoinKind, LikePattern, RunOptions, RunReport, TextMatch,
-    Ty, UnaryOp,
+    BinaryOp, Engine, EngineError, Expr, JoinKind, LikePattern, RunOptions, RunReport, TextMatch, Ty, UnaryOp,
 };
 
 use crate::support::*;
-
-/// A function that is a test of its string.
-#[derive(Debug)]
-struct Test(TextMatch);
-
-impl DictionaryFunction for Test {
-    fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String> {
-        let strings = strings.as_any().downcast_ref::<StringArray>().expect("strings");
-        Ok(Arc::new(strings.iter().map(|text| text.map(|text| self.0.holds(text))).collect::<BooleanArray>()))
-    }
-
-    fn describe(&self) -> String {
-        format!("{:?}", self.0)
-    }
-
-    fn over_bytes(&self) -> Option<Expr> {
-        Some(Expr::Match(0, Arc::new(self.0.clone())))
-    }
-}
-
-fn test(register: usize, test: TextMatch) -> Expr {
-    Expr::Lookup(register, Arc::new(Test(test)), Ty::Bool)
-}
 
 fn like(register: usize, pattern: &str) -> Expr {
     test(register, TextMatch::Like(LikePattern::new(pattern)))

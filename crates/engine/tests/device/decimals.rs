@@ -1,7 +1,7 @@
 //! Decimals: narrow and wide sums, products, scales, conversions.
 
 use arrow::datatypes::{DataType, Int32Type};
-use warpcube_engine::{BinaryOp, EngineError, Expr, Ty};
+use warpcube_engine::{BinaryOp, EngineError, Expr, Literal, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -150,6 +150,48 @@ fn a_wide_probe_key_matches_no_narrow_one() {
         ],
     );
     check(&fragment, &[&facts, &side]);
+}
+
+#[test]
+fn digits_that_bounds_prove_or_rows_are_looked_at_for() {
+    let rows = 700;
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("a", decimals(rows, 18, 2, |row| (row % 9 != 0).then(|| row as i128 * 10 - 2_000))),
+            ("wide", decimals(rows, 18, 0, |row| Some((row as i128 - 300) << 52))),
+            ("g", numbers::<Int32Type>(rows, |row| (row % 6 != 1).then_some(row as i32 % 90))),
+        ],
+    );
+    let digits = |inner, most| Expr::Digits(Box::new(inner), most);
+    let product = |most| digits(binary(BinaryOp::Mul, reg(1), reg(1)), most);
+    let decimal = DataType::Decimal128(38, 2);
+    let fragment = |calls| single(3, vec![], vec![(reg(2), DataType::Int32)], calls);
+    let of = |expr: Expr| fragment(vec![min(expr.clone(), decimal.clone()), max(expr, decimal.clone())]);
+    // The largest is 4,990; the largest square has 37 digits.
+    for (expr, raises) in [
+        (digits(reg(0), 4), false),
+        (digits(reg(0), 3), true),
+        (rescale(digits(reg(0), 4), 2), false),
+        (digits(rescale(reg(0), -1), 3), false),
+        (digits(rescale(reg(0), -1), 2), true),
+    ] {
+        assert_eq!(check(&of(expr), &[&table]).program.is_none(), raises);
+    }
+    let compared = |most| {
+        let large = binary(BinaryOp::Gt, product(most), int(10i128.pow(30), Ty::I128));
+        single(3, vec![filter(large)], vec![], vec![count()])
+    };
+    assert!(check(&compared(37), &[&table]).program.is_some());
+    assert!(check(&compared(36), &[&table]).program.is_none(), "a square has 37 digits");
+    // What a condition keeps out raises nothing.
+    let small = binary(BinaryOp::Lt, reg(0), int(1_000, Ty::I128));
+    let above = binary(BinaryOp::Gt, reg(0), int(-1_000, Ty::I128));
+    let guarded = Expr::Case(
+        vec![(binary(BinaryOp::And, small, above), digits(reg(0), 3))],
+        Box::new(Expr::Literal(Literal::Null, Ty::I128)),
+    );
+    assert!(check(&of(guarded), &[&table]).program.is_some());
 }
 
 #[test]

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use tokio::runtime::Handle;
+use tracing::Instrument;
 
 use super::background_load::{Afterwards, BackgroundLoads};
 use super::context::DeviceContext;
@@ -72,7 +73,8 @@ impl DevicePlanner {
     /// Replaces what can run on the device in an optimised plan, and mends the rest for the CPU.
     pub(crate) async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let mut planned = self.lower_alone(plan, state).await?;
-        planned.plan = mend::for_cpu(planned.plan, state.config_options())?;
+        let mended = tracing::info_span!("mend").in_scope(|| mend::for_cpu(planned.plan, state.config_options()));
+        planned.plan = mended?;
         Ok(planned)
     }
 
@@ -107,7 +109,8 @@ impl DevicePlanner {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is()? });
         }
-        let mut facts = describe_tables(plan, state, self.catalog.generation()).await?;
+        let described = describe_tables(plan, state, self.catalog.generation());
+        let mut facts = described.instrument(tracing::info_span!("describe")).await?;
         facts.refusals = self.context.refusals.clone();
         let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, topk, .. } = &settings;
         facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");

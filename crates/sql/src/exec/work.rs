@@ -35,7 +35,7 @@ use crate::cancel::ThrowOnDrop;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
 use crate::lower::{Valued, literal};
-use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
+use crate::report::{FragmentReport, FragmentRun, Phase, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::{DeviceChoice, Placement};
 
@@ -203,6 +203,7 @@ impl Work {
     fn account(&self, run: &RunReport) {
         let Some(report) = &self.report else { return };
         report.add_load(&run.loaded);
+        report.add_phase(Phase::Bind, run.bind);
         if run.compiled {
             report.add_compile(run.compile);
         }

@@ -326,12 +326,10 @@ impl<'a> Translator<'a> {
         match (&from, to) {
             (from, to) if from == to => Ok(inner),
             (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) => {
-                // Fewer digits before the point may raise on the CPU, and rounding may take one more.
                 let whole_digits = |p: u8, s: i8| i16::from(p) - i16::from(s);
-                if whole_digits(*p2, *s2) < whole_digits(*p1, *s1) + i16::from(s2 < s1) {
-                    return refuse();
-                }
-                Ok(rescale(inner, s2 - s1))
+                // Rounding may take one more digit before the point.
+                let fits = whole_digits(*p2, *s2) >= whole_digits(*p1, *s1) + i16::from(s2 < s1);
+                Ok(if fits { rescale(inner, s2 - s1) } else { rescale_within(inner, s2 - s1, *p2) })
             }
             (from, DataType::Decimal128(p, s)) if from.is_integer() => {
                 let digits = i16::from(*p) - i16::from(*s);
@@ -342,10 +340,11 @@ impl<'a> Translator<'a> {
                     _ => 20,
                 };
                 // To a negative scale the CPU cuts digits off, without rounding.
-                if digits < needed || *s < 0 {
+                if *s < 0 {
                     return refuse();
                 }
-                Ok(rescale(Device::Cast(Box::new(inner), Ty::I128), *s))
+                let inner = Device::Cast(Box::new(inner), Ty::I128);
+                Ok(if digits < needed { rescale_within(inner, *s, *p) } else { rescale(inner, *s) })
             }
             (DataType::Decimal128(_, scale), DataType::Float64) => Ok(Device::DecimalToFloat(Box::new(inner), *scale)),
             (from, to) if from.is_numeric() && to.is_numeric() => match (Ty::of(from), Ty::of(to)) {
@@ -438,6 +437,15 @@ fn not(inner: Device) -> Device {
 
 fn rescale(inner: Device, power: i8) -> Device {
     if power == 0 { inner } else { Device::Rescale(Box::new(inner), power) }
+}
+
+/// A decimal of another scale that raises where it has more than `most` digits.
+fn rescale_within(inner: Device, power: i8, most: u8) -> Device {
+    // Digits that are appended are zeros: what has too many with them has too many before.
+    match u8::try_from(power) {
+        Ok(appended) => rescale(Device::Digits(Box::new(inner), most.saturating_sub(appended)), power),
+        Err(_) => Device::Digits(Box::new(rescale(inner, power)), most),
+    }
 }
 
 fn null(data_type: &DataType) -> Result<Device, Reason> {

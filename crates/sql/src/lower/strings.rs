@@ -1,19 +1,21 @@
 //! Functions of one string column, computed by DataFusion's own expressions over the column's dictionary. Those that
 //! compare the string with constants are tests of bytes too, for columns without a dictionary.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, DictionaryFunction, Expr as Device, LikePattern, Literal, TextMatch, Ty, UnaryOp};
@@ -33,6 +35,8 @@ pub(crate) struct StringExpression {
     expr: Arc<dyn PhysicalExpr>,
     /// The function as tests of register 0, if tests are all that it needs.
     tests: Option<Device>,
+    /// The function in two steps.
+    steps: Option<[Arc<dyn DictionaryFunction>; 2]>,
 }
 
 impl StringExpression {
@@ -43,21 +47,74 @@ impl StringExpression {
         schema: &DFSchema,
         options: &Arc<ConfigOptions>,
     ) -> Result<StringExpression, Reason> {
-        let text = |error: datafusion::error::DataFusionError| error.strip_backtrace();
-        let field = schema.field_from_column(column).map_err(text)?;
-        let arrow_schema = Arc::new(arrow::datatypes::Schema::new(vec![field.as_ref().clone().with_nullable(true)]));
+        let field = schema.field_from_column(column).map_err(text_of)?;
+        let arrow_schema = Arc::new(Schema::new(vec![field.as_ref().clone().with_nullable(true)]));
         let relation = column.relation.clone().ok_or("a column of no relation")?;
-        let own = DFSchema::try_from_qualified_schema(relation, &arrow_schema).map_err(text)?;
+        let own = DFSchema::try_from_qualified_schema(relation, &arrow_schema).map_err(text_of)?;
+        let mut function = StringExpression::over(expr, &own, options)?;
+        function.steps = steps(expr, &own, options)?;
+        Ok(function)
+    }
+
+    /// An expression over a schema of one column.
+    fn over(expr: &Expr, own: &DFSchema, options: &Arc<ConfigOptions>) -> Result<StringExpression, Reason> {
         let props = ExecutionProps { config_options: Some(options.clone()), ..ExecutionProps::new() };
-        let physical = create_physical_expr(expr, &own, &props, &PhysicalPlanningContext::default()).map_err(text)?;
+        let physical = create_physical_expr(expr, own, &props, &PhysicalPlanningContext::default()).map_err(text_of)?;
         Ok(StringExpression {
             text: expr.to_string(),
-            data_type: field.data_type().clone(),
-            schema: arrow_schema,
+            data_type: own.field(0).data_type().clone(),
+            schema: own.inner().clone(),
             expr: physical,
             tests: tests(expr),
+            steps: None,
         })
     }
+}
+
+fn text_of(error: datafusion::error::DataFusionError) -> Reason {
+    error.strip_backtrace()
+}
+
+/// An expression in two steps: the outermost function of the column within it that gives strings, and the rest, if that
+/// asks for nothing else of the column.
+fn steps(
+    expr: &Expr,
+    own: &DFSchema,
+    options: &Arc<ConfigOptions>,
+) -> Result<Option<[Arc<dyn DictionaryFunction>; 2]>, Reason> {
+    let mut first = None;
+    expr.apply_children(|child| {
+        child.apply(|inner| {
+            let is_step = matches!(inner, Expr::ScalarFunction(_))
+                && !inner.column_refs().is_empty()
+                && is_string(&inner.get_type(own)?);
+            if is_step && first.is_none() {
+                first = Some(inner.clone());
+            }
+            Ok(if first.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })
+    .map_err(text_of)?;
+    let Some(first) = first else { return Ok(None) };
+    let result = Column::new_unqualified("result");
+    let rest = expr.clone().transform_down(|inner| {
+        let is_first = inner == first;
+        let inner = if is_first { Expr::Column(result.clone()) } else { inner };
+        Ok(Transformed::new(
+            inner,
+            is_first,
+            if is_first { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue },
+        ))
+    });
+    let rest = rest.map_err(text_of)?.data;
+    if rest.column_refs().iter().any(|column| **column != result) {
+        return Ok(None);
+    }
+    let field = Field::new("result", first.get_type(own).map_err(text_of)?, true);
+    let of_result = DFSchema::try_from(Schema::new(vec![field])).map_err(text_of)?;
+    let (first, rest) =
+        (StringExpression::over(&first, own, options)?, StringExpression::over(&rest, &of_result, options)?);
+    Ok(Some([Arc::new(first), Arc::new(rest)]))
 }
 
 impl fmt::Debug for StringExpression {
@@ -81,6 +138,16 @@ impl DictionaryFunction for StringExpression {
 
     fn over_bytes(&self) -> Option<Device> {
         self.tests.clone()
+    }
+
+    /// Physical expressions are equal where their functions, constants and options are.
+    fn is_same(&self, other: &dyn DictionaryFunction) -> bool {
+        let Some(other) = (other as &dyn Any).downcast_ref::<StringExpression>() else { return false };
+        self.text == other.text && self.data_type == other.data_type && self.expr.as_ref() == other.expr.as_ref()
+    }
+
+    fn steps(&self) -> Option<[Arc<dyn DictionaryFunction>; 2]> {
+        self.steps.clone()
     }
 }
 

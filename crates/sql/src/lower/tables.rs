@@ -127,7 +127,11 @@ pub(crate) async fn describe_table(
     generation: u64,
 ) -> Result<TableInfo> {
     let (key, version, parquet) = identity(provider.as_ref(), &provider, state, generation).await?;
-    let rows = rows(provider.as_ref(), state).await;
+    let rows = match parquet.as_ref().and_then(|files| files.rows()) {
+        Some(known) => Some(known),
+        None => rows(provider.as_ref(), state).await,
+    };
+    parquet.iter().zip(rows).for_each(|(files, rows)| files.note_rows(rows));
     Ok(TableInfo { name, provider, key, version, rows, parquet })
 }
 

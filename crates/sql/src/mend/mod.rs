@@ -106,6 +106,15 @@ fn each_expression(
     is_candidate: impl Fn(&Expr) -> bool,
     mut rewrite: impl FnMut(Expr, &DFSchemaRef) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
+    // Most nodes have none, and a join's schema is made of both of its sides.
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(Transformed::no(plan));
+    }
     let names = NamePreserver::new(&plan);
     let schema = match (&plan, plan.inputs().as_slice()) {
         (LogicalPlan::TableScan(scan), _) => scan.projected_schema.clone(),

@@ -2,11 +2,12 @@
 //!
 //! Types are coerced and expressions simplified first, so that whatever can be concluded from the literals themselves
 //! is part of the shape. Lifted is then what a filter compares something of a table with: `x < 5`, the items of `x IN
-//! (1, 2, 4, 8)` (a call by then: [`crate::mend::lists`]), `x = DATE '1994-01-01' + INTERVAL '1' YEAR`; not `CAST(x
-//! AS BIGINT) < 5`, where what the optimiser can do depends on the value. Filters name no columns, and the types of
-//! what is lifted stay in the plan, so the result has the names and types it would have. All other literals belong to
-//! the shape too: NULLs and truth values, patterns, arguments of functions and of arithmetic, the select list,
-//! groups, orders and limits; and so does everything inside correlated subqueries.
+//! (1, 2, 4, 8)` (a call by then: [`crate::mend::lists`]), `x = DATE '1994-01-01' + INTERVAL '1' YEAR`, the pattern of
+//! `x LIKE 'a%b'`, which is simplified already where it is a special one; not `CAST(x AS BIGINT) < 5`, where what the
+//! optimiser can do depends on the value. Filters name no columns, and the types of what is lifted stay in the plan, so
+//! the result has the names and types it would have. All other literals belong to the shape too: NULLs and truth
+//! values, arguments of functions and of arithmetic, the select list, groups, orders and limits; and so does HAVING of
+//! correlated subqueries, which the optimiser asks what it gives for no row.
 
 use std::sync::Arc;
 
@@ -31,9 +32,11 @@ pub(crate) fn lift(plan: &LogicalPlan, state: &SessionState) -> Result<Option<(L
     if !has_filter(plan)? || !plan.get_parameter_names()?.is_empty() {
         return Ok(None);
     }
-    let coerced = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?;
+    let coerce = || state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {});
+    let coerced = tracing::info_span!("coerce").in_scope(coerce)?;
     let mut values = Vec::new();
-    let lifted = lift_filters(simplify(coerced, state)?, &mut values)?;
+    let simplified = tracing::info_span!("simplify").in_scope(|| simplify(coerced, state))?;
+    let lifted = lift_filters(simplified, false, &mut values)?;
     if values.is_empty() || values.len() > LIFTED_MAX {
         return Ok(None);
     }
@@ -50,8 +53,12 @@ fn has_filter(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn lift_filters(plan: LogicalPlan, values: &mut Vec<ScalarValue>) -> Result<LogicalPlan> {
+/// Lifts literals out of a plan's filters; in a correlated subquery out of those alone that have no aggregation below.
+fn lift_filters(plan: LogicalPlan, is_correlated: bool, values: &mut Vec<ScalarValue>) -> Result<LogicalPlan> {
     let lifted = plan.transform_down(|plan| match plan {
+        LogicalPlan::Filter(filter) if is_correlated && aggregates(&filter.input)? => {
+            Ok(Transformed::no(LogicalPlan::Filter(filter)))
+        }
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
             let predicate = lift_comparisons(predicate, values)?;
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::new(predicate, input))))
@@ -71,6 +78,10 @@ fn lift_comparisons(predicate: Expr, values: &mut Vec<ScalarValue>) -> Result<Ex
                     _ => (left, right),
                 };
                 Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+            }
+            Expr::Like(mut like) if is_of_table(&like.expr)? && !is_cast(&like.expr) => {
+                like.pattern = Box::new(lift_one(*like.pattern, values));
+                Transformed::yes(Expr::Like(like))
             }
             Expr::ScalarFunction(mut list) if is_list_of_table(&list)? => {
                 let (operand, items) = (list.args.remove(0), list.args);
@@ -94,11 +105,14 @@ fn lift_comparisons(predicate: Expr, values: &mut Vec<ScalarValue>) -> Result<Ex
 }
 
 fn lift_subquery(subquery: Subquery, values: &mut Vec<ScalarValue>) -> Result<Subquery> {
-    if !subquery.outer_ref_columns.is_empty() {
-        return Ok(subquery);
-    }
-    let plan = lift_filters(subquery.subquery.as_ref().clone(), values)?;
+    let is_correlated = !subquery.outer_ref_columns.is_empty();
+    let plan = lift_filters(subquery.subquery.as_ref().clone(), is_correlated, values)?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+/// Whether there is an aggregation in a plan.
+fn aggregates(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Aggregate(_))))
 }
 
 /// Whether a function is a hidden IN list over something of a table.

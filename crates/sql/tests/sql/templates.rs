@@ -24,7 +24,7 @@ const TABLES: [(&str, &str); 2] = [
 ];
 
 /// Shapes with the values of several statements.
-const SHAPES: [(&str, &[&[&str]]); 24] = [
+const SHAPES: [(&str, &[&[&str]]); 27] = [
     ("SELECT count(*) AS n FROM t WHERE k = {0} AND v > {1}", &[&["3", "500"], &["4", "10"], &["77", "-5"]]),
     ("SELECT k, sum(v) FROM t WHERE v BETWEEN {0} AND {1} GROUP BY k", &[&["7", "90"], &["900", "950"], &["9", "30"]]),
     ("SELECT k + 1, max(v) - 1 FROM t WHERE name < {0} GROUP BY k + 1", &[&["'b'"], &["'c2'"], &["'a'"]]),
@@ -45,12 +45,15 @@ const SHAPES: [(&str, &[&[&str]]); 24] = [
     ("SELECT label, count(*) FROM t JOIN d ON t.k = d.k WHERE d.label <> {0} GROUP BY label", &[&["'A'"], &["'C'"]]),
     ("SELECT count(*), count(d.k) FROM t LEFT JOIN d ON t.k = d.k WHERE d.label = {0}", &[&["'A'"], &["'C'"]]),
     ("SELECT count(*) FROM t WHERE CASE WHEN v > {0} THEN k ELSE small END = {1}", &[&["500", "2"], &["7", "3"]]),
+    ("SELECT count(*) FROM t WHERE name LIKE {0}", &[&["'a%'"], &["'%1'"], &["'b_'"], &["'%a%7%'"], &["'x\\%'"]]),
+    ("SELECT count(*) FROM t WHERE name NOT LIKE {0} AND k > {1}", &[&["'a%'", "3"], &["'%c%'", "50"]]),
+    ("SELECT sum(v) FROM t WHERE name ILIKE {0}", &[&["'A%'"], &["'%B1'"]]),
     ("SELECT v, name, v + 1 FROM t WHERE v >= {0} ORDER BY v LIMIT 5", &[&["10"], &["996"], &["5000"]]),
     ("SELECT v FROM t WHERE v < {0} UNION ALL SELECT k FROM d WHERE k > {1}", &[&["3", "2"], &["5", "6"]]),
     ("SELECT count(*) FROM t WHERE k NOT IN (SELECT k FROM d WHERE k > {0})", &[&["3"], &["6"], &["100"]]),
     (
-        "SELECT count(*) FROM t WHERE v > {0} AND EXISTS (SELECT 1 FROM d WHERE d.k = t.k AND d.label > 'A')",
-        &[&["3"], &["900"]],
+        "SELECT count(*) FROM t WHERE v > {0} AND EXISTS (SELECT 1 FROM d WHERE d.k = t.k AND d.label > {1})",
+        &[&["3", "'A'"], &["900", "'B'"]],
     ),
 ];
 
@@ -122,16 +125,20 @@ async fn other_literals_are_not_planned_again() {
 }
 
 /// Pairs of statements that look alike and have plans of different shapes.
-const OTHERS: [(&str, &str); 10] = [
+const OTHERS: [(&str, &str); 11] = [
     ("SELECT count(*) FROM t WHERE k IN (1, 2)", "SELECT count(*) FROM t WHERE k IN (1, 2, 3)"),
     ("SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 2", "SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 3"),
     ("SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 2", "SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 2 OFFSET 1"),
     ("SELECT count(*) FROM t WHERE k = 1", "SELECT count(*) FROM t WHERE k = NULL"),
     ("SELECT count(*) FROM t WHERE k < 1", "SELECT count(*) FROM t WHERE k < 1.5"),
-    ("SELECT count(*) FROM t WHERE name LIKE 'a%'", "SELECT count(*) FROM t WHERE name LIKE 'b1%'"),
+    ("SELECT count(*) FROM t WHERE name LIKE 'a%'", "SELECT count(*) FROM t WHERE name LIKE '%'"),
     ("SELECT v + 1 FROM t WHERE v < 3", "SELECT v + 2 FROM t WHERE v < 3"),
     ("SELECT k, small, count(*) FROM t GROUP BY 1, 2", "SELECT small, k, count(*) FROM t GROUP BY 1, 2"),
     ("SELECT k, v FROM t WHERE v < 30 ORDER BY 1, 2", "SELECT k, v FROM t WHERE v < 30 ORDER BY 2, 1"),
+    (
+        "SELECT v, (SELECT count(*) FROM d WHERE d.k = t.k HAVING count(*) = 0) FROM t",
+        "SELECT v, (SELECT count(*) FROM d WHERE d.k = t.k HAVING count(*) = 1) FROM t",
+    ),
     ("SELECT count(*) FROM t WHERE v % 3 = 1", "SELECT count(*) FROM t WHERE v % 4 = 1"),
 ];
 

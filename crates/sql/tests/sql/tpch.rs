@@ -78,6 +78,37 @@ async fn the_twenty_two_queries() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Variations of each query beside its text.
+const VARIATIONS: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_literals_need_no_compiler() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tpch_parquet(folder.path(), SF, &WriteOptions::default(), &NoProgress).unwrap();
+    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.placement", "cuda");
+    let session = Session::new(options).unwrap();
+    register(&session, folder.path()).await;
+    rehearse(&session, (1..=22).map(|number| tpch_query(number, SF).unwrap())).await;
+    // Programs by number: a file each, whether it was compiled or found in a cache.
+    let sources = tempfile::tempdir().unwrap();
+    session.set("warpcube.dump_source", &sources.path().display().to_string()).unwrap();
+    let programs = || std::fs::read_dir(sources.path()).unwrap().count();
+    let mut again = Vec::new();
+    for number in 1..=22 {
+        // Another text, which is bound again.
+        run(&session, &format!("{}\n", tpch_query(number, SF).unwrap())).await.unwrap();
+        let known = programs();
+        assert!(known > 0);
+        for sql in tpch_variations(number, SF, VARIATIONS) {
+            run(&session, &sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
+        }
+        if programs() > known {
+            again.push(format!("q{number}: {} more", programs() - known));
+        }
+    }
+    assert!(again.is_empty(), "{}", again.join(", "));
+}
+
 /// A dictionary limit below the number of suppliers, of types of parts and of everything longer.
 const LIMIT: &str = "99";
 /// Queries that compare strings past the limit with constants or give them back, and ask nothing else of them.

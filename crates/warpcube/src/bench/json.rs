@@ -121,6 +121,10 @@ fn case(measured: &Measured) -> Value {
     put("device_ms", measured.device.map(|time| milliseconds(time).into()));
     put("warm_ms", Some(milliseconds(measured.warm).into()));
     put("fresh_ms", measured.fresh.map(|time| milliseconds(time).into()));
+    let steps = measured.fresh_steps.iter();
+    let steps: Map<String, Value> =
+        steps.map(|(step, time)| (format!("{step}_ms"), milliseconds(*time).into())).collect();
+    put("fresh", (!steps.is_empty()).then(|| steps.into()));
     put("cold_ms", measured.cold.map(|time| milliseconds(time).into()));
     put("first_ms", Some(milliseconds(measured.first).into()));
     put("bytes", measured.bytes.map(Into::into));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use tokio::task::JoinSet;
-use warpcube_sql::{Baseline, Place, Session, SqlError, Summary};
+use warpcube_sql::{Baseline, Phase, Place, Session, SqlError, Summary};
 
 use super::suite::Case;
 use super::{duckdb, verify};
@@ -31,6 +31,8 @@ pub(super) struct Measured {
     pub(super) warm: Duration,
     /// Median of the runs of its variations, each once and for the first time, behind the warm runs.
     pub(super) fresh: Option<Duration>,
+    /// Median times of the steps of these runs, with their names.
+    pub(super) fresh_steps: Vec<(&'static str, Duration)>,
     /// The variations that ran, with their answers.
     pub(super) varied: Vec<(String, Vec<RecordBatch>)>,
     /// Median of their device times; none where nothing ran on a device.
@@ -298,8 +300,8 @@ pub(super) async fn case(
     let driver_allocations = asked().zip(asked_before).map(|(after, before)| after - before);
     let (mut fresh, mut varied) = (Vec::new(), Vec::new());
     for sql in case.variations.iter().take(runs) {
-        let (rows, _, time) = run(session, &case.name, sql).await?;
-        fresh.push(time);
+        let (rows, summary, time) = run(session, &case.name, sql).await?;
+        fresh.push((time, summary));
         varied.push((sql.clone(), rows));
     }
     let device = Some(median(device)).filter(|time| *time > Duration::ZERO);
@@ -318,7 +320,8 @@ pub(super) async fn case(
         first: first_time,
         cold: compiled.then(|| first_time.saturating_sub(first.loading)),
         warm: median(warm),
-        fresh: (!fresh.is_empty()).then(|| median(fresh)),
+        fresh: (!fresh.is_empty()).then(|| median(fresh.iter().map(|(time, _)| *time).collect())),
+        fresh_steps: steps(&fresh),
         varied,
         device,
         bytes,
@@ -336,6 +339,18 @@ pub(super) async fn case(
         first_answer,
     };
     Ok((measured, rival))
+}
+
+/// The median time of each step of runs: phases before the first kernel, compiling, and all that is left, which is to
+/// run and to give the rows back.
+fn steps(runs: &[(Duration, Summary)]) -> Vec<(&'static str, Duration)> {
+    let of = |step: &dyn Fn(&(Duration, Summary)) -> Duration| median(runs.iter().map(step).collect());
+    let phases = Phase::ALL.iter().enumerate();
+    let mut steps: Vec<_> = phases.map(|(at, phase)| (phase.name(), of(&|(_, summary)| summary.phases[at]))).collect();
+    steps.push(("compile", of(&|(_, summary)| summary.compile)));
+    let before = |summary: &Summary| summary.phases.iter().sum::<Duration>() + summary.compile + summary.loading;
+    steps.push(("run", of(&|(time, summary)| time.saturating_sub(before(summary)))));
+    if runs.is_empty() { Vec::new() } else { steps }
 }
 
 /// The middle value; of an even number the lower of the two in the middle.

@@ -238,6 +238,7 @@ impl Generator {
             (Ty::F64, 2) => convert(self.expr(Ty::I32, registers, depth - 1), Ty::F64),
             (Ty::F64, 3) => Expr::DecimalToFloat(Box::new(self.leaf(Ty::I128, registers)), 2),
             (Ty::I128, 2) => Expr::Rescale(Box::new(self.leaf(Ty::I128, registers)), self.one_of(&[1, -1, 2])),
+            (Ty::I128, 7) => Expr::Digits(Box::new(self.leaf(Ty::I128, registers)), self.one_of(&[4, 9, 18, 30])),
             (Ty::I128, 3) => convert(self.expr(Ty::I32, registers, depth - 1), Ty::I128),
             (Ty::I32 | Ty::I64 | Ty::I8 | Ty::U16, 4) => {
                 let divisor = self.leaf(ty, registers);

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type};
 use warpcube_engine::{
     AggregateCall, AggregateKind, BinaryOp, DictionaryFunction, Expr, Fragment, FragmentTable, JoinKind, Literal,
-    Overflow, Pipeline, Probe, Sink, Source, Step, Ty, UnaryOp,
+    Overflow, Pipeline, Probe, Sink, Source, Step, TextMatch, Ty, UnaryOp,
 };
 
 use super::source::MemoryTable;
@@ -177,7 +177,7 @@ impl<F> std::fmt::Debug for TextFunction<F> {
     }
 }
 
-impl<F: Fn(&[Option<&str>]) -> ArrayRef + Send + Sync> DictionaryFunction for TextFunction<F> {
+impl<F: Fn(&[Option<&str>]) -> ArrayRef + Send + Sync + 'static> DictionaryFunction for TextFunction<F> {
     fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String> {
         let strings: Vec<Option<&str>> =
             strings.as_any().downcast_ref::<StringArray>().expect("strings").iter().collect();
@@ -196,6 +196,30 @@ pub fn lookup(
     function: impl Fn(&[Option<&str>]) -> ArrayRef + Send + Sync + 'static,
 ) -> Expr {
     Expr::Lookup(register, Arc::new(TextFunction(name, function)), ty)
+}
+
+/// A function that is a test of its string.
+#[derive(Debug)]
+struct Test(TextMatch);
+
+impl DictionaryFunction for Test {
+    fn apply(&self, strings: &ArrayRef) -> Result<ArrayRef, String> {
+        let strings = strings.as_any().downcast_ref::<StringArray>().expect("strings");
+        Ok(Arc::new(strings.iter().map(|text| text.map(|text| self.0.holds(text))).collect::<BooleanArray>()))
+    }
+
+    fn describe(&self) -> String {
+        format!("{:?}", self.0)
+    }
+
+    fn over_bytes(&self) -> Option<Expr> {
+        Some(Expr::Match(0, Arc::new(self.0.clone())))
+    }
+}
+
+/// A test of a string register.
+pub fn test(register: usize, test: TextMatch) -> Expr {
+    Expr::Lookup(register, Arc::new(Test(test)), Ty::Bool)
 }
 
 /// Columns: a key, a string, a number with NULLs, a float, and these decimals.

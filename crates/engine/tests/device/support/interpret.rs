@@ -217,7 +217,7 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
         Expr::Place(_) => unreachable!("binding alone makes places"),
         Expr::Binary(op, _, _) if op.is_comparison() || matches!(op, BinaryOp::And | BinaryOp::Or) => Ty::Bool,
         Expr::Binary(_, left, _) => type_of(left, registers),
-        Expr::Rescale(_, _) => Ty::I128,
+        Expr::Rescale(_, _) | Expr::Digits(_, _) => Ty::I128,
         Expr::DecimalToFloat(_, _) => Ty::F64,
         Expr::Case(_, otherwise) => type_of(otherwise, registers),
         Expr::DatePart(_, _) | Expr::AddMonths(_, _) => Ty::I32,
@@ -338,6 +338,14 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
         Expr::Rescale(inner, power) => {
             let value = evaluate(inner, registers, rule)?.1;
             (Ty::I128, value.map(|value| Scalar::Int(rescaled(value.int(), *power))))
+        }
+        Expr::Digits(inner, most) => {
+            let (ty, value) = evaluate(inner, registers, rule)?;
+            let has_more = |value: &Scalar| value.int().unsigned_abs() >= 10u128.pow((*most).into());
+            if value.as_ref().is_some_and(has_more) {
+                return Err(Raised);
+            }
+            (ty, value)
         }
         Expr::DecimalToFloat(inner, scale) => {
             let value = evaluate(inner, registers, rule)?.1;

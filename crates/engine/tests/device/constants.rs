@@ -1,0 +1,100 @@
+//! Constants are parameters: a fragment of the same shape with others has the same program.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use warpcube_engine::{BinaryOp, Expr, Fragment, LikePattern, TextMatch, Ty};
+use warpcube_gpu::LaneOrder;
+
+use crate::support::*;
+
+fn facts(rows: usize) -> MemoryTable {
+    let strings = |many: u64, seed| {
+        let text = move |row: usize| {
+            (many != 50 || row % 11 != 3).then(|| format!("{:03} of {many}", mixed(row, seed) % many))
+        };
+        texts(rows, text)
+    };
+    MemoryTable::new(
+        "facts",
+        vec![
+            ("day", numbers::<Int32Type>(rows, |row| Some(mixed(row, 1) as i32 % 2_000))),
+            ("discount", numbers::<Int32Type>(rows, |row| (row % 17 != 4).then(|| mixed(row, 2) as i32 % 11))),
+            ("quantity", numbers::<Int64Type>(rows, |row| Some(mixed(row, 3) as i64 % 50))),
+            ("few", strings(20, 4)),
+            ("some", strings(50, 5)),
+            ("many", strings(200, 6)),
+            ("price", decimals(rows, 18, 2, |row| Some((mixed(row, 7) % 100_000) as i128))),
+        ],
+    )
+}
+
+/// Whether register is between two constants.
+fn between(register: usize, ty: Ty, (low, high): (i128, i128)) -> Expr {
+    let compare = |op, bound| binary(op, reg(register), int(bound, ty));
+    binary(BinaryOp::And, compare(BinaryOp::Ge, low), compare(BinaryOp::Lt, high))
+}
+
+/// The program of a fragment that equals the interpreter in all orders of lanes.
+#[track_caller]
+fn program(fragment: &Fragment, table: &MemoryTable) -> String {
+    check_orders(fragment, &[table]);
+    check_on(&engine(LaneOrder::Forward), fragment, &[table]).program.expect("it ran").full_source()
+}
+
+/// Checks that fragments with each of the constants have one program.
+#[track_caller]
+fn one_program<T: std::fmt::Debug>(constants: impl IntoIterator<Item = T>, filters: impl Fn(&T) -> Vec<Expr>) {
+    let table = facts(4_000);
+    let mut first: Option<String> = None;
+    for constants in constants {
+        let steps = filters(&constants).into_iter().map(filter).collect();
+        let found = program(&single(7, steps, vec![], vec![count(), sum(reg(2), DataType::Int64)]), &table);
+        match &first {
+            Some(first) => assert_eq!(*first, found, "{constants:?}"),
+            None => first = Some(found),
+        }
+    }
+}
+
+#[test]
+fn bounds_of_one_column_do_not_change_places() {
+    // By their shares alone the lower bound would come first in one, the upper one in another.
+    one_program([(100, 400), (1_700, 1_990), (900, 1_100)], |days| {
+        vec![
+            between(0, Ty::I32, *days),
+            between(1, Ty::I32, (days.0 / 250, days.0 / 250 + 2)),
+            binary(BinaryOp::Lt, reg(2), int(days.0 / 60 + 5, Ty::I64)),
+        ]
+    });
+}
+
+#[test]
+fn lists_of_strings_that_happen_to_be_neighbours_are_lists() {
+    for column in [3, 4, 5] {
+        let lists = [["001", "002"], ["001", "017"], ["000", "no such"]];
+        one_program(lists, |list| {
+            let named = list.map(|number| Arc::from(format!("{number} of {}", [20, 50, 200][column - 3])));
+            vec![test(column, TextMatch::In(named.to_vec()))]
+        });
+        one_program(["00%", "01%"], |pattern| vec![test(column, TextMatch::Like(LikePattern::new(pattern)))]);
+        one_program(["%3%", "%7%"], |pattern| vec![test(column, TextMatch::Like(LikePattern::new(pattern)))]);
+        one_program(["004 of 50", "005", "006 of 2"], |text| {
+            vec![test(column, TextMatch::Order(BinaryOp::Lt, (*text).into()))]
+        });
+    }
+}
+
+#[test]
+fn decimals_of_any_size_are_compared_alike() {
+    for op in [BinaryOp::Lt, BinaryOp::Ge, BinaryOp::Eq, BinaryOp::Ne, BinaryOp::Gt, BinaryOp::Le] {
+        for numbers in [[i64::MAX.into(), 10i128.pow(20), 10i128.pow(37)], [i64::MIN.into(), -(10i128.pow(25)), -1]] {
+            one_program(numbers, |number| vec![binary(op, int(*number, Ty::I128), reg(6))]);
+        }
+        let square =
+            || binary(BinaryOp::Mul, binary(BinaryOp::Mul, reg(6), reg(6)), binary(BinaryOp::Mul, reg(6), reg(6)));
+        one_program([50_000, 10i128.pow(19), 10i128.pow(25)], |number| {
+            vec![binary(op, square(), int(*number, Ty::I128))]
+        });
+    }
+}
