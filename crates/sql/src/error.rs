@@ -198,6 +198,9 @@ pub enum SqlError {
     /// Cells that cannot be computed: too many, or beyond their type.
     #[error("CUBE-005 {0}")]
     CubeCells(String),
+    /// More targets than the limit of an area.
+    #[error("CUBE-005 {0}")]
+    CubeArea(String),
     /// Palo or Matrix Market files that cannot be read or written.
     #[error("CUBE-006 {0}")]
     CubeImport(String),
