@@ -263,13 +263,9 @@ fn hint(nearest: &Option<String>) -> String {
 
 /// What joins can do about memory that is short.
 fn of_joins(reason: &str) -> &'static str {
-    match reason.contains("HashJoin") {
-        true => {
-            "; with two or more of warpcube.target_partitions, SET datafusion.optimizer.prefer_hash_join = false plans \
-             joins that spill"
-        }
-        false => "",
-    }
+    const SPILLING: &str = "; with two or more of warpcube.target_partitions, SET \
+                            datafusion.optimizer.prefer_hash_join = false plans joins that spill";
+    if reason.contains("HashJoin") { SPILLING } else { "" }
 }
 
 fn column_of(column: &Option<String>) -> String {

@@ -22,8 +22,8 @@ const DECIMAL: &str = "decimal";
 /// The columns of an answer in long form: the name of an element of each dimension, `measure`, `value` and `text`.
 ///
 /// Values are decimals of the largest scale if all measures of the query are decimals, else doubles. Where decimals
-/// stand beside doubles, a column `decimal` behind the others has their digits. These names are the same for every cube:
-/// the column of a dimension that has one of them gets underscores.
+/// stand beside doubles, a column `decimal` behind the others has their digits. These names are the same for every
+/// cube: the column of a dimension that has one of them gets underscores.
 pub fn long_schema(cube: &Cube, table: &BoundTable) -> SchemaRef {
     let dimensions = cube.model.dimensions().iter();
     let names = dimensions.map(|dimension| Field::new(dimension_column(cube, dimension), DataType::Utf8, false));

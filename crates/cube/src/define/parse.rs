@@ -147,8 +147,8 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
     }
     let leads_elsewhere = |c: char| matches!(c, '/' | '\\') || c.is_control();
     if definition.cube.contains(leads_elsewhere) || [".", ".."].contains(&definition.cube.as_str()) {
-        let message = "the name of a cube is that of its folder: it has no / and no \\; write the path of another folder \
-                       behind the definition";
+        let message = "the name of a cube is that of its folder: it has no / and no \\; write the path of another \
+                       folder behind the definition";
         return Err(wrong("cube", message.to_string()));
     }
     match (&definition.facts.sql, &definition.facts.file) {

@@ -2,9 +2,9 @@
 //!
 //! Numerics: a sum of *n* products is within about *n*·2⁻¹⁰⁴ of Σ|w·v|, far below the 10⁻¹² that doubles promise; whole
 //! numbers below 2¹⁰⁶ are exact. A sum depends on the order of its terms, in bits that rounding to a double almost
-//! always drops: every algorithm therefore fixes the order, so that its bits are repeatable. A sum that
-//! passes the largest double on its way is not finite; a [`Large`] one has the room. Source: Joldes, Muller, Popescu, *Tight and rigorous error bounds for basic building blocks of
-//! double-word arithmetic* (2017), algorithms 6 and 9.
+//! always drops: every algorithm therefore fixes the order, so that its bits are repeatable. A sum that passes the
+//! largest double on its way is not finite; a [`Large`] one has the room. Source: Joldes, Muller, Popescu, *Tight and
+//! rigorous error bounds for basic building blocks of double-word arithmetic* (2017), algorithms 6 and 9.
 
 /// A number as the unevaluated sum of two doubles.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -155,8 +155,8 @@ impl Dimension {
         }
     }
 
-    /// The elements that a text stands for, by the first of: a name, a caption, a name without regard to case, a caption
-    /// without regard to case.
+    /// The elements that a text stands for, by the first of: a name, a caption, a name without regard to case, a
+    /// caption without regard to case.
     pub(crate) fn matches(&self, text: &str) -> NameMatches {
         let (key, captioned) = (self.names.get(text), self.names.captioned(text));
         let is_exact = |id: &ElementId| {

@@ -480,8 +480,8 @@ impl Binder<'_> {
         self.error(span, format!("no dimension {name}{}", nearest(name, names)))
     }
 
-    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name. Names to
-    /// the letter count before those without regard to case, over all dimensions.
+    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name. Names
+    /// to the letter count before those without regard to case, over all dimensions.
     fn named_alone(&self, name: &ElementName) -> Result<Named, QueryError> {
         let mut found = Vec::new();
         for (position, dimension) in self.model.dimensions().iter().enumerate() {

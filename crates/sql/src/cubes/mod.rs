@@ -218,8 +218,8 @@ impl Cubes {
     ///
     /// # Errors
     /// [`SqlError::CubeQuery`] for a text that is no query of the cube, [`SqlError::CubeArea`] for an area beyond the
-    /// limit, [`SqlError::CubeCells`] for a value beyond its type, or an algorithm of the device that is named and cannot run,
-    /// [`SqlError::Cancelled`], errors of the device under placement `cuda`.
+    /// limit, [`SqlError::CubeCells`] for a value beyond its type, or an algorithm of the device that is named and
+    /// cannot run, [`SqlError::Cancelled`], errors of the device under placement `cuda`.
     pub fn ask(
         &self,
         open: &OpenCube,
