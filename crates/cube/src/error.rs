@@ -48,7 +48,7 @@ pub enum ModelError {
         place: String,
     },
     /// Two elements claim one name, case ignored.
-    #[error("dimension '{dimension}': the name '{name}' is taken by '{other}'; names are unique, case ignored")]
+    #[error("dimension '{dimension}': {}; names are unique, case ignored", taken(.name, .other))]
     DuplicateName {
         /// The dimension.
         dimension: String,
@@ -283,6 +283,14 @@ pub enum ModelError {
     /// The stored model is not the JSON of a model.
     #[error("the stored model cannot be read: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// Which element has a name.
+fn taken(name: &str, other: &str) -> String {
+    match name.to_lowercase() == other.to_lowercase() {
+        true => format!("the name '{name}' is taken by '{other}'"),
+        false => format!("'{name}' is an alternative name of '{other}'"),
+    }
 }
 
 /// Bits of each dimension as a sum: `Month 7 + Region 9`.

@@ -32,7 +32,7 @@ fn ask(cube: &Cube, text: &str) -> Result<Answer, CubeError> {
 fn text(query: &str, width: Option<usize>) -> String {
     let cube = cube();
     let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("{query} is no table") };
-    cross_tab_text(&cube.model, &table.cross_tab(&cube), width)
+    cross_tab_text(&cube.model, &table.cross_tab(&cube).unwrap(), width)
 }
 
 fn long(cube: &Cube, query: &str) -> RecordBatch {
@@ -159,7 +159,7 @@ fn texts_are_counted_below_a_cross_tab() {
     let mut cube = cube();
     let shown = |cube: &Cube, query: &str| {
         let Answer::Table(table) = ask(cube, query).unwrap() else { panic!("{query} is no table") };
-        cross_tab_text(&cube.model, &table.cross_tab(cube), None)
+        cross_tab_text(&cube.model, &table.cross_tab(cube).unwrap(), None)
     };
     // Japan has no number, France has one.
     for (region, text) in [(2, "closed"), (0, "open")] {
@@ -243,7 +243,7 @@ fn the_largest_cells_of_several_measures_are_found_without_rounding() {
         ("rows k cols Z, X bottom 1", "X"),
     ] {
         let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("{query} is no table") };
-        let shown = &table.cross_tab(&cube).pages[0];
+        let shown = &table.cross_tab(&cube).unwrap().pages[0];
         assert_eq!(shown.columns.iter().map(|labels| labels[0].caption.as_str()).collect::<Vec<_>>(), [expected]);
         assert!(printed(&long(&cube, query))[1].starts_with(&format!("a {expected} ")), "{query}");
     }
@@ -521,4 +521,66 @@ fn errors_name_places_cells_and_limits() {
         ask(&large, "rows Europe cols Jan where Actual").unwrap_err().to_string(),
         "Sales at Actual, Europe, Jan is 9223372036854775808, beyond 9223372036854775807, the largest decimal(0)"
     );
+}
+
+/// A cube of one measure over named dimensions of two elements each; the first cell is filled.
+fn small(dimensions: &[(&str, [&str; 2])], measure: &str, value: f64) -> Cube {
+    let of = |(name, elements): &(&str, [&str; 2])| Dimension::from_lists(name, elements, &[]).unwrap();
+    let dimensions: Vec<Dimension> = dimensions.iter().map(of).collect();
+    let count = dimensions.len();
+    let definition =
+        Measure { name: measure.to_string(), rule: Rule::Sum, value: ValueType::Double, format: None, over: None };
+    let model = CubeModel::new("c", dimensions, vec![definition]).unwrap();
+    let mut loader = Loader::new(model.layout().clone(), vec![FactMeasure::new(measure, Rule::Sum, ValueType::Double)]);
+    let coordinates = vec![&[0_u32][..]; count];
+    let column = InputColumn { values: InputValues::Doubles(&[value]), filled: None };
+    loader.append(&coordinates, &[column]).unwrap();
+    Cube { model, facts: Arc::new(loader.finish(4).unwrap()), texts: Default::default() }
+}
+
+#[test]
+fn the_columns_of_the_long_form_are_fixed() {
+    let columns = |cube: &Cube, query: &str| {
+        let fields = long(cube, query).schema();
+        fields.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
+    };
+    let imported = small(&[("D", ["a", "b"])], "Value", 1.0);
+    assert_eq!(columns(&imported, "rows D"), ["D", "measure", "value", "text"]);
+    let odd = small(&[("Value", ["a", "b"]), ("value_", ["c", "d"]), ("TEXT", ["e", "f"])], "v", 1.0);
+    assert_eq!(columns(&odd, "rows a"), ["Value__", "value_", "TEXT_", "measure", "value", "text"]);
+}
+
+#[test]
+fn control_characters_of_names_are_escaped() {
+    let cube = small(&[("D\u{7}", ["a\nb", "c"]), ("E", ["\u{1b}[2J", "f"])], "v\u{1b}", 1.0);
+    let Answer::Table(table) = ask(&cube, "rows \"D\u{7}\" where \"\u{1b}[2J\"").unwrap() else { panic!() };
+    let shown = cross_tab_text(&cube.model, &table.cross_tab(&cube).unwrap(), None);
+    assert_eq!(shown.lines().next(), Some("E: \\x1b[2J"));
+    assert!(shown.contains("a\\nb  1"), "{shown}");
+    let Answer::Text(explained) = ask(&cube, "explain at \"a\nb\"").unwrap() else { panic!() };
+    assert!(explained.starts_with("v\\x1b = 1\n"), "{explained}");
+    assert!(explained.contains("\nD\\x07: a\\nb\n") && !explained.contains('\u{1b}'), "{explained}");
+    assert_eq!(long(&cube, "rows \"D\u{7}\"").schema().field(0).name(), "D\u{7}", "programs get names as they are");
+}
+
+#[test]
+fn doubles_without_a_format_are_short() {
+    let shown = |value: f64| {
+        let cube = small(&[("D", ["a", "b"])], "v", value);
+        let Answer::Table(table) = ask(&cube, "rows a").unwrap() else { panic!() };
+        let text = cross_tab_text(&cube.model, &table.cross_tab(&cube).unwrap(), None);
+        text.lines().last().unwrap().trim_start_matches('a').trim().to_string()
+    };
+    for (value, text) in [
+        (1e308, "1e308"),
+        (1e-320, "1e-320"),
+        (-1.5e20, "-1.5e20"),
+        (1.23456789e15, "1.234568e15"),
+        (999_999_999_999_999.0, "999,999,999,999,999"),
+        (1e-5, "0.00001"),
+        (0.0, "0"),
+        (2.5, "2.5"),
+    ] {
+        assert_eq!(shown(value), text);
+    }
 }

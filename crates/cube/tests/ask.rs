@@ -17,7 +17,7 @@ fn answer(text: &str) -> CrossTabAnswer {
     let BoundQuery::CrossTab(table) = bound else { panic!("{text}: {bound:?}") };
     let asked = asked(&model, &table).unwrap();
     let cells = aggregate(&facts(), &asked.area, &asked.measures, &Request::default(), &Progress::new()).unwrap();
-    cross_tab(&model, &table, &asked, &cells)
+    cross_tab(&model, &table, &asked, &cells).unwrap()
 }
 
 /// A page as lines of text: heads, then cells, `.` for an empty one.
@@ -279,7 +279,7 @@ fn sparse_areas_show_filled_rows_of_filled_pages() {
         let asked = asked(&model, &table).unwrap();
         let request = Request { targets_max: u64::MAX, ..Request::default() };
         let cells = aggregate(&facts, &asked.area, &asked.measures, &request, &Progress::new()).unwrap();
-        cross_tab(&model, &table, &asked, &cells)
+        cross_tab(&model, &table, &asked, &cells).unwrap()
     };
     // Eight billion places, of which a walk through each would not end.
     let report = shown(text);
@@ -289,7 +289,92 @@ fn sparse_areas_show_filled_rows_of_filled_pages() {
     let paged = shown("pages a rows b cols c");
     assert_eq!(paged.pages.len(), 2);
     assert_eq!(lines(&paged, 0), ["e4 | e1999", "e0: . 2", "e5: 3 ."]);
-    assert_eq!(paged.hidden, (4_000_000 - 3, 4_000_000 - 3));
+    assert_eq!(paged.hidden, (2_000 - 2, 2_000 - 3), "rows and columns that no page shows");
     let top = shown("rows a * b cols c top 2");
     assert_eq!(lines(&top, 0), ["e4 | e1999", "e7/e0: . 2", "e7/e5: 3 ."]);
+}
+
+/// A dimension whose names and captions differ in case alone.
+fn of_cases() -> CubeModel {
+    let mut dimension = Dimension::from_lists("D", &["A", "A-a", "B-b", "C-b", "x"], &[]).unwrap();
+    for (name, caption) in [("A-a", "a"), ("B-b", "b"), ("C-b", "b"), ("x", "B")] {
+        let id = dimension.find_key(name).unwrap();
+        dimension.set_caption(id, Some(caption)).unwrap();
+    }
+    let other = Dimension::from_lists("E", &["X", "y"], &[]).unwrap();
+    cube_of(vec![dimension, other])
+}
+
+#[test]
+fn names_to_the_letter_win() {
+    let model = of_cases();
+    assert_eq!(names_in(&model, "rows a, A, D:a"), ["A-a", "A", "A-a"]);
+    assert_eq!(names_in(&model, "rows B"), ["x"]);
+    assert_eq!(names_in(&model, "rows x"), ["x"]);
+    assert_eq!(names_in(&model, "rows X"), ["X"], "of two dimensions the one that writes it so");
+    assert_eq!(refusal_of(&model, "rows b"), "column 6: b is several elements: D:B-b, D:C-b");
+    assert_eq!(names_in(&model, "rows Y"), ["y"], "one name is found without regard to case");
+}
+
+#[test]
+fn headings_tell_elements_apart() {
+    let model = of_cases();
+    let facts = {
+        let measure = FactMeasure::new("v", Rule::Sum, ValueType::Decimal { scale: 0 });
+        let mut loader = Loader::new(model.layout().clone(), vec![measure]);
+        let column = InputColumn { values: InputValues::Decimals(&[1, 2]), filled: None };
+        loader.append(&[&[2, 3], &[0, 0]], &[column]).unwrap();
+        loader.finish(4).unwrap()
+    };
+    let heading = |text: &str| {
+        let BoundQuery::CrossTab(table) = bind(&model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
+        let asked = asked(&model, &table).unwrap();
+        let cells = aggregate(&facts, &asked.area, &asked.measures, &Request::default(), &Progress::new()).unwrap();
+        cross_tab(&model, &table, &asked, &cells).unwrap().heading[0].1.clone()
+    };
+    assert_eq!(heading("rows E where \"B-b\""), "B-b");
+    assert_eq!(heading("rows E where \"C-b\""), "C-b");
+    assert_eq!(heading("rows E where x"), "B");
+    assert_eq!(heading("rows E where sum(\"B-b\", x)"), "sum of B-b, B");
+}
+
+#[test]
+fn cross_tabs_that_are_too_large_are_refused() {
+    let names: Vec<String> = (0..4_000).map(|number| format!("e{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let model = cube_of(["a", "b"].map(|name| Dimension::from_lists(name, &names, &[]).unwrap()).to_vec());
+    let measure = FactMeasure::new("v", Rule::Sum, ValueType::Decimal { scale: 0 });
+    let mut loader = Loader::new(KeyLayout::for_sizes(&[4_000; 2]).unwrap(), vec![measure]);
+    let (all, values): (Vec<u32>, Vec<i64>) = (0..4_000).map(|at| (at, 1)).unzip();
+    let column = InputColumn { values: InputValues::Decimals(&values), filled: None };
+    loader.append(&[&all, &all], &[column]).unwrap();
+    let facts = loader.finish(64).unwrap();
+    let refused = |text: &str| {
+        let BoundQuery::CrossTab(table) = bind(&model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
+        let asked = asked(&model, &table).unwrap();
+        let cells = aggregate(&facts, &asked.area, &asked.measures, &Request::default(), &Progress::new()).unwrap();
+        cross_tab(&model, &table, &asked, &cells).map(|shown| shown.pages.len()).map_err(|error| error.to_string())
+    };
+    // A filled diagonal fills each row and each column.
+    for text in ["rows a cols b", "rows a cols b empty"] {
+        let error = refused(text).unwrap_err();
+        assert!(error.starts_with("the cross-tab shows 16000000 cells, at most 10000000: "), "{error}");
+    }
+    assert_eq!(refused("rows a"), Ok(1));
+}
+
+#[test]
+fn measures_are_no_elements() {
+    let model = model();
+    let count = |text: &str| {
+        let BoundQuery::CrossTab(table) = bind(&model, &parse(text).unwrap(), text).unwrap() else { panic!("{text}") };
+        table.rows[0].targets.len()
+    };
+    assert_eq!((count("rows leaves(Measures)"), count("rows level(Measures, 0)")), (2, 2));
+    assert_eq!(refusal("rows level(Measures, 1)"), "column 12: measures have level 0 alone");
+    assert_eq!(
+        refusal("rows children(Measures)"),
+        "column 15: Measures are the measures: measures have no elements below them"
+    );
+    assert_eq!(refusal("rows Sales..Heads"), "column 6: Sales is a measure: measures have no ranges; list them");
 }

@@ -301,3 +301,15 @@ fn a_refused_change_leaves_the_stored_cube() {
     let info = store::info(&path).unwrap();
     assert_eq!((info.facts.cells, info.aside), (2, 4));
 }
+
+#[test]
+fn errors_tell_whose_alternative_name_is_taken() {
+    let (cube, _) = changed_from(&sourced(), "rename Spain to Espagne");
+    let refused = change(&cube, "add Region:Spain").unwrap_err().to_string();
+    let expected = "'Spain' is an alternative name of 'Espagne'; names are unique, case ignored";
+    assert!(refused.ends_with(expected), "{refused}");
+    let refused = change(&cube, "rename Measures to x").unwrap_err().to_string();
+    assert!(refused.ends_with("Measures are the measures: measures are those of the definition, and are not changed"));
+    let refused = change(&cube, "add Measures:New").unwrap_err().to_string();
+    assert!(refused.ends_with("measures are those of the definition, and are not changed"), "{refused}");
+}

@@ -64,13 +64,43 @@ fn a_definition_written_is_read_alike() {
 fn errors_have_line_and_column() {
     let mut bad = Vec::new();
     let within = |dimension: &str| format!("cube: c\nfacts: {{file: f, value: v}}\ndimensions:\n  D: {dimension}\n");
+    let names: Vec<String> = (0..33).map(|number| format!("D{number}: {{}}")).collect();
+    let many = format!("cube: c\nfacts: {{file: f, value: v}}\ndimensions: {{{}}}\n", names.join(", "));
     for (text, expected) in [
-        ("cube: [\n", "line 1, column 7: expected string scalar"),
+        ("cube: [\n", "line 1, column 7: a text is expected here"),
         ("cube: c\nfact: {}\n", "line 2, column 1: unknown field `fact`"),
         (
             "cube: c\nfacts: {file: f, value: v}\nvalue: {type: decimal(19)}\ndimensions: {D: {}}\n",
             "line 3, column 15: no type",
         ),
+        (
+            "cube: ../../x\nfacts: {file: f, value: v}\ndimensions: {D: {}}\n",
+            "line 1, column 7: cube: the name of a cube",
+        ),
+        ("cube: ..\nfacts: {file: f, value: v}\ndimensions: {D: {}}\n", "line 1, column 7: cube: the name of a cube"),
+        ("", "line 1, column 1: the text of a definition ends here"),
+        (
+            "cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}}\n---\ncube: d\n",
+            "line 5, column 1: a definition is one YAML document",
+        ),
+        (
+            "cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}, d: {}}\n",
+            "line 3, column 24: dimensions.d: 'd' and 'D' are one name: case does not count",
+        ),
+        (
+            "cube: c\nfacts: {file: f, value: v}\ndimensions: {'': {}}\n",
+            "line 3, column 18: dimensions.: a name is empty",
+        ),
+        (&many, "line 3, column 13: dimensions: a cube has at most 32 dimensions, not 33"),
+        (&within("{elements: []}"), "line 4, column 17: this list is empty: name at least one"),
+        (&within("{levels: []}"), "line 4, column 15: this list is empty: name at least one"),
+        (&within("{elements: A}"), "line 4, column 17: a list is expected here: [A, B]"),
+        (&within("[a]"), "line 4, column 6: fields are expected here: {name: value}"),
+        (
+            &within("{elements: [A, B, a]}"),
+            "line 4, column 6: dimensions.D: 'a' and 'A' are one name: case does not count",
+        ),
+        (&within("{elements: [A], all: A}"), "line 4, column 6: dimensions.D: 'A' stands here a second time"),
         (
             "cube: c\nfacts: {file: f, value: v}\ndimensions: {D: {}, D: {}}\n",
             "line 3, column 21: D stands here a second time",
@@ -89,7 +119,7 @@ fn errors_have_line_and_column() {
         ),
         (&within("{columns: x}"), "line 4, column 7: unknown field `columns`"),
         (&within("{column: d, levels: [year], fiscal_start: Foo}"), "line 4, column 48: no month \"Foo\""),
-        (&within("{consolidated: {A: {B: x}}}"), "line 4, column 29: invalid floating point"),
+        (&within("{consolidated: {A: {B: x}}}"), "line 4, column 29: a number is expected here"),
         (&within("{table: t}"), "line 4, column 6: dimensions.D: a table needs levels, or key and parent"),
         (
             &within("{key: k, parent: p}"),
@@ -110,7 +140,10 @@ fn errors_have_line_and_column() {
             "line 2, column 8: facts: value names the column of values",
         ),
         ("cube: c\nfacts: {value: f}\ndimensions: {D: {}}\n", "line 2, column 8: facts: sql or file is missing"),
-        ("cube: c\nfacts: {file: f, value: v}\ndimensions: {}\n", "dimensions: a cube needs a dimension"),
+        (
+            "cube: c\nfacts: {file: f, value: v}\ndimensions: {}\n",
+            "line 3, column 13: dimensions: a cube needs a dimension",
+        ),
         (
             "cube: c\nfacts: {file: f}\nmeasures: {M: {rule: avg}}\ndimensions: {D: {}}\n",
             "line 3, column 15: measures.M: column is missing; only the rule count needs none",

@@ -117,7 +117,7 @@ fn sums_of_doubles_overflow_by_name() {
     let mut loader = loader(&[1], &[(Rule::Sum, ValueType::Double)]);
     loader.append(&[&[1, 1]], &[doubles(&[f64::MAX, f64::MAX])]).unwrap();
     let error = loader.finish(4).unwrap_err().to_string();
-    assert_eq!(error, "cell [1]: measure SUM adds up to a number, which is beyond the largest double");
+    assert_eq!(error, "cell [1]: measure SUM adds up to 3.59539e308, which is beyond the largest double");
 }
 
 #[test]

@@ -58,9 +58,10 @@ fn lookup_ignores_case_and_suggests_near_names_alone() {
     );
     let cost = dimension.find("Cost").unwrap();
     dimension.set_caption(cost, Some("contribution")).unwrap();
+    assert_eq!(dimension.find("Contribution").unwrap(), margin, "a caption to the letter");
     refused(
-        dimension.find("Contribution"),
-        "dimension 'Account': 'Contribution' is the caption of several elements: Margin, Cost",
+        dimension.find("CONTRIBUTION"),
+        "dimension 'Account': 'CONTRIBUTION' is the caption of several elements: Margin, Cost",
     );
 }
 

@@ -198,6 +198,9 @@ pub enum SqlError {
     /// Cells that cannot be computed: too many, or beyond their type.
     #[error("CUBE-005 {0}")]
     CubeCells(String),
+    /// More targets than the limit of an area.
+    #[error("CUBE-005 {0}")]
+    CubeArea(String),
     /// Palo or Matrix Market files that cannot be read or written.
     #[error("CUBE-006 {0}")]
     CubeImport(String),
@@ -260,13 +263,9 @@ fn hint(nearest: &Option<String>) -> String {
 
 /// What joins can do about memory that is short.
 fn of_joins(reason: &str) -> &'static str {
-    match reason.contains("HashJoin") {
-        true => {
-            "; with two or more of warpcube.target_partitions, SET datafusion.optimizer.prefer_hash_join = false plans \
-             joins that spill"
-        }
-        false => "",
-    }
+    const SPILLING: &str = "; with two or more of warpcube.target_partitions, SET \
+                            datafusion.optimizer.prefer_hash_join = false plans joins that spill";
+    if reason.contains("HashJoin") { SPILLING } else { "" }
 }
 
 fn column_of(column: &Option<String>) -> String {

@@ -215,9 +215,19 @@ pub(crate) enum Rival {
     Duckdb,
 }
 
+/// What Rust says of texts that are no numbers, and what it means.
+const PLAIN: [(&str, &str); 5] = [
+    ("invalid digit found in string", "a whole number is expected"),
+    ("cannot parse integer from empty string", "a whole number is expected"),
+    ("number too large to fit in target type", "the number is too large"),
+    ("invalid float literal", "a number is expected"),
+    ("cannot parse float from empty string", "a number is expected"),
+];
+
 /// What is wrong with arguments, in one line without the usage.
 pub(crate) fn reason(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim);
-    lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_string()
+    let text = lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_string();
+    PLAIN.iter().fold(text, |text, (words, plain)| text.replace(words, plain))
 }

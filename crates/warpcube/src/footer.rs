@@ -64,6 +64,12 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
+/// A number of things: `1 row`, `2,000 rows`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let end = if number == 1 { "" } else { "s" };
+    format!("{} {what}{end}", grouped(number))
+}
+
 /// Digits in groups of three.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -10,7 +10,7 @@ use super::cells::MeasureCells;
 use super::monoid::{Extreme, Monoid, Narrow, Wide};
 use super::scan::Source;
 use super::{AggregateError, Area, CellColumn, TargetMap};
-use crate::facts::{Bitmap, FactColumn, Facts, Precise, Rule, ValueType, Values};
+use crate::facts::{Bitmap, FactColumn, Facts, Large, Precise, Rule, ValueType, Values};
 use crate::matrix::SparseMatrix;
 
 /// What is added up for a measure.
@@ -69,7 +69,16 @@ pub(crate) enum ComponentSums {
     /// Whole numbers whose bound fits 128 bits.
     Wide(ByRank<Wide>),
     /// Sums of doubles, or under weights that are not whole.
-    Precise(ByRank<Precise>),
+    Precise(ByRank<RoomySum>),
+}
+
+/// A sum of doubles.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RoomySum {
+    /// All sums on its way are doubles.
+    Precise(Precise),
+    /// One sum on its way, which depends on the algorithm, or this one passes the largest double.
+    Large(Large),
 }
 
 /// Adds up components: by an algorithm of the CPU, or on a device.
@@ -129,7 +138,7 @@ impl Finish<'_> {
                 self.finish(sums, "doubles", "the largest double", double, Values::Doubles)
             }
             (ComponentSums::Precise(sums), Values::Decimals(_)) => {
-                let rounded = |sum: Precise| sum.to_i64().ok_or_else(|| sum.text());
+                let rounded = |sum: RoomySum| sum.to_precise().to_i64().ok_or_else(|| sum.text());
                 self.finish(sums, "doubles, rounded once", "64 bits", rounded, Values::Decimals)
             }
             (ComponentSums::Narrow(sums), _) => {
@@ -150,10 +159,9 @@ impl Finish<'_> {
             ComponentSums::Wide(_) => "128 bits",
             ComponentSums::Precise(_) => "doubles",
         };
-        let averages = sums.into_doubles().into_iter().zip(counts.into_doubles());
-        let averages = averages.map(|((rank, sum), (_, rows))| (rank, sum / (rows * unit))).collect();
-        let finite = |average: f64| if average.is_finite() { Ok(average) } else { Err("a number".to_string()) };
-        self.finish(averages, arithmetic, "the largest double", finite, Values::Doubles)
+        let rows: Vec<f64> = counts.divided(&[]).into_iter().map(|(_, rows)| rows * unit).collect();
+        // No average lies beyond the values that it is of.
+        self.finish(sums.divided(&rows), arithmetic, "the largest double", Ok, Values::Doubles)
     }
 
     fn extremes<const GREATEST: bool>(&self, sums: ByRank<Extreme<GREATEST>>) -> Result<Final, AggregateError> {
@@ -189,20 +197,59 @@ impl Finish<'_> {
 }
 
 impl ComponentSums {
-    /// The nearest doubles.
-    fn into_doubles(self) -> ByRank<f64> {
-        fn of<M>(sums: ByRank<M>, value: impl Fn(M) -> f64) -> ByRank<f64> {
-            sums.into_iter().map(|(rank, sum)| (rank, value(sum))).collect()
+    /// The nearest doubles, each divided by the number at its place; by 1 where there is none.
+    fn divided(self, by: &[f64]) -> ByRank<f64> {
+        fn of<M>(sums: ByRank<M>, by: &[f64], value: impl Fn(M, f64) -> f64) -> ByRank<f64> {
+            let by = by.iter().copied().chain(std::iter::repeat(1.0));
+            sums.into_iter().zip(by).map(|((rank, sum), by)| (rank, value(sum, by))).collect()
         }
         match self {
-            ComponentSums::Narrow(sums) => of(sums, |sum| sum.0 as f64),
-            ComponentSums::Wide(sums) => of(sums, |sum| sum.0 as f64),
-            ComponentSums::Precise(sums) => of(sums, Precise::to_f64),
+            ComponentSums::Narrow(sums) => of(sums, by, |sum, by| sum.0 as f64 / by),
+            ComponentSums::Wide(sums) => of(sums, by, |sum, by| sum.0 as f64 / by),
+            ComponentSums::Precise(sums) => of(sums, by, |sum, by| match sum {
+                RoomySum::Precise(sum) => sum.to_f64() / by,
+                RoomySum::Large(sum) => sum.divided(by),
+            }),
+        }
+    }
+
+    /// Sums of doubles. Those that pass the largest double are taken from `large`, which gives the sums of the same
+    /// targets with room.
+    ///
+    /// # Errors
+    /// Those of `large`.
+    pub(crate) fn roomy<E>(
+        sums: ByRank<Precise>,
+        large: impl FnOnce() -> Result<ByRank<Large>, E>,
+    ) -> Result<ComponentSums, E> {
+        let has_room = sums.iter().all(|(_, sum)| sum.is_finite());
+        let large = if has_room { Vec::new() } else { large()? };
+        let roomy = |(place, (rank, sum)): (usize, (u64, Precise))| match large.get(place) {
+            Some((_, large)) if !sum.is_finite() => (rank, RoomySum::Large(*large)),
+            _ => (rank, RoomySum::Precise(sum)),
+        };
+        Ok(ComponentSums::Precise(sums.into_iter().enumerate().map(roomy).collect()))
+    }
+}
+
+impl RoomySum {
+    fn to_precise(self) -> Precise {
+        match self {
+            RoomySum::Precise(sum) => sum,
+            RoomySum::Large(sum) => sum.to_precise(),
+        }
+    }
+
+    /// The number in errors.
+    fn text(self) -> String {
+        match self {
+            RoomySum::Precise(sum) => sum.to_f64().to_string(),
+            RoomySum::Large(sum) => sum.text(),
         }
     }
 }
 
-fn double(sum: Precise) -> Result<f64, String> {
-    let value = sum.to_f64();
+fn double(sum: RoomySum) -> Result<f64, String> {
+    let value = sum.to_precise().to_f64();
     if value.is_finite() { Ok(value) } else { Err(sum.text()) }
 }

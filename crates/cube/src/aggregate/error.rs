@@ -34,10 +34,7 @@ pub enum AggregateError {
         reason: String,
     },
     /// The area has more targets than the limit.
-    #[error(
-        "the area has {targets} targets ({shape}); at most {limit} are allowed: choose fewer elements, or raise \
-         `--targets-max` of `warpcube cube query`"
-    )]
+    #[error("the area has {targets} targets ({shape}); at most {limit} are allowed: choose fewer elements")]
     AreaTooLarge {
         /// Targets of the area.
         targets: u128,

@@ -3,7 +3,7 @@
 //! Every algorithm is written once over [`Monoid`]. Contraction needs a weight to distribute over `join`, which holds
 //! for sums, and for extremes, whose only weight is "member".
 
-use crate::facts::Precise;
+use crate::facts::{Large, Precise};
 
 /// A commutative monoid on which weights act.
 pub(crate) trait Monoid: Copy + Send + Sync + PartialEq + 'static {
@@ -109,6 +109,32 @@ impl Monoid for Precise {
 
     fn weigh(self, weight: f64) -> Precise {
         self.times(weight)
+    }
+}
+
+impl Monoid for Large {
+    type Weight = f64;
+    const NEUTRAL: Large = Large(Precise::ZERO);
+    const UNIT: f64 = 1.0;
+
+    fn of_decimal(value: i64) -> Large {
+        Large::from_f64(value as f64)
+    }
+
+    fn of_double(value: f64) -> Large {
+        Large::from_f64(value)
+    }
+
+    fn weight(weight: f64) -> f64 {
+        weight
+    }
+
+    fn join(self, other: Large) -> Large {
+        Large(self.0.plus(other.0))
+    }
+
+    fn weigh(self, weight: f64) -> Large {
+        Large(self.0.times(weight))
     }
 }
 

@@ -9,7 +9,7 @@ use super::request::{Forecast, Report};
 use super::scan::{Scan, Source};
 use super::sums::Scatter;
 use super::{AggregateError, Algorithm, Area, Cells, Progress, Request, Tuning, target};
-use crate::facts::{Facts, Precise, Rule};
+use crate::facts::{Facts, Large, Precise, Rule};
 
 /// Sums in 64 bits are proved if their bound is below 2⁶².
 const NARROW_MAX: f64 = 4.6e18;
@@ -173,7 +173,10 @@ impl Reducer for Run<'_> {
         Ok(match self.arithmetic_of(component) {
             Arithmetic::Narrow => ComponentSums::Narrow(self.reduce::<Narrow>(component)?),
             Arithmetic::Wide => ComponentSums::Wide(self.reduce::<Wide>(component)?),
-            Arithmetic::Precise => ComponentSums::Precise(self.reduce::<Precise>(component)?),
+            Arithmetic::Precise => {
+                let sums = self.reduce::<Precise>(component)?;
+                ComponentSums::roomy(sums, || self.reduce::<Large>(component))?
+            }
         })
     }
 

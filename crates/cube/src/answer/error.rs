@@ -55,6 +55,9 @@ pub enum CubeError {
         /// Why.
         reason: String,
     },
+    /// A cross-tab that is too large to be laid out.
+    #[error(transparent)]
+    Shown(AskError),
     /// A device that fails.
     #[error("{0}")]
     Device(String),
@@ -68,6 +71,7 @@ impl From<AskError> for CubeError {
         match error {
             AskError::Model(error) => error.into(),
             AskError::Aggregate(error) => CubeError::Aggregate(error),
+            AskError::Shown { .. } => CubeError::Shown(error),
         }
     }
 }

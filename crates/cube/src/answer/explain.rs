@@ -7,7 +7,7 @@ use crate::aggregate::{Cells, Cost, Prediction, Progress, forecast, work};
 use crate::ask::{Asked, asked_at, target_name};
 use crate::model::{Dimension, ElementId};
 use crate::query::{BoundPlace, CubeAxis, Target};
-use crate::view::cell_text;
+use crate::view::{cell_text, visible};
 
 /// Children of an element that are listed.
 const CHILDREN_MAX: usize = 8;
@@ -29,13 +29,13 @@ impl Cube {
         let value = cells.find(&vec![0; maps.len()]).and_then(|cell| cells.columns()[0].value(cell));
         let mut text = format!(
             "{} = {}\n",
-            definition.name,
+            visible(&definition.name),
             value.map_or("empty".to_string(), |value| cell_text(definition, value))
         );
         let rule = self.facts.columns()[measure].measure.rule;
         let _ = write!(text, "  {rule} over {} of {} base cells", counts.relevant_cells, self.facts.len());
         if let Some(over) = &definition.over {
-            let _ = write!(text, ", {} over {}", over.span, over.dimension);
+            let _ = write!(text, ", {} over {}", over.span, visible(&over.dimension));
         }
         text.push('\n');
         for place in point {
@@ -87,22 +87,27 @@ impl Cube {
 
     fn explain_place(&self, text: &mut String, dimension: &Dimension, place: &BoundPlace) {
         let default = if place.is_default { " (default)" } else { "" };
-        let _ = write!(text, "{}: {}{default}", dimension.name(), target_name(dimension, &place.target));
+        let (name, target) = (visible(dimension.name()), target_name(dimension, &place.target));
+        let _ = write!(text, "{name}: {}{default}", visible(&target));
         match &place.target {
             Target::Element(element) => {
                 let children = children(dimension, *element);
                 let bases = dimension.base_set(*element).len();
                 if !children.is_empty() {
-                    let _ = write!(text, " = {children}; {bases} base elements below it");
+                    let _ = write!(text, " = {children}; {bases} base element{} below it", plural(bases));
                 }
             }
             Target::Sum(elements) => {
-                let _ = write!(text, "; {} elements", elements.len());
+                let _ = write!(text, "; {} element{}", elements.len(), plural(elements.len()));
             }
             Target::Measure(_) => {}
         }
         text.push('\n');
     }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// The children of an element with their weights: `Actual − Budget`.
@@ -120,7 +125,7 @@ fn children(dimension: &Dimension, element: ElementId) -> String {
         if edge.weight.abs() != 1.0 {
             let _ = write!(text, "{} × ", edge.weight.abs());
         }
-        text.push_str(dimension.element(edge.child).name());
+        text.push_str(&visible(dimension.element(edge.child).name()));
     }
     if edges.len() > CHILDREN_MAX {
         let _ = write!(text, " + {} more", edges.len() - CHILDREN_MAX);

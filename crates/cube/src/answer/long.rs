@@ -10,17 +10,23 @@ use super::{Cube, CubeError, TableAnswer};
 use crate::aggregate::CellValue;
 use crate::ask::{extremes, target_names};
 use crate::facts::{FactMeasure, Rule, ValueType};
-use crate::model::ElementId;
+use crate::model::{Dimension, ElementId, folded};
 use crate::query::{BoundSet, BoundTable, CubeAxis, Extreme, Target};
+
+/// Columns beside those of dimensions.
+const MEASURE: &str = "measure";
+const VALUE: &str = "value";
+const TEXT: &str = "text";
+const DECIMAL: &str = "decimal";
 
 /// The columns of an answer in long form: the name of an element of each dimension, `measure`, `value` and `text`.
 ///
 /// Values are decimals of the largest scale if all measures of the query are decimals, else doubles. Where decimals
-/// stand beside doubles, a column `decimal` behind the others has their digits. A name that a dimension or measure has
-/// gets underscores.
+/// stand beside doubles, a column `decimal` behind the others has their digits. These names are the same for every
+/// cube: the column of a dimension that has one of them gets underscores.
 pub fn long_schema(cube: &Cube, table: &BoundTable) -> SchemaRef {
     let dimensions = cube.model.dimensions().iter();
-    let names = dimensions.map(|dimension| Field::new(dimension.name(), DataType::Utf8, false));
+    let names = dimensions.map(|dimension| Field::new(dimension_column(cube, dimension), DataType::Utf8, false));
     let values = ValueColumns::of(cube, table);
     let decimals = values.decimals.map(|scale| DataType::Decimal128(38, scale as i8));
     let (value, exact) = match (values.doubles, decimals) {
@@ -28,12 +34,25 @@ pub fn long_schema(cube: &Cube, table: &BoundTable) -> SchemaRef {
         (false, decimals) => (decimals.unwrap_or(DataType::Float64), None),
     };
     let own = [
-        Field::new(cube.free_name("measure"), DataType::Utf8, false),
-        Field::new(cube.free_name("value"), value, true),
-        Field::new(cube.free_name("text"), DataType::Utf8, true),
+        Field::new(MEASURE, DataType::Utf8, false),
+        Field::new(VALUE, value, true),
+        Field::new(TEXT, DataType::Utf8, true),
     ];
-    let exact = exact.map(|exact| Field::new(cube.free_name("decimal"), exact, true));
+    let exact = exact.map(|exact| Field::new(DECIMAL, exact, true));
     Arc::new(Schema::new(names.chain(own).chain(exact).collect::<Vec<_>>()))
+}
+
+/// The name of a dimension's column.
+fn dimension_column(cube: &Cube, dimension: &Dimension) -> String {
+    let is_taken = |name: &str| [MEASURE, VALUE, TEXT, DECIMAL].contains(&folded(name).as_str());
+    let mut name = dimension.name().to_string();
+    if is_taken(&name) {
+        name.push('_');
+        while cube.model.dimension_index(&name).is_some() {
+            name.push('_');
+        }
+    }
+    name
 }
 
 /// What the measures of a query give.

@@ -240,9 +240,12 @@ impl Cube {
 
 impl TableAnswer {
     /// The cells laid out in pages, rows and columns.
-    pub fn cross_tab(&self, cube: &Cube) -> CrossTabAnswer {
-        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &self.cells);
-        CrossTabAnswer { texts: long::text_targets(cube, self).len() as u64, ..cross_tab }
+    ///
+    /// # Errors
+    /// [`CubeError::Shown`] for a cross-tab that is too large.
+    pub fn cross_tab(&self, cube: &Cube) -> Result<CrossTabAnswer, CubeError> {
+        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &self.cells)?;
+        Ok(CrossTabAnswer { texts: long::text_targets(cube, self).len() as u64, ..cross_tab })
     }
 
     /// The filled cells, a row each, with the columns of [`long_schema`]: pages, rows and columns in the order of the

@@ -113,7 +113,7 @@ impl Cube {
     }
 
     /// A name that no dimension and no measure has: underscores are added until it is free.
-    pub(super) fn free_name(&self, name: &str) -> String {
+    fn free_name(&self, name: &str) -> String {
         let mut free = name.to_string();
         while self.model.dimension_index(&free).is_some() || self.model.measure_index(&free).is_some() {
             free.push('_');

@@ -25,6 +25,17 @@ pub enum AskError {
     /// An area that is refused.
     #[error(transparent)]
     Aggregate(#[from] AggregateError),
+    /// A cross-tab that is too large to be laid out.
+    #[error(
+        "the cross-tab shows {shown} cells, at most {most}: ask for fewer, leave `empty` out, or write cells in long \
+         form (--format csv), which has no such limit"
+    )]
+    Shown {
+        /// Places of cells.
+        shown: u64,
+        /// The limit.
+        most: u64,
+    },
 }
 
 /// The area of a cross-tab.

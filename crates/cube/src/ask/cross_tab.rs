@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-use super::area::Asked;
-use super::label::{Label, caption_at, labels};
+use super::area::{AskError, Asked};
+use super::label::{Label, heading, labels};
 use crate::aggregate::{CellValue, Cells};
 use crate::model::CubeModel;
 use crate::query::{BoundSet, BoundTable, CubeAxis, Direction, Extreme, MEASURES};
+use crate::view::visible;
 
 /// A cross-tab with its heads.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +22,7 @@ pub struct CrossTabAnswer {
     pub page_axes: Vec<String>,
     /// The pages; without `empty` those that have a filled cell.
     pub pages: Vec<Page>,
-    /// Rows and columns that were left out, because none of their cells is shown, over all pages.
+    /// Rows and columns that no page shows, because none of their cells is shown.
     pub hidden: (u64, u64),
     /// True if only the largest or smallest cells are shown.
     pub is_extreme: bool,
@@ -51,14 +52,38 @@ pub struct Line {
     pub measures: Vec<usize>,
 }
 
+/// Most cells of a cross-tab over all pages: a few gigabytes of text.
+const SHOWN_MAX: u64 = 10_000_000;
+
 /// Lays out cells. Without `top` or `bottom` every cell of the area has a place; with them only those cells are shown.
 ///
 /// Work and memory are those of the filled cells and of the pages that have some; under `empty` those of the area.
-pub fn cross_tab(model: &CubeModel, table: &BoundTable, asked: &Asked, cells: &Cells) -> CrossTabAnswer {
+///
+/// # Errors
+/// [`AskError::Shown`] for more than 10 million places of cells, before memory is taken for them.
+pub fn cross_tab(
+    model: &CubeModel,
+    table: &BoundTable,
+    asked: &Asked,
+    cells: &Cells,
+) -> Result<CrossTabAnswer, AskError> {
     let axes = [&table.pages, &table.rows, &table.columns].map(|sets| Layout::new(model, sets, asked));
     let [pages, rows, columns] = &axes;
     let mut placed = placed(table, &axes, cells);
     placed.sort_unstable_by_key(|cell| (cell.page, cell.row, cell.column));
+    let hidden = match table.shows_empty {
+        true => (0, 0),
+        false => {
+            (rows.count - distinct(&placed, |cell| cell.row), columns.count - distinct(&placed, |cell| cell.column))
+        }
+    };
+    let shown = match table.shows_empty {
+        true => [pages, rows, columns].iter().fold(1, |shown: u64, axis| shown.saturating_mul(axis.count)),
+        false => placed.chunk_by(|one, other| one.page == other.page).map(filled_size).sum(),
+    };
+    if shown > SHOWN_MAX {
+        return Err(AskError::Shown { shown, most: SHOWN_MAX });
+    }
     let pages: Vec<Page> = match table.shows_empty {
         true => {
             let (all_rows, all_columns) = ((0..rows.count).collect::<Vec<_>>(), (0..columns.count).collect::<Vec<_>>());
@@ -69,22 +94,20 @@ pub fn cross_tab(model: &CubeModel, table: &BoundTable, asked: &Asked, cells: &C
     };
     let names = |sets: &[BoundSet]| sets.iter().map(|set| axis_name(model, set.axis)).collect();
     let place = |place: &crate::query::BoundPlace| {
-        (axis_name(model, place.axis), caption_at(model, place.axis, &place.target), place.is_default)
+        (axis_name(model, place.axis), heading(model, place.axis, &place.target), place.is_default)
     };
     // A cube of one measure need not say which.
     let is_shown = |place: &&crate::query::BoundPlace| place.axis != CubeAxis::Measures || model.measures().len() > 1;
-    let all = |axis: usize| axes[0].count.saturating_mul(axes[axis].count);
-    let shown = |count: &dyn Fn(&Page) -> usize| pages.iter().map(|page| count(page) as u64).sum::<u64>();
-    CrossTabAnswer {
+    Ok(CrossTabAnswer {
         heading: table.point.iter().filter(is_shown).map(place).collect(),
         row_axes: names(&table.rows),
         column_axes: names(&table.columns),
         page_axes: names(&table.pages),
-        hidden: (all(1) - shown(&|page| page.rows.len()), all(2) - shown(&|page| page.columns.len())),
+        hidden,
         pages,
         is_extreme: table.extreme.is_some(),
         texts: 0,
-    }
+    })
 }
 
 /// The places of an axis: combinations of the targets of its sets, the last set's changing first. Of no sets there is
@@ -184,13 +207,33 @@ pub(crate) fn extremes(cells: &Cells, direction: Direction, count: usize) -> Vec
     all
 }
 
-/// A page of the rows and columns that its cells lie in; `cells` are in the order of rows.
-fn filled_page(cells: &[Placed], axes: &[Layout<'_>; 3]) -> Page {
+/// The number of different places of cells on an axis.
+fn distinct(cells: &[Placed], place: impl Fn(&Placed) -> u64) -> u64 {
+    let mut places: Vec<u64> = cells.iter().map(place).collect();
+    places.sort_unstable();
+    places.dedup();
+    places.len() as u64
+}
+
+/// The rows and columns that cells of a page lie in; `cells` are in the order of rows.
+fn filled_lines(cells: &[Placed]) -> (Vec<u64>, Vec<u64>) {
     let mut rows: Vec<u64> = cells.iter().map(|cell| cell.row).collect();
     rows.dedup();
     let mut columns: Vec<u64> = cells.iter().map(|cell| cell.column).collect();
     columns.sort_unstable();
     columns.dedup();
+    (rows, columns)
+}
+
+/// Places of the cells of a page that shows filled rows and columns.
+fn filled_size(cells: &[Placed]) -> u64 {
+    let (rows, columns) = filled_lines(cells);
+    rows.len() as u64 * columns.len() as u64
+}
+
+/// A page of the rows and columns that its cells lie in; `cells` are in the order of rows.
+fn filled_page(cells: &[Placed], axes: &[Layout<'_>; 3]) -> Page {
+    let (rows, columns) = filled_lines(cells);
     page_of(cells[0].page, &rows, &columns, cells, axes)
 }
 
@@ -222,7 +265,7 @@ fn page_of(page: u64, rows: &[u64], columns: &[u64], cells: &[Placed], axes: &[L
 
 fn axis_name(model: &CubeModel, axis: CubeAxis) -> String {
     match axis {
-        CubeAxis::Dimension(position) => model.dimensions()[position].name().to_string(),
+        CubeAxis::Dimension(position) => visible(model.dimensions()[position].name()).into_owned(),
         CubeAxis::Measures => MEASURES.to_string(),
     }
 }

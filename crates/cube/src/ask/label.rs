@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::{CubeModel, Dimension, ElementId};
 use crate::query::{BoundSet, CubeAxis, Target};
+use crate::view::visible;
 
 /// The head of a target in a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// Caption of the element or measure; of a sum, those of its parts. Elements of a set that share a caption have
-    /// their names too.
+    /// their names too. Control characters are escaped.
     pub caption: String,
     /// Listed elements that it is shown below.
     pub indent: u32,
@@ -22,15 +23,19 @@ const PARTS_MAX: usize = 3;
 pub fn labels(model: &CubeModel, set: &BoundSet) -> Vec<Label> {
     match set.axis {
         CubeAxis::Measures => {
-            let label = |target: &Target| Label { caption: caption_of_measure(model, target), indent: 0 };
+            let label = |target: &Target| label(&caption_of_measure(model, target), 0);
             set.targets.iter().map(label).collect()
         }
         CubeAxis::Dimension(position) => {
             let dimension = &model.dimensions()[position];
-            let label = |(caption, indent)| Label { caption, indent };
-            captions(dimension, &set.targets).into_iter().zip(indents(dimension, &set.targets)).map(label).collect()
+            let captions = captions(dimension, &set.targets).into_iter();
+            captions.zip(indents(dimension, &set.targets)).map(|(caption, indent)| label(&caption, indent)).collect()
         }
     }
+}
+
+fn label(caption: &str, indent: u32) -> Label {
+    Label { caption: visible(caption).into_owned(), indent }
 }
 
 /// The indent of each target: below the elements that it is part of, in lists with totals first or totals last. Levels
@@ -77,12 +82,23 @@ fn is_part(dimension: &Dimension, element: ElementId, whole: ElementId) -> bool 
     false
 }
 
-/// The head of one place.
-pub(super) fn caption_at(model: &CubeModel, axis: CubeAxis, target: &Target) -> String {
-    match axis {
-        CubeAxis::Measures => caption_of_measure(model, target),
-        CubeAxis::Dimension(position) => caption(&model.dimensions()[position], target),
-    }
+/// The text of one place, which tells its elements from all others of their dimension.
+pub(super) fn heading(model: &CubeModel, axis: CubeAxis, target: &Target) -> String {
+    let CubeAxis::Dimension(position) = axis else { return visible(&caption_of_measure(model, target)).into_owned() };
+    let dimension = &model.dimensions()[position];
+    let name = |element| {
+        let caption = dimension.element(element).caption();
+        let is_only = dimension.matches(caption).elements == [element];
+        if is_only { caption.to_string() } else { long_caption(dimension, element) }
+    };
+    visible(&text_of(target, PARTS_MAX, name)).into_owned()
+}
+
+/// The caption of an element with its name: the name alone if it ends with the caption, as paths do.
+fn long_caption(dimension: &Dimension, element: ElementId) -> String {
+    let element = dimension.element(element);
+    let (name, caption) = (element.name(), element.caption());
+    if name.ends_with(caption) { name.to_string() } else { format!("{caption} ({name})") }
 }
 
 fn caption_of_measure(model: &CubeModel, target: &Target) -> String {
@@ -93,15 +109,10 @@ fn caption(dimension: &Dimension, target: &Target) -> String {
     text_of(target, PARTS_MAX, |element| dimension.element(element).caption())
 }
 
-/// The captions of a set's targets; of different ones with one caption, all parts of sums, and names of elements: the
-/// name alone if it ends with the caption, as paths do.
+/// The captions of a set's targets; of different ones with one caption, all parts of sums, and names of elements.
 fn captions(dimension: &Dimension, targets: &[Target]) -> Vec<String> {
     let long = |target: &Target| match target {
-        Target::Element(element) => {
-            let element = dimension.element(*element);
-            let (name, caption) = (element.name(), element.caption());
-            if name.ends_with(caption) { name.to_string() } else { format!("{caption} ({name})") }
-        }
+        Target::Element(element) => long_caption(dimension, *element),
         _ => text_of(target, usize::MAX, |element| dimension.element(element).name()),
     };
     distinct(targets, |target| caption(dimension, target), long)
@@ -134,12 +145,12 @@ pub fn target_name(dimension: &Dimension, target: &Target) -> String {
     text_of(target, PARTS_MAX, |element| dimension.element(element).name())
 }
 
-fn text_of<'a>(target: &Target, parts_max: usize, name: impl Fn(ElementId) -> &'a str) -> String {
+fn text_of<T: Into<String>>(target: &Target, parts_max: usize, name: impl Fn(ElementId) -> T) -> String {
     match target {
-        Target::Element(element) => name(*element).to_string(),
+        Target::Element(element) => name(*element).into(),
         Target::Measure(_) => String::new(),
         Target::Sum(elements) => {
-            let shown: Vec<&str> = elements.iter().take(parts_max).map(|element| name(*element)).collect();
+            let shown: Vec<String> = elements.iter().take(parts_max).map(|element| name(*element).into()).collect();
             let more = elements.len() - shown.len();
             match more {
                 0 => format!("sum of {}", shown.join(", ")),

@@ -232,6 +232,14 @@ pub enum BuildError {
         /// What does not go together, and what to write.
         message: String,
     },
+    /// What is wrong with a part of the definition whose place the error itself does not tell.
+    #[error("{source}")]
+    At {
+        /// The field, by its path.
+        place: String,
+        /// The error.
+        source: Box<BuildError>,
+    },
     /// A refreshed cube would be another than the definition's.
     #[error("the definition no longer fits the cube: {reason}; define the cube anew")]
     OtherCube {
@@ -255,6 +263,21 @@ pub enum BuildError {
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
+}
+
+impl BuildError {
+    /// The error of a part of the definition, where it does not tell its place or that of a query or of facts.
+    pub(super) fn at(self, place: impl FnOnce() -> String) -> BuildError {
+        match self {
+            BuildError::NoColumn { .. }
+            | BuildError::SeveralColumns { .. }
+            | BuildError::ColumnType { .. }
+            | BuildError::TableRow { .. }
+            | BuildError::Table { .. }
+            | BuildError::Model(_) => BuildError::At { place: place(), source: Box::new(self) },
+            other => other,
+        }
+    }
 }
 
 impl From<Stopped> for BuildError {

@@ -120,10 +120,7 @@ impl Keeping<'_> {
                 continue;
             }
             self.apply(Change::Rename { element, name: name.to_owned() })?;
-            // Facts name elements of levels by their values, and others by their names.
-            if self.dimension.element(element).member().is_none() {
-                self.dimension.add_alias(element, &of_source)?;
-            }
+            self.dimension.add_alias(element, &of_source)?;
         }
         Ok(())
     }

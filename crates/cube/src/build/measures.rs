@@ -21,7 +21,11 @@ impl MeasurePlan {
     pub(super) fn all(definition: &Definition, facts: &Source<'_>) -> Result<Vec<MeasurePlan>, BuildError> {
         if !definition.measures.is_empty() {
             let measures = definition.measures.iter();
-            return measures.map(|(name, measure)| MeasurePlan::of(name, measure, definition, facts)).collect();
+            let plan = |(name, measure)| {
+                MeasurePlan::of(name, measure, definition, facts)
+                    .map_err(|error| error.at(|| format!("measures.{name}")))
+            };
+            return measures.map(plan).collect();
         }
         let Some(column) = &definition.facts.value else {
             let message = "value names the column of values, where the cube has no measures".to_owned();
@@ -34,7 +38,8 @@ impl MeasurePlan {
             format: definition.value.format.clone(),
             over: None,
         };
-        let column = Some(value_column(&measure, column, facts)?);
+        let column = value_column(&measure, column, facts).map_err(|error| error.at(|| "facts.value".to_owned()))?;
+        let column = Some(column);
         Ok(vec![MeasurePlan { measure, column }])
     }
 

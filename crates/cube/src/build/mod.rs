@@ -43,6 +43,7 @@ use self::keep::Kept;
 use self::measures::MeasurePlan;
 use self::source::Source;
 use crate::define::Definition;
+use crate::error::ModelError;
 use crate::facts::Facts;
 use crate::model::{CubeModel, Dimension};
 use crate::progress::Progress;
@@ -108,7 +109,10 @@ fn run(
 ) -> Result<Built, BuildError> {
     let source = Source::facts(&definition.facts, tables, progress)?;
     let measures = MeasurePlan::all(definition, &source)?;
-    let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
+    let place = |name: &str| format!("dimensions.{name}");
+    let plan = |(name, dimension)| {
+        Plan::new(name, dimension, &definition.unknown, &source).map_err(|error| error.at(|| place(name)))
+    };
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     if let Some(old) = old {
         check_same(old, &plans, &measures)?;
@@ -117,7 +121,7 @@ fn run(
     let (mut moved, mut defaults) = (Vec::new(), Vec::new());
     for (at, plan) in plans.iter().enumerate() {
         let input = Input { facts: &source, tables, progress, old: old.map(|old| &old.dimensions()[at]) };
-        let (dimension, unknown) = plan.dimension(input)?;
+        let (dimension, unknown) = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
         let kept = match old {
             None => Kept { dimension, added: unknown, removed: Vec::new(), moved: Vec::new(), default: None },
             Some(old) => keep::kept(dimension, &old.dimensions()[at], plan.definition)?,
@@ -129,7 +133,10 @@ fn run(
         dimensions.push(kept.dimension);
     }
     let own = measures.iter().map(|plan| plan.measure.clone()).collect();
-    let model = CubeModel::new(&definition.cube, dimensions, own)?;
+    let model = CubeModel::new(&definition.cube, dimensions, own).map_err(|error| {
+        let section = if matches!(error, ModelError::Measure { .. }) { "measures" } else { "dimensions" };
+        BuildError::from(error).at(|| section.to_owned())
+    })?;
     let (facts, aside, report) = load::load(&model, &plans, &measures, &definition.unknown, &source, progress)?;
     let report = Report { added, removed, moved, defaults, ..report };
     Ok(Built { model, facts, aside, report })

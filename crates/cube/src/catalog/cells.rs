@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::Path;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::error::{CatalogError, Result};
@@ -60,7 +60,7 @@ impl<'a> CellFile<'a> {
     }
 
     /// Writes the cells in the order of a file that held former ones: cells that the file does not have come last,
-    /// cells that the model does not have stay as they are in the file.
+    /// cells that the model never had stay as they are in the file, cells at elements that were removed go.
     ///
     /// # Errors
     /// As [`CellFile::write`], and the errors of the file.
@@ -71,12 +71,16 @@ impl<'a> CellFile<'a> {
             CellReader::new(BufReader::new(file)).map_err(of_file(former))
         };
         let mut writer = CellWriter::new(out, &self.header, self.line_end).map_err(written())?;
-        let places = self.places();
+        let (places, removed) = (self.places(), self.removed());
+        let is_removed = |path: &[u32]| path.iter().zip(&removed).any(|(number, removed)| removed.contains(number));
         let mut is_written = vec![false; self.facts.len()];
         let mut path = Vec::new();
         for cell in open()? {
             let cell = cell.map_err(of_file(former))?;
             let CellValue::Number(_) = cell.value else { continue };
+            if is_removed(&cell.path) {
+                continue;
+            }
             match self.coordinates(&places, &cell.path) {
                 None => writer.write(&cell.path, &cell.value).map_err(written())?,
                 Some(coordinates) => {
@@ -94,6 +98,7 @@ impl<'a> CellFile<'a> {
         let texts = texts.collect::<Result<Vec<_>, PaloError>>().map_err(written())?;
         let texts = Texts { is_written: vec![false; texts.len()], texts: &texts };
         let former = open()?.map(|cell| cell.map_err(of_file(former)));
+        let former = former.filter(|cell| cell.as_ref().map_or(true, |cell| !is_removed(&cell.path)));
         texts.write_like(former, &places, &mut |path, text| {
             writer.write(path, &CellValue::Text(text.to_owned())).map_err(written())
         })?;
@@ -149,6 +154,15 @@ impl<'a> CellFile<'a> {
     fn places(&self) -> Vec<HashMap<u32, ElementId>> {
         let of_dimension = |(dimension, origin): (&Dimension, &DimensionOrigin)| {
             dimension.elements().iter().filter_map(|id| Some((origin.palo_id(*id)?, *id))).collect()
+        };
+        self.model.dimensions().iter().zip(self.origins).map(of_dimension).collect()
+    }
+
+    /// The server's numbers of elements that were removed, by dimension.
+    fn removed(&self) -> Vec<HashSet<u32>> {
+        let of_dimension = |(dimension, origin): (&Dimension, &DimensionOrigin)| {
+            let ids = (0..dimension.id_count() as u32).map(ElementId::new);
+            ids.filter(|id| dimension.get(*id).is_none()).filter_map(|id| origin.palo_id(id)).collect()
         };
         self.model.dimensions().iter().zip(self.origins).map(of_dimension).collect()
     }

@@ -35,7 +35,8 @@ impl Catalog {
                 Some(folder) => {
                     self.export_cube(&database, cube, &self.folder().join(folder), &mut dimensions, &staging)?;
                 }
-                None => dimensions.add_unchanged(&database, cube),
+                None if cube.cells.is_some() => dimensions.add_unchanged(&database, cube),
+                None => {}
             }
             if let (None, Some(cells)) = (&cube.folder, &cube.cells) {
                 copy_kept(self.folder(), cells, &staging.path(&cells.name))?;

@@ -14,6 +14,9 @@
 //! with dimensions whose elements lie in another database, keys above 128 bits or more than 32 dimensions are no
 //! models: their cell files are kept.
 //!
+//! A dimension is the database's: elements that a change removes from one cube go from all cubes that have it
+//! ([`removals`]).
+//!
 //! Attribute cubes (`#_D`) are cubes as others are, and their cells are attributes of the elements of D besides
 //! ([`attributes`]).
 //!
@@ -28,9 +31,11 @@ mod export;
 mod facts;
 mod import;
 mod manifest;
+mod removal;
 mod staging;
 mod versions;
 
 pub use error::CatalogError;
 pub use import::{Import, import};
 pub use manifest::{CATALOG_NAME, CATALOG_VERSION, Catalog, CatalogCube, KeptFile};
+pub use removal::{Removal, removals};

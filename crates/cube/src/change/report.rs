@@ -11,6 +11,8 @@ pub struct Report {
     pub facts_aside: Vec<FactsAside>,
     /// Texts kept aside.
     pub texts_aside: u64,
+    /// Names of other cubes of the catalog that lost the removed elements, too.
+    pub other_cubes: Vec<String>,
     /// Elements of the source that were removed or placed otherwise, which a refresh undoes; none without a definition.
     pub of_source: Vec<SourceElements>,
     /// Dimensions whose default element changed without a statement that says so.
@@ -18,6 +20,21 @@ pub struct Report {
     /// True if an export has no place for a change: captions, alternative names, attributes and default elements of a
     /// cube that was imported from a Palo database.
     pub is_not_exported: bool,
+}
+
+impl Report {
+    /// Adds what the removal of the same elements did to another cube of the catalog.
+    pub fn add_other(&mut self, cube: &str, other: Report) {
+        self.other_cubes.push(cube.to_owned());
+        self.texts_aside += other.texts_aside;
+        for more in other.facts_aside {
+            let is_same = |held: &&mut FactsAside| held.dimension == more.dimension && held.element == more.element;
+            match self.facts_aside.iter_mut().find(is_same) {
+                Some(held) => held.facts += more.facts,
+                None => self.facts_aside.push(more),
+            }
+        }
+    }
 }
 
 /// Facts of an element that is gone.

@@ -161,17 +161,16 @@ impl<'a> Changing<'a> {
 
     fn rename(&mut self, element: &ElementName, name: &str, span: Span) -> Result<(), QueryError> {
         let (at, id) = self.found(element)?;
-        let held = self.dimension(at).element(id);
-        let (old, is_of_level) = (held.name().to_owned(), held.member().is_some());
-        let is_caption = self.dimension(at).find_key(&element.name).is_none();
+        let old = self.dimension(at).element(id).name().to_owned();
+        let is_caption = self.dimension(at).find_key(&element.name) != Some(id);
         self.change(at, Change::Rename { element: id, name: name.to_owned() }, span)?;
         // Reports show captions: one by which the element was found would hide the new name.
         if is_caption {
             self.change(at, Change::Caption { element: id, caption: Some(name.to_owned()) }, span)?;
         }
-        // Rows of the source name the element as before; those of levels by its place. A name that was an alternative
-        // one of the element has changed places with the old one.
-        if self.has_source() && !is_of_level && self.dimension(at).find_key(&old) != Some(id) {
+        // The source names the element as before. A name that was an alternative one of the element has changed places
+        // with the old one.
+        if self.has_source() && self.dimension(at).find_key(&old) != Some(id) {
             self.change(at, Change::Alias { element: id, alias: old }, span)?;
         }
         Ok(())

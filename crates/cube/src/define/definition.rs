@@ -115,7 +115,7 @@ pub struct DimensionDefinition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
     /// Columns, or units of time, from the outermost level to the base.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "filled")]
     pub levels: Vec<String>,
     /// The month in which years begin: its English name or first three letters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ pub struct DimensionDefinition {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<String>,
     /// Base elements in their order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "filled")]
     pub elements: Vec<String>,
     /// Consolidated elements by name, each with its children and their weights. They may be added to every form.
     #[serde(skip_serializing_if = "Named::is_empty")]
@@ -278,7 +278,11 @@ impl FromStr for StorageChoice {
         if text.eq_ignore_ascii_case("auto") {
             return Ok(StorageChoice::Auto);
         }
-        text.parse().map(StorageChoice::Named).map_err(|error| format!("{error}, or auto"))
+        text.parse().map(StorageChoice::Named).map_err(|_| {
+            format!(
+                "'{text}' is no storage scheme: auto, bess, coordinate, offset-value, xcrs, xccs, bxcrs or hybrid:r"
+            )
+        })
     }
 }
 
@@ -304,6 +308,15 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
         OneOrMany::One(column) => vec![column],
         OneOrMany::Many(columns) => columns,
     })
+}
+
+/// A list that names something. An empty one would count as not given.
+fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    match names.is_empty() {
+        true => Err(de::Error::custom("this list is empty: name at least one, or leave the field out")),
+        false => Ok(names),
+    }
 }
 
 fn sum() -> Rule {

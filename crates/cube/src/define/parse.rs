@@ -1,5 +1,7 @@
 //! Reading a definition, with line and column in every error.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
@@ -7,6 +9,11 @@ use serde_saphyr::{Location, Spanned};
 use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
 use crate::model::{Rule, folded};
 use crate::query::MEASURES;
+
+/// Most dimensions of a cube.
+const DIMENSIONS_MAX: usize = 32;
+/// Most levels of a dimension with names: each is a column in SQL.
+const LEVELS_MAX: usize = 1000;
 
 /// A definition that cannot be read, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,23 +61,25 @@ pub fn parse(text: &str) -> Result<Definition, DefinitionError> {
 pub fn place_of(text: &str, path: &str) -> Option<(u64, u64)> {
     let outline: Outline = serde_saphyr::from_str(text).ok()?;
     let section = path.split('.').next()?;
-    let whole = || match section {
-        "cube" => outline.cube.as_ref(),
-        "facts" => outline.facts.as_ref(),
+    let found = match section {
+        "cube" => outline.cube.map(|part| part.referenced),
+        "facts" => outline.facts.map(|part| part.referenced),
+        "measures" => outline.measures.map(|parts| within(&parts, section, path)),
+        "dimensions" => outline.dimensions.map(|parts| within(&parts, section, path)),
         _ => None,
-    };
-    let found = within(&outline.dimensions, "dimensions", path);
-    let found = found.or_else(|| within(&outline.measures, "measures", path));
-    let found = found.or_else(|| whole().map(|part| part.referenced))?;
+    }?;
     Some((found.line(), found.column()))
 }
 
-/// The place of the part of a section that a path names or leads through.
-fn within<T>(parts: &Named<Spanned<T>>, section: &str, path: &str) -> Option<Location> {
-    let below = path.strip_prefix(section)?.strip_prefix('.')?;
-    // A name may have points of its own: the longest one that fits.
-    let fits = |name: &&str| below.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    parts.get(parts.names().filter(fits).max_by_key(|name| name.len())?).map(|part| part.referenced)
+/// The place of the part of a section that a path names or leads through; of the section without one.
+fn within<T>(parts: &Spanned<Named<Spanned<T>>>, section: &str, path: &str) -> Location {
+    let part = || {
+        let below = path.strip_prefix(section)?.strip_prefix('.')?;
+        // A name may have points of its own: the longest one that fits.
+        let fits = |name: &&str| below.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        parts.value.get(parts.value.names().filter(fits).max_by_key(|name| name.len())?)
+    };
+    part().map_or(parts.referenced, |part| part.referenced)
 }
 
 /// Where the parts of a definition stand. Parts are read by their types: a value of any type cannot be `.nan`.
@@ -81,9 +90,9 @@ struct Outline {
     #[serde(default)]
     facts: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
-    measures: Named<Spanned<MeasureDefinition>>,
+    measures: Option<Spanned<Named<Spanned<MeasureDefinition>>>>,
     #[serde(default)]
-    dimensions: Named<Spanned<DimensionDefinition>>,
+    dimensions: Option<Spanned<Named<Spanned<DimensionDefinition>>>>,
 }
 
 /// The error with line and column, where its field stands in the text.
@@ -101,11 +110,29 @@ pub fn schema() -> String {
     serde_json::to_string_pretty(&schema).expect("a schema is JSON")
 }
 
+/// Words of the library that reads YAML and of Rust's types, and what they mean.
+const PLAIN: [(&str, &str); 11] = [
+    ("expected sequence start", "a list is expected here: [A, B]"),
+    ("expected mapping start", "fields are expected here: {name: value}"),
+    ("expected string scalar", "a text is expected here"),
+    ("untagged enum", "a name or a list of names is expected here"),
+    ("invalid floating point", "a number is expected here"),
+    ("invalid digit", "a whole number is expected here"),
+    ("Option<String>", "a text is expected here"),
+    ("Option<", "another value is expected here"),
+    ("from_str_multiple", "a definition is one YAML document, and --- begins another one here"),
+    ("unexpected end of input", "the text of a definition ends here: cube, facts and dimensions are missing"),
+    ("unexpected end of stream", "the text of a definition ends too early"),
+];
+
 /// What an error says, without its excerpt and place.
 fn message_of(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
     let text = text[..end].trim_end_matches([',', ' ']);
+    if let Some((_, plain)) = PLAIN.iter().find(|(words, _)| text.contains(words)) {
+        return (*plain).to_string();
+    }
     // The library goes on with an option that users of a definition do not have.
     match text.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.split(", set ").next()) {
         Some(key) => format!("{key} stands here a second time"),
@@ -117,6 +144,12 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
     let wrong = |place: &str, message: String| DefinitionError::Meaning { place: place.to_string(), message };
     if definition.cube.trim().is_empty() {
         return Err(wrong("cube", "a cube needs a name".to_string()));
+    }
+    let leads_elsewhere = |c: char| matches!(c, '/' | '\\') || c.is_control();
+    if definition.cube.contains(leads_elsewhere) || [".", ".."].contains(&definition.cube.as_str()) {
+        let message = "the name of a cube is that of its folder: it has no / and no \\; write the path of another \
+                       folder behind the definition";
+        return Err(wrong("cube", message.to_string()));
     }
     match (&definition.facts.sql, &definition.facts.file) {
         (Some(_), Some(_)) => return Err(wrong("facts", "either sql or file, not both".to_string())),
@@ -132,6 +165,9 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
         }
         _ => {}
     }
+    if let Some((name, message)) = repeated(definition.measures.names()) {
+        return Err(wrong(&format!("measures.{name}"), message));
+    }
     for (name, measure) in definition.measures.iter() {
         check_measure(measure, &definition.dimensions)
             .map_err(|message| wrong(&format!("measures.{name}"), message))?;
@@ -139,11 +175,36 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
     if definition.dimensions.is_empty() {
         return Err(wrong("dimensions", "a cube needs a dimension".to_string()));
     }
+    let count = definition.dimensions.names().count();
+    if count > DIMENSIONS_MAX {
+        return Err(wrong("dimensions", format!("a cube has at most {DIMENSIONS_MAX} dimensions, not {count}")));
+    }
+    if let Some((name, message)) = repeated(definition.dimensions.names()) {
+        return Err(wrong(&format!("dimensions.{name}"), message));
+    }
     for (name, dimension) in definition.dimensions.iter() {
         let checked = check_name(name, definition).and_then(|()| check_dimension(dimension));
         checked.map_err(|message| wrong(&format!("dimensions.{name}"), message))?;
     }
     Ok(())
+}
+
+/// The first name that is empty or that another one before it is, case ignored, with what is wrong.
+fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<(&'a str, String)> {
+    let mut known: HashMap<String, &str> = HashMap::new();
+    for name in names {
+        if name.is_empty() {
+            return Some((name, "a name is empty: give it at least one character".to_string()));
+        }
+        if let Some(other) = known.insert(folded(name), name) {
+            let message = match other == name {
+                true => format!("'{name}' stands here a second time"),
+                false => format!("'{name}' and '{other}' are one name: case does not count"),
+            };
+            return Some((name, message));
+        }
+    }
+    None
 }
 
 /// Refuses the name of a dimension that a query or a table of SQL takes for something else.
@@ -178,6 +239,14 @@ fn check_measure(measure: &MeasureDefinition, dimensions: &Named<DimensionDefini
 
 fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
     let DimensionDefinition { column, table, levels, fiscal_start, key, parent, elements, .. } = dimension;
+    let listed =
+        elements.iter().map(String::as_str).chain(dimension.consolidated.names()).chain(dimension.all.as_deref());
+    if let Some((_, message)) = repeated(listed) {
+        return Err(message);
+    }
+    if levels.len() > LEVELS_MAX {
+        return Err(format!("a dimension has at most {LEVELS_MAX} levels with names, not {}", levels.len()));
+    }
     if !elements.is_empty() && (table.is_some() || !levels.is_empty()) {
         return Err("elements are listed, or come from levels or a table".to_string());
     }

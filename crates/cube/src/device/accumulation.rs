@@ -7,7 +7,7 @@
 //! greatest values are the greatest of unsigned words.
 
 use super::contract::DeviceError;
-use crate::facts::Facts;
+use crate::facts::{Facts, Large};
 
 /// Whole numbers below this, 2^53, are doubles.
 const DOUBLES_EXACT: f64 = 9_007_199_254_740_992.0;
@@ -119,6 +119,20 @@ impl Accumulation {
         let (scale, unit) = (power_of_two(-unit(limbs)), power_of_two(unit(limbs)));
         let sums = Accumulation::whole(measure, limbs, DeviceMonoid::Precise);
         Ok(Accumulation { values: FactValues::Doubles, parameters: vec![scale.to_bits()], unit, ..sums })
+    }
+
+    /// Gives pairs of doubles room beyond the largest double: they become numbers of [`Large`].
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] where small sums would lose digits.
+    pub(super) fn enlarge(&mut self) -> Result<(), DeviceError> {
+        let exponent = exponent(self.unit) - Large::EXPONENT;
+        if exponent < EXPONENT_MIN {
+            let reason = "sums of products with weights pass the largest double".to_string();
+            return Err(DeviceError::Unsupported { reason });
+        }
+        self.unit = power_of_two(exponent);
+        Ok(())
     }
 
     /// True if limbs become sums of two words before they are multiplied.

@@ -148,7 +148,11 @@ impl DeviceContraction {
         let Some(plan) = self.plan(&component, Wanted::Sums, cancelled)? else { return Ok(None) };
         match plan.accumulation.monoid {
             DeviceMonoid::Narrow => self.planned(&plan, cancelled),
-            DeviceMonoid::Precise => Err(DeviceError::Unsupported { reason: "a weight is not whole".to_string() }),
+            DeviceMonoid::Precise => {
+                let is_whole = component.maps.iter().all(|map| map.is_whole());
+                let reason = if is_whole { "a weight is too large" } else { "a weight is not whole" };
+                Err(DeviceError::Unsupported { reason: reason.to_string() })
+            }
             DeviceMonoid::Wide | DeviceMonoid::Greatest => {
                 let magnitudes = plan.classes.iter().map(|classes| classes.magnitude);
                 check_bound(component.facts, measure, magnitudes).map(|()| None)

@@ -9,7 +9,7 @@ use super::contract::DeviceError;
 use super::cost::DeviceChoice;
 use super::plan::{Plan, Wanted};
 use crate::aggregate::{Area, ByRank, Component, ComponentSums, Extreme, Narrow, Reducer, Source, Wide};
-use crate::facts::Precise;
+use crate::facts::{Large, Precise};
 
 /// The components of one measure of an area.
 pub(super) struct DeviceReducer<'a> {
@@ -40,6 +40,22 @@ impl DeviceReducer<'_> {
     }
 }
 
+impl DeviceReducer<'_> {
+    /// The sums of a component with room beyond the largest double.
+    fn large_sums(&self, component: &Component<'_>) -> Result<ByRank<Large>, DeviceError> {
+        let contraction = self.device.contraction();
+        let Some(mut plan) = contraction.plan(component, Wanted::Sums, self.cancelled)? else { return Ok(Vec::new()) };
+        plan.accumulation.enlarge()?;
+        let cells = contraction.cells_by(&plan, self.cancelled)?;
+        Ok(cells.by_rank(|parts| Large(precise(parts))))
+    }
+}
+
+/// The number of a pair of doubles.
+fn precise([high, low]: [u64; 2]) -> Precise {
+    Precise::of_parts(f64::from_bits(high), f64::from_bits(low))
+}
+
 impl Reducer for DeviceReducer<'_> {
     type Error = DeviceError;
 
@@ -60,9 +76,7 @@ impl Reducer for DeviceReducer<'_> {
             Ok(match plan.accumulation.monoid {
                 DeviceMonoid::Narrow => ComponentSums::Narrow(cells.by_rank(|sum| Narrow(sum[0] as i64))),
                 DeviceMonoid::Wide => ComponentSums::Wide(cells.by_rank(wide)),
-                DeviceMonoid::Precise => ComponentSums::Precise(
-                    cells.by_rank(|[high, low]| Precise::of_parts(f64::from_bits(high), f64::from_bits(low))),
-                ),
+                DeviceMonoid::Precise => ComponentSums::roomy(cells.by_rank(precise), || self.large_sums(component))?,
                 DeviceMonoid::Greatest => unreachable!("sums are wanted"),
             })
         })

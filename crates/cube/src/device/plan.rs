@@ -245,6 +245,16 @@ pub(super) fn check_bound(
     }
 }
 
+/// A weight of 32 bits, as algorithms have them that multiply facts by weights.
+pub(super) fn whole_weight(weight: f64) -> Result<i32, DeviceError> {
+    let refused = |reason: &str| Err(DeviceError::Unsupported { reason: reason.to_string() });
+    match weight.fract() == 0.0 {
+        true if weight.abs() <= f64::from(i32::MAX) => Ok(weight as i32),
+        true => refused("a weight is too large: it has more than 32 bits"),
+        false => refused("a weight is not whole"),
+    }
+}
+
 /// A run of dimensions of the last sums.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Axis {

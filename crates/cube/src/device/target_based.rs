@@ -11,7 +11,7 @@ use warpcube_gpu::{Device, Kernel, LaunchShape, Params, Program};
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::contract::{DeviceCells, DeviceError};
 use super::keys::RESIDENT_KEYS;
-use super::plan::{PLACES_MAX, check_bound, places};
+use super::plan::{PLACES_MAX, check_bound, places, whole_weight};
 use super::resident::{ResidentFacts, keep_values, put_addresses};
 use super::scan::padded;
 use super::statement::{self, Held, RecordedRun, Statement, Steps};
@@ -134,11 +134,8 @@ impl TargetLists {
         let mut magnitude = 1;
         for list in map.lists() {
             for (base, weight) in list.into_iter().filter(|entry| is_present(entry.0)) {
-                if weight.fract() != 0.0 || weight.abs() > f64::from(i32::MAX) {
-                    return Err(DeviceError::Unsupported { reason: "a weight is not whole".to_string() });
-                }
                 self.bases.push(base);
-                self.weights.push(weight as i32);
+                self.weights.push(whole_weight(weight)?);
                 magnitude = magnitude.max(weight.abs() as u64);
             }
             self.offsets.push(self.bases.len() as u32);

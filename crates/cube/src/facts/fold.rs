@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::loader::extend_optional;
-use super::{FactColumn, FactMeasure, InputColumn, InputValues, Precise, Rule, Values};
+use super::{FactColumn, FactMeasure, InputColumn, InputValues, Large, Precise, Rule, Values};
 
 /// Unsorted rows of one measure.
 #[derive(Debug)]
@@ -178,7 +178,12 @@ fn fold_doubles(rule: Rule, values: &[f64], rows: &mut [usize]) -> Result<f64, (
         Rule::Sum | Rule::Avg | Rule::Count => {
             let add = |sum: Precise, &row: &usize| sum.plus(Precise::from_f64(values[row]));
             let sum = rows.iter().fold(Precise::ZERO, add);
-            let value = sum.to_f64();
+            if sum.is_finite() {
+                return Ok(sum.to_f64());
+            }
+            let add = |sum: Large, &row: &usize| Large(sum.0.plus(Large::from_f64(values[row]).0));
+            let sum = rows.iter().fold(Large::default(), add);
+            let value = sum.to_precise().to_f64();
             if value.is_finite() { Ok(value) } else { Err((sum.text(), "the largest double")) }
         }
     }

@@ -25,4 +25,4 @@ pub use measure::{FactMeasure, Rule, SCALE_MAX, ValueType};
 pub use page::{PAGE_CELLS, Pages};
 pub use store::{FactColumn, Facts, Values};
 
-pub(crate) use precise::Precise;
+pub(crate) use precise::{Large, Precise};

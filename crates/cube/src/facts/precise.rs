@@ -2,9 +2,9 @@
 //!
 //! Numerics: a sum of *n* products is within about *n*·2⁻¹⁰⁴ of Σ|w·v|, far below the 10⁻¹² that doubles promise; whole
 //! numbers below 2¹⁰⁶ are exact. A sum depends on the order of its terms, in bits that rounding to a double almost
-//! always drops: every algorithm therefore fixes the order, so that its bits are repeatable. A sum beyond the largest
-//! double is not finite. Source: Joldes, Muller, Popescu, *Tight and rigorous error bounds for basic building blocks of
-//! double-word arithmetic* (2017), algorithms 6 and 9.
+//! always drops: every algorithm therefore fixes the order, so that its bits are repeatable. A sum that passes the
+//! largest double on its way is not finite; a [`Large`] one has the room. Source: Joldes, Muller, Popescu, *Tight and
+//! rigorous error bounds for basic building blocks of double-word arithmetic* (2017), algorithms 6 and 9.
 
 /// A number as the unevaluated sum of two doubles.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -58,10 +58,9 @@ impl Precise {
         self.high + self.low + 0.0
     }
 
-    /// The number in errors; beyond the largest double its value is not known.
-    pub(crate) fn text(self) -> String {
-        let value = self.to_f64();
-        if value.is_finite() { value.to_string() } else { "a number".to_string() }
+    /// True unless the sum has passed the largest double, on its way too: infinity and NaN stay.
+    pub(crate) fn is_finite(self) -> bool {
+        self.high.is_finite() && self.low.is_finite()
     }
 
     /// The nearest whole number, halves away from zero; nothing if it does not fit into 64 bits.
@@ -82,6 +81,51 @@ impl Precise {
             0.0
         };
         i64::try_from(whole as i128 + step as i128).ok()
+    }
+}
+
+/// A sum with room beyond the largest double, in units of 2^[`Large::EXPONENT`].
+///
+/// Numerics: a term loses at most 2⁻¹⁰⁷⁴ units, or 2⁻⁷⁴. Sums that need the room have terms of 2¹⁰²³ and more.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Large(pub(crate) Precise);
+
+impl Large {
+    /// The exponent of the unit. Products of doubles and weights up to this power of two have room.
+    pub(crate) const EXPONENT: i32 = 1000;
+    /// 2¹⁰⁰⁰.
+    const UNIT: f64 = f64::from_bits(((Large::EXPONENT + 1023) as u64) << 52);
+    /// 10³⁰⁰ and its exponent, between a unit and numbers of one digit.
+    const DECIMAL_UNIT: (f64, i32) = (1e300, 300);
+
+    /// The value of a double.
+    pub(crate) fn from_f64(value: f64) -> Large {
+        Large(Precise::from_f64(value / Large::UNIT))
+    }
+
+    /// The number without its room; not finite beyond the largest double.
+    pub(crate) fn to_precise(self) -> Precise {
+        // High and low parts of one number: the high one alone may pass the largest double.
+        Precise { high: self.0.high * Large::UNIT, low: self.0.low * Large::UNIT }
+    }
+
+    /// The number divided by a double of at least 1, rounded.
+    pub(crate) fn divided(self, by: f64) -> f64 {
+        // The mean of doubles is one: only rounding passes the largest.
+        (self.0.to_f64() / by * Large::UNIT).clamp(f64::MIN, f64::MAX)
+    }
+
+    /// The number in errors, with six digits.
+    pub(crate) fn text(self) -> String {
+        let (unit, exponent) = Large::DECIMAL_UNIT;
+        let rounded = format!("{:.5e}", self.0.to_f64() * (Large::UNIT / unit));
+        match rounded.split_once('e').map(|(digits, power)| (digits, power.parse::<i32>())) {
+            Some((digits, Ok(power))) => {
+                let digits = digits.trim_end_matches('0').trim_end_matches('.');
+                format!("{digits}e{}", power + exponent)
+            }
+            _ => "a number of more than 600 digits".to_string(),
+        }
     }
 }
 
@@ -112,6 +156,18 @@ mod tests {
         assert_eq!(sum(&[0.1; 10]).to_f64(), 1.0);
         assert_eq!(sum(&[-0.0]).to_f64().to_bits(), 0);
         assert!(!sum(&[f64::MAX, f64::MAX]).to_f64().is_finite());
+    }
+
+    #[test]
+    fn large_sums_pass_the_largest_double_and_come_back() {
+        let large =
+            |values: &[f64]| values.iter().fold(Large::default(), |sum, &v| Large(sum.0.plus(Large::from_f64(v).0)));
+        assert!(!sum(&[1e308, 1e308, -1e308]).is_finite());
+        assert_eq!(large(&[1e308, 1e308, -1e308]).to_precise().to_f64(), 1e308);
+        assert_eq!(large(&[f64::MAX, f64::MAX, 1.0, -f64::MAX, -f64::MAX]).to_precise().to_f64(), 1.0);
+        assert_eq!(large(&[f64::MAX, f64::MAX]).divided(2.0), f64::MAX);
+        assert_eq!(large(&[1e308, 1e308]).text(), "2e308");
+        assert_eq!(large(&[-1.5e308; 7]).text(), "-1.05e309");
     }
 
     #[test]

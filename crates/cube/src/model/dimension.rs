@@ -40,6 +40,14 @@ pub struct Hierarchy {
     pub levels: Vec<String>,
 }
 
+/// The elements that a text stands for.
+pub(crate) struct NameMatches {
+    /// True if the text is a name, alternative name or caption to the letter.
+    pub(crate) is_exact: bool,
+    /// One element by a name; several by a caption that they share.
+    pub(crate) elements: Vec<ElementId>,
+}
+
 /// A directed acyclic graph of named elements with weighted consolidations.
 ///
 /// Invariants: an id belongs to one element for ever; every base element has one coordinate (*base index*) and no two
@@ -125,16 +133,14 @@ impl Dimension {
         &self.attributes
     }
 
-    /// The element named so: by name, then alias, then caption, case ignored.
+    /// The element named so: by its name, alternative name or caption as they are written, else by one of them without
+    /// regard to case; names count before captions.
     ///
     /// # Errors
     /// [`ModelError::UnknownElement`] with the nearest names; [`ModelError::AmbiguousCaption`] if the text is the
     /// caption of several elements and the name of none.
     pub fn find(&self, name: &str) -> Result<ElementId> {
-        if let Some(id) = self.names.get(name) {
-            return Ok(id);
-        }
-        match self.names.captioned(name) {
+        match self.matches(name).elements.as_slice() {
             [one] => Ok(*one),
             [] => Err(ModelError::UnknownElement {
                 dimension: self.name.clone(),
@@ -147,6 +153,25 @@ impl Dimension {
                 candidates: several.iter().map(|id| self.element(*id).name.clone()).collect(),
             }),
         }
+    }
+
+    /// The elements that a text stands for, by the first of: a name, a caption, a name without regard to case, a
+    /// caption without regard to case.
+    pub(crate) fn matches(&self, text: &str) -> NameMatches {
+        let (key, captioned) = (self.names.get(text), self.names.captioned(text));
+        let is_exact = |id: &ElementId| {
+            let element = self.element(*id);
+            element.name == text || element.aliases.iter().any(|alias| alias == text)
+        };
+        if let Some(id) = key.filter(is_exact) {
+            return NameMatches { is_exact: true, elements: vec![id] };
+        }
+        let has_caption = |id: &&ElementId| self.element(**id).caption.as_deref() == Some(text);
+        let exact: Vec<ElementId> = captioned.iter().filter(has_caption).copied().collect();
+        if !exact.is_empty() {
+            return NameMatches { is_exact: true, elements: exact };
+        }
+        NameMatches { is_exact: false, elements: key.map_or_else(|| captioned.to_vec(), |id| vec![id]) }
     }
 
     /// The element with this name or alias, case ignored; captions do not count.

@@ -24,6 +24,7 @@ mod weights;
 pub use build::{Consolidation, DimensionBuilder, ParentRow};
 pub use change::{Change, Effect};
 pub use cube::{CubeEffect, CubeModel, MODEL_VERSION};
+pub(crate) use dimension::NameMatches;
 pub use dimension::{AttributeColumn, AttributeKind, Dimension, Hierarchy};
 pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member};
 pub use format::{Number, NumberFormat};

@@ -8,11 +8,18 @@
 use super::{
     Axis, CrossTab, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set, Span, Term,
 };
-use crate::error::{ModelError, Nearest};
-use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, nearest};
+use crate::error::Nearest;
+use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, NameMatches, nearest};
 
 /// The name by which queries call the axis of measures.
 pub const MEASURES: &str = "Measures";
+
+/// Names of other elements that the error of an unknown one lists.
+const NEAR_MAX: usize = 5;
+/// Why an element is no measure: of functions, of ranges, of changes.
+const NO_ELEMENTS_BELOW: &str = "measures have no elements below them";
+const NO_RANGES: &str = "measures have no ranges; list them";
+const NO_CHANGES: &str = "measures are those of the definition, and are not changed";
 
 /// An axis of a cube's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,12 +139,16 @@ pub(crate) fn find_element(
     text: &str,
     name: &ElementName,
 ) -> Result<(usize, ElementId), QueryError> {
-    Binder { model, text }.element(name)
+    Binder { model, text }.element(name, NO_CHANGES)
 }
 
 /// The position of the dimension of this name; `span` is where `text` has it.
 pub(crate) fn find_dimension(model: &CubeModel, text: &str, name: &str, span: Span) -> Result<usize, QueryError> {
-    model.dimension_index(name).ok_or_else(|| Binder { model, text }.no_dimension(name, span))
+    let binder = Binder { model, text };
+    model.dimension_index(name).ok_or_else(|| match name.eq_ignore_ascii_case(MEASURES) {
+        true => binder.error(span, NO_CHANGES.to_string()),
+        false => binder.no_dimension(name, span),
+    })
 }
 
 struct Binder<'a> {
@@ -283,7 +294,7 @@ impl Binder<'_> {
 
     fn selection(&self, selection: &Selection, span: Span) -> Result<(CubeAxis, Vec<Target>), QueryError> {
         let below = |name: &ElementName, elements: &dyn Fn(&Dimension, ElementId) -> Vec<ElementId>| {
-            let (position, element) = self.element(name)?;
+            let (position, element) = self.element(name, NO_ELEMENTS_BELOW)?;
             let found = elements(&self.model.dimensions()[position], element);
             Ok((CubeAxis::Dimension(position), found.into_iter().map(Target::Element).collect()))
         };
@@ -296,7 +307,7 @@ impl Binder<'_> {
                 }
             },
             Selection::Range(first, last) => {
-                let ((position, from), (other, to)) = (self.element(first)?, self.element(last)?);
+                let ((position, from), (other, to)) = (self.element(first, NO_RANGES)?, self.element(last, NO_RANGES)?);
                 if position != other {
                     let message = "the two ends of a range are of one dimension".to_string();
                     return Err(self.error(span, message));
@@ -317,13 +328,16 @@ impl Binder<'_> {
                 None => dimension.descendants(element),
                 Some(depth) => dimension.descendants_within(element, *depth as usize),
             }),
+            Selection::Leaves(name) if self.is_measures(name) => Ok((CubeAxis::Measures, self.all(CubeAxis::Measures))),
             Selection::Leaves(name) => below(name, &Dimension::leaves),
             Selection::Level(name, level) => match self.axis_named(name) {
                 Some(axis @ CubeAxis::Dimension(position)) => {
                     let elements = self.model.dimensions()[position].of_level(*level);
                     Ok((axis, elements.into_iter().map(Target::Element).collect()))
                 }
-                _ => {
+                Some(axis @ CubeAxis::Measures) if *level == 0 => Ok((axis, self.all(axis))),
+                Some(CubeAxis::Measures) => Err(self.error(name.span, "measures have level 0 alone".to_string())),
+                None => {
                     let near = nearest(&name.name, self.model.dimensions().iter().map(Dimension::name));
                     let message = format!("{name} is no dimension{near}; level(dimension, number)");
                     Err(self.error(name.span, message))
@@ -421,14 +435,20 @@ impl Binder<'_> {
         Ok(kept)
     }
 
-    fn element(&self, name: &ElementName) -> Result<(usize, ElementId), QueryError> {
-        match self.named(name)? {
-            Named::Element(position, element) => Ok((position, element)),
-            Named::Measure(_) => {
-                Err(self.error(name.span, format!("{name} is a measure, which has no others below it")))
-            }
-            Named::Axis(_) => Err(self.error(name.span, format!("{name} is a dimension; an element is expected here"))),
-        }
+    /// The element of a name; `measures` says why a measure is none here.
+    fn element(&self, name: &ElementName, measures: &str) -> Result<(usize, ElementId), QueryError> {
+        let message = match self.named(name)? {
+            Named::Element(position, element) => return Ok((position, element)),
+            Named::Measure(_) => format!("{name} is a measure: {measures}"),
+            Named::Axis(CubeAxis::Measures) => format!("{name} are the measures: {measures}"),
+            Named::Axis(_) => format!("{name} is a dimension; an element is expected here"),
+        };
+        Err(self.error(name.span, message))
+    }
+
+    /// True if a name is that of the axis of measures and of no element.
+    fn is_measures(&self, name: &ElementName) -> bool {
+        matches!(self.named(name), Ok(Named::Axis(CubeAxis::Measures)))
     }
 
     fn named(&self, name: &ElementName) -> Result<Named, QueryError> {
@@ -460,25 +480,31 @@ impl Binder<'_> {
         self.error(span, format!("no dimension {name}{}", nearest(name, names)))
     }
 
-    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name.
+    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name. Names
+    /// to the letter count before those without regard to case, over all dimensions.
     fn named_alone(&self, name: &ElementName) -> Result<Named, QueryError> {
-        let (mut found, mut near) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         for (position, dimension) in self.model.dimensions().iter().enumerate() {
-            match dimension.find(&name.name) {
-                Ok(element) => found.push((dimension.name(), Named::Element(position, element))),
-                Err(ModelError::UnknownElement { nearest: Nearest(names), .. }) => {
-                    near.extend(names.into_iter().map(|near| (dimension.name(), near)));
-                }
-                Err(error) => return Err(self.error(name.span, error.to_string())),
-            }
+            let NameMatches { is_exact, elements } = dimension.matches(&name.name);
+            let is_one = elements.len() == 1;
+            found.extend(elements.into_iter().map(|element| {
+                let shown = if is_one { &name.name } else { dimension.element(element).name() };
+                let candidate = format!("{}:{}", quoted(dimension.name()), quoted(shown));
+                (is_exact, candidate, Named::Element(position, element))
+            }));
         }
-        found.extend(self.model.measure_index(&name.name).map(|position| (MEASURES, Named::Measure(position))));
+        if let Some(position) = self.model.measure_index(&name.name) {
+            let candidate = format!("{MEASURES}:{}", quoted(&name.name));
+            found.push((self.model.measures()[position].name == name.name, candidate, Named::Measure(position)));
+        }
+        if found.iter().any(|(is_exact, ..)| *is_exact) {
+            found.retain(|(is_exact, ..)| *is_exact);
+        }
         match found.len() {
-            1 => return Ok(found.remove(0).1),
+            1 => return Ok(found.remove(0).2),
             0 => {}
             _ => {
-                let candidates: Vec<String> =
-                    found.iter().map(|(of, _)| format!("{}:{}", quoted(of), quoted(&name.name))).collect();
+                let candidates: Vec<String> = found.into_iter().map(|(_, candidate, _)| candidate).collect();
                 let message = format!("{name} is several elements: {}", candidates.join(", "));
                 return Err(self.error(name.span, message));
             }
@@ -486,8 +512,11 @@ impl Binder<'_> {
         if let Some(axis) = self.axis_named(name) {
             return Ok(Named::Axis(axis));
         }
-        let candidates: Vec<String> =
-            near.iter().map(|(of, near)| format!("{}:{}", quoted(of), quoted(near))).take(5).collect();
+        let near = self.model.dimensions().iter().flat_map(|dimension| {
+            let Nearest(names) = nearest(&name.name, dimension.all_names());
+            names.into_iter().map(|near| format!("{}:{}", quoted(dimension.name()), quoted(&near)))
+        });
+        let candidates: Vec<String> = near.take(NEAR_MAX).collect();
         let hint = if candidates.is_empty() { String::new() } else { format!("; near it: {}", candidates.join(", ")) };
         Err(self.error(name.span, format!("no dimension has an element {name}{hint}")))
     }

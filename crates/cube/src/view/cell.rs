@@ -3,6 +3,11 @@
 use crate::aggregate::CellValue;
 use crate::model::{Measure, Number, NumberFormat, Rule};
 
+/// Doubles without a format are written in full from the first magnitude to below the second; others as `1.5e20`.
+const IN_FULL: std::ops::Range<f64> = 1e-5..1e15;
+/// Digits behind the point of those.
+const DIGITS: usize = 6;
+
 /// The text of a measure's value.
 pub fn cell_text(measure: &Measure, value: CellValue) -> String {
     let (number, scale) = match value {
@@ -10,7 +15,19 @@ pub fn cell_text(measure: &Measure, value: CellValue) -> String {
         CellValue::Double(value) => (Number::Double(value), None),
     };
     let pattern = measure.format.as_ref().filter(|_| measure.rule != Rule::Count);
-    let format = pattern.and_then(|pattern| pattern.parse().ok());
+    let format: Option<NumberFormat> = pattern.and_then(|pattern| pattern.parse().ok());
+    if let (CellValue::Double(value), None) = (value, &format)
+        && value != 0.0
+        && value.is_finite()
+        && !IN_FULL.contains(&value.abs())
+    {
+        let rounded = format!("{value:.DIGITS$e}");
+        let (digits, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+        let rounded = format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
+        // The shortest digits of a double below the least normal one are fewer than its exact ones.
+        let shortest = format!("{value:e}");
+        return if shortest.len() <= rounded.len() { shortest } else { rounded };
+    }
     format.unwrap_or_else(|| NumberFormat::plain(scale)).text(number)
 }
 

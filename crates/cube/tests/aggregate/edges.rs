@@ -79,7 +79,7 @@ fn an_area_beyond_the_limit_is_refused_with_its_size() {
     let area = Area::new(vec![million(), million()]);
     let error = aggregate(&facts, &area, &[0], &Request::default(), &Progress::new()).unwrap_err();
     let expected = "the area has 1099511627776 targets (1048576 × 1048576); at most 100000000 are allowed: \
-                    choose fewer elements, or raise `--targets-max` of `warpcube cube query`";
+                    choose fewer elements";
     assert_eq!(error.to_string(), expected);
     let request = Request { targets_max: 1 << 40, ..Request::default() };
     assert!(aggregate(&facts, &area, &[0], &request, &Progress::new()).unwrap().is_empty());
@@ -162,4 +162,40 @@ fn contraction_of_many_dimensions_fits_its_ranks() {
     };
     assert!(run(Algorithm::Contract).is_err(), "64¹¹ does not fit 64 bits");
     assert_eq!(run(Algorithm::Contract), run(Algorithm::Source));
+}
+
+#[test]
+fn doubles_overflow_in_final_cells_alone() {
+    let double = |value| Ok(vec![CellValue::Double(value)]);
+    let all = |weight: f64| vec![(0, weight), (1, weight), (2, weight)];
+    let facts = line(Rule::Sum, InputValues::Doubles(&[1e308, 1e308, -1e308]));
+    let average = line(Rule::Avg, InputValues::Doubles(&[f64::MAX, f64::MAX, f64::MAX]));
+    for algorithm in Algorithm::ALL {
+        assert_eq!(sum_of(&facts, &[all(1.0)], algorithm), double(1e308), "{algorithm}");
+        // Sums that pass the largest double stand beside others, which keep all of their digits.
+        let tiny = line(Rule::Sum, InputValues::Doubles(&[1e308, 1e308, -1e308, 5e-324]));
+        let cells = sum_of(&tiny, &[all(1.0), vec![(3, 1.0)]], algorithm).unwrap();
+        assert_eq!(cells, [CellValue::Double(1e308), CellValue::Double(5e-324)], "{algorithm}");
+        // A product on the way passes it, too.
+        let weighted = vec![(0, 1e300), (1, -1e300), (2, 1.0)];
+        assert_eq!(sum_of(&facts, &[weighted], algorithm), double(-1e308), "{algorithm}");
+        assert_eq!(sum_of(&average, &[all(1.0)], algorithm), double(f64::MAX), "{algorithm}");
+        let error = sum_of(&facts, &[vec![(0, 1.0), (1, 1.0)]], algorithm).unwrap_err().to_string();
+        assert_eq!(error, "target [0]: measure amount is 2e308, which is beyond the largest double", "{algorithm}");
+    }
+}
+
+#[test]
+fn rows_of_a_cell_overflow_by_their_sum_alone() {
+    let layout = KeyLayout::for_sizes(&[1]).unwrap();
+    let fold = |values: &[f64]| {
+        let mut loader = Loader::new(layout.clone(), vec![FactMeasure::new("amount", Rule::Sum, ValueType::Double)]);
+        let input = InputColumn { values: InputValues::Doubles(values), filled: None };
+        loader.append(&[&vec![0; values.len()]], &[input]).unwrap();
+        loader.finish(2)
+    };
+    let facts = fold(&[1e308, -1e308, 1e308]).unwrap();
+    let all = vec![(0, 1.0)];
+    assert_eq!(sum_of(&facts, &[all], Algorithm::Source), Ok(vec![CellValue::Double(1e308)]));
+    assert!(fold(&[1e308, 1e308]).unwrap_err().to_string().contains("adds up to 2e308"));
 }

@@ -67,7 +67,7 @@ fn built() -> Built {
 fn lines(cube: &Cube, query: &str) -> Vec<(String, Vec<Option<f64>>)> {
     match cube.ask(query, &AskOptions::default(), &Progress::new()) {
         Ok(Answer::Table(table)) => {
-            let answer = table.cross_tab(cube);
+            let answer = table.cross_tab(cube).unwrap();
             let line = |line: &warpcube_cube::ask::Line| {
                 let cells = line.cells.iter().map(|cell| cell.map(CellValue::to_f64)).collect();
                 (line.labels[0].caption.clone(), cells)

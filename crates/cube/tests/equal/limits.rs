@@ -110,7 +110,9 @@ fn weights_beyond_32_bits_are_contracted() {
     for algorithm in device_algorithms(&[2]) {
         match on_device.sums(algorithm, &area, 0, &Arc::default()) {
             Ok(found) if algorithm == DeviceAlgorithm::Contract => assert_eq!(found, expected(&facts, &area)),
-            Err(DeviceError::Unsupported { reason }) => assert_eq!(reason, "a weight is not whole"),
+            Err(DeviceError::Unsupported { reason }) => {
+                assert_eq!(reason, "a weight is too large: it has more than 32 bits");
+            }
             other => panic!("{algorithm}: {other:?}"),
         }
     }
@@ -176,4 +178,26 @@ fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
     let single = Area::new(vec![map(1024, &[vec![(7, 1.0)]]), map(1024, &[own(1.0)]), map(1024, &[own(1.0)])]);
     let choice = on_device.choose(&single, 0, &Arc::default()).unwrap();
     assert_eq!(choice.algorithm, DeviceAlgorithm::Contract, "{:?}", choice.predictions);
+}
+
+/// Partial sums of doubles may pass the largest double; only a final cell is refused.
+#[test]
+fn doubles_have_room_on_the_way() {
+    let values = [1e308, 1e308, -1e308, 1e280];
+    let measure = FactMeasure::new("amount", Rule::Sum, ValueType::Double);
+    let mut loader = Loader::new(KeyLayout::for_sizes(&[4]).unwrap(), vec![measure]);
+    loader.append(&[&[0, 1, 2, 3]], &[InputColumn { values: InputValues::Doubles(&values), filled: None }]).unwrap();
+    let facts = Arc::new(loader.finish(64).unwrap());
+    let on_device = on_device(&facts, LaneOrder::Forward);
+    let ask = |targets: &[Vec<(u32, f64)>]| {
+        let area = Area::new(vec![map(4, targets)]);
+        let choice = on_device.choose(&area, 0, &Arc::default()).unwrap();
+        on_device.measure(&choice, &area, 0, &Arc::default())
+    };
+    let all = vec![(0, 1.0), (1, 1.0), (2, 1.0)];
+    let (cells, _) = ask(&[all, vec![(3, 1.0)], vec![(0, 4.0), (1, -4.0), (3, 2.0)]]).unwrap();
+    let Values::Doubles(sums) = &cells.column.values else { panic!("sums of doubles are doubles") };
+    assert_eq!(sums, &[1e308, 1e280, 2e280]);
+    let error = ask(&[vec![(0, 1.0), (1, 1.0)]]).unwrap_err().to_string();
+    assert_eq!(error, "target [0]: measure amount is 2e308, which is beyond the largest double");
 }

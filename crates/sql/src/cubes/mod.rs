@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use arrow::array::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
-use warpcube_cube::aggregate::{Progress, TARGETS_MAX};
+use warpcube_cube::aggregate::{AggregateError, Progress, TARGETS_MAX};
 use warpcube_cube::answer::{
     Aggregator, AlgorithmName, Answer, AskOptions, Cube, CubeError, QueryOutlook, SourceCell, TableAnswer,
 };
@@ -86,8 +86,10 @@ impl CubeDefinition {
     /// # Errors
     /// [`SqlError::CubeDefinition`] for a file that cannot be read.
     pub fn read(file: &Path) -> Result<CubeDefinition> {
-        let failed = |error| SqlError::CubeDefinition(format!("'{}' cannot be read: {error}", file.display()));
-        let text = std::fs::read_to_string(file).map_err(failed)?;
+        let wrong = |reason: String| SqlError::CubeDefinition(format!("'{}' cannot be read: {reason}", file.display()));
+        let failed = |error: std::io::Error| wrong(error.to_string());
+        let text = String::from_utf8(std::fs::read(file).map_err(failed)?);
+        let text = text.map_err(|_| wrong("it is no text in UTF-8".to_string()))?;
         let file = std::path::absolute(file).map_err(failed)?;
         Ok(CubeDefinition { text, file: Some(file), folder: std::env::current_dir().ok() })
     }
@@ -215,9 +217,9 @@ impl Cubes {
     /// Answers a query; blocks until it is done or `progress` is cancelled.
     ///
     /// # Errors
-    /// [`SqlError::CubeQuery`] for a text that is no query of the cube, [`SqlError::CubeCells`] for an area beyond the
-    /// limit, a value beyond its type, or an algorithm of the device that is named and cannot run,
-    /// [`SqlError::Cancelled`], errors of the device under placement `cuda`.
+    /// [`SqlError::CubeQuery`] for a text that is no query of the cube, [`SqlError::CubeArea`] for an area beyond the
+    /// limit, [`SqlError::CubeCells`] for a value beyond its type, or an algorithm of the device that is named and
+    /// cannot run, [`SqlError::Cancelled`], errors of the device under placement `cuda`.
     pub fn ask(
         &self,
         open: &OpenCube,
@@ -253,7 +255,8 @@ impl Cubes {
     /// How a cross-tab would be aggregated; nothing is aggregated or loaded for it.
     ///
     /// # Errors
-    /// [`SqlError::CubeCells`] for an area beyond the limit, and for what a device refuses under placement `cuda`.
+    /// [`SqlError::CubeArea`] for an area beyond the limit, [`SqlError::CubeCells`] for what a device refuses under
+    /// placement `cuda`.
     pub(crate) fn outlook(&self, open: &OpenCube, table: &BoundTable, settings: &Settings) -> Result<QueryOutlook> {
         let device = self.device(open, None, settings)?;
         let options = ask_options(CubeQueryOptions::default(), device.as_ref());
@@ -329,6 +332,7 @@ pub(crate) fn of_cube(error: CubeError) -> SqlError {
     match error {
         error if error.is_cancelled() => SqlError::Cancelled,
         CubeError::Query { message, .. } => SqlError::CubeQuery(message),
+        CubeError::Aggregate(AggregateError::AreaTooLarge { .. }) => SqlError::CubeArea(error.to_string()),
         other => SqlError::CubeCells(other.to_string()),
     }
 }

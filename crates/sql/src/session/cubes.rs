@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use tokio::runtime::Handle;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
+use warpcube_cube::catalog::{self, Removal};
 use warpcube_cube::change::{self, ChangeError};
-use warpcube_cube::define::{self, StorageChoice};
+use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoredCube};
 
@@ -18,6 +20,8 @@ use crate::access::Access;
 use crate::cubes::{CancelOnDrop, CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, folder_of, of_store};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
+use crate::stream::Deadline;
+use crate::syntax;
 
 /// What becomes of the facts of a cube.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,10 +69,10 @@ impl Session {
         }
     }
 
-    /// Answers a query of a cube.
+    /// Answers a query of a cube, within the time of `warpcube.timeout`.
     ///
     /// # Errors
-    /// [`SqlError::CubeQuery`], [`SqlError::CubeCells`], [`SqlError::Cancelled`].
+    /// [`SqlError::CubeQuery`], [`SqlError::CubeCells`], [`SqlError::Cancelled`], [`SqlError::TimedOut`].
     pub async fn ask_cube(
         &self,
         cube: Arc<OpenCube>,
@@ -77,8 +81,14 @@ impl Session {
         progress: Arc<Progress>,
     ) -> Result<CubeAnswer> {
         let (session, query) = (self.clone(), query.to_string());
+        let deadline = self.settings().timeout.map(Deadline::after);
         let _cancels = CancelOnDrop(progress.clone());
-        blocking(move || session.inner.cubes.ask(&cube, &query, options, &session.settings(), &progress)).await
+        let answer = blocking(move || session.inner.cubes.ask(&cube, &query, options, &session.settings(), &progress));
+        tokio::select! {
+            biased;
+            answer = answer => answer,
+            error = Deadline::passed(deadline) => Err(error),
+        }
     }
 
     /// Makes or refreshes the cube of a definition from this session's tables. The folder has the old cube or the new
@@ -99,6 +109,7 @@ impl Session {
         let tables = SessionTables::new(self.clone(), report.clone(), &source);
         let folder = folder.to_path_buf();
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
+        let (session, runtime) = (self.clone(), Handle::current());
         blocking(move || {
             let held = match load {
                 CubeLoad::Create => None,
@@ -109,7 +120,11 @@ impl Session {
                 None => build::build(&definition, &tables, &progress),
                 Some(old) => build::refresh(&definition, &old.model, &tables, &progress),
             };
-            let Built { model, facts, aside, mut report } = built.map_err(|error| of_definition(error, &source))?;
+            let built = built.map_err(|error| match of_definition(error, &source) {
+                SqlError::Syntax(reason) => runtime.block_on(session.of_facts(reason, &definition, &source)),
+                error => error,
+            });
+            let Built { model, facts, aside, mut report } = built?;
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
             report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);
             let (origin, aside) = (source.origin(), aside.batches);
@@ -128,23 +143,50 @@ impl Session {
         .await
     }
 
+    /// A syntax error of the SQL of facts, with the places of that text: the statement that ran has more around it.
+    async fn of_facts(&self, reason: String, definition: &Definition, source: &CubeDefinition) -> SqlError {
+        let Some(sql) = &definition.facts.sql else { return SqlError::Syntax(reason) };
+        let parsed = syntax::parse(&self.inner.context.state(), sql).await;
+        let reason = match parsed.map_err(SqlError::from) {
+            Err(SqlError::Syntax(of_text)) => of_text,
+            _ => reason,
+        };
+        SqlError::Syntax(format!("{}facts.sql: {reason}", place_in(source, "facts").unwrap_or_default()))
+    }
+
     /// Changes the dimensions of a cube by the statements of a text, all of them or none; with `check` none, and the
-    /// report is as if.
+    /// report is as if. Elements of an imported database are removed from all of its cubes, one after the other.
     ///
     /// # Errors
     /// [`SqlError::CubeChange`] for a text that is no change of the cube, [`SqlError::CubeFolder`].
     pub async fn change_cube(&self, folder: &Path, text: &str, check: bool) -> Result<change::Report> {
-        match check {
-            true => self.check_read(folder)?,
-            false => self.check_write(folder, "a change of a cube")?,
-        }
+        let session = self.clone();
+        let allow = move |folder: &Path| match check {
+            true => session.check_read(folder),
+            false => session.check_write(folder, "a change of a cube"),
+        };
+        allow(folder)?;
         let (folder, text) = (folder.to_path_buf(), text.to_string());
         blocking(move || {
             let held = if check { None } else { Some(Held::lock(&folder).map_err(of_store)?) };
-            let (changed, report) =
-                change::change(&store::open(&folder).map_err(of_store)?, &text).map_err(of_change)?;
-            if let Some(held) = held {
-                held.replace(&changed).map_err(of_store)?;
+            let old = store::open(&folder).map_err(of_store)?;
+            let (changed, mut report) = change::change(&old, &text).map_err(of_change)?;
+            // Elements of an imported database go from all of its cubes.
+            let removals =
+                catalog::removals(&folder, &old, &changed).map_err(|error| SqlError::CubeChange(error.to_string()))?;
+            let mut replaced = vec![(held, changed)];
+            for Removal { folder, changes } in removals {
+                allow(&folder)?;
+                let held = if check { None } else { Some(Held::lock(&folder).map_err(of_store)?) };
+                let other = store::open(&folder).map_err(of_store)?;
+                let (changed, of_other) = change::change(&other, &changes).map_err(of_change)?;
+                report.add_other(changed.model.name(), of_other);
+                replaced.push((held, changed));
+            }
+            for (held, changed) in replaced {
+                if let Some(held) = held {
+                    held.replace(&changed).map_err(of_store)?;
+                }
             }
             Ok(report)
         })
@@ -227,10 +269,26 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 
 /// An error of a build, with line and column where it names a field of the definition.
 fn of_definition(error: BuildError, source: &CubeDefinition) -> SqlError {
-    let BuildError::Definition { place, .. } = &error else { return of_build(error) };
-    let Some((line, column)) = define::place_of(&source.text, place) else { return of_build(error) };
+    match &error {
+        BuildError::Definition { place, .. } | BuildError::At { place, .. } => match place_in(source, place) {
+            Some(place) => SqlError::CubeFacts(format!("{place}{error}")),
+            None => of_build(error),
+        },
+        // Rows that are refused are refused for what their dimension says, or does not say, of them.
+        BuildError::Refused(refused) => {
+            let place =
+                refused.keys.first().and_then(|keys| place_in(source, &format!("dimensions.{}", keys.dimension)));
+            SqlError::CubeFacts(format!("{}{error}", place.unwrap_or_default()))
+        }
+        _ => of_build(error),
+    }
+}
+
+/// File, line and column of a field of a definition, by its path.
+fn place_in(source: &CubeDefinition, path: &str) -> Option<String> {
+    let (line, column) = define::place_of(&source.text, path)?;
     let file = source.file.as_ref().map_or(String::new(), |file| format!("{}: ", file.display()));
-    SqlError::CubeFacts(format!("{file}line {line}, column {column}: {error}"))
+    Some(format!("{file}line {line}, column {column}: "))
 }
 
 /// An error of a build; that of a statement of the source as it is.

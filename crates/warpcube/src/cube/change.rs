@@ -9,7 +9,7 @@ use warpcube_sql::{Progress, Session};
 use super::{defaults, follow, some_of};
 use crate::console::tell;
 use crate::error::Result;
-use crate::footer::{grouped, time};
+use crate::footer::{counted, time};
 use crate::host::Host;
 
 /// Changes a cube, or says what changes would do.
@@ -19,7 +19,7 @@ pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, hos
     let report = follow(host, "changing the cube", Progress::default, async move {
         Ok(session.change_cube(&cube, &text, check).await?)
     })?;
-    let changes = if report.changes == 1 { "1 change".to_string() } else { format!("{} changes", report.changes) };
+    let changes = counted(report.changes, "change");
     match check {
         true => tell(format_args!("{}: {changes} could be made", folder.display())),
         false => tell(format_args!("{}: {changes} ({})", folder.display(), time(started.elapsed()))),
@@ -31,15 +31,24 @@ pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, hos
 /// What changes did beside what they say.
 fn notes(report: &Report) -> Vec<String> {
     let aside = report.facts_aside.iter().map(|aside| {
-        let facts = if aside.facts == 1 { "1 fact".to_string() } else { format!("{} facts", grouped(aside.facts)) };
+        let facts = counted(aside.facts, "fact");
         format!("{facts} of {} ({}) kept aside", aside.element, aside.dimension)
     });
-    let texts = (report.texts_aside > 0).then(|| format!("{} texts kept aside", grouped(report.texts_aside)));
+    let texts = (report.texts_aside > 0).then(|| format!("{} kept aside", counted(report.texts_aside, "text")));
     let of_source = report.of_source.iter().map(|of_source| {
         let (dimension, names) = (&of_source.dimension, some_of(&of_source.names));
         format!("a refresh places {names} ({dimension}) as the source has it: change the source too")
     });
     let exported = "captions, alternative names, attributes and default elements have no place in an export";
     let exported = report.is_not_exported.then(|| exported.to_string());
-    aside.chain(texts).chain(defaults(&report.defaults)).chain(of_source).chain(exported).collect()
+    let others = (!report.other_cubes.is_empty())
+        .then(|| format!("removed from {} too: the dimensions are the database's", some_of(&report.other_cubes)));
+    others
+        .into_iter()
+        .chain(aside)
+        .chain(texts)
+        .chain(defaults(&report.defaults))
+        .chain(of_source)
+        .chain(exported)
+        .collect()
 }

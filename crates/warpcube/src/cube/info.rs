@@ -8,7 +8,7 @@ use warpcube_sql::{Progress, Session, cube_info};
 
 use crate::console;
 use crate::error::Result;
-use crate::footer::grouped;
+use crate::footer::{counted, grouped};
 use crate::host::Host;
 
 /// Prints the dimensions, measures and sizes of a cube.
@@ -27,11 +27,11 @@ pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, h
         let default = dimension.default_element().map_or("", |element| dimension.element(element).name());
         let _ = writeln!(
             text,
-            "  {:longest$}  {:>9} elements, {:>9} base, {} levels, {:>2} bits, default {default}",
+            "  {:longest$}  {:>9} elements, {:>9} base, {}, {:>2} bits, default {default}",
             dimension.name(),
             grouped(summary.elements),
             grouped(bases as u64),
-            dimension.highest_level().unwrap_or(0) + 1,
+            counted(u64::from(dimension.highest_level().unwrap_or(0)) + 1, "level"),
             summary.bits,
         );
     }
@@ -45,8 +45,8 @@ pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, h
     let cells = manifest.facts.cells;
     let _ = write!(
         text,
-        "\n  {} cells in {} bytes ({:.2} a cell), scheme {}, keys of {} bits\n",
-        grouped(cells),
+        "\n  {} in {} bytes ({:.2} a cell), scheme {}, keys of {} bits\n",
+        counted(cells, "cell"),
         grouped(bytes),
         bytes as f64 / cells.max(1) as f64,
         manifest.facts.scheme.to_lowercase(),
@@ -56,13 +56,13 @@ pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, h
         let _ = writeln!(text, "    {}: {}, {} bytes", column.name, column.encoding, grouped(column.bytes));
     }
     if manifest.texts > 0 {
-        let _ = writeln!(text, "  {} texts", grouped(manifest.texts));
+        let _ = writeln!(text, "  {}", counted(manifest.texts, "text"));
     }
     if manifest.aside > 0 {
         let aside = manifest.files.iter().filter(|file| file.role == Role::Aside);
         let files: Vec<String> = aside.map(|file| format!("'{}'", folder.join(&file.name).display())).collect();
-        let rows = grouped(manifest.aside);
-        let _ = writeln!(text, "  {rows} rows of the source kept aside, in {}", files.join(", "));
+        let rows = counted(manifest.aside, "row");
+        let _ = writeln!(text, "  {rows} of the source kept aside, in {}", files.join(", "));
     }
     if storage {
         let (session, folder) = (session.clone(), open.folder().to_path_buf());

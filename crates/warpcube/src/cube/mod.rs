@@ -25,7 +25,7 @@ use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlErr
 use crate::cli;
 use crate::console::{self, tell};
 use crate::error::{CliError, Result};
-use crate::footer::{grouped, time};
+use crate::footer::{counted, grouped, time};
 use crate::host::Host;
 use crate::progress::Bar;
 use args::{CubeCommand, ShellCube};
@@ -60,13 +60,15 @@ pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()>
         return Err(CliError::Command(format!("\\cube takes a command: {}", commands.join(", "))));
     }
     let (command, rest) = line.trim_start().split_once(char::is_whitespace).unwrap_or((line, ""));
-    let text = if ["query", "change"].contains(&command) { first_word(rest) } else { None };
+    let has_text = ["query", "change"].contains(&command);
+    let (before, rest) = if has_text { options_before(rest) } else { (Vec::new(), rest) };
+    let text = if has_text { first_word(rest) } else { None };
     let words = match text {
         // Queries and changes have double quotes of their own.
         Some((cube, text)) if !text.is_empty() && !text.starts_with(['\'', '-']) => {
             let (text, options) = text.split_at(options_start(text));
-            let head = [command.to_string(), cube, text.trim().to_string()];
-            head.into_iter().chain(split(options)?).collect()
+            let command = [command.to_string()].into_iter().chain(before);
+            command.chain([cube, text.trim().to_string()]).chain(split(options)?).collect()
         }
         _ => split(line)?,
     };
@@ -76,6 +78,23 @@ pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()>
 
 fn split(line: &str) -> Result<Vec<String>> {
     shlex::split(line).ok_or_else(|| CliError::Command("a quote of \\cube is not closed".into()))
+}
+
+/// The options in front of the cube of a query or change, with their values, and the rest of the line.
+fn options_before(line: &str) -> (Vec<String>, &str) {
+    const WITHOUT_VALUE: [&str; 2] = ["--timing", "--check"];
+    let (mut options, mut rest) = (Vec::new(), line);
+    while rest.trim_start().starts_with('-') {
+        let Some((option, behind)) = first_word(rest) else { break };
+        rest = behind;
+        let is_whole = option.contains('=') || WITHOUT_VALUE.contains(&option.as_str());
+        options.push(option);
+        if let Some((value, behind)) = first_word(rest).filter(|_| !is_whole) {
+            options.push(value);
+            rest = behind;
+        }
+    }
+    (options, rest)
 }
 
 /// Where the options behind a query or change begin: at the first word outside of double quotes that is `-o` or starts
@@ -195,6 +214,8 @@ fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) 
 fn import(source: &Path, folder: &Path, base: Option<u8>, session: &Session, host: &Host) -> Result<()> {
     session.check_write(folder, "an import of cubes")?;
     session.check_read(source)?;
+    std::fs::metadata(source)
+        .map_err(|error| CliError::Input { path: source.to_path_buf(), reason: error.to_string() })?;
     // Files of a database may be links that lead elsewhere.
     for entry in std::fs::read_dir(source).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "csv") {
@@ -222,7 +243,7 @@ fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<Str
         let cells = facts.len();
         let stored = store::StoredCube::new(model, facts);
         store::create(folder, &stored).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
-        return Ok(vec![format!("{}: {} cells", folder.display(), grouped(cells as u64))]);
+        return Ok(vec![format!("{}: {}", folder.display(), counted(cells as u64, "cell"))]);
     }
     if base.is_some() {
         return Err(CliError::Usage("--base goes with a Matrix Market file (.mtx)".into()));
@@ -237,7 +258,7 @@ fn lines(imported: &Import) -> Vec<String> {
     let line = |cube: &catalog::CatalogCube| {
         let skipped = imported.skipped.iter().find(|(name, _)| *name == cube.name);
         let skipped = skipped
-            .map_or(String::new(), |(_, skipped)| format!(", {} cells kept as they stand", grouped(skipped.count)));
+            .map_or(String::new(), |(_, skipped)| format!(", {} kept as in the file", counted(skipped.count, "cell")));
         match (&cube.folder, &cube.reason) {
             (Some(folder), _) => format!("{}{skipped}", imported.catalog.folder().join(folder).display()),
             (None, reason) => format!("{}: kept as it stands: {}", cube.name, reason.as_deref().unwrap_or_default()),
@@ -245,7 +266,7 @@ fn lines(imported: &Import) -> Vec<String> {
     };
     let mut lines: Vec<String> = own.into_iter().map(line).collect();
     if !system.is_empty() {
-        lines.push(format!("{} cubes of the system, which are exported again", system.len()));
+        lines.push(format!("{} of the system, to be exported again", counted(system.len() as u64, "cube")));
     }
     lines
 }
@@ -253,6 +274,8 @@ fn lines(imported: &Import) -> Vec<String> {
 fn export(folder: &Path, target: &Path, session: &Session, host: &Host) -> Result<()> {
     session.check_write(target, "an export of cubes")?;
     session.check_read(folder)?;
+    std::fs::metadata(folder)
+        .map_err(|error| CliError::Input { path: folder.to_path_buf(), reason: error.to_string() })?;
     let (from, to) = (folder.to_path_buf(), target.to_path_buf());
     follow(host, "exporting", Progress::default, async move {
         let done = tokio::task::spawn_blocking(move || Catalog::open(&from)?.export(&to)).await;
@@ -289,14 +312,15 @@ fn notes(report: &Report) -> Vec<String> {
     notes.extend(moved.iter().map(|(dimension, texts)| format!("moved in {dimension}: {}", some_of(texts))));
     notes.extend(defaults(&report.defaults));
     if report.texts_lost > 0 {
-        notes.push(format!("{} texts of elements that are gone were dropped", grouped(report.texts_lost)));
+        notes.push(format!("{} of elements that are gone dropped", counted(report.texts_lost, "text")));
     }
     notes.extend(report.rows_renamed.iter().map(|(dimension, rows)| {
-        format!("{} rows without an element of {dimension} count for the one that unknown: names", grouped(*rows))
+        let rows = counted(*rows, "row");
+        format!("{rows} without an element of {dimension}, for which the one counts that unknown: names")
     }));
     notes.extend(report.values_rounded.iter().map(|(measure, values)| {
-        let what = "have more digits behind the point than its type, and were rounded";
-        format!("{} values of {measure} {what}", grouped(*values))
+        let values = counted(*values, "value");
+        format!("{values} of {measure} with more digits behind the point than its type, rounded")
     }));
     notes
 }
@@ -318,9 +342,9 @@ fn some_of(names: &[String]) -> String {
 }
 
 fn rows(report: &Report) -> String {
-    let mut text = format!("{} rows, {} cells", grouped(report.rows), grouped(report.cells));
+    let mut text = format!("{}, {}", counted(report.rows, "row"), counted(report.cells, "cell"));
     if report.rows_aside > 0 {
-        text.push_str(&format!(", {} rows kept aside", grouped(report.rows_aside)));
+        text.push_str(&format!(", {} kept aside", counted(report.rows_aside, "row")));
     }
     text
 }

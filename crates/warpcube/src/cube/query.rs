@@ -15,7 +15,8 @@ use super::args::QueryArgs;
 use super::follow;
 use crate::console::{self, tell};
 use crate::error::{CliError, Result};
-use crate::footer::{grouped, time};
+use crate::escape;
+use crate::footer::{counted, time};
 use crate::host::Host;
 use crate::output::{Output, Target};
 
@@ -45,18 +46,25 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
                 if arguments.timing {
                     let report = table.report();
                     let place = report.device.as_deref().unwrap_or("the CPU");
-                    let cells = grouped(table.cells.len() as u64);
-                    tell(format_args!("({cells} cells, {}, {} on {place})", time(elapsed), report.algorithm));
+                    let cells = counted(table.cells.len() as u64, "cell");
+                    tell(format_args!("({cells}, {}, {} on {place})", time(elapsed), report.algorithm));
                 }
                 if is_cross_tab {
-                    return console::print(&cross_tab_text(&cube.cube().model, &table.cross_tab(cube.cube()), width()));
+                    let cross_tab = table.cross_tab(cube.cube()).map_err(of_cells)?;
+                    // Names have no control characters left; formats of measures may.
+                    return console::print(&escape::lines(&cross_tab_text(&cube.cube().model, &cross_tab, width())));
                 }
                 let cells = table.long_form(cube.cube(), BATCH_ROWS);
                 let schema = cells.schema();
                 return write(schema, cells, format, output, max_rows, host);
             }
             CubeAnswer::Rows(rows) => rows,
-            CubeAnswer::Text(text) => return console::print(&text),
+            CubeAnswer::Text(text) if is_cross_tab => return console::print(&escape::lines(&text)),
+            CubeAnswer::Text(_) => {
+                let reason =
+                    "explain at gives a text, which has no format and no file: leave --format and --output out";
+                return Err(CliError::Usage(reason.into()));
+            }
             CubeAnswer::Source(cell) => {
                 let progress = Arc::new(aggregate::Progress::new());
                 let (session, followed) = (session.clone(), progress.clone());
@@ -75,7 +83,23 @@ fn ask(cube: &Arc<OpenCube>, query: &str, arguments: &QueryArgs, session: &Sessi
     let followed = progress.clone();
     let how_far = move || Progress { done: followed.done(), total: followed.total(), loading: false };
     let (session, cube, query) = (session.clone(), cube.clone(), query.to_string());
-    follow(host, "aggregating", how_far, async move { Ok(session.ask_cube(cube, &query, options, progress).await?) })
+    let answer =
+        follow(
+            host,
+            "aggregating",
+            how_far,
+            async move { Ok(session.ask_cube(cube, &query, options, progress).await?) },
+        );
+    answer.map_err(|error| match error {
+        CliError::Sql(SqlError::CubeArea(reason)) => {
+            CliError::Sql(SqlError::CubeArea(format!("{reason}, or raise --targets-max")))
+        }
+        error => error,
+    })
+}
+
+fn of_cells(error: CubeError) -> SqlError {
+    SqlError::CubeCells(error.to_string())
 }
 
 /// Writes rows as results of statements are written.
@@ -89,7 +113,7 @@ fn write(
 ) -> Result<()> {
     let mut output = Output::open(&mut target, format, schema, max_rows)?;
     for batch in batches {
-        let batch = batch.map_err(|error| SqlError::CubeCells(error.to_string()))?;
+        let batch = batch.map_err(of_cells)?;
         match host.block_on(async { output.write(host, batch).done().await })? {
             Some(rest) => output = rest,
             None => return Ok(()),

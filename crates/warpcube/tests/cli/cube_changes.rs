@@ -152,3 +152,91 @@ fn a_definition_names_the_scheme_and_a_conversion_stays() {
     let wrong = place.run(&["cube", "define", "wrong.yaml", "wrong.cube"]).error(1);
     assert!(wrong.starts_with("CUBE-003 ") && wrong.contains("'crs' is no storage scheme"), "{wrong}");
 }
+
+/// Dimensions D (A, B below T) and E (x, y), which the cubes Sales and Plan share; an attribute cube of D.
+const DATABASE: &str = "[DATABASE]
+3;3;1;
+[DIMENSIONS]
+3;\"D\";1;1;1;1;
+4;\"E\";1;1;1;1;
+7;\"#_D_\";4;0;0;1;
+[DIMENSION 3]
+3;\"D\";1;2;1;3;
+[ELEMENTS DIMENSION 3]
+0;\"A\";0;1;0;0;2;1;2;;;
+1;\"B\";1;1;0;0;2;1;2;;;
+2;\"T\";2;4;1;1;1;0;;0,1;1,1;
+[DIMENSION 4]
+4;\"E\";1;2;1;2;
+[ELEMENTS DIMENSION 4]
+0;\"x\";0;1;0;0;1;0;;;;
+1;\"y\";1;1;0;0;1;0;;;;
+[DIMENSION 7]
+7;\"#_D_\";0;1;0;1;
+[ELEMENTS DIMENSION 7]
+0;\"size\";0;1;0;0;1;0;;;;
+[CUBES]
+1;\"#_D\";7,3;3;0;0;
+2;\"Sales\";3,4;2;1;1;
+8;\"Plan\";3;2;1;1;
+";
+
+#[test]
+fn elements_of_a_database_go_from_all_of_its_cubes() {
+    let place = crate::harness::Place::new();
+    place.write("palo/database.csv", DATABASE);
+    place.write("palo/database_CUBE_1.csv", "[CUBE]\n1;1,3;\n[NUMERIC]\n0,0;7;\n0,1;8;\n");
+    place.write("palo/database_CUBE_2.csv", "[CUBE]\n2;3,2;\n[NUMERIC]\n0,0;1;\n1,0;2;\n1,1;4;\n");
+    place.write("palo/database_CUBE_8.csv", "[CUBE]\n8;3;\n[NUMERIC]\n0;3;\n1;5;\n");
+    let imported = place.run(&["cube", "import", "palo", "cubes"]);
+    assert!(imported.err.contains("1 cube of the system"), "{imported:?}");
+    let sales = |text: &str| place.run(&["cube", "change", "cubes/Sales", text]);
+    let check = place.run(&["cube", "change", "cubes/Sales", "remove B", "--check"]);
+    assert!(check.err.contains("removed from #_D, Plan too"), "{check:?}");
+    let removed = sales("remove B");
+    assert_eq!(removed.code, 0, "{removed:?}");
+    let told: Vec<&str> = removed.err.lines().skip(1).collect();
+    let others = "  removed from #_D, Plan too: the dimensions are the database's";
+    assert_eq!(told, [others, "  4 facts of B (D) kept aside"]);
+    let cells = place.run(&["cube", "query", "cubes/Plan", "rows D", "--format", "csv"]).ok();
+    assert_eq!(cells, "D,measure,value,text\nA,Value,3.0,\nT,Value,3.0,\n");
+    let exported = place.run(&["cube", "export", "cubes", "again"]);
+    assert_eq!(exported.code, 0, "{exported:?}");
+    let plan = String::from_utf8(place.read("again/database_CUBE_8.csv")).unwrap();
+    assert!(plan.contains("\n0;3;") && !plan.contains("\n1;5;"), "{plan}");
+    assert!(!String::from_utf8(place.read("again/database.csv")).unwrap().contains("\"B\""));
+    // Elements that a change adds are of one cube until an export.
+    assert_eq!(sales("add D:C; remove D:C").code, 0);
+    assert_eq!(place.run(&["cube", "import", "again", "more"]).code, 0);
+}
+
+#[test]
+fn a_renamed_element_of_levels_keeps_its_name_of_the_source() {
+    let place = plan();
+    assert_eq!(change(&place, "rename 2026-01 to January").code, 0);
+    let refused = change(&place, "add Month:2026-01 below 2026-Q1").error(1);
+    assert!(refused.contains("'2026-01' is an alternative name of 'January'"), "{refused}");
+    let by_source = || place.run(&["cube", "query", "plan.cube", "rows 2026-01", "--format", "csv"]).ok();
+    let shown = by_source();
+    assert!(shown.lines().nth(1).unwrap().starts_with("January,"), "{shown}");
+    assert_eq!(place.run(&["cube", "refresh", "plan.cube"]).code, 0);
+    assert_eq!(by_source(), shown);
+}
+
+#[test]
+fn elements_of_a_cube_that_is_kept_as_it_stands_are_not_removed() {
+    let place = crate::harness::Place::new();
+    // A cube of a dimension whose elements lie in another database is no model.
+    let database = DATABASE
+        .replace("3;3;1;\n", "4;4;1;\n")
+        .replace("[DIMENSIONS]\n", "[DIMENSIONS]\n0;\"#_USER_\";3;\"System\";\"#_USER_\";0;0;0;\n");
+    place.write("palo/database.csv", format!("{database}9;\"Odd\";3,0;2;1;1;\n"));
+    place.write("palo/database_CUBE_9.csv", "[CUBE]\n9;3,1;\n[NUMERIC]\n0,0;1;\n");
+    assert_eq!(place.run(&["cube", "import", "palo", "cubes"]).code, 0);
+    let refused = place.run(&["cube", "change", "cubes/Sales", "remove B"]).error(1);
+    let told =
+        "CUBE-007 the cubes disagree about dimension 'D': cube 'Odd' has it, too, and its cells are kept as they";
+    assert!(refused.starts_with(told), "{refused}");
+    assert_eq!(place.run(&["cube", "change", "cubes/Sales", "remove E:y"]).code, 0);
+    assert_eq!(place.run(&["cube", "export", "cubes", "again"]).code, 0);
+}

@@ -412,8 +412,8 @@ fn a_load_tells_what_may_not_be_meant() {
     let notes: Vec<&str> = made.err.lines().skip(1).collect();
     let expected = [
         "  added to Region: Nowhere",
-        "  2 rows without an element of Region count for the one that unknown: names",
-        "  2 values of amount have more digits behind the point than its type, and were rounded",
+        "  2 rows without an element of Region, for which the one counts that unknown: names",
+        "  2 values of amount with more digits behind the point than its type, rounded",
     ];
     assert_eq!(notes, expected, "{made:?}");
 }
@@ -424,7 +424,7 @@ fn rows_kept_aside_are_a_table() {
     place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: aside}"));
     place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.50,g\n"));
     let made = place.run(&["cube", "define", "plan.yaml"]);
-    assert!(made.err.contains("1 rows kept aside"), "{made:?}");
+    assert!(made.err.contains("1 row kept aside"), "{made:?}");
     let info = place.run(&["cube", "info", "plan.cube"]).ok();
     let file = info.lines().find(|line| line.contains("kept aside")).and_then(|line| line.split('\'').nth(1)).unwrap();
     let rows = place.csv(&format!("SELECT region, amount, reason FROM '{file}'"));

@@ -6,6 +6,7 @@ mod bench;
 mod changing_files;
 mod cube_access;
 mod cube_changes;
+mod cube_errors;
 mod cube_kills;
 mod cubes;
 mod data;

@@ -5,7 +5,7 @@ use warpcube_gpu::DeviceInfo;
 use super::variant::{MapPlace, SourceVariant};
 use crate::aggregate::{Area, TargetMap};
 use crate::device::DeviceError;
-use crate::device::plan::{DIMENSIONS_MAX, PLACES_MAX, check_bound, places, strides};
+use crate::device::plan::{DIMENSIONS_MAX, PLACES_MAX, check_bound, places, strides, whole_weight};
 use crate::facts::Facts;
 
 /// Largest map in shared memory in bytes.
@@ -179,16 +179,12 @@ fn words(lists: &[Lists]) -> (Vec<u32>, Vec<u64>, usize, usize) {
 /// Targets of base elements below `bases`; none for those without facts.
 fn rows(map: &TargetMap, bases: u32, present: &[u64]) -> Result<Vec<Vec<(u32, i32)>>, DeviceError> {
     let is_present = |base: u32| present.get(base as usize / 64).is_some_and(|word| word >> (base % 64) & 1 == 1);
-    let whole = |weight: f64| match weight.fract() == 0.0 && weight.abs() <= f64::from(i32::MAX) {
-        true => Ok(weight as i32),
-        false => Err(unsupported("a weight is not whole".to_string())),
-    };
     let row = |base: u32| {
         if base >= map.bases() || !is_present(base) {
             return Ok(Vec::new());
         }
         let (targets, weights) = map.targets_of(base);
-        targets.iter().zip(weights).map(|(target, weight)| Ok((*target, whole(*weight)?))).collect()
+        targets.iter().zip(weights).map(|(target, weight)| Ok((*target, whole_weight(*weight)?))).collect()
     };
     (0..bases).map(row).collect()
 }
