@@ -111,6 +111,9 @@ fn traits<'a>(
 /// Whether the rows of a pipeline will be added up by runs, when a `share` of them is left: the sink keeps one entry a
 /// key, keys come in runs, and have too many values for a block to have an entry for each.
 pub(super) fn are_likely(input: &PipelineInput, share: f64) -> bool {
+    if input.branch.is_some() {
+        return false;
+    }
     let keys: Vec<&Expr> = match &input.pipeline.sink {
         Sink::Aggregate { groups, .. } => groups.iter().map(|(expr, _)| expr).collect(),
         Sink::Extremes { keys, .. } => keys.iter().collect(),
@@ -152,7 +155,7 @@ pub(super) fn raised(c_type: &str, value: String, condition: Option<String>) -> 
 
 impl RunPlan {
     /// How the rows of groups are added up before they meet the sink's table: by runs, where that pays or where runs
-    /// are groups.
+    /// are groups. Branches of a union enter row by row: the keys of one are not those of another, nor are their steps.
     pub(super) fn of_groups(
         input: &PipelineInput,
         split: &Split,
@@ -161,6 +164,7 @@ impl RunPlan {
         share: f64,
     ) -> Option<RunPlan> {
         let whole = match grouping {
+            _ if input.branch.is_some() => return None,
             Grouping::Hashed if input.scanned && are_sorted(input, keys) => WholeRuns::Listed,
             Grouping::Dense | Grouping::Hashed => WholeRuns::Added,
             Grouping::Single | Grouping::Private | Grouping::Shared => return None,
@@ -245,7 +249,7 @@ impl RunPlan {
         self.arrays().1
     }
 
-    /// Text before the scan loop.
+    /// Text before the scan loop. No row is entered by what an earlier kernel left where the first row raises an error.
     pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize) -> String {
         let offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
         let (arrays, bytes) = self.arrays();
@@ -253,6 +257,7 @@ impl RunPlan {
         for (c_type, name, at) in arrays {
             let _ = writeln!(text, "    {c_type}* const {name} = ({c_type}*)(runs_of_warp + {at});");
         }
+        let _ = writeln!(text, "    wc_clear_runs<{}>(run_keys, threadIdx.x % 32);", self.slots);
         if self.whole == WholeRuns::Listed {
             let _ = writeln!(text, "    WcPlaces<{}> places_of_step;", self.rows());
         }
