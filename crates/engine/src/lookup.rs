@@ -361,7 +361,7 @@ fn strings_of(table: &mut LookupTable, results: &ArrayRef) -> Result<()> {
     let (dictionary, codes) = Dictionary::of(results.as_string::<i32>())?;
     (table.c_type, table.values) = match dictionary.len() {
         ..=0x100 => ("uint8_t", codes.into_iter().map(|code| code as u8).collect()),
-        ..=0x1_0000 => ("uint16_t", codes.into_iter().flat_map(|code| (code as u16).to_le_bytes()).collect()),
+        0x101..=0x1_0000 => ("uint16_t", codes.into_iter().flat_map(|code| (code as u16).to_le_bytes()).collect()),
         _ => ("uint32_t", codes.into_iter().flat_map(u32::to_le_bytes).collect()),
     };
     table.range = Some((0, dictionary.len().max(1) as i128 - 1));

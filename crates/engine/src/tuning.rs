@@ -53,10 +53,10 @@ pub struct Tuning {
     pub small_tickets: f64,
     /// Most copies of group cells in global memory, where many rows add to few groups.
     pub group_copies: u32,
-    /// As `blocks`, for scans that add up rows by runs, and wait for shared memory. Whether rows are added up by runs was
-    /// measured on an H100 (2026-11-25, TPC-H scale 10, four rows a run): groups of query 18 take 4.89 ms row by row,
-    /// 3.00 by runs into a hash table, 0.82 as a list; extremes of query 21 take 3.01, 1.77 and 1.69. The limits for
-    /// runs of other lengths are estimates.
+    /// As `blocks`, for scans that add up rows by runs, and wait for shared memory. By runs was measured on an H100
+    /// (2026-11-25, TPC-H scale 10, four rows a run): groups of query 18 take 4.89 ms row by row, 3.00 by runs into a
+    /// hash table, 0.82 as a list; extremes of query 21 take 3.01, 1.77 and 1.69. The limits for runs of other lengths
+    /// are estimates.
     pub blocks_runs: u32,
     /// Bytes of a lane's vectors of a step up to which `blocks_runs` holds: longer ones need the registers.
     pub run_vector_bytes: usize,

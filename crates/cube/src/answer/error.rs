@@ -57,7 +57,7 @@ pub enum CubeError {
     },
     /// A cross-tab that is too large to be laid out.
     #[error(transparent)]
-    Shown(AskError),
+    Shown(Box<AskError>),
     /// A device that fails.
     #[error("{0}")]
     Device(String),
@@ -71,7 +71,7 @@ impl From<AskError> for CubeError {
         match error {
             AskError::Model(error) => error.into(),
             AskError::Aggregate(error) => CubeError::Aggregate(error),
-            AskError::Shown { .. } => CubeError::Shown(error),
+            AskError::Shown { .. } => CubeError::Shown(Box::new(error)),
         }
     }
 }

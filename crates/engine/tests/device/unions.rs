@@ -16,7 +16,7 @@ const SPREAD: i64 = 1_000_000_007;
 fn union(columns: &[usize], branches: usize, pipelines: Vec<Pipeline>) -> Fragment {
     let all = pipelines.len();
     let first = all - branches;
-    Fragment { unions: vec![first..all], ..fragment(columns, pipelines) }
+    Fragment { unions: std::iter::once(first..all).collect(), ..fragment(columns, pipelines) }
 }
 
 /// [`keyed_facts`] with decimals of 64 bits.
@@ -210,7 +210,7 @@ fn groups_of_a_union_are_scanned() {
         };
         let many = filter(binary(BinaryOp::Gt, reg(1), int(20, Ty::I64)));
         let pipelines = vec![branch(0), branch(1), over(vec![many])];
-        let whole = Fragment { unions: vec![0..2], ..fragment(&[5, 5], pipelines) };
+        let whole = Fragment { unions: std::iter::once(0..2).collect(), ..fragment(&[5, 5], pipelines) };
         check_orders(&whole, &[&facts(4_000, 80, spread), &others(3_000, 80, spread)]);
     }
 }
@@ -229,6 +229,6 @@ fn unions_that_make_no_sense_are_malformed() {
     assert!(malformed(pair(branch(1, by_key(), vec![count_of(reg(1)), count()]))), "more aggregates");
     assert!(malformed(pair(branch(1, vec![(reg(0), DataType::Int32)], vec![count()]))), "another type");
     assert!(malformed(pair(branch(1, vec![(reg(2), DataType::Int64)], vec![count()]))), "another machine type");
-    let past = Fragment { unions: vec![0..3], ..pair(branch(1, by_key(), vec![count()])) };
+    let past = Fragment { unions: std::iter::once(0..3).collect(), ..pair(branch(1, by_key(), vec![count()])) };
     assert!(malformed(past), "a branch that is not there");
 }

@@ -2,7 +2,8 @@
 //! between the two any more.
 //!
 //! The operator does not declare its order: DataFusion orders floats otherwise (zeros of both signs are equal on the
-//! device), and a key need not be a column of the rows. Sorts by floats go where they are the statement's last operator.
+//! device), and a key need not be a column of the rows. Sorts by floats go where they are the statement's last
+//! operator.
 
 use std::sync::Arc;
 

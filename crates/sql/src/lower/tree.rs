@@ -23,6 +23,7 @@ use super::graph::{
     Core, Graph, Hanging, Relation, base_column, columns, output_name, relation_of, relations, renumber,
 };
 use super::tables::TableInfo;
+use super::unions::are_alike;
 
 /// A relation in its place.
 #[derive(Debug)]
@@ -380,17 +381,6 @@ impl Written {
         self.pipelines.extend(branches);
         Ok(of_outputs)
     }
-}
-
-/// Whether two pipelines end in the same aggregates.
-fn are_alike(one: &Pipeline, other: &Pipeline) -> bool {
-    let calls = |pipeline: &Pipeline| match &pipeline.sink {
-        Sink::Aggregate { aggregates, .. } => {
-            aggregates.iter().map(|call| (call.kind, call.data_type.clone())).collect::<Vec<_>>()
-        }
-        _ => Vec::new(),
-    };
-    calls(one) == calls(other)
 }
 
 /// An aggregation as a fragment of its own.

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use datafusion::common::{Column, DFSchema, JoinType, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, Sort, Union};
+use warpcube_engine::{Pipeline, Sink};
 
 use super::tables::TableFacts;
 use super::{Reason, Refused, first_rows};
@@ -129,4 +130,15 @@ pub(super) fn first_rows_of_branches(
 
 fn text(error: DataFusionError) -> Reason {
     error.strip_backtrace()
+}
+
+/// Whether two pipelines end in the same aggregates.
+pub(super) fn are_alike(one: &Pipeline, other: &Pipeline) -> bool {
+    let calls = |pipeline: &Pipeline| match &pipeline.sink {
+        Sink::Aggregate { aggregates, .. } => {
+            aggregates.iter().map(|call| (call.kind, call.data_type.clone())).collect::<Vec<_>>()
+        }
+        _ => Vec::new(),
+    };
+    calls(one) == calls(other)
 }

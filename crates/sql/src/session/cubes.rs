@@ -147,7 +147,7 @@ impl Session {
     async fn of_facts(&self, reason: String, definition: &Definition, source: &CubeDefinition) -> SqlError {
         let Some(sql) = &definition.facts.sql else { return SqlError::Syntax(reason) };
         let parsed = syntax::parse(&self.inner.context.state(), sql).await;
-        let reason = match parsed.map_err(SqlError::from) {
+        let reason = match parsed {
             Err(SqlError::Syntax(of_text)) => of_text,
             _ => reason,
         };

@@ -171,7 +171,13 @@ fn write(table: &Table, folder: &Path, files: usize, group_rows: usize) {
         let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
         let file = std::fs::File::create(folder.join(format!("part-{index}.parquet"))).unwrap();
         let mut writer = ArrowWriter::try_new(file, table.rows.schema(), Some(properties)).unwrap();
-        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        // The writer calls itself for each row group of a batch.
+        let rows = |batch: &RecordBatch| (0..batch.num_rows()).step_by(group_rows);
+        for batch in batches {
+            rows(batch).for_each(|row| {
+                writer.write(&batch.slice(row, group_rows.min(batch.num_rows() - row))).unwrap();
+            });
+        }
         writer.close().unwrap();
     }
 }
