@@ -220,7 +220,7 @@ impl<'a> Emitter<'a> {
             Expr::Text(text) => Ok(self.value(facts::text(text), "0u", None)),
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;
-                let table = lookup::evaluate(facts::strings_of(*register, &input)?, function, *ty)?;
+                let table = lookup::evaluate(facts::strings_of(&input)?, function, *ty)?;
                 if let Some(value) = self.among_codes(&input, &table) {
                     return Ok(value);
                 }

@@ -172,7 +172,7 @@ impl Analysis<'_> {
             Expr::Text(constant) => Ok(text(constant)),
             Expr::Lookup(register, function, ty) => {
                 let input = self.register(*register)?;
-                let table = lookup::evaluate(strings_of(*register, &input)?, function, *ty)?;
+                let table = lookup::evaluate(strings_of(&input)?, function, *ty)?;
                 Ok(looked_up(&input, &table, *ty))
             }
             Expr::Place(register) => place(*register, &self.register(*register)?),
@@ -413,10 +413,12 @@ pub(crate) fn text(constant: &str) -> Facts {
     Facts { dictionary: Some(Arc::new(dictionary)), ..Facts::new(Ty::U32, false, Some((0, 0))) }
 }
 
-/// The strings of a register of codes.
-pub(crate) fn strings_of(register: usize, input: &Facts) -> Result<&Arc<Dictionary>> {
-    let malformed = || EngineError::Malformed(format!("register {register} is no string"));
-    input.dictionary.as_ref().ok_or_else(malformed)
+/// The strings of a register of codes; a NULL in place of a column has none.
+pub(crate) fn strings_of(input: &Facts) -> Result<&Arc<Dictionary>> {
+    match &input.dictionary {
+        Some(dictionary) => Ok(dictionary),
+        None => unsupported("a function of a string that is NULL in every row"),
+    }
 }
 
 /// What a table of a function's results has for a code.

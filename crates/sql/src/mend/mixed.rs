@@ -20,7 +20,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, Union,
+    Between, BinaryExpr, Case, Cast, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, Union,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -163,34 +163,66 @@ fn in_case(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(Expr::Case(case), changed)
 }
 
-/// Columns of decimals become doubles where another input of the union has a float.
+/// Columns of decimals become doubles where another input of the union has a float. Before types are coerced, a union
+/// among the inputs has the types of its own first input, so that those of all its inputs are looked at.
 fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     let columns = union.inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
-    let of = |input: &Arc<LogicalPlan>, column: usize| input.schema().field(column).data_type().clone();
     let mixed: Vec<bool> = (0..columns)
         .map(|column| {
-            let types: Vec<DataType> = union.inputs.iter().map(|input| of(input, column)).collect();
+            let mut types = Vec::new();
+            union.inputs.iter().for_each(|input| types_of(input, column, &mut types));
             types.iter().any(DataType::is_floating) && types.iter().any(is_decimal)
         })
         .collect();
     if !mixed.contains(&true) {
-        return Ok(Transformed::no(LogicalPlan::Union(union)));
+        // A first input that is a union may have changed.
+        let of =
+            |schema: &DFSchema| -> Vec<DataType> { schema.fields().iter().map(|f| f.data_type().clone()).collect() };
+        let is_right = union.inputs.first().is_none_or(|first| of(first.schema()) == of(&union.schema));
+        return match is_right {
+            true => Ok(Transformed::no(LogicalPlan::Union(union))),
+            false => Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?))),
+        };
     }
-    let cast = |input: Arc<LogicalPlan>| -> Result<Arc<LogicalPlan>> {
-        let schema = input.schema().clone();
-        let columns = schema.iter().enumerate().map(|(index, (table, field))| {
-            let column = Expr::from((table, field));
-            match mixed.get(index) {
-                Some(true) if is_decimal(field.data_type()) => {
-                    double(column, &schema).alias_qualified(table.cloned(), field.name())
-                }
-                _ => column,
-            }
-        });
-        Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), input)?)))
-    };
-    let inputs = union.inputs.into_iter().map(cast).collect::<Result<Vec<_>>>()?;
+    let inputs = union.inputs.into_iter().map(|input| with_doubles(input, &mixed)).collect::<Result<_>>()?;
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// The types of a column of a plan: of a union those of its inputs.
+fn types_of(plan: &LogicalPlan, column: usize, types: &mut Vec<DataType>) {
+    match plan {
+        LogicalPlan::Union(union) => union.inputs.iter().for_each(|input| types_of(input, column, types)),
+        LogicalPlan::Distinct(Distinct::All(input)) => types_of(input, column, types),
+        plan => types.extend(plan.schema().fields().get(column).map(|field| field.data_type().clone())),
+    }
+}
+
+/// An input of a union with doubles in place of the decimals of some columns.
+fn with_doubles(input: Arc<LogicalPlan>, columns: &[bool]) -> Result<Arc<LogicalPlan>> {
+    let plan = match input.as_ref() {
+        LogicalPlan::Union(union) => {
+            let inputs =
+                union.inputs.iter().map(|input| with_doubles(input.clone(), columns)).collect::<Result<_>>()?;
+            LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            LogicalPlan::Distinct(Distinct::All(with_doubles(input.clone(), columns)?))
+        }
+        _ => {
+            let schema = input.schema().clone();
+            let exprs = schema.iter().enumerate().map(|(index, (table, field))| {
+                let column = Expr::from((table, field));
+                match columns.get(index) {
+                    Some(true) if is_decimal(field.data_type()) => {
+                        double(column, &schema).alias_qualified(table.cloned(), field.name())
+                    }
+                    _ => column,
+                }
+            });
+            LogicalPlan::Projection(Projection::try_new(exprs.collect(), input)?)
+        }
+    };
+    Ok(Arc::new(plan))
 }
 
 /// Two operands in their common type; the flag says that one of them changed.
