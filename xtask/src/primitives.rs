@@ -311,13 +311,13 @@ mod tests {
         ];
         let mut report = report(results.into());
         report["rivals"] = json!({"cub": "3.0.1"});
-        let text = tables(&report, "primitives-x.json").unwrap();
-        assert!(text.starts_with("**PRIMITIVES on D**, log_rows 9, 2026-01-31\n([primitives-x.json]"), "{text}");
+        let text = tables(&report, "primitives-h200.json").unwrap();
+        assert!(text.starts_with("**PRIMITIVES on D**, log_rows 9, 2026-01-31\n([primitives-h200.json]"), "{text}");
         let expected = "Rival CUB: 3.0.1.\n\n### Selection\n\n![Selection by selectivity](figures/select.svg)\n\n\
                         | case | ms | floor, ms | times the floor | CUB, ms |\n|---|---:|---:|---:|---:|\n\
                         | select/10 (any) | 0.500 | 0.400 | 1.25 | 1.250 |\n| select/20 (any) | 12.3 |  |  |  |\n";
         assert!(text.ends_with(expected), "{text}");
-        assert!(tables(&json!({"suite": "primitives", "device": "D"}), "primitives-x.json").is_err());
+        assert!(tables(&json!({"suite": "primitives", "device": "D"}), "primitives-h200.json").is_err());
     }
 
     #[test]

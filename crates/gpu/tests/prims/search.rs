@@ -42,6 +42,31 @@ fn both_methods_find_both_places() {
 }
 
 #[test]
+fn keys_of_128_bits_are_found_by_all_of_their_bits() {
+    for lanes in orders(&ORDERS) {
+        let mut rig = Rig::new(lanes);
+        let search = Search::new(&rig.device, Element::U128, Element::U64).unwrap();
+        // Halves of keys are equal often, and in other order than the keys.
+        let wide = |bits: u64| u128::from(bits % 7) << 64 | u128::from(bits >> 60);
+        let mut sorted: Vec<u128> = randoms(900, 33).map(wide).collect();
+        sorted.sort_unstable();
+        let keys: Vec<u128> = randoms(200, 34).map(wide).chain([0, u128::MAX]).collect();
+        let (buffer, wanted) = (rig.upload(&sorted), rig.upload(&keys));
+        let sequence = DeviceSlice::new(&buffer, 0, Element::U128, sorted.len() as u64).unwrap();
+        let wanted = DeviceSlice::new(&wanted, 0, Element::U128, keys.len() as u64).unwrap();
+        for side in [SearchSide::Lower, SearchSide::Upper] {
+            for method in [SearchMethod::Binary, SearchMethod::Pary] {
+                let found = rig.upload(&vec![77u64; keys.len()]);
+                let places = DeviceSlice::new(&found, 0, Element::U64, keys.len() as u64).unwrap();
+                search.launch(&mut rig.stream, &sequence, false, &wanted, side, &places, method).unwrap();
+                let found = rig.download::<u64>(&found)[..keys.len()].to_vec();
+                assert_eq!(found, reference(&sorted, false, &keys, side), "{side:?}, {method:?}, {lanes:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn few_keys_are_searched_by_warps() {
     let rig = Rig::new(LaneOrder::Forward);
     let search = Search::new(&rig.device, Element::F64, Element::U32).unwrap();
