@@ -459,7 +459,8 @@ impl Session {
         Ok((self.epoch() == epoch).then_some((planned, state)))
     }
 
-    /// A copy of the state for plans with nothing to optimise: one partition, no rules for physical plans.
+    /// A copy of the state for plans with nothing to optimise: one partition, of the rules for physical plans the one
+    /// that knows what the device has sorted.
     fn lean_state(&self, settings: u64) -> SessionState {
         let mut lean = self.inner.lean.lock();
         match &*lean {
@@ -468,7 +469,7 @@ impl Session {
                 // Plans hold the functions they call: without the registries a state is copied in no time.
                 let whole = self.inner.context.state();
                 let state = SessionStateBuilder::new_from_existing(whole.clone())
-                    .with_physical_optimizer_rules(Vec::new())
+                    .with_physical_optimizer_rules(vec![Arc::new(SortedByDevice)])
                     .with_scalar_functions(Vec::new())
                     .with_aggregate_functions(Vec::new())
                     .with_window_functions(Vec::new())

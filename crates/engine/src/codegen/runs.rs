@@ -257,7 +257,7 @@ impl RunPlan {
         for (c_type, name, at) in arrays {
             let _ = writeln!(text, "    {c_type}* const {name} = ({c_type}*)(runs_of_warp + {at});");
         }
-        let _ = writeln!(text, "    wc_clear_runs<{}>(run_keys, threadIdx.x % 32);", self.slots);
+        let _ = writeln!(text, "    wc_clear_runs<{}>(run_keys, lane);", self.slots);
         if self.whole == WholeRuns::Listed {
             let _ = writeln!(text, "    WcPlaces<{}> places_of_step;", self.rows());
         }

@@ -209,6 +209,16 @@ fn keys_that_may_be_null_or_descend_are_hashed() {
     }
 }
 
+/// Facts of key and group joined with the extremes by key of a second table of so many columns.
+fn extremes_of(columns: usize, steps: Vec<Step>) -> Fragment {
+    let sink = Sink::Extremes { keys: vec![reg(0)], values: vec![reg(1)] };
+    let build = Pipeline { source: Source::Table(1), steps, sink };
+    let calls = vec![count_of(reg(2)), min(reg(2), DataType::Int64), max(reg(3), DataType::Int64)];
+    let probes = vec![probe(0, vec![reg(0)], JoinKind::Left)];
+    let root = aggregates(0, probes, vec![(reg(1), DataType::Int8)], calls);
+    fragment(&[2, columns], vec![build, root])
+}
+
 #[test]
 fn extremes_by_runs() {
     // Entries of four bytes and of eight; keys that index the table and keys that are hashed.
@@ -235,15 +245,7 @@ fn extremes_by_runs() {
         );
         let some = filter(binary(BinaryOp::Ne, reg(1), int(77, Ty::I64)));
         for steps in [vec![], vec![some]] {
-            let build = Pipeline {
-                source: Source::Table(1),
-                steps,
-                sink: Sink::Extremes { keys: vec![reg(0)], values: vec![reg(1)] },
-            };
-            let calls = vec![count_of(reg(2)), min(reg(2), DataType::Int64), max(reg(3), DataType::Int64)];
-            let probes = vec![probe(0, vec![reg(0)], JoinKind::Left)];
-            let root = aggregates(0, probes, vec![(reg(1), DataType::Int8)], calls);
-            let report = check_orders(&fragment(&[2, 2], vec![build, root]), &[&facts, &many]);
+            let report = check_orders(&extremes_of(2, steps), &[&facts, &many]);
             let source = source(&report);
             assert!(source.contains("wc_find_runs<"));
             assert_eq!(source.contains("(uint32_t)total0"), !wide, "entries of four bytes");
@@ -270,15 +272,7 @@ fn extremes_by_a_sorted_key_are_written_once() {
     };
     let some = filter(binary(BinaryOp::Lt, reg(2), int(1_000_000_000, Ty::I32)));
     for (wide, steps, run) in [(false, vec![], 4), (true, vec![some.clone()], 4), (false, vec![some], 700)] {
-        let build = Pipeline {
-            source: Source::Table(1),
-            steps,
-            sink: Sink::Extremes { keys: vec![reg(0)], values: vec![reg(1)] },
-        };
-        let calls = vec![count_of(reg(2)), min(reg(2), DataType::Int64), max(reg(3), DataType::Int64)];
-        let probes = vec![probe(0, vec![reg(0)], JoinKind::Left)];
-        let root = aggregates(0, probes, vec![(reg(1), DataType::Int8)], calls);
-        let fragment = fragment(&[2, 3], vec![build, root]);
+        let fragment = extremes_of(3, steps);
         let sorted = many(wide, &|row| Some((row / run) as i64));
         let mut written = Vec::new();
         for order in ORDERS {

@@ -25,8 +25,7 @@ use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::engines::Engines;
 use crate::lower::{
-    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, host_operators, in_order, lower,
-    project_late,
+    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, host_operators, lower, project_late,
 };
 use crate::mend;
 use crate::mend::float_sums::make_exact;
@@ -177,12 +176,7 @@ impl DevicePlanner {
         }
         let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        // Without rules nothing comes between operators that would lose the order of rows.
-        let plan = match state.physical_optimizers().is_empty() {
-            true => Cow::Owned(in_order(planned.plan.clone())?),
-            false => Cow::Borrowed(&planned.plan),
-        };
-        let plan = planner.create_physical_plan(&plan, state.as_ref()).await?;
+        let plan = planner.create_physical_plan(&planned.plan, state.as_ref()).await?;
         let Some(explained) = explained else { return Ok(plan) };
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {

@@ -42,7 +42,7 @@ pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use operators::host_operators;
 pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
-pub(crate) use top_k::{in_order, project_late};
+pub(crate) use top_k::project_late;
 
 use crate::mend;
 

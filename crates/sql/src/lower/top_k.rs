@@ -117,15 +117,6 @@ pub(super) fn is_done(sort: &Sort) -> bool {
     }
 }
 
-/// The plan without sorts above nodes that give the rows in their order: for plans all of whose operators keep it.
-pub(crate) fn in_order(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let plan = plan.transform_up_with_subqueries(|plan| match &plan {
-        LogicalPlan::Sort(sort) if is_done(sort) => Ok(Transformed::yes(sort.input.as_ref().clone())),
-        _ => Ok(Transformed::no(plan)),
-    })?;
-    Ok(plan.data)
-}
-
 /// Translates a sort for which [`is_top_k`] or [`orders_output`] holds, with all below it.
 pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> {
     if let Some(fetch) = sort.fetch.filter(|fetch| *fetch > ROWS_MAX) {
