@@ -61,7 +61,7 @@ fn on_device(arguments: &PrimitivesArgs, session: &Session, host: &Host) -> Resu
 
 fn no_device(session: &Session) -> CliError {
     let reason = session.device().reason().unwrap_or_else(|| "there is no device".into());
-    CliError::Usage(format!("primitives run on a GPU or with --device emulated, not on the CPU: {reason}"))
+    CliError::Usage(format!("primitives are measured on a GPU, or with --device emulated: {reason}"))
 }
 
 fn plan(device: &Device, arguments: &PrimitivesArgs) -> Result<Plan> {

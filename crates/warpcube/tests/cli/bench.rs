@@ -259,7 +259,7 @@ fn primitives_can_be_listed_and_named() {
         "{unknown}"
     );
     let on_cpu = primitives(&["--device", "cpu"]).error(2);
-    assert_eq!(on_cpu, "CLI-001 primitives are measured on a GPU: warpcube.device is 'cpu'");
+    assert_eq!(on_cpu, "CLI-001 primitives are measured on a GPU, or with --device emulated: warpcube.device is 'cpu'");
     assert!(primitives(&["--json", "none/r.json"]).error(2).starts_with("CLI-001 --json: there is no folder 'none'"));
     assert!(primitives(&["--rivals", "none", "--device", "emulated"]).error(2).starts_with("CLI-001 --rivals none: "));
     let findings = primitives(&["--findings", "none/f.json", "--device", "emulated"]).error(2);
