@@ -166,7 +166,7 @@ impl Finish {
 pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
     let mut grouped = Grouped::of(aggregate, facts)?;
     for input in &mut grouped.inputs {
-        reducers::reduce(&mut input.graph, &input.core)?;
+        reducers::reduce(&mut input.graph, &mut input.core)?;
     }
     let Aggregation { mut fragment, tables, arguments, finish } = Aggregation::of(&grouped)?;
     fragment.overflow = facts.overflow;

@@ -1,4 +1,4 @@
-//! Semi-joins below aggregations: groups that no row of a join can match are not formed.
+//! Semi-joins below aggregations and join tables: groups and entries that no row of a join can match are not formed.
 //!
 //! ```text
 //! SELECT … FROM part, (SELECT l_partkey, avg(l_quantity) … FROM lineitem GROUP BY l_partkey)
@@ -12,6 +12,15 @@
 //!
 //! Rows that are left out raise no errors: a SUM that leaves its type in a group without a match goes unseen, as behind
 //! any filter that is pushed down.
+//!
+//! A join table is filtered in the same way where the largest table of the join meets it and a filtered table by one key:
+//!
+//! ```text
+//! SELECT … FROM lineitem, partsupp, part
+//! WHERE l_partkey = ps_partkey AND l_suppkey = ps_suppkey AND l_partkey = p_partkey AND p_name LIKE '%green%'
+//! ```
+//!
+//! The table of `partsupp` keeps the entries of green parts alone, a twentieth: it is built and probed in the cache.
 //!
 //! Source: semi-join reducers, Bernstein and Chiu, *Using Semi-Joins to Solve Relational Queries*, JACM 1981; through
 //! aggregations as magic sets, Mumick et al., *Magic is Relevant*, SIGMOD 1990.
@@ -74,8 +83,10 @@ struct Equal<'a> {
     expr: &'a Expr,
 }
 
-/// Filters the aggregations that `core` joins, and those below them, by what they are joined with.
-pub(super) fn reduce(graph: &mut Graph, core: &Core) -> Result<(), Reason> {
+/// Filters the join tables of `core`, the aggregations that it joins, and those below them, by what they are joined
+/// with.
+pub(super) fn reduce(graph: &mut Graph, core: &mut Core) -> Result<(), Reason> {
+    reduce_tables(graph, core)?;
     if !graph.relations.iter().any(|relation| matches!(relation, Relation::Groups(_))) {
         return Ok(());
     }
@@ -90,6 +101,42 @@ pub(super) fn reduce(graph: &mut Graph, core: &Core) -> Result<(), Reason> {
         for Input { graph, core, .. } in &mut grouped.inputs {
             reduce(graph, core)?;
         }
+    }
+    Ok(())
+}
+
+/// Filters tables of the core that its largest relation probes with a key that it probes a filtered table with.
+///
+/// Both hang on the largest relation, so that neither is probed while the other's table is built.
+fn reduce_tables(graph: &mut Graph, core: &mut Core) -> Result<(), Reason> {
+    let Some(root) = core.root(graph) else { return Ok(()) };
+    let mut found = Vec::new();
+    let ties = Ties::of(core);
+    let is_table = |relation: &usize| *relation != root && matches!(graph.relations[*relation], Relation::Table(_));
+    for filtering in core.members.iter().copied().filter(is_table) {
+        let mut of_filtering: Vec<(usize, (Expr, Expr))> = Vec::new();
+        let mut tied = Vec::new();
+        for class in ties.classes.iter().filter(|class| class.iter().any(|(owner, _)| *owner == root)) {
+            let Some((_, key)) = class.iter().find(|(owner, _)| *owner == filtering) else { continue };
+            tied.extend(class.iter().map(|(_, expr)| *expr));
+            let others = class.iter().filter(|(owner, _)| *owner != filtering && is_table(owner));
+            of_filtering.extend(others.map(|(owner, expr)| (*owner, ((*expr).clone(), (*key).clone()))));
+        }
+        let Some((reducer, share)) = Reducer::of(graph, core, filtering, &tied, &mut vec![filtering, root]) else {
+            continue;
+        };
+        let filtered: BTreeSet<usize> = of_filtering.iter().map(|(owner, _)| *owner).collect();
+        for relation in filtered {
+            let pays = reducer.rows().saturating_mul(ROWS_PER_SCANNED) <= graph.relations[relation].rows();
+            if share <= SHARE_MAX && pays {
+                let on = of_filtering.iter().filter(|(owner, _)| *owner == relation).map(|(_, on)| on.clone());
+                found.push((on.collect::<Vec<_>>(), reducer.clone()));
+            }
+        }
+    }
+    for (on, reducer) in found {
+        let hanging = reducer.semi_join(on, graph)?;
+        core.hanging.push(hanging);
     }
     Ok(())
 }

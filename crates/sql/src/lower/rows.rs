@@ -112,7 +112,7 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(plan, facts, &mut core)?;
-    reducers::reduce(&mut graph, &core)?;
+    reducers::reduce(&mut graph, &mut core)?;
     let tree = Tree::plan(&graph, &core, &outputs)?;
     let (mut fragment, tables) = tree.pipelines(&outputs, |translator| {
         let fields = outputs.iter().zip(plan.schema().fields());

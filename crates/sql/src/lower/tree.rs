@@ -65,9 +65,7 @@ pub(crate) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Arranges a core; `sink` are the expressions read at the root.
     pub(crate) fn plan(graph: &'a Graph, core: &Core, sink: &[Expr]) -> Result<Tree<'a>, Reason> {
-        let rows = |relation: &usize| graph.relations[*relation].rows();
-        // Of equally large relations the first stays the root, whatever the order of a map would be.
-        let root = core.members.iter().copied().rev().max_by_key(rows).ok_or("no table is read")?;
+        let root = core.root(graph).ok_or("no table is read")?;
         let mut tree = Tree { graph, nodes: BTreeMap::new(), placed: Vec::new(), root, arguments: RefCell::default() };
         tree.arrange(core, root, None)?;
         tree.carry(sink);
@@ -235,6 +233,12 @@ impl<'a> Tree<'a> {
 }
 
 impl Core {
+    /// The relation that probes the others: the largest, of equally large ones the first.
+    pub(super) fn root(&self, graph: &Graph) -> Option<usize> {
+        let rows = |relation: &usize| graph.relations[*relation].rows();
+        self.members.iter().copied().rev().max_by_key(rows)
+    }
+
     /// Calls `visit` for every relation of the core and of what hangs on it.
     fn all_members(&self, visit: &mut impl FnMut(usize)) {
         self.members.iter().copied().for_each(&mut *visit);

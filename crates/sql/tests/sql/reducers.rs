@@ -191,6 +191,42 @@ async fn aggregations_are_filtered_by_what_they_are_joined_with() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn join_tables_are_filtered_by_what_the_largest_table_meets_with_their_key() {
+    let (device, cpu) = (with_tables(emulated()).await, with_tables(cpu()).await);
+    let cases: [(&str, &[&str]); 5] = [
+        // TPC-H 9 in small.
+        (
+            "SELECT f.n, sum(c), count(*) FROM f, many, d WHERE f.k = many_k AND f.n = c AND f.k = d.id \
+             AND d.colour = 2 GROUP BY f.n",
+            &["many_k = id"],
+        ),
+        (
+            "SELECT f.n, sum(c), min(name) FROM f, many, d, makers WHERE f.k = many_k AND f.n = c AND f.k = d.id \
+             AND d.maker = maker_id AND name = 'maker 1' GROUP BY f.n",
+            &["many_k = id", "maker = maker_id"],
+        ),
+        // The filtered table has another key, nothing filters it, or the largest table does not meet both.
+        ("SELECT f.n, sum(c) FROM f, many, d WHERE f.k = many_k AND f.n = d.id AND d.colour = 2 GROUP BY f.n", &[]),
+        ("SELECT f.n, sum(c) FROM f, many, d WHERE f.k = many_k AND f.k = d.id GROUP BY f.n", &[]),
+        (
+            "SELECT f.n, sum(c) FROM f, many, d, makers WHERE f.k = many_k AND c = d.id AND c = maker_id \
+             AND name LIKE 'm%' AND d.colour = 2 GROUP BY f.n",
+            &[],
+        ),
+    ];
+    rehearse(&device, cases.iter().map(|(sql, _)| sql.to_string())).await;
+    for (sql, expected) in cases {
+        let operators = operators(&device, sql).await;
+        let found: Vec<&str> = operators.lines().filter_map(|line| Some(line.split_once("semi join on ")?.1)).collect();
+        assert_eq!(found, expected, "{sql}\n{operators}");
+        let (on_cpu, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let (on_device, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(rows(&on_device), rows(&on_cpu), "{sql}");
+        assert!(!rows(&on_cpu).is_empty() && summary.fragments.iter().all(|one| one.place == Place::Gpu), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_that_several_joins_probe_is_built_once() {
     let (device, cpu) = (with_tables(emulated()).await, with_tables(cpu()).await);
     let cases = [

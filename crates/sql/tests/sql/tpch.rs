@@ -65,6 +65,8 @@ async fn the_twenty_two_queries() {
         let operators = operators(&device, &tpch_query(number, SF).unwrap()).await;
         assert_eq!(reducers(&operators), expected, "q{number}: {operators}");
     }
+    let of_9 = operators(&device, &tpch_query(9, SF).unwrap()).await;
+    assert!(of_9.contains("semi join on ps_partkey = p_partkey"), "{of_9}");
     let mut wrong = Vec::new();
     for (number, sql) in (1..=22).flat_map(|number| texts(number).into_iter().map(move |sql| (number, sql))) {
         let (expected, _) = run(&cpu, &sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
