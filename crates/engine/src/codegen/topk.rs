@@ -184,7 +184,8 @@ pub(crate) fn plan(
         scratch = scratch.max(own);
         let mut zeroed = || arena.zeroed(count as usize * bytes);
         let (ranks, tails) = (zeroed(), ranks.tail_bits.map(|_| zeroed()));
-        Ranked { ranks, tails, count, k, best: best.map(|bytes| arena.scratch(bytes)) }
+        // The selection leaves places alone that no rank has taken.
+        Ranked { ranks, tails, count, k, best: [arena.zeroed(best[0]), arena.scratch(best[1])] }
     };
     let candidates = ranked(arena, decision.form.candidates(rows), k);
     let sample = match decision.form {

@@ -128,8 +128,8 @@ impl Form {
 
 fn spec(element: Element, rows: u64, k: u64, algorithm: Algorithm) -> TopKSpec {
     let numbers = if rows < 1 << 32 { Element::U32 } else { Element::U64 };
-    // Ranks are distinct: ties of any rows are those of places without one.
-    TopKSpec { rows: numbers, ..TopKSpec::new(element, k, algorithm) }
+    // Ranks are distinct and above zero: ties of any rows are those of places without one.
+    TopKSpec { rows: numbers, skips_smallest: true, ..TopKSpec::new(element, k, algorithm) }
 }
 
 impl Question<'_> {

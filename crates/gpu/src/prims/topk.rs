@@ -84,12 +84,24 @@ pub struct TopKSpec {
     pub k: u64,
     /// How they are found.
     pub algorithm: Algorithm,
+    /// Whether keys of the smallest rank stand for nothing, such as places that no row has taken. Where all keys are
+    /// candidates and the result is long they are not put in order: behind the other keys both outputs stay as they
+    /// were.
+    pub skips_smallest: bool,
 }
 
 impl TopKSpec {
     /// The k largest keys with 64-bit rows, any of equal ones.
     pub fn new(element: Element, k: u64, algorithm: Algorithm) -> TopKSpec {
-        TopKSpec { element, rows: Element::U64, order: Order::Largest, ties: Ties::Any, k, algorithm }
+        TopKSpec {
+            element,
+            rows: Element::U64,
+            order: Order::Largest,
+            ties: Ties::Any,
+            k,
+            algorithm,
+            skips_smallest: false,
+        }
     }
 
     /// What [`TopK::new`] compiles on a device, for callers that compile it beside other programs.

@@ -151,7 +151,7 @@ fn integers<K: Key>(element: Element, order: Order, rows: Element, of: impl Fn(u
     for lanes in orders(&THREE) {
         let mut rig = Rig::new(lanes);
         for (k, algorithm) in [(50, SELECTIONS[0]), (2200, SELECTIONS[0]), (9, SELECTIONS[1]), (9, SELECTIONS[2])] {
-            let spec = TopKSpec { element, rows, order, ties: Ties::FirstRows, k, algorithm };
+            let spec = TopKSpec { rows, order, ties: Ties::FirstRows, ..TopKSpec::new(element, k, algorithm) };
             let top = TopK::new(&rig.device, &spec).unwrap();
             for keys in [&keys, &few] {
                 holds(&mut rig, &top, keys, 1).unwrap_or_else(|reason| panic!("{algorithm} of {element}: {reason}"));
@@ -289,6 +289,30 @@ fn sorted_keys_do_not_mislead_the_sample() {
             check(keys, spec.k, spec.order, spec.ties, &out_keys, &out_rows).unwrap();
             // Word 2 of the state says whether the selection ran again over all keys.
             assert_eq!(rig.download::<u64>(&scratch.part(0, 24).unwrap())[2], 0, "{lanes:?}");
+        }
+    }
+}
+
+#[test]
+fn places_without_a_key_are_not_put_in_order() {
+    let k = 5000;
+    for (order, smallest) in [(Order::Largest, 0u64), (Order::Smallest, u64::MAX)] {
+        let spec = TopKSpec { order, skips_smallest: true, ..TopKSpec::new(Element::U64, k, Algorithm::Threshold) };
+        for lanes in orders(&THREE) {
+            let mut rig = Rig::new(lanes);
+            let top = TopK::new(&rig.device, &spec).unwrap();
+            for found in [0, 1, 46, 2047, 4999, 5000, 6000] {
+                // Keys lie anywhere among the places.
+                let mut keys = vec![smallest; 6000];
+                (0..found as u64).for_each(|i| keys[(i * 37 % 6000) as usize] = 1 + i * 7919 % 6007);
+                let (out_keys, out_rows, _) = run(&mut rig, &top, &keys, 0);
+                let mut expected: Vec<(u64, u64)> =
+                    keys.iter().zip(0..).map(|(key, row)| (*key, row)).filter(|(key, _)| *key != smallest).collect();
+                expected.sort_by_key(|(key, row)| (if order == Order::Largest { !*key } else { *key }, *row));
+                expected.truncate(k as usize);
+                let rows: Vec<(u64, u64)> = out_keys.iter().copied().zip(out_rows.iter().copied()).collect();
+                assert_eq!(rows[..expected.len()], expected, "{found} keys, {order:?}, {lanes:?}");
+            }
         }
     }
 }

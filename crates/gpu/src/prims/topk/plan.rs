@@ -149,9 +149,11 @@ impl Plan {
             None if is_threshold => n,
             None => results,
         };
-        // One more than can be wanted: where all places are used, more rows may equal the threshold.
-        let equal_max = results + 1;
-        let list = (above_max + equal_max) as usize;
+        // One more than can be wanted: where all places are used, more rows may equal the threshold. Without a sample the
+        // threshold is the smallest rank.
+        let skips_equal = spec.skips_smallest && is_threshold && sample.is_none() && results > SMALL;
+        let equal_max = if skips_equal { 0 } else { results + 1 };
+        let list = (above_max + equal_max).max(1) as usize;
         let mut layout = Layout::default();
         let state = layout.take(STATE_BYTES);
         let bins = layout.take(BINS * 8);
