@@ -268,3 +268,128 @@ fn strings(dictionary: &Dictionary, codes: &UInt32Array, data_type: &DataType) -
     };
     strings.map_err(malformed)
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Array, AsArray, Decimal128Array, Int64Array, UInt64Array};
+    use arrow::datatypes::{Float32Type, Float64Type, TimeUnit};
+
+    use super::*;
+    use crate::facts::Facts;
+
+    fn values(values: &[Option<i128>]) -> Values<impl Fn(usize) -> i128> {
+        let nulls = NullBuffer::from_iter(values.iter().map(Option::is_some));
+        // What stands where there is NULL must not matter.
+        let value = |row: usize| values[row].unwrap_or(-1);
+        Values { rows: values.len(), nulls: Some(nulls).filter(|nulls| nulls.null_count() > 0), value }
+    }
+
+    fn rows(words: &[u64], first: usize, row_words: usize) -> Rows<'static> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        Rows { count: (words.len() - first) / row_words, row_words, bytes: bytes.into(), first }
+    }
+
+    #[test]
+    fn integers_take_any_type() {
+        let numbers = [Some(0), None, Some(1), Some(127), Some(-128), None];
+        let narrow: ArrayRef =
+            Arc::new(numbers.iter().map(|value| value.map(|value| value as i64)).collect::<Int64Array>());
+        let zone = Some("+02:00".into());
+        for data_type in [
+            DataType::Int8,
+            DataType::Int16,
+            DataType::Int32,
+            DataType::Int64,
+            DataType::Date64,
+            DataType::Time64(TimeUnit::Microsecond),
+            DataType::Duration(TimeUnit::Second),
+            DataType::Timestamp(TimeUnit::Nanosecond, zone),
+            DataType::Boolean,
+        ] {
+            let expected = cast(&narrow, &data_type).unwrap();
+            let found = values(&numbers).integers(&data_type, None).unwrap();
+            assert_eq!((found.data_type(), &found), (&data_type, &expected));
+            found.to_data().validate_full().unwrap();
+            let none = values(&[None, None]).integers(&data_type, None).unwrap();
+            assert_eq!((none.len(), none.logical_null_count()), (2, 2), "{data_type}");
+            assert_eq!(values(&[]).integers(&data_type, None).unwrap().len(), 0);
+            assert!(values(&[Some(1)]).integers(&data_type, None).unwrap().nulls().is_none());
+        }
+        let days = values(&numbers).integers(&DataType::Date32, None).unwrap();
+        assert_eq!(&cast(&days, &DataType::Int32).unwrap(), &cast(&narrow, &DataType::Int32).unwrap());
+        let large = [Some(u64::MAX.into()), None, Some(1 << 63)];
+        let expected: ArrayRef = Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(1 << 63)]));
+        assert_eq!(&values(&large).integers(&DataType::UInt64, None).unwrap(), &expected);
+        let wide = [Some(10i128.pow(37)), None, Some(-(10i128.pow(37)))];
+        let expected = Decimal128Array::from(wide.to_vec()).with_precision_and_scale(38, 4).unwrap();
+        let found = values(&wide).integers(&DataType::Decimal128(38, 4), None).unwrap();
+        assert_eq!(found.as_ref(), &expected as &dyn Array);
+        assert!(values(&wide).integers(&DataType::Binary, None).is_err());
+    }
+
+    #[test]
+    fn floats_are_their_bits_with_one_nan() {
+        let bits = |value: f64| Some(i128::from(value.to_bits()));
+        let odd = Some(i128::from(!0u64));
+        let found = values(&[bits(-0.0), odd, None, bits(1.5)]).integers(&DataType::Float64, None).unwrap();
+        let found = found.as_primitive::<Float64Type>();
+        let words: Vec<_> = found.iter().map(|value| value.map(f64::to_bits)).collect();
+        assert_eq!(words, [Some(1 << 63), Some(NAN_BITS), None, Some(1.5f64.to_bits())]);
+        let found =
+            values(&[Some(u32::MAX.into()), None, Some(0x8000_0000)]).integers(&DataType::Float32, None).unwrap();
+        let words: Vec<_> = found.as_primitive::<Float32Type>().iter().map(|value| value.map(f32::to_bits)).collect();
+        assert_eq!(words, [Some(0x7fc0_0000), None, Some(0x8000_0000)]);
+    }
+
+    #[test]
+    fn strings_come_from_small_and_large_dictionaries() {
+        let texts = ["", "a string of more than twelve bytes", "ä", "z"];
+        let dictionary = Arc::new(Dictionary::from_sorted(texts.to_vec().into()));
+        for codes in [vec![Some(1), None, Some(3)], vec![None, Some(0), Some(2), Some(1), Some(1), None, Some(3)]] {
+            let expected: StringArray = codes.iter().map(|code| code.map(|code| texts[code as usize])).collect();
+            let dictionary_type = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
+            for data_type in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View, dictionary_type] {
+                let found = values(&codes).integers(&data_type, Some(&dictionary)).unwrap();
+                assert_eq!(found.data_type(), &data_type);
+                assert_eq!(cast(&found, &DataType::Utf8).unwrap().as_string::<i32>(), &expected);
+            }
+            assert!(values(&codes).integers(&DataType::Utf8, None).is_err());
+        }
+        let none = values(&[None]).integers(&DataType::Utf8View, None).unwrap();
+        assert_eq!((none.data_type(), none.null_count()), (&DataType::Utf8View, 1));
+    }
+
+    #[test]
+    fn parts_of_keys_are_read_from_rows_behind_a_head() {
+        let full = Facts::new(Ty::I64, true, Some((i64::MIN.into(), i64::MAX.into())));
+        let small = Facts::new(Ty::I64, true, Some((-1, 8)));
+        let pack = KeyPack::of_groups(&[full, small]).unwrap();
+        // A full word; whether it is NULL and the place of the small part, in that order, share the next one.
+        assert_eq!(pack.words, 2);
+        let rows = rows(&[99, 0, 1, 7, u64::MAX, 2 * 10, 7, 0, 0, 7], 1, 3);
+        let read = |part: usize| {
+            let values = key_values(pack.reader(part), &rows);
+            let valid = |row: usize| values.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+            (0..3).map(|row| valid(row).then(|| (values.value)(row))).collect::<Vec<_>>()
+        };
+        assert_eq!(read(0), [None, Some(i64::MAX.into()), Some(i64::MIN.into())]);
+        assert_eq!(read(1), [None, Some(8), None]);
+    }
+
+    #[test]
+    fn values_of_a_top_k_take_one_word_or_two() {
+        let column = |ty: Ty, wide: bool| TopColumn {
+            data_type: DataType::Int64,
+            ty,
+            dictionary: None,
+            texts: None,
+            word: 1,
+            wide,
+        };
+        let rows = rows(&[3, 0, u64::MAX, u64::MAX - 1, 3, 0, 5, 1], 0, 4);
+        let read = |column| [0, 1].map(top_value(&rows, &column, 1));
+        assert_eq!(read(column(Ty::I64, false)), [-1, 5]);
+        assert_eq!(read(column(Ty::U64, false)), [u64::MAX.into(), 5]);
+        assert_eq!(read(column(Ty::I128, true)), [-(1 << 64) - 1, (1 << 64) + 5]);
+    }
+}
