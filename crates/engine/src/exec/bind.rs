@@ -70,8 +70,6 @@ const WARPS_PER_MULTIPROCESSOR: u64 = 32;
 const GROUP_CHUNK_ROWS: u64 = 1 << 20;
 /// Group tables up to this size are downloaded whole.
 pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
-/// Groups that the first download of a compacted result has room for, in bytes.
-pub(crate) const FIRST_DOWNLOAD_BYTES: usize = 128 << 10;
 
 /// A fragment ready to run on one device.
 #[derive(Debug)]

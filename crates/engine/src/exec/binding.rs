@@ -4,7 +4,8 @@
 //! weakly: a binding neither keeps columns on the device nor can it mistake new columns for old ones.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
@@ -60,12 +61,16 @@ pub(crate) struct Binding {
     guesses: Guesses,
     /// Recordings that are not in use, each over an arena of its own.
     recorded: Mutex<Vec<Recorded>>,
+    /// Bytes of a result that come with a run.
+    first_bytes: AtomicUsize,
 }
 
 /// What a run may take on the device to be called short, in seconds.
 const SHORT_SECONDS: f64 = 2e-3;
 /// Recordings kept of one binding: statements that run at the same time have arenas of their own.
 const RECORDED_MAX: usize = 4;
+/// Bytes of a result that come with a run, at first and at most. They are page-locked memory of each recording.
+const FIRST_BYTES: RangeInclusive<usize> = 128 << 10..=4 << 20;
 
 impl Binding {
     /// A binding for the columns of `tables`.
@@ -77,9 +82,9 @@ impl Binding {
         in_haste: bool,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
-        let recorded = Mutex::default();
+        let (recorded, first_bytes) = (Mutex::default(), FIRST_BYTES.start().to_owned().into());
         let (refused, better) = (OnceLock::new(), OnceLock::new());
-        Binding { fragment, in_haste, better, kernels, refused, columns, guesses, recorded }
+        Binding { fragment, in_haste, better, kernels, refused, columns, guesses, recorded, first_bytes }
     }
 
     /// Takes a recording over `arena`, with or without a time for each launch group.
@@ -96,6 +101,18 @@ impl Binding {
             recorded.remove(0);
         }
         recorded.push(one);
+    }
+
+    /// Bytes of a result that a recording brings with each run.
+    pub(crate) fn first_bytes(&self) -> usize {
+        self.first_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes the bytes of a result: more than came with the run are expected of the next one too. Whether that changes
+    /// what a recording has to bring.
+    pub(crate) fn expect_bytes(&self, bytes: usize) -> bool {
+        let wanted = bytes.next_power_of_two().min(*FIRST_BYTES.end());
+        self.first_bytes.fetch_max(wanted, Ordering::Relaxed) < wanted
     }
 
     fn is_alive(&self) -> bool {

@@ -11,8 +11,8 @@ use crate::codegen::topk::{self, BoundTop};
 use crate::error::{EngineError, Result};
 use crate::exec::bind::{BoundFragment, Compacted, Root};
 use crate::exec::recorded::Recorded;
-use crate::exec::result::{GroupRows, StringsAt, batch, rows_batch};
-use crate::exec::topk::{TopHead, TopRows, words};
+use crate::exec::result::{Rows, StringsAt, batch, rows_batch, top_batch, word};
+use crate::exec::topk::TopHead;
 
 /// Bits of the flags word, as in `scan.cuh`.
 const FLAG_DUPLICATE_KEY: u64 = 1;
@@ -22,26 +22,22 @@ const FLAG_LONG_RUN: u64 = 8;
 const FLAG_SUM_WINDOW: u64 = 4;
 const FLAG_CANDIDATES_FULL: u64 = 16;
 
-fn word(bytes: &[u8], index: usize) -> u64 {
-    u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"))
-}
-
 /// Reads the result of a run over an arena; the inner error is a guess that was too small.
-pub(crate) fn read(
+pub(crate) fn read<'a>(
     bound: &BoundFragment,
-    (recorded, arena, stream): (&Recorded, &DeviceBuffer, &mut Stream),
+    (recorded, arena, stream): (&'a Recorded, &DeviceBuffer, &mut Stream),
     groups_max: Option<u64>,
-) -> Result<Result<Rows, TooSmall>> {
-    Ok(match &bound.root {
+) -> Result<Result<Rows<'a>, TooSmall>> {
+    match &bound.root {
         Root::Groups(groups, Some(compacted)) => {
             let reading =
                 Reading { first: recorded.outputs()[0], arena, stream, at: bound.arena.offset(compacted.zone) };
-            read_compacted((groups, *compacted), reading, groups_max)?.map(Rows::Groups)
+            read_compacted((groups, *compacted), reading, groups_max)
         }
-        Root::Groups(groups, None) => read_whole(bound, groups, recorded)?.map(Rows::Groups),
+        Root::Groups(groups, None) => read_whole(bound, groups, recorded),
         Root::TopK(top) => {
             let reading = Reading { first: recorded.outputs()[0], arena, stream, at: bound.arena.offset(top.output) };
-            read_top(top, reading, groups_max)?.map(Rows::Top)
+            read_top(top, reading, groups_max)
         }
         Root::Rows(rows) => {
             let (control, first) = (recorded.outputs()[0], recorded.outputs()[1]);
@@ -49,9 +45,9 @@ pub(crate) fn read(
                 return Ok(Err(too_small));
             }
             let reading = Reading { first, arena, stream, at: bound.arena.offset(rows.output) };
-            Ok(Rows::Groups(read_rows(rows, reading, groups_max)?))
+            Ok(Ok(read_rows(rows, reading, groups_max)?))
         }
-    })
+    }
 }
 
 /// A guess that a run found too small.
@@ -93,57 +89,61 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
 }
 
 /// Reads control, marks and cells of a small dense group table.
-fn read_whole(bound: &BoundFragment, groups: &BoundGroups, recorded: &Recorded) -> Result<Result<GroupRows, TooSmall>> {
+fn read_whole<'a>(
+    bound: &BoundFragment,
+    groups: &BoundGroups,
+    recorded: &Recorded,
+) -> Result<Result<Rows<'a>, TooSmall>> {
     let outputs = recorded.outputs();
     let (head, tail) = (outputs[0], outputs[1]);
     if let Err(too_small) = check(word(head, 0), word(head, 1))? {
         return Ok(Err(too_small));
     }
-    let mut rows = GroupRows::default();
+    let row_words = 1 + groups.cell_count;
+    let (mut count, mut bytes) = (0, Vec::new());
     let cell_words = &tail[bound.arena.offset(groups.cells) - bound.arena.offset(groups.seen)..];
     for (place, mark) in tail[..groups.places as usize].iter().enumerate() {
         // A global aggregation has its one row whether anything went in or not.
         if *mark == 0 && groups.grouping != Grouping::Single {
             continue;
         }
-        rows.count += 1;
-        rows.keys.push(place as u64);
+        count += 1;
         let cells = (0..groups.cell_count).map(|cell| word(cell_words, cell * groups.places as usize + place));
-        rows.cells.extend(cells);
+        bytes.extend(std::iter::once(place as u64).chain(cells).flat_map(u64::to_le_bytes));
     }
-    Ok(Ok(rows))
+    Ok(Ok(Rows { count, row_words, bytes: bytes.into(), first: 0 }))
 }
 
 /// A result whose first bytes came with the run.
-struct Reading<'a> {
+struct Reading<'a, 's> {
     /// The first bytes.
     first: &'a [u8],
-    arena: &'a DeviceBuffer,
-    stream: &'a mut Stream,
+    arena: &'s DeviceBuffer,
+    stream: &'s mut Stream,
     /// Where it lies in the arena.
     at: usize,
 }
 
-impl<'a> Reading<'a> {
-    /// So many bytes: usually they came at once, more are fetched now.
-    fn bytes(self, wanted: usize) -> Result<Cow<'a, [u8]>> {
-        let first = self.first;
-        if wanted <= first.len() {
-            return Ok(first.into());
+impl<'a> Reading<'a, '_> {
+    /// Rows behind a head of so many words: usually they came at once, more are fetched now.
+    fn rows(self, first: usize, count: usize, row_words: usize) -> Result<Rows<'a>> {
+        let (came, wanted) = (self.first, 8 * (first + count * row_words));
+        let mut bytes = Cow::Borrowed(came);
+        if wanted > came.len() {
+            let all = bytes.to_mut();
+            all.resize(wanted, 0);
+            self.stream.download(self.arena, self.at + came.len(), &mut all[came.len()..])?;
         }
-        let mut all = vec![0; wanted];
-        all[..first.len()].copy_from_slice(first);
-        self.stream.download(self.arena, self.at + first.len(), &mut all[first.len()..])?;
-        Ok(all.into())
+        Ok(Rows { count, row_words, bytes, first })
     }
 }
 
 /// Reads compacted groups.
-fn read_compacted(
+fn read_compacted<'a>(
     (groups, compacted): (&BoundGroups, Compacted),
-    read: Reading,
+    read: Reading<'a, '_>,
     groups_max: Option<u64>,
-) -> Result<Result<GroupRows, TooSmall>> {
+) -> Result<Result<Rows<'a>, TooSmall>> {
     let first = read.first;
     if let Err(too_small) = check(word(first, 0), word(first, 1))? {
         return Ok(Err(too_small));
@@ -152,16 +152,7 @@ fn read_compacted(
     if groups_max.is_some_and(|most| count as u64 > most) {
         return crate::error::unsupported(format!("a result of {count} groups, more than pay to bring back"));
     }
-    let key_words = groups.pack.words;
-    let row_words = groups.cell_count + key_words;
-    let bytes = read.bytes(24 + count * row_words * 8)?;
-    let mut rows = GroupRows { count, ..GroupRows::default() };
-    for group in 0..count {
-        let first = 3 + group * row_words;
-        rows.keys.extend((first..first + key_words).map(|at| word(&bytes, at)));
-        rows.cells.extend((first + key_words..first + row_words).map(|at| word(&bytes, at)));
-    }
-    Ok(Ok(rows))
+    read.rows(3, count, groups.pack.words + groups.cell_count).map(Ok)
 }
 
 /// Refuses a result of more rows than pay to bring back.
@@ -173,17 +164,14 @@ fn pays(rows: u64, most: Option<u64>) -> Result<()> {
 }
 
 /// Reads rows, which take no cells.
-fn read_rows(bound: &BoundRows, read: Reading, rows_max: Option<u64>) -> Result<GroupRows> {
+fn read_rows<'a>(bound: &BoundRows, read: Reading<'a, '_>, rows_max: Option<u64>) -> Result<Rows<'a>> {
     let count = word(read.first, 0).min(bound.capacity) as usize;
     pays(count as u64, rows_max)?;
-    let words = count * bound.pack.words;
-    let bytes = read.bytes(8 * (HEAD_WORDS + words))?;
-    let keys = (HEAD_WORDS..HEAD_WORDS + words).map(|at| word(&bytes, at)).collect();
-    Ok(GroupRows { count, keys, cells: Vec::new() })
+    read.rows(HEAD_WORDS, count, bound.pack.words)
 }
 
 /// Reads the rows of a top-k, if its threshold let enough rows pass.
-fn read_top(top: &BoundTop, read: Reading, rows_max: Option<u64>) -> Result<Result<TopRows, TooSmall>> {
+fn read_top<'a>(top: &BoundTop, read: Reading<'a, '_>, rows_max: Option<u64>) -> Result<Result<Rows<'a>, TooSmall>> {
     let head = TopHead::of(read.first);
     if let Err(too_small) = check(head.error, head.flags)? {
         return Ok(Err(too_small));
@@ -198,27 +186,16 @@ fn read_top(top: &BoundTop, read: Reading, rows_max: Option<u64>) -> Result<Resu
             return crate::error::unsupported(format!("a sort of {count} rows or more"));
         }
     }
-    let bytes = read.bytes(8 * (topk::HEAD_WORDS + count * top.row_words()))?;
-    Ok(Ok(TopRows {
-        count,
-        words: words(&bytes[8 * topk::HEAD_WORDS..8 * (topk::HEAD_WORDS + count * top.row_words())]),
-    }))
+    read.rows(topk::HEAD_WORDS, count, top.row_words()).map(Ok)
 }
 
-/// Rows as they came from the device.
-pub(crate) enum Rows {
-    Groups(GroupRows),
-    Top(TopRows),
-}
-
-impl Rows {
+impl Rows<'_> {
     /// The batch of the fragment's result; `strings_at` reads those of columns without a dictionary.
     pub(crate) fn batch(&self, root: &Root, strings_at: &mut StringsAt) -> Result<RecordBatch> {
-        match (self, root) {
-            (Rows::Groups(rows), Root::Groups(groups, _)) => batch(groups, rows),
-            (Rows::Groups(rows), Root::Rows(bound)) => rows_batch(bound, rows, strings_at),
-            (Rows::Top(rows), Root::TopK(top)) => top.batch(rows, strings_at),
-            _ => Err(EngineError::Malformed("rows of another root".into())),
+        match root {
+            Root::Groups(groups, _) => batch(groups, self),
+            Root::Rows(bound) => rows_batch(bound, self, strings_at),
+            Root::TopK(top) => top_batch(top, self, strings_at),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::arena::Arena;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::sink::Grouping;
 use crate::error::Result;
-use crate::exec::bind::{FIRST_DOWNLOAD_BYTES, Root};
+use crate::exec::bind::Root;
 use crate::exec::binding::{Binding, Finish, Kernels};
 use crate::exec::topk::TopRun;
 use crate::plan::table::{BuiltTable, Matches, RunEnds};
@@ -87,7 +87,7 @@ impl Recorded {
                     top.record_result(&mut work, run)?;
                 }
                 marks.push(work.mark());
-                let bytes = FIRST_DOWNLOAD_BYTES.min(bound.output.bytes());
+                let bytes = binding.first_bytes().min(bound.output.bytes());
                 vec![work.download(arena, at(bound.output), bytes)?]
             }
             (Root::Groups(groups, Some(compacted)), Finish::Compact(kernel)) => {
@@ -105,14 +105,14 @@ impl Recorded {
                 let grid = (groups.places.div_ceil(256) as u32).clamp(1, device.info().multiprocessors * 8);
                 work.launch(kernel, LaunchShape { grid, block: 256, shared_bytes: 0 }, &params, early)?;
                 marks.push(work.mark());
-                let bytes = FIRST_DOWNLOAD_BYTES.min(compacted.zone.bytes());
+                let bytes = binding.first_bytes().min(compacted.zone.bytes());
                 vec![work.download(arena, at(compacted.zone), bytes)?]
             }
             (Root::Rows(rows), _) => {
                 if !times_launches {
                     marks.push(work.mark());
                 }
-                let bytes = FIRST_DOWNLOAD_BYTES.min(rows.output.bytes());
+                let bytes = binding.first_bytes().min(rows.output.bytes());
                 let head = work.download(arena, at(bound.control), 16)?;
                 vec![head, work.download(arena, at(rows.output), bytes)?]
             }

@@ -19,7 +19,7 @@ use crate::codegen::sink::{GROUP_SLOTS_FIRST, GROUP_SLOTS_MAX};
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
 use crate::exec::binding::{Binding, BindingCache, Finish, Found, Kernels, Launch};
-use crate::exec::read::{Rows, TooSmall, read};
+use crate::exec::read::{TooSmall, read};
 use crate::exec::recorded::Recorded;
 use crate::facts::Texts;
 use crate::ir::Fragment;
@@ -373,22 +373,12 @@ impl Engine {
             None => self.device().stream()?,
         };
         let clock = Instant::now();
-        let rows = self.launch(binding, &arena, &mut stream, options, report);
-        if rows.is_err() {
+        let batch = self.launch((binding, tables), &arena, &mut stream, options, report);
+        if batch.is_err() {
             // Nothing may run on past this statement; the first error is the one to tell.
             let _ = stream.synchronize();
         }
         drop(watch);
-        let batch = rows.and_then(|rows| {
-            let mut strings_at = |texts: Texts, places: &[Option<u64>]| {
-                let column = &tables[texts.table].columns[texts.column];
-                Ok(column.strings_at(self.device(), &mut stream, places)?)
-            };
-            Ok(match rows {
-                Ok(rows) => Ok(rows.batch(&bound.root, &mut strings_at)?),
-                Err(too_small) => Err(too_small),
-            })
-        });
         report.launched += clock.elapsed();
         let traffic = stream.take_traffic();
         report.traffic.uploaded += traffic.uploaded;
@@ -402,12 +392,12 @@ impl Engine {
 
     fn launch(
         &self,
-        binding: &Binding,
+        (binding, tables): (&Binding, &[Relation]),
         arena: &DeviceBuffer,
         stream: &mut Stream,
         options: &RunOptions,
         report: &mut RunReport,
-    ) -> Result<Result<Rows, TooSmall>> {
+    ) -> Result<Result<RecordBatch, TooSmall>> {
         let bound = &binding.fragment;
         let span = tracing::info_span!("launch", launches = binding.kernels.launches.len()).entered();
         let mut recorded = match binding.recorded(arena, options.launch_times) {
@@ -440,8 +430,22 @@ impl Engine {
                 grid: launch.shape.grid,
             });
         }
-        binding.keep_recorded(recorded);
-        Ok(rows)
+        let mut strings_at = |texts: Texts, places: &[Option<u64>]| {
+            let column = &tables[texts.table].columns[texts.column];
+            Ok(column.strings_at(self.device(), stream, places)?)
+        };
+        let span = tracing::info_span!("convert").entered();
+        let (batch, bytes) = match rows {
+            Ok(rows) => (Ok(rows.batch(&bound.root, &mut strings_at)?), rows.bytes.len()),
+            Err(too_small) => (Err(too_small), 0),
+        };
+        drop(span);
+        // The next recording brings as much at once.
+        match binding.expect_bytes(bytes) {
+            true => drop(recorded),
+            false => binding.keep_recorded(recorded),
+        }
+        Ok(batch)
     }
 
     /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.

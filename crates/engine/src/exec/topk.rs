@@ -1,4 +1,4 @@
-//! Launches of a top-k around its scan, and its rows.
+//! Launches of a top-k around its scan, and the head of its rows.
 //!
 //! ```text
 //! sample ─ best of the sample ─ scan ─ best of the candidates ─ columns of the result
@@ -8,20 +8,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{Field, Schema};
-use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use warpcube_gpu::prims::topk::TopK as Selection;
 use warpcube_gpu::prims::{DeviceSlice, Sort, SortKey, SortSpec};
 use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Module, Params, Program, Work};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::ParamList;
-use crate::codegen::topk::{BoundTop, GATHER, HEAD_WORDS, Ranked, SAMPLE, TopColumn, sort_of_tails};
-use crate::error::{EngineError, Result};
+use crate::codegen::topk::{BoundTop, GATHER, Ranked, SAMPLE, sort_of_tails};
+use crate::error::Result;
 use crate::exec::recorded::params_of;
-use crate::exec::result::{StringsAt, integers, strings};
-use crate::ir::Ty;
+use crate::exec::result::word;
 
 /// Threads of a block of the kernels that take a row a thread, and blocks a multiprocessor.
 const BLOCK: u32 = 256;
@@ -87,42 +83,6 @@ impl BoundTop {
         run.put_in_order(work, self, &run.kernels.selection, &self.candidates)?;
         run.launch(work, &run.kernels.gather, self.k, &self.gather_params)
     }
-
-    /// The batch of the rows whose words follow the head: columns `g0`, `g1`, ….
-    pub(crate) fn batch(&self, rows: &TopRows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
-        let (row_words, valid_words) = (self.row_words(), self.valid_words());
-        let value = |row: usize, position: usize, column: &TopColumn| {
-            let words = &rows.words[row * row_words..][..row_words];
-            let word = words[valid_words + column.word];
-            (words[position / 64] >> (position % 64) & 1 == 1).then(|| match column.ty {
-                _ if column.wide => i128::from(words[valid_words + column.word + 1] as i64) << 64 | i128::from(word),
-                Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128 => i128::from(word as i64),
-                _ => i128::from(word),
-            })
-        };
-        let mut fields = Vec::with_capacity(self.columns.len());
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
-        for (position, column) in self.columns.iter().enumerate() {
-            let values: Vec<Option<i128>> = (0..rows.count).map(|row| value(row, position, column)).collect();
-            arrays.push(match column.texts {
-                Some(texts) => strings(texts, &values, &column.data_type, strings_at)?,
-                None => integers(&values, &column.data_type, column.dictionary.as_ref())?,
-            });
-            fields.push(Field::new(format!("g{position}"), column.data_type.clone(), true));
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.count));
-        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-            .map_err(|error| EngineError::Malformed(error.to_string()))
-    }
-}
-
-/// Rows of a top-k as they came from the device.
-#[derive(Debug, Default)]
-pub(crate) struct TopRows {
-    /// Number of rows.
-    pub(crate) count: usize,
-    /// Validity and values, row by row.
-    pub(crate) words: Vec<u64>,
 }
 
 /// What the first words of the output tell.
@@ -139,14 +99,9 @@ pub(crate) struct TopHead {
 impl TopHead {
     /// Reads it.
     pub(crate) fn of(bytes: &[u8]) -> TopHead {
-        let words = words(&bytes[..8 * HEAD_WORDS]);
-        TopHead { error: words[0], flags: words[1], rows: words[2], thresholded: words[3] != 0 }
+        let [error, flags, rows, thresholded] = [0, 1, 2, 3].map(|at| word(bytes, at));
+        TopHead { error, flags, rows, thresholded: thresholded != 0 }
     }
-}
-
-/// Bytes as words.
-pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect()
 }
 
 /// The operands of a run's launches.

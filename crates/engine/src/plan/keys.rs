@@ -140,16 +140,74 @@ impl KeyPack {
         self.domain == u64::MAX
     }
 
-    /// The part's value in a packed key; `None` is NULL, a float is its bits.
-    pub(crate) fn value(&self, packed: &[u64], part: usize) -> Option<i128> {
-        let part = &self.parts[part];
-        let place = u128::from(packed[part.word] / part.stride) % part.places;
-        match part.null {
-            Null::First if place == 0 => None,
-            Null::First => Some(part.low + place as i128 - 1),
-            Null::Apart { word, stride } if packed[word] / stride % 2 == 1 => None,
-            _ => Some(part.low + place as i128),
+    /// Reads one part of packed keys.
+    pub(crate) fn reader(&self, part: usize) -> PartReader {
+        let KeyPart { low, places, null, word, stride } = self.parts[part];
+        // The place of NULL is below that of the lowest value.
+        let low = low - i128::from(null == Null::First);
+        PartReader { low, null, word, stride: Divisor::new(stride.into()), places: Divisor::new(places) }
+    }
+}
+
+/// Reads one part of packed keys, each given by its words.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartReader {
+    low: i128,
+    null: Null,
+    word: usize,
+    stride: Divisor,
+    places: Divisor,
+}
+
+impl PartReader {
+    fn place(&self, word: impl Fn(usize) -> u64) -> u64 {
+        self.places.remainder(self.stride.quotient(word(self.word)))
+    }
+
+    /// Whether the part is NULL in any key.
+    pub(crate) fn is_nullable(&self) -> bool {
+        self.null != Null::Never
+    }
+
+    /// Whether the part is NULL in a key.
+    pub(crate) fn is_null(&self, word: impl Fn(usize) -> u64) -> bool {
+        match self.null {
+            Null::Never => false,
+            Null::First => self.place(word) == 0,
+            Null::Apart { word: at, stride } => word(at) / stride % 2 == 1,
         }
+    }
+
+    /// The part's value in a key, where it is not NULL; a float is its bits.
+    pub(crate) fn value(&self, word: impl Fn(usize) -> u64) -> i128 {
+        self.low + i128::from(self.place(word))
+    }
+}
+
+/// Divides words by one number up to 2⁶⁴, by two multiplications: Lemire, Kaser and Kurz, "Faster Remainder by Direct
+/// Computation", 2019, with 128 bits of fraction.
+#[derive(Debug, Clone, Copy)]
+struct Divisor {
+    divisor: u128,
+    /// 2¹²⁸ ÷ divisor, rounded up; zero for one.
+    inverse: u128,
+}
+
+impl Divisor {
+    fn new(divisor: u128) -> Divisor {
+        Divisor { divisor, inverse: (u128::MAX / divisor).wrapping_add(1) }
+    }
+
+    fn quotient(&self, word: u64) -> u64 {
+        if self.divisor == 1 {
+            return word;
+        }
+        let times = |part: u128| part * u128::from(word);
+        ((times(self.inverse >> 64) + (times(self.inverse % WORD) >> 64)) >> 64) as u64
+    }
+
+    fn remainder(&self, word: u64) -> u64 {
+        word.wrapping_sub(self.quotient(word).wrapping_mul(self.divisor as u64))
     }
 }
 
@@ -161,11 +219,33 @@ mod tests {
         Facts::new(Ty::I64, nullable, Some(range))
     }
 
+    /// The part's value in a packed key; `None` is NULL.
+    fn read(pack: &KeyPack, packed: &[u64], part: usize) -> Option<i128> {
+        let (reader, word) = (pack.reader(part), |at: usize| packed[at]);
+        (!reader.is_null(word)).then(|| reader.value(word))
+    }
+
+    #[test]
+    fn words_are_divided_by_any_number() {
+        let near = |number: u128| [number.saturating_sub(1), number, number + 1];
+        let numbers: Vec<u128> =
+            (0..=64).flat_map(|bits| near(1 << bits)).chain([10, 150, 1_000_003, 3 << 61]).collect();
+        for divisor in numbers.iter().copied().filter(|number| (1..=WORD).contains(number)) {
+            let divided = Divisor::new(divisor);
+            let multiples = [1, 2, 1000].map(|times| u128::from(u64::MAX) / divisor / times * divisor);
+            for word in numbers.iter().copied().chain(multiples.into_iter().flat_map(near)).filter(|word| *word < WORD)
+            {
+                let found = (divided.quotient(word as u64).into(), divided.remainder(word as u64).into());
+                assert_eq!(found, (word / divisor, word % divisor), "{word} by {divisor}");
+            }
+        }
+    }
+
     #[test]
     fn packing_is_a_bijection() {
         let pack = KeyPack::of_groups(&[value((-1, 1), true), value((10, 12), false)]).unwrap();
         assert_eq!((pack.domain, pack.words), (12, 1));
-        let tuples: Vec<_> = (0..12).map(|packed| (pack.value(&[packed], 0), pack.value(&[packed], 1))).collect();
+        let tuples: Vec<_> = (0..12).map(|packed| (read(&pack, &[packed], 0), read(&pack, &[packed], 1))).collect();
         assert_eq!(tuples[0], (None, Some(10)));
         assert_eq!(tuples[11], (Some(1), Some(12)));
         let distinct: std::collections::HashSet<_> = tuples.iter().collect();
@@ -178,18 +258,18 @@ mod tests {
         let pack = KeyPack::of_join(&[half.clone(), half.clone(), half.clone()]).unwrap();
         assert_eq!(pack.words, 2);
         let packed = [(7 << 32) + 5, 3];
-        assert_eq!([0, 1, 2].map(|part| pack.value(&packed, part)), [Some(5), Some(7), Some(3)]);
+        assert_eq!([0, 1, 2].map(|part| read(&pack, &packed, part)), [Some(5), Some(7), Some(3)]);
         let all = value((i64::MIN.into(), i64::MAX.into()), false);
         let pack = KeyPack::of_groups(std::slice::from_ref(&all)).unwrap();
-        assert_eq!((pack.words, pack.is_wide(), pack.value(&[u64::MAX], 0)), (1, true, Some(i64::MAX.into())));
+        assert_eq!((pack.words, pack.is_wide(), read(&pack, &[u64::MAX], 0)), (1, true, Some(i64::MAX.into())));
         let full = value((i64::MIN.into(), i64::MAX.into()), true);
         let one = value((4, 4), false);
         let pack = KeyPack::of_groups(&[full.clone(), one, full, half]).unwrap();
         // A full word, its flag with one more place and the flag of the next full word.
         assert_eq!(pack.words, 4);
-        assert_eq!(pack.value(&[0, 0, 0, 0], 0), Some(i64::MIN.into()));
-        assert_eq!(pack.value(&[u64::MAX, 0, 0, 0], 0), Some(i64::MAX.into()));
-        assert_eq!((pack.value(&[0, 1, 0, 0], 0), pack.value(&[0, 1, 0, 0], 1)), (None, Some(4)));
+        assert_eq!(read(&pack, &[0, 0, 0, 0], 0), Some(i64::MIN.into()));
+        assert_eq!(read(&pack, &[u64::MAX, 0, 0, 0], 0), Some(i64::MAX.into()));
+        assert_eq!((read(&pack, &[0, 1, 0, 0], 0), read(&pack, &[0, 1, 0, 0], 1)), (None, Some(4)));
     }
 
     #[test]

@@ -187,6 +187,20 @@ fn who_may_go_elsewhere_does_not_wait_for_a_compiler() {
 }
 
 #[test]
+fn a_large_result_comes_with_the_run_from_the_second_time_on() {
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let facts = table(9_000, 6_000, |key| (key as i64 - 500) * 1_000_000_007);
+    let (engine, cache) = (engine(LaneOrder::Forward), BindingCache::default());
+    let run = || engine.run_again(&fragment, &cache, &requests(&fragment, &[&facts]), &RunOptions::default()).unwrap();
+    let runs = [run(), run(), run()];
+    assert!(runs.iter().all(|(batch, _)| *batch == runs[0].0) && runs[0].0.num_rows() > 4_000);
+    // At first the rest is fetched by its size; a recording has room for a power of two.
+    let [first, second, third] = runs.map(|(_, report)| report.traffic.downloaded);
+    assert!(first > 128 << 10 && second > first && third == second, "{first} {second} {third}");
+    check_on(&engine, &fragment, &[&facts]);
+}
+
+#[test]
 fn two_sparse_parts_with_nulls() {
     let rows = 5_000;
     let facts = MemoryTable::new(
