@@ -65,6 +65,7 @@ impl Planned {
                     | LogicalPlan::Sort(_)
                     | LogicalPlan::Limit(_)
                     | LogicalPlan::SubqueryAlias(_)
+                    | LogicalPlan::Subquery(_)
             );
             Ok(TreeNodeRecursion::Continue)
         });
