@@ -2,9 +2,9 @@
 //!
 //! The next generation of each cube is written beside its old one, with its manifest as `cube.json.next`. Then the
 //! record `changed.json` takes its name in the folder of the cubes: it lists them with their next generations, and from
-//! here on a reader takes the manifest of a listed cube from `cube.json.next`. Then these manifests take their names and
-//! the record is removed. Who locks a listed cube gives its manifest the name, so that a change that was cut off is
-//! finished; without a record the files that it left go with the next replacement.
+//! here on a reader takes the manifest of a listed cube from `cube.json.next`. Then these manifests take their names
+//! and the record is removed. Who locks a listed cube gives its manifest the name, so that a change that was cut off
+//! is finished; without a record the files that it left go with the next replacement.
 
 use std::fs;
 use std::io;
@@ -46,8 +46,8 @@ struct RecordedCube {
     generation: u64,
 }
 
-/// Replaces cubes whose folders lie in one folder. After an error or a crash all of them are the old ones or all are the
-/// new ones; after it has returned the new ones stay, even if the machine stops.
+/// Replaces cubes whose folders lie in one folder. After an error or a crash all of them are the old ones or all are
+/// the new ones; after it has returned the new ones stay, even if the machine stops.
 ///
 /// # Errors
 /// Those of [`Held::replace`]; [`StoreError::Held`] while another process replaces cubes of the folder together.
