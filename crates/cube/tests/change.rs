@@ -155,6 +155,90 @@ fn a_name_and_an_alternative_name_change_places() {
 }
 
 #[test]
+fn elements_exchange_their_names() {
+    let of = |text: &str| outline(&changed(text).model, 1);
+    let exchanged = "Spain France Japan World(Europe Japan) Europe(Spain France)";
+    assert_eq!(of("rename France to Spain; rename Spain to France"), exchanged);
+    assert_eq!(of("rename france to SPAIN; rename sPAIN to France"), exchanged.replace("Spain", "SPAIN"));
+    assert_eq!(
+        of("rename France to Spain; rename Spain to Japan; rename Japan to France; add Italy below France"),
+        "Spain Japan France(Italy) World(Europe France) Europe(Spain Japan) Italy",
+        "a ring; a statement behind it finds the new names"
+    );
+    assert_eq!(
+        of("rename France to Spain; rename Japan to France; rename Spain to Japan"),
+        "Spain Japan France World(Europe France) Europe(Spain Japan)",
+        "a ring in another order"
+    );
+    assert_eq!(
+        of("rename France to Spain; rename Spain to Iberia"),
+        "Spain Iberia Japan World(Europe Japan) Europe(Spain Iberia)"
+    );
+    assert_eq!(of("rename Spain to T; rename France to Spain; rename T to France"), exchanged, "one after the other");
+    // Elements of several dimensions, found by an alternative name and by a caption.
+    let model = changed(
+        "alias France Hexagon; caption Spain Iberia; rename Hexagon to Spain; rename Jan to Feb; \
+         rename Iberia to France; rename Feb to Jan",
+    )
+    .model;
+    assert_eq!((outline(&model, 1), outline(&model, 2)), (exchanged.to_owned(), "Feb Jan Year(Feb Jan)".to_owned()));
+    let region = &model.dimensions()[1];
+    let (first, second) = (region.element(ElementId::new(0)), region.element(ElementId::new(1)));
+    assert_eq!((first.name(), first.aliases(), first.has_caption()), ("Spain", &["Hexagon".to_owned()][..], false));
+    assert_eq!((second.name(), second.caption()), ("France", "France"));
+    assert_eq!(cells(&model, &facts())[..2], ["Actual Spain Feb 100", "Actual Spain Jan 50"], "facts stay");
+}
+
+#[test]
+fn names_that_are_not_given_up_are_refused() {
+    let taken = |column, name: &str, other: &str| {
+        let taken = match name == other {
+            true => format!("the name '{name}' is taken by '{other}'"),
+            false => format!("'{name}' is an alternative name of '{other}'"),
+        };
+        format!("column {column}: dimension 'Region': {taken}; names are unique, case ignored")
+    };
+    let refused = |text: &str| {
+        refused(text).replace("the name 'SPAIN' is taken by 'Spain'", "the name 'Spain' is taken by 'Spain'")
+    };
+    assert_eq!(refused("rename France to Spain; rename Japan to France"), taken(1, "Spain", "Spain"));
+    assert_eq!(refused("rename France to Spain; add Region:Italy; rename Spain to France"), taken(1, "Spain", "Spain"));
+    assert_eq!(refused("rename France to Spain; rename France to Gaul"), taken(1, "Spain", "Spain"));
+    assert_eq!(
+        refused("rename France to Spain; rename Japan to SPAIN; rename Spain to X"),
+        taken(25, "Spain", "Spain")
+    );
+    // An element keeps a name that has become its alternative one.
+    assert_eq!(
+        refused("alias Spain Iberia; rename France to Spain; rename Spain to Iberia"),
+        taken(21, "Spain", "Spain")
+    );
+    assert_eq!(
+        refused("alias Spain Iberia; rename France to Iberia; rename Spain to France"),
+        taken(21, "Iberia", "Spain")
+    );
+}
+
+#[test]
+fn rows_of_the_source_find_elements_that_have_exchanged_names() {
+    let (cube, report) =
+        changed_from(&sourced(), "rename France to Spain; rename Spain to Japan; rename Japan to Nippon");
+    let region = &cube.model.dimensions()[1];
+    let found = |name: &str| region.element(region.find_of_source(name).unwrap()).name().to_owned();
+    assert_eq!([found("france"), found("Spain"), found("JAPAN")], ["Spain", "Japan", "Nippon"]);
+    assert_eq!(region.find("France").unwrap(), region.find("Spain").unwrap(), "nobody else has it");
+    assert_eq!(region.element(region.find("Japan").unwrap()).aliases(), [""; 0]);
+    assert_eq!((report.of_source.len(), report.defaults.len()), (0, 0));
+    // The names of the source stay through further changes.
+    let (cube, _) = changed_from(&cube, "rename Spain to Japan; rename Japan to Spain; rename Nippon to N");
+    let region = &cube.model.dimensions()[1];
+    let found = |name: &str| region.element(region.find_of_source(name).unwrap()).name().to_owned();
+    assert_eq!([found("France"), found("Spain"), found("Japan")], ["Japan", "Spain", "N"]);
+    let (cube, _) = changed_from(&cube, "remove N");
+    assert_eq!(cube.model.dimensions()[1].find_of_source("Japan"), cube.model.dimensions()[1].find("Japan").ok());
+}
+
+#[test]
 fn an_element_that_is_renamed_by_its_caption_has_the_new_one() {
     let (cube, _) = changed_from(&sourced(), "caption Spain Espagne; rename espagne to Iberia; rename France to Gaul");
     let region = &cube.model.dimensions()[1];

@@ -343,10 +343,11 @@ pub static SETTINGS: &[SettingInfo] = &[
                    'sort_and_choose' or 'bitonic' (also 'bitonic_global' and the other steps of its ablation)",
         description: "How the device finds the first rows of ORDER BY … LIMIT over one table: 'threshold' appends rows \
                       past a threshold that a sample gives and selects among those, others write the rank of every \
-                      row and select among all; 'auto' takes the one predicted to be the fastest, which EXPLAIN shows \
-                      once the columns are on the device. The rows are the same. A named algorithm has limits, past \
-                      which the CPU answers: k of 1,024 for bitonic (512 for keys of 128 bits), 64 for heaps in \
-                      registers, some 900 for heaps in shared memory; keys with the number of the row of 128 bits.",
+                      row and select among all; 'auto' takes the one predicted to be the fastest, which EXPLAIN names, \
+                      or before the columns are loaded those it may be. The rows are the same. A named algorithm has \
+                      limits, past which the CPU answers: k of 1,024 for bitonic (512 for keys of 128 bits), 64 for \
+                      heaps in registers, some 900 for heaps in shared memory; keys with the number of the row of 128 \
+                      bits.",
         get: |s| s.topk.to_string(),
         set: |s, v| v.parse().map(|value| s.topk = value).ok(),
     },

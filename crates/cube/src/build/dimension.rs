@@ -44,7 +44,7 @@ pub(super) struct Input<'a> {
 impl Input<'_> {
     /// True if a base element of this name was made by hand in the cube that is refreshed.
     fn has_by_hand(&self, name: &str) -> bool {
-        let element = self.old.and_then(|old| Some(old.element(old.find_key(name)?)));
+        let element = self.old.and_then(|old| Some(old.element(old.find_of_source(name)?)));
         element.is_some_and(|element| element.is_handmade() && element.kind() == ElementKind::Base)
     }
 }

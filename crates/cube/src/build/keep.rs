@@ -62,8 +62,11 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     };
     let mut taken = HashSet::new();
     let mut now = HashMap::new();
-    let by_name = |id: ElementId| source.find_key(old.element(id).name());
-    for id in old.elements() {
+    let by_name = |id: ElementId| source.find_key(old.element(id).source_name().unwrap_or(old.element(id).name()));
+    // A name that the source has for one element may be the name of another by now.
+    let is_exchanged = |id: &&ElementId| old.element(**id).source_name().is_some();
+    let (exchanged, others): (Vec<&ElementId>, Vec<&ElementId>) = old.elements().iter().partition(is_exchanged);
+    for id in exchanged.into_iter().chain(others) {
         if let Some(found) = by_place(*id).or_else(|| by_name(*id)).filter(|found| taken.insert(*found)) {
             now.insert(*id, found);
         }
@@ -111,16 +114,37 @@ impl Keeping<'_> {
         Ok(self.dimension.apply(change, &|_| false)?.added)
     }
 
-    /// Gives elements of the source the names that the cube has for them.
+    /// Gives elements of the source the names that the cube has for them, those that the definition has for others
+    /// excepted.
     fn names(&mut self) -> Result<(), BuildError> {
+        let mut renamed = Vec::new();
         for old in self.old.elements() {
             let Some(element) = self.now.get(old).copied() else { continue };
             let (name, of_source) = (self.old.element(*old).name(), self.dimension.element(element).name().to_owned());
-            if folded(name) == folded(&of_source) || self.dimension.find_key(name).is_some() {
-                continue;
+            if self.old.element(*old).source_name().is_some() {
+                self.apply(Change::SourceName { element, name: of_source.clone() })?;
             }
-            self.apply(Change::Rename { element, name: name.to_owned() })?;
-            self.dimension.add_alias(element, &of_source)?;
+            if folded(name) != folded(&of_source) {
+                renamed.push((*old, element, name.to_owned(), of_source));
+            }
+        }
+        // A name is free if no element has it, or one that gets another name too.
+        loop {
+            let given_up: HashSet<String> = renamed.iter().map(|(_, _, _, of_source)| folded(of_source)).collect();
+            let is_free = |name: &str| self.dimension.find_key(name).is_none() || given_up.contains(&folded(name));
+            let before = renamed.len();
+            renamed.retain(|(_, _, name, _)| is_free(name));
+            if renamed.len() == before {
+                break;
+            }
+        }
+        let names = renamed.iter().map(|(_, element, name, _)| (*element, name.clone())).collect();
+        self.apply(Change::RenameAll { names })?;
+        for (old, element, _, of_source) in &renamed {
+            let is_other = self.old.find_key(of_source).is_some_and(|holder| holder != *old);
+            if !is_other && self.dimension.find_key(of_source).is_none() {
+                self.dimension.add_alias(*element, of_source)?;
+            }
         }
         Ok(())
     }
@@ -135,6 +159,9 @@ impl Keeping<'_> {
                 let (name, kind) = (element.name().to_owned(), element.kind());
                 let added = self.apply(Change::Add { name, kind, position: Some(position) })?;
                 self.now.extend(added.map(|added| (*old, added)));
+                if let (Some(element), Some(name)) = (added, element.source_name()) {
+                    self.apply(Change::SourceName { element, name: name.to_owned() })?;
+                }
             }
             before = self.now.get(old).copied().or(before);
         }

@@ -114,7 +114,7 @@ pub(super) fn keys<'a>(
             UnknownElements::Refuse | UnknownElements::Add => Policy::Refuse,
             UnknownElements::Aside => Policy::Aside,
             // Without rows that need it the element may not exist.
-            UnknownElements::Named(name) | UnknownElements::AddNamed(name) => match dimension.find_key(name) {
+            UnknownElements::Named(name) | UnknownElements::AddNamed(name) => match dimension.find_of_source(name) {
                 None => Policy::Refuse,
                 Some(id) => dimension.element(id).base().map_or(Policy::Refuse, Policy::Rename),
             },

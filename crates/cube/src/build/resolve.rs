@@ -170,9 +170,9 @@ impl Lookup<'_> {
 }
 
 impl Names<'_> {
-    /// The coordinate of the base element with this name or alias.
+    /// The coordinate of the base element that the source has this name for.
     fn find(&self, name: &str) -> Result<u32, Problem> {
-        match self.dimension.find_key(name) {
+        match self.dimension.find_of_source(name) {
             Some(id) => self.base_of(id, name),
             None if self.reserved.contains(&folded(name)) => Err(Problem::Consolidated(name.to_owned())),
             None => Err(Problem::Unknown(name.to_owned())),

@@ -37,5 +37,6 @@ pub fn change(cube: &StoredCube, text: &str) -> Result<(StoredCube, Report), Cha
     for statement in parse_changes(text)? {
         changing.apply(&statement)?;
     }
+    changing.end_renames()?;
     Ok(changing.finish()?)
 }

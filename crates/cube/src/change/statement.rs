@@ -7,8 +7,9 @@ use arrow::error::ArrowError;
 use super::aside::{self, Freed};
 use super::report::{FactsAside, Report, SourceElements};
 use crate::build::DefaultMove;
+use crate::error::ModelError;
 use crate::facts::Facts;
-use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind};
+use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, folded};
 use crate::query::{
     Action, ChangeStatement, ElementName, Literal, Neighbour, Placed, QueryError, Span, find_dimension, find_element,
 };
@@ -22,18 +23,34 @@ pub(super) struct Changing<'a> {
     /// Coordinates that have facts, by dimension.
     filled: Vec<OnceCell<Vec<bool>>>,
     freed: Vec<Freed>,
+    /// Renames whose names other elements have; the renames behind them may free these.
+    renames: Vec<Rename>,
     report: Report,
+}
+
+/// A rename that is not applied yet.
+struct Rename {
+    dimension: usize,
+    element: ElementId,
+    old: String,
+    name: String,
+    /// True if the element was found by its caption.
+    is_caption: bool,
+    span: Span,
 }
 
 impl<'a> Changing<'a> {
     pub(super) fn new(old: &'a StoredCube, text: &'a str) -> Changing<'a> {
         let filled = old.model.dimensions().iter().map(|_| OnceCell::new()).collect();
         let model = old.model.clone();
-        Changing { old, text, model, filled, freed: Vec::new(), report: Report::default() }
+        Changing { old, text, model, filled, freed: Vec::new(), renames: Vec::new(), report: Report::default() }
     }
 
-    /// Applies a statement.
+    /// Applies a statement. Renames in a row are applied together: each may take a name that one behind it frees.
     pub(super) fn apply(&mut self, statement: &ChangeStatement) -> Result<(), QueryError> {
+        if !matches!(statement.action, Action::Rename { .. }) {
+            self.end_renames()?;
+        }
         self.report.changes += 1;
         let is_label = |action: &Action| {
             matches!(
@@ -161,17 +178,82 @@ impl<'a> Changing<'a> {
 
     fn rename(&mut self, element: &ElementName, name: &str, span: Span) -> Result<(), QueryError> {
         let (at, id) = self.found(element)?;
+        if self.renames.iter().any(|rename| (rename.dimension, rename.element) == (at, id)) {
+            self.end_renames()?;
+        }
         let old = self.dimension(at).element(id).name().to_owned();
         let is_caption = self.dimension(at).find_key(&element.name) != Some(id);
-        self.change(at, Change::Rename { element: id, name: name.to_owned() }, span)?;
+        self.renames.push(Rename { dimension: at, element: id, old, name: name.to_owned(), is_caption, span });
+        match self.rename_all(at) {
+            Ok(()) | Err((ModelError::DuplicateName { .. }, _)) => Ok(()),
+            Err((error, span)) => Err(self.error(span, error.to_string())),
+        }
+    }
+
+    /// Refuses renames to names that other elements still have.
+    pub(super) fn end_renames(&mut self) -> Result<(), QueryError> {
+        while let Some(rename) = self.renames.first() {
+            self.rename_all(rename.dimension).map_err(|(error, span)| self.error(span, error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Applies the renames of a dimension together, or none of them; an error comes with the place of its rename.
+    fn rename_all(&mut self, at: usize) -> Result<(), (ModelError, Span)> {
+        let renames = self.renames.iter().filter(|rename| rename.dimension == at);
+        let names = renames.map(|rename| (rename.element, rename.name.clone())).collect();
+        if let Err(error) = self.model.apply(at, Change::RenameAll { names }, &|_| false) {
+            let span = self.span_of(at, &error);
+            return Err((error, span));
+        }
+        let (done, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.renames).into_iter().partition(|rename| rename.dimension == at);
+        self.renames = waiting;
+        let is_exchange = done.len() > 1;
+        done.iter().try_for_each(|rename| self.label(rename, is_exchange).map_err(|error| (error, rename.span)))
+    }
+
+    /// The place of the rename that an error is of.
+    fn span_of(&self, at: usize, error: &ModelError) -> Span {
+        let mut renames = self.renames.iter().filter(|rename| rename.dimension == at);
+        let found = match error {
+            ModelError::DuplicateName { name, .. } => {
+                let holder = self.dimension(at).find_key(name);
+                let gives_up =
+                    self.renames.iter().any(|rename| rename.dimension == at && Some(rename.element) == holder);
+                // Of two elements that get a name which is given up, the second is refused.
+                let mut wrong = renames.filter(|rename| folded(&rename.name) == folded(name));
+                if gives_up { wrong.next_back() } else { wrong.next() }
+            }
+            _ => renames.next_back(),
+        };
+        found.expect("an error is of a rename").span
+    }
+
+    /// Gives a renamed element the labels that follow from its new name.
+    fn label(&mut self, rename: &Rename, is_exchange: bool) -> Result<(), ModelError> {
+        let Rename { dimension: at, element, .. } = *rename;
         // Reports show captions: one by which the element was found would hide the new name.
-        if is_caption {
-            self.change(at, Change::Caption { element: id, caption: Some(name.to_owned()) }, span)?;
+        if rename.is_caption {
+            let caption = Some(rename.name.clone());
+            self.model.apply(at, Change::Caption { element, caption }, &|_| false)?;
+        }
+        if !self.has_source() {
+            return Ok(());
         }
         // The source names the element as before. A name that was an alternative one of the element has changed places
-        // with the old one.
-        if self.has_source() && self.dimension(at).find_key(&old) != Some(id) {
-            self.change(at, Change::Alias { element: id, alias: old }, span)?;
+        // with the old one; a name that another element has got is kept apart.
+        let dimension = self.dimension(at);
+        let holder = dimension.find_key(&rename.old);
+        let is_taken = dimension.find_of_source(&rename.old).is_some_and(|id| {
+            dimension.element(id).source_name().is_some_and(|name| folded(name) == folded(&rename.old))
+        });
+        if is_exchange && !is_taken && dimension.element(element).source_name().is_none() {
+            let name = rename.old.clone();
+            self.model.apply(at, Change::SourceName { element, name }, &|_| false)?;
+        }
+        if holder.is_none() {
+            self.model.apply(at, Change::Alias { element, alias: rename.old.clone() }, &|_| false)?;
         }
         Ok(())
     }

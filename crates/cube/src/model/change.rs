@@ -60,6 +60,18 @@ pub enum Change {
         /// The new name.
         name: String,
     },
+    /// Changes the primary names of several elements together: an element may get a name that another one gives up.
+    RenameAll {
+        /// Each element once, with its new name.
+        names: Vec<(ElementId, String)>,
+    },
+    /// Sets the name that rows of the source have for an element, which may be a name of another element.
+    SourceName {
+        /// The element.
+        element: ElementId,
+        /// The name, unique among names of the source, case ignored.
+        name: String,
+    },
     /// Changes the position of an element.
     Reposition {
         /// The element.
@@ -156,7 +168,9 @@ impl Dimension {
                 self.check_weight(&[parent, child], weight)?;
                 self.element_mut(parent).children[place].weight = weight;
             }
-            Change::Rename { element, name } => self.rename(element, name)?,
+            Change::Rename { element, name } => self.rename(&[(element, name)])?,
+            Change::RenameAll { names } => self.rename(&names)?,
+            Change::SourceName { element, name } => self.set_source_name(element, name)?,
             Change::Reposition { element, position } => {
                 self.living(element)?;
                 self.reposition(element, position);
@@ -228,21 +242,50 @@ impl Dimension {
         self.element_mut(child).parents.retain(|id| *id != parent);
     }
 
-    fn rename(&mut self, id: ElementId, name: String) -> Result<()> {
-        let old = self.living(id)?.name.clone();
-        let folded = super::names::folded(&name);
-        let alias = self.element(id).aliases.iter().position(|alias| super::names::folded(alias) == folded);
-        match alias {
-            // An alternative name of the element and its name change places.
-            Some(at) => self.element_mut(id).aliases[at] = old,
-            // A name may change its case alone.
-            None if super::names::folded(&old) == folded => self.named(&name)?,
-            None => {
-                self.claim(&name, id)?;
-                self.names.release(&old);
+    /// Renames elements together: all names are given up before one is claimed.
+    fn rename(&mut self, names: &[(ElementId, String)]) -> Result<()> {
+        let mut claims = Vec::new();
+        for (id, name) in names {
+            self.named(name)?;
+            let old = self.living(*id)?.name.clone();
+            // An alternative name of the element and its name change places, and a name may change its case alone: both
+            // are the element's already.
+            if self.find_key(name) != Some(*id) {
+                claims.push((*id, name, old));
             }
         }
-        self.element_mut(id).name = name;
+        claims.iter().for_each(|(_, _, old)| self.names.release(old));
+        for (place, (id, name, _)) in claims.iter().enumerate() {
+            if let Err(holder) = self.names.claim(name, *id) {
+                claims[..place].iter().for_each(|(_, claimed, _)| self.names.release(claimed));
+                for (id, _, old) in &claims {
+                    self.claim(old, *id)?;
+                }
+                // The holder is another one that gets the name, or has it already.
+                let got = claims[..place].iter().find(|(id, _, _)| *id == holder).map(|(_, name, _)| *name);
+                let other = got.unwrap_or(&self.element(holder).name).clone();
+                return Err(ModelError::DuplicateName { dimension: self.name.clone(), name: (*name).clone(), other });
+            }
+        }
+        for (id, name) in names {
+            let folded = super::names::folded(name);
+            let element = self.element_mut(*id);
+            let old = std::mem::replace(&mut element.name, name.clone());
+            if let Some(alias) = element.aliases.iter_mut().find(|alias| super::names::folded(alias) == folded) {
+                *alias = old;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_source_name(&mut self, id: ElementId, name: String) -> Result<()> {
+        self.named(&name)?;
+        let old = self.living(id)?.source_name.clone();
+        self.claim_source(&name, id)?;
+        if let Some(old) = old.filter(|old| super::names::folded(old) != super::names::folded(&name)) {
+            self.names.release_source(&old);
+        }
+        self.element_mut(id).source_name = Some(name);
         Ok(())
     }
 
@@ -261,6 +304,7 @@ impl Dimension {
             self.element_mut(edge.child).parents.retain(|parent| *parent != id);
         }
         std::iter::once(&element.name).chain(&element.aliases).for_each(|name| self.names.release(name));
+        element.source_name.iter().for_each(|name| self.names.release_source(name));
         if let Some(caption) = &element.caption {
             self.names.remove_caption(caption, id);
         }

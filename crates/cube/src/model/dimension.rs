@@ -179,6 +179,12 @@ impl Dimension {
         self.names.get(name)
     }
 
+    /// The element that rows of the source have this name for: its [`Element::source_name`], else its name or alias,
+    /// case ignored.
+    pub fn find_of_source(&self, name: &str) -> Option<ElementId> {
+        self.names.get_of_source(name)
+    }
+
     /// Names, aliases and captions of all elements, by position.
     pub fn all_names(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|id| self.element(*id)).flat_map(|element| {
@@ -397,6 +403,15 @@ impl Dimension {
     pub(super) fn claim(&mut self, name: &str, id: ElementId) -> Result<()> {
         self.named(name)?;
         self.names.claim(name, id).map_err(|holder| ModelError::DuplicateName {
+            dimension: self.name.clone(),
+            name: name.to_owned(),
+            other: self.get(holder).map_or_else(|| name.to_owned(), |element| element.name.clone()),
+        })
+    }
+
+    /// Enters a name of the source into the index.
+    pub(super) fn claim_source(&mut self, name: &str, id: ElementId) -> Result<()> {
+        self.names.claim_source(name, id).map_err(|holder| ModelError::DuplicateName {
             dimension: self.name.clone(),
             name: name.to_owned(),
             other: self.get(holder).map_or_else(|| name.to_owned(), |element| element.name.clone()),

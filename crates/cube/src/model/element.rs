@@ -86,6 +86,8 @@ pub struct Element {
     pub(super) member: Option<Member>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) handmade: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) source_name: Option<String>,
 }
 
 impl Element {
@@ -102,6 +104,7 @@ impl Element {
             parents: Vec::new(),
             member: None,
             handmade: false,
+            source_name: None,
         }
     }
 
@@ -123,6 +126,12 @@ impl Element {
     /// True if [`super::Change::Add`] made it; other elements come from a source.
     pub fn is_handmade(&self) -> bool {
         self.handmade
+    }
+
+    /// The name that rows of the source have for it ([`super::Change::SourceName`]); `None` if they use its name or an
+    /// alternative one.
+    pub fn source_name(&self) -> Option<&str> {
+        self.source_name.as_deref()
     }
 
     /// Alternative names, each unique in the dimension like names.

@@ -20,11 +20,13 @@ pub(crate) fn folded(name: &str) -> String {
 pub(super) struct NameIndex {
     names: HashMap<String, ElementId>,
     captions: HashMap<String, Vec<ElementId>>,
+    /// Elements whose name in the source is none of theirs.
+    of_source: HashMap<String, ElementId>,
 }
 
 impl NameIndex {
     pub(super) fn with_capacity(elements: usize) -> Self {
-        Self { names: HashMap::with_capacity(elements), captions: HashMap::new() }
+        Self { names: HashMap::with_capacity(elements), ..Self::default() }
     }
 
     /// Enters a name; returns its holder if it is taken.
@@ -40,6 +42,24 @@ impl NameIndex {
 
     pub(super) fn release(&mut self, name: &str) {
         self.names.remove(&folded(name));
+    }
+
+    /// Enters a name of the source; returns its holder if that is another element.
+    pub(super) fn claim_source(&mut self, name: &str, id: ElementId) -> Result<(), ElementId> {
+        match *self.of_source.entry(folded(name)).or_insert(id) {
+            holder if holder == id => Ok(()),
+            holder => Err(holder),
+        }
+    }
+
+    pub(super) fn release_source(&mut self, name: &str) {
+        self.of_source.remove(&folded(name));
+    }
+
+    /// The element that rows of the source have this name for.
+    pub(super) fn get_of_source(&self, name: &str) -> Option<ElementId> {
+        let folded = folded(name);
+        self.of_source.get(&folded).or_else(|| self.names.get(&folded)).copied()
     }
 
     pub(super) fn add_caption(&mut self, caption: &str, id: ElementId) {

@@ -170,8 +170,9 @@ impl Dimension {
     }
 
     fn restore_names(&mut self, id: ElementId) -> Result<()> {
-        let Element { name, aliases, caption, .. } = self.element(id).clone();
+        let Element { name, aliases, caption, source_name, .. } = self.element(id).clone();
         self.claim(&name, id)?;
+        source_name.iter().try_for_each(|name| self.claim_source(name, id))?;
         aliases.iter().try_for_each(|alias| self.claim(alias, id))?;
         if let Some(caption) = caption {
             self.names.add_caption(&caption, id);

@@ -13,7 +13,7 @@ use arrow::temporal_conversions::timestamp_s_to_datetime;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Result, StoreError};
-use super::{MANIFEST_NAME, StoredCube};
+use super::{MANIFEST_NAME, StoredCube, together};
 
 /// Name of the lock file in the folder.
 pub const LOCK_NAME: &str = "lock";
@@ -62,7 +62,11 @@ impl Held {
     /// [`StoreError::Held`] names the process that holds it; [`StoreError::NoCube`], [`StoreError::Io`].
     pub fn lock(folder: &Path) -> Result<Held> {
         match folder.join(MANIFEST_NAME).try_exists() {
-            Ok(true) => Held::lock_folder(folder),
+            Ok(true) => {
+                let held = Held::lock_folder(folder)?;
+                together::finish(folder)?;
+                Ok(held)
+            }
             Ok(false) => Err(StoreError::NoCube { folder: folder.to_path_buf() }),
             Err(error) => Err(StoreError::io(folder, "read")(error)),
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::checked;
 use super::error::{Result, StoreError};
+use super::{checked, together};
 
 /// Name of the manifest in the folder.
 pub const MANIFEST_NAME: &str = "cube.json";
@@ -189,12 +189,22 @@ impl Manifest {
     /// # Errors
     /// [`StoreError::NoCube`], [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
     pub(super) fn read(folder: &Path) -> Result<Manifest> {
-        let path = folder.join(MANIFEST_NAME);
+        let manifest = Manifest::read_named(folder, MANIFEST_NAME)?;
+        let manifest = manifest.ok_or_else(|| StoreError::NoCube { folder: folder.to_path_buf() })?;
+        Ok(together::recorded(folder, &manifest)?.unwrap_or(manifest))
+    }
+
+    /// Reads a manifest by the name of its file; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
+    pub(super) fn read_named(folder: &Path, name: &str) -> Result<Option<Manifest>> {
+        let path = folder.join(name);
         let read: Option<Manifest> = checked::read(&path, MANIFEST_VERSION)?;
-        let manifest = read.ok_or_else(|| StoreError::NoCube { folder: folder.to_path_buf() })?;
-        match manifest.files.iter().find(|file| !Role::is_file_name(&file.name)) {
+        let mut files = read.iter().flat_map(|manifest| &manifest.files);
+        match files.find(|file| !Role::is_file_name(&file.name)) {
             Some(file) => Err(StoreError::damaged(&path, format!("'{}' is no name of a cube's file", file.name))),
-            None => Ok(manifest),
+            None => Ok(read),
         }
     }
 

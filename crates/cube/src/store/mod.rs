@@ -20,6 +20,7 @@
 //! Invariants: files are never changed after a manifest names them. The manifest is replaced by a rename after all
 //! files of its generation are on disk, so that every reader sees one generation whole. A reader takes no lock; if the
 //! files of its manifest are gone, it reads the manifest of the next generation. One process at a time holds the lock.
+//! Cubes of one folder are replaced together by a record beside them (`together`).
 //! Lengths are compared with the file before memory is allocated.
 
 mod arrow_file;
@@ -35,6 +36,7 @@ mod pages;
 mod replace;
 mod sizes;
 mod texts;
+mod together;
 
 pub use cube::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
 pub use error::StoreError;
@@ -48,3 +50,4 @@ pub use open::{info, open, open_with_manifest};
 pub use replace::{Step, create};
 pub(crate) use replace::{sync_folder, write_file};
 pub use sizes::{SchemeSize, chosen, scheme_sizes};
+pub use together::{RECORD_NAME, replace_together, replace_together_in_steps};

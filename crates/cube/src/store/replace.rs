@@ -18,6 +18,7 @@ use super::manifest::{
     is_number,
 };
 use super::open::identity;
+use super::together::PREPARED_MANIFEST;
 use super::{Held, LOCK_NAME, MANIFEST_NAME, arrow_file, facts_file, texts};
 
 /// Name of the manifest until it is renamed.
@@ -85,22 +86,36 @@ impl Held {
         index: Option<&Index>,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<u64> {
-        let old = match Manifest::read(self.folder()) {
-            Ok(manifest) => Some(manifest),
-            Err(StoreError::NoCube { .. }) => None,
-            Err(error) => return Err(error),
-        };
         let mut folder = Folder { path: self.folder(), before };
-        folder.remove_all_but(old.as_ref())?;
-        let generation = old.as_ref().map_or(1, |old| old.generation + 1);
-        let identity = old.as_ref().map(|old| old.identity.clone()).filter(|identity| !identity.is_empty());
-        let manifest = folder.write_generation(cube, index, (identity.unwrap_or_else(drawn_identity), generation))?;
-        // The names of the files are on disk before the manifest that lists them.
-        folder.sync()?;
-        folder.publish(&manifest)?;
+        let manifest = folder.write_next(cube, index)?;
+        folder.write_manifest(&manifest, NEXT_MANIFEST)?;
+        folder.publish(NEXT_MANIFEST)?;
         // Files that cannot be removed are left to the next replacement: the cube is replaced already.
         let _ = folder.remove_all_but(Some(&manifest));
-        Ok(generation)
+        Ok(manifest.generation)
+    }
+
+    /// Writes the next generation with its manifest as [`PREPARED_MANIFEST`], for [`super::replace_together`].
+    pub(super) fn prepare(
+        &self,
+        cube: &StoredCube,
+        before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
+    ) -> Result<Manifest> {
+        let index = index_of(cube)?;
+        let mut folder = Folder { path: self.folder(), before };
+        let manifest = folder.write_next(cube, index.as_ref())?;
+        folder.write_manifest(&manifest, PREPARED_MANIFEST)?;
+        folder.sync()?;
+        Ok(manifest)
+    }
+
+    /// Gives the prepared manifest its name and removes the files of the last generation.
+    pub(super) fn publish_prepared(&self, before: &mut dyn FnMut(Step<'_>) -> io::Result<()>) -> Result<()> {
+        let mut folder = Folder { path: self.folder(), before };
+        folder.publish(PREPARED_MANIFEST)?;
+        let manifest = Manifest::read_named(self.folder(), MANIFEST_NAME)?;
+        let _ = manifest.map(|manifest| folder.remove_all_but(Some(&manifest)));
+        Ok(())
     }
 }
 
@@ -141,7 +156,7 @@ fn is_leftover(name: &str) -> bool {
     // A column file is hidden behind the number of its process until it is whole: `.71-0.facts-7.warpcols`.
     let hidden = name.strip_prefix('.').and_then(|rest| rest.split_once('.'));
     let hidden = hidden.filter(|(numbers, _)| numbers.split('-').all(is_number));
-    name == NEXT_MANIFEST || Role::is_file_name(hidden.map_or(name, |(_, name)| name))
+    name == NEXT_MANIFEST || name == PREPARED_MANIFEST || Role::is_file_name(hidden.map_or(name, |(_, name)| name))
 }
 
 /// Makes the entries of a folder durable.
@@ -170,6 +185,22 @@ impl Folder<'_> {
             self.step(Step::Remove(&path), "removed", || fs::remove_file(&path))?;
         }
         Ok(())
+    }
+
+    /// Writes the files of the next generation.
+    fn write_next(&mut self, cube: &StoredCube, index: Option<&Index>) -> Result<Manifest> {
+        let old = match Manifest::read(self.path) {
+            Ok(manifest) => Some(manifest),
+            Err(StoreError::NoCube { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        self.remove_all_but(old.as_ref())?;
+        let generation = old.as_ref().map_or(1, |old| old.generation + 1);
+        let identity = old.map(|old| old.identity).filter(|identity| !identity.is_empty());
+        let manifest = self.write_generation(cube, index, (identity.unwrap_or_else(drawn_identity), generation))?;
+        // The names of the files are on disk before the manifest that lists them.
+        self.sync()?;
+        Ok(manifest)
     }
 
     fn write_generation(
@@ -282,9 +313,14 @@ impl Folder<'_> {
         Ok(())
     }
 
-    fn publish(&mut self, manifest: &Manifest) -> Result<()> {
-        let (next, path) = (self.path.join(NEXT_MANIFEST), self.path.join(MANIFEST_NAME));
-        self.step(Step::Write(&next), "written", || write_file(&next, checked::text(manifest).as_bytes()))?;
+    fn write_manifest(&mut self, manifest: &Manifest, name: &str) -> Result<()> {
+        let path = self.path.join(name);
+        self.step(Step::Write(&path), "written", || write_file(&path, checked::text(manifest).as_bytes()))
+    }
+
+    /// Gives the manifest of the next generation its name.
+    fn publish(&mut self, name: &str) -> Result<()> {
+        let (next, path) = (self.path.join(name), self.path.join(MANIFEST_NAME));
         self.step(Step::Rename(&path), "replaced", || fs::rename(&next, &path))?;
         self.sync()
     }
@@ -308,7 +344,8 @@ mod tests {
 
     #[test]
     fn leftovers_are_told_from_other_files() {
-        for name in [NEXT_MANIFEST, "facts-7.warpcols", ".71-0.facts-7.warpcols", "aside-7-0.arrow"] {
+        for name in [NEXT_MANIFEST, PREPARED_MANIFEST, "facts-7.warpcols", ".71-0.facts-7.warpcols", "aside-7-0.arrow"]
+        {
             assert!(is_leftover(name), "{name}");
         }
         for name in [MANIFEST_NAME, LOCK_NAME, ".71-0.notes.txt", ".facts-7.warpcols", ".x.facts-7.warpcols", "a.yaml"]

@@ -172,6 +172,51 @@ fn what_was_made_by_hand_stays() {
 }
 
 #[test]
+fn exchanged_names_stay_and_facts_find_their_elements() {
+    let [first, later] = days();
+    let mut old = built(&first, DIMENSIONS).model;
+    let exchange = |model: &mut CubeModel, dimension: usize, names: [&str; 2]| {
+        let ids = names.map(|name| model.dimensions()[dimension].find(name).unwrap());
+        let renamed = vec![(ids[0], names[1].to_string()), (ids[1], names[0].to_string())];
+        change(model, dimension, [Change::RenameAll { names: renamed }]);
+        let of_source = ids.into_iter().zip(names).map(|(element, name)| (element, name.to_string()));
+        change(model, dimension, of_source.map(|(element, name)| Change::SourceName { element, name }));
+    };
+    change(&mut old, 4, [Change::Add { name: "h".to_string(), kind: ElementKind::Base, position: None }]);
+    exchange(&mut old, 1, ["FR", "DE"]);
+    exchange(&mut old, 2, ["P1", "P2"]);
+    exchange(&mut old, 4, ["k", "h"]);
+    let new = refreshed(&later, DIMENSIONS, &old).unwrap();
+    assert_eq!(
+        outline(&new, 1),
+        "AS[Asia](JP FR) EU[Europa](ES DE) ES[Spain] DE[Gaul] JP[Japan] FR[Germany] World(AS EU)",
+        "captions and parents are those of the source's elements"
+    );
+    assert_eq!(outline(&new, 4), "h a m z Two(h m) Total(Two a z) k");
+    let exchanged = |cell: &String| {
+        let other = |word: &str| match word {
+            "FR" => "DE".to_string(),
+            "DE" => "FR".to_string(),
+            "P1" => "P2".to_string(),
+            "P2" => "P1".to_string(),
+            "K" => "h".to_string(),
+            word => word.to_string(),
+        };
+        cell.split(' ').map(other).collect::<Vec<_>>().join(" ")
+    };
+    // Names of the dimension of levels of the facts stay as the first day gave them.
+    let plain = refreshed(&later, DIMENSIONS, &built(&first, DIMENSIONS).model).unwrap();
+    let sorted = |mut cells: Vec<String>| {
+        cells.sort();
+        cells
+    };
+    assert_eq!(sorted(cells(&new)), sorted(cells(&plain).iter().map(exchanged).collect()));
+    let again = refreshed(&later, DIMENSIONS, &new.model).unwrap();
+    assert_eq!((&again.model, &again.facts), (&new.model, &new.facts));
+    assert_eq!((again.report.added.len(), again.report.removed.len(), again.report.moved.len()), (0, 0, 0));
+}
+
+#[test]
 fn moved_and_removed_elements_are_told() {
     let gl = |keys: &[&str]| {
         let amounts: Vec<i64> = (1..=keys.len() as i64).collect();

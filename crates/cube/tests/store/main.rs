@@ -6,3 +6,4 @@ mod damage;
 mod lock;
 mod round_trip;
 mod schemes;
+mod together;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use arrow::datatypes::DataType;
 use warpcube_column::Storage;
 use warpcube_gpu::DeviceInfo;
+use warpcube_gpu::prims::topk::K_MAX;
 
 use crate::codegen::launch_group::levels;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
@@ -20,6 +21,7 @@ use crate::ir::{Fragment, Pipeline, Sink, Source, TopK};
 use crate::plan::explain::{self, Named, PipelineWords, StepWords};
 use crate::plan::order::Planned;
 use crate::plan::table::{BuiltTable, TableLayout};
+use crate::plan::topk_form;
 
 /// What a launch costs beyond the bytes it reads: start, drawing tickets, flushing. Of the queries of TPC-H and SSB on
 /// an H200 (bench/results), those with one launch take 0.08 ms more than reading their bytes at peak, those with two
@@ -195,7 +197,14 @@ impl Engine {
                 None => facts.and_then(|facts| bytes(facts, |_| true)),
             },
             steps,
-            sink: words.sink,
+            sink: match (sink, rows, bound) {
+                (Sink::TopK(top), Some(rows), None) => {
+                    let asked = (top.k.unwrap_or(K_MAX), top.algorithm);
+                    let forecast = topk_form::forecast(self.device().info(), &self.tuning, rows, asked);
+                    format!("{} ({forecast})", words.sink)
+                }
+                _ => words.sink,
+            },
             leaves: leaves(sink, arriving.filter(|_| bound.is_some()).map(Rows::About)),
             size,
             memory,

@@ -33,7 +33,7 @@ const THRESHOLDS_MAX: u32 = 3;
 pub struct Engine {
     residency: Arc<Residency>,
     streams: Mutex<Vec<Stream>>,
-    tuning: Tuning,
+    pub(crate) tuning: Tuning,
 }
 
 /// What is asked of one run.

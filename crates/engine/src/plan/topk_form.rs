@@ -43,6 +43,9 @@ const BANDWIDTH_SHARE: f64 = 0.95;
 /// at 1.75 GHz.
 const SHARED_BANDWIDTH: f64 = 2.24e11;
 
+/// Bits of the widest rank of each type, and of a tail.
+const WIDTHS: [(u32, Option<u32>); 4] = [(32, None), (64, None), (128, None), (128, Some(64))];
+
 /// The sample of the threshold form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
@@ -130,6 +133,33 @@ fn spec(element: Element, rows: u64, k: u64, algorithm: Algorithm) -> TopKSpec {
     let numbers = if rows < 1 << 32 { Element::U32 } else { Element::U64 };
     // Ranks are distinct and above zero: ties of any rows are those of places without one.
     TopKSpec { rows: numbers, skips_smallest: true, ..TopKSpec::new(element, k, algorithm) }
+}
+
+/// The algorithm of a top-k whose keys have no known bounds yet, for EXPLAIN: the decision for ranks of every width, or
+/// the algorithms among which the width will decide.
+pub(crate) fn forecast(info: &DeviceInfo, tuning: &Tuning, rows: u64, (k, named): (u64, Option<Algorithm>)) -> String {
+    if let Some(algorithm) = named {
+        return format!("{algorithm}: it was asked for");
+    }
+    let mut algorithms: Vec<Algorithm> = Vec::new();
+    for (bits, tail_bits) in WIDTHS {
+        let row_bits = u64::BITS - rows.leading_zeros();
+        let key_bits = if tail_bits.is_some() { bits } else { bits.saturating_sub(row_bits) };
+        let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits, tail_bits, row_bits };
+        let (k, ranks) = (k.min(rows), &ranks);
+        let question = Question { info, tuning, ranks, rows, k, named: None, failed: 0, scan_bytes: 0.0 };
+        let algorithm = question.algorithm(question.cheapest().0);
+        if !algorithms.contains(&algorithm) {
+            algorithms.push(algorithm);
+        }
+    }
+    match algorithms.as_slice() {
+        [one] => format!("{one}: the fastest of {rows} rows by ranks of any width"),
+        several => {
+            let several: Vec<String> = several.iter().map(Algorithm::to_string).collect();
+            format!("{}: the width of ranks decides, which loaded columns tell", several.join(" or "))
+        }
+    }
 }
 
 impl Question<'_> {
@@ -298,6 +328,29 @@ mod tests {
         }
         assert_eq!(form(2, None), Form::Whole(Algorithm::RadixSelect));
         assert_eq!(form(2, Some(40)), form(1, Some(40)));
+    }
+
+    #[test]
+    fn a_forecast_names_what_ranks_of_any_width_take() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let (info, tuning) = (device.info(), &Tuning::default());
+        let mut sure = 0;
+        for (rows, k) in [(3000, 6), (1 << 20, 100), (1 << 24, 1 << 20), (1 << 29, 1 << 20), (1 << 29, 10)] {
+            let told = forecast(info, tuning, rows, (k, None));
+            let row_bits = u64::BITS - rows.leading_zeros();
+            for bits in row_bits + 1..=128 {
+                let ranks =
+                    Ranks { parts: Vec::new(), leading: 0, key_bits: bits - row_bits, tail_bits: None, row_bits };
+                let (ranks, named, failed) = (&ranks, None, 0);
+                let question = Question { info, tuning, ranks, rows, k, named, failed, scan_bytes: 4.0 * rows as f64 };
+                let algorithm = question.algorithm(question.decide().unwrap().form).to_string();
+                let names = told.split(':').next().unwrap();
+                assert!(names.split(" or ").any(|name| name == algorithm), "{algorithm} for {bits} bits: {told}");
+            }
+            sure += u32::from(!told.contains(" or "));
+        }
+        assert!(sure > 0);
+        assert_eq!(forecast(info, tuning, 5, (2, Some(Algorithm::RadixSelect))), "radix_select: it was asked for");
     }
 
     #[test]

@@ -157,6 +157,47 @@ fn a_partition_keeps_the_order_of_both_parts() {
 }
 
 #[test]
+fn partitions_move_items_of_16_bytes() {
+    for order in orders(&ORDERS) {
+        let mut rig = Rig::new(order);
+        let by_flags = Partition::with_tuning(&rig.device, Element::U128, Predicate::Flags, SMALL).unwrap();
+        let by_bound =
+            Partition::with_tuning(&rig.device, Element::I128, Predicate::Text("x < a".into()), SMALL).unwrap();
+        for length in lengths(512) {
+            // Items that differ in one of their words alone, and in both.
+            let unsigned: Vec<u128> = noise(9).map(|x| u128::from(x) << (x % 3 * 32)).take(length).collect();
+            let signed: Vec<i128> = unsigned.iter().map(|x| *x as i128 - (1 << 70)).collect();
+            let marks = flags(length, 30);
+            let flags = given(&mut rig, Element::U8, &marks);
+            let input = given(&mut rig, Element::U128, &unsigned);
+            let found = partitioned::<u128>(&mut rig, &by_flags, &input, (Some(&flags), 0));
+            assert!(found == partition(&unsigned, |row, _| marks[row] != 0), "{length} by flags in {order:?}");
+            let input = given(&mut rig, Element::I128, &signed);
+            for bound in [0, -5, i64::MIN] {
+                let found = partitioned::<i128>(&mut rig, &by_bound, &input, (None, bound as u64));
+                assert!(found == partition(&signed, |_, x| x < bound.into()), "{length} below {bound} in {order:?}");
+            }
+        }
+    }
+}
+
+/// Both parts of a partition.
+fn partitioned<T: bytemuck::Pod>(
+    rig: &mut Rig,
+    partitions: &Partition,
+    input: &DeviceSlice,
+    (flags, bound): (Option<&DeviceSlice>, u64),
+) -> [Vec<T>; 2] {
+    let length = input.len() as usize;
+    let [kept, others] = [0, 1].map(|_| room(rig, input.element(), length));
+    let (count, scratch) = (room(rig, Element::U64, 1), scratch(rig, partitions.scratch_bytes(length as u64)));
+    let operands = SelectOperands { input: Some(input), flags, bounds: [bound, 0], out: &kept, count: &count };
+    partitions.launch(&mut rig.stream, &operands, &others, &scratch).unwrap();
+    let marked = taken::<u64>(rig, &count)[0] as usize;
+    [taken::<T>(rig, &kept)[..marked].to_vec(), taken::<T>(rig, &others)[..length - marked].to_vec()]
+}
+
+#[test]
 fn heads_are_split_to_offsets() {
     for order in orders(&ORDERS) {
         let mut rig = Rig::new(order);

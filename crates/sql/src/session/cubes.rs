@@ -155,7 +155,7 @@ impl Session {
     }
 
     /// Changes the dimensions of a cube by the statements of a text, all of them or none; with `check` none, and the
-    /// report is as if. Elements of an imported database are removed from all of its cubes, one after the other.
+    /// report is as if. Elements of an imported database are removed from all of its cubes together.
     ///
     /// # Errors
     /// [`SqlError::CubeChange`] for a text that is no change of the cube, [`SqlError::CubeFolder`].
@@ -183,10 +183,11 @@ impl Session {
                 report.add_other(changed.model.name(), of_other);
                 replaced.push((held, changed));
             }
-            for (held, changed) in replaced {
-                if let Some(held) = held {
-                    held.replace(&changed).map_err(of_store)?;
-                }
+            let held: Vec<_> = replaced.iter().filter_map(|(held, cube)| Some((held.as_ref()?, cube))).collect();
+            match held.as_slice() {
+                [] => {}
+                [(held, changed)] => drop(held.replace(changed).map_err(of_store)?),
+                cubes => store::replace_together(cubes).map_err(of_store)?,
             }
             Ok(report)
         })

@@ -61,7 +61,7 @@ async fn explain_says_how_first_rows_are_found() {
     assert!(notes["physical_plan"].contains("→ top-k(2 keys, 6 rows)"), "{notes:?}");
     let expected = [
         "  rows     bytes  operator",
-        "    ≤6            first 6 rows by v DESC, x",
+        "    ≤6            first 6 rows by v DESC, x (threshold: the fastest of 3000 rows by ranks of any width)",
         "                  └─ filter v < 50",
         "  3000  ≤48.0 KB     └─ scan f, 2 columns to be loaded",
     ];
@@ -75,6 +75,10 @@ async fn explain_says_how_first_rows_are_found() {
     let sized = format!("  first 6 rows by v DESC, x ({threshold}");
     assert!(tree(&notes["device"])[1].contains(&sized), "{}", notes["device"]);
     session.set("warpcube.topk", "radix_select").unwrap();
+    let other = "EXPLAIN SELECT x FROM f ORDER BY k, x LIMIT 7";
+    let notes = explained(&session, other).await;
+    let told = "first 7 rows by k, x (radix_select: it was asked for)";
+    assert!(tree(&notes["device"])[1].contains(told), "{}", notes["device"]);
     let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
     let named = "top-k by radix_select: 6 of 3000 rows by ranks of 33 bits, the ranks of all rows are written first, ";
     assert!(found(&ran["device"], named) && ran["device"].contains("predicted: it was asked for"), "{}", ran["device"]);

@@ -224,6 +224,22 @@ fn a_renamed_element_of_levels_keeps_its_name_of_the_source() {
 }
 
 #[test]
+fn elements_that_exchange_their_names_keep_their_facts_after_a_refresh() {
+    let place = plan();
+    let before = [total(&place, "FR"), total(&place, "JP")];
+    assert_ne!(before[0], before[1]);
+    assert_eq!(told(change(&place, "rename FR to jp; rename JP to FR"))[0], "plan.cube: 2 changes");
+    let after = || [total(&place, "JP"), total(&place, "fr")];
+    assert_eq!(after(), before);
+    for _ in 0..2 {
+        assert_eq!(place.run(&["cube", "refresh", "plan.cube"]).code, 0);
+        assert_eq!(after(), before, "rows of the source find their elements");
+    }
+    assert_eq!(change(&place, "rename JP to FR; rename FR to JP").code, 0);
+    assert_eq!([total(&place, "FR"), total(&place, "JP")], before);
+}
+
+#[test]
 fn elements_of_a_cube_that_is_kept_as_it_stands_are_not_removed() {
     let place = crate::harness::Place::new();
     // A cube of a dimension whose elements lie in another database is no model.
