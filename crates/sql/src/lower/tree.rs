@@ -370,9 +370,7 @@ impl<'a> Writer<'a, '_> {
         for (position, finish) in finish.iter().enumerate() {
             let Expr::Column(column) = base_column(relation, &output_name(position)) else { continue };
             // What only the host computes may not be read at all.
-            if let Ok(value) = finish.over_registers(grouped.group_count()) {
-                translator.compute(column, value);
-            }
+            translator.compute(column, finish.over_registers(grouped.group_count()));
         }
         Ok(of_aggregation)
     }
