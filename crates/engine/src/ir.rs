@@ -5,7 +5,7 @@
 //! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
 //! last one is the root; a pipeline has exactly one breaker, its sink, and only the groups of a union have several
 //! pipelines; registers are numbered per pipeline, first the
-//! source's columns in order, then the payload of each probe in step order.
+//! source's columns in order, then the payload of each probe that has any ([`Probe::has_payload`]) in step order.
 
 mod visit;
 
@@ -275,6 +275,21 @@ pub struct Probe {
     /// True if an inner or left join takes one match a row at most: a table with several rows for a key is refused.
     /// Otherwise a row goes on once for each of its matches.
     pub unique: bool,
+    /// A condition over the row and the payload, whose registers it alone reads if the kind is a semi or anti join: an
+    /// entry of the key for which it is not true is no match. Inner joins have filters instead.
+    pub residual: Option<Expr>,
+}
+
+impl Probe {
+    /// Whether the table's payload has registers: that of inner and left joins, and what a residual reads.
+    pub fn has_payload(&self) -> bool {
+        matches!(self.kind, JoinKind::Inner | JoinKind::Left) || self.residual.is_some()
+    }
+
+    /// Calls `visit` for the keys and the residual.
+    pub(crate) fn each(&self, visit: &mut impl FnMut(&Expr)) {
+        self.keys.iter().chain(&self.residual).for_each(visit);
+    }
 }
 
 /// What happens to a row on its way.
@@ -537,7 +552,9 @@ impl Pipeline {
         for step in &mut self.steps {
             match step {
                 Step::Filter(expr) => expr.change(fill),
-                Step::Probe(probe) => probe.keys.iter_mut().for_each(|key| key.change(fill)),
+                Step::Probe(probe) => {
+                    probe.keys.iter_mut().chain(&mut probe.residual).for_each(|expr| expr.change(fill));
+                }
             }
         }
         match &mut self.sink {

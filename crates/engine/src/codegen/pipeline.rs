@@ -238,6 +238,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
             let table = order::table(input.tables, probe)?;
             let is_direct = matches!(table.layout, TableLayout::Direct { .. });
             eligible &= is_direct && probe.kind != JoinKind::Left && (table.matches.is_none() || !planned.joins());
+            eligible &= probe.residual.is_none();
         }
         // Few rows of a warp are left: those of a queue are tested by full warps.
         eligible &= read.is_empty() || share >= tuning.in_place;

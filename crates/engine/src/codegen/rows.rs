@@ -1,6 +1,7 @@
 //! The part of a kernel that works on one row: columns and payload are loaded where they are first needed.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use warpcube_column::ColumnReader;
 
@@ -13,13 +14,14 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result};
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::plan::order::{self, Item, Planned};
-use crate::plan::table::{BuiltTable, Matches, TableLayout};
+use crate::plan::table::{BuiltTable, Matches, PayloadColumn, TableLayout};
 
 /// A probe whose entry may still have to be found.
 #[derive(Debug, Clone)]
 struct Pending {
     probe: Probe,
-    first: usize,
+    /// Registers of its payload.
+    payload: Range<usize>,
     /// Name of the entry's index, and of the truth value that there is one (left joins).
     entry: Option<(String, Option<String>)>,
     /// Whether the entry is one of several matches, which later stages are given.
@@ -158,8 +160,9 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
 
     /// A step that rows reaching `process` have passed; its payload may still be asked for.
     pub(crate) fn already_tested(&mut self, planned: &Planned) {
-        if let Item::Probe(probe, first) = &planned.item {
-            self.pending.push(Pending { probe: probe.clone(), first: *first, entry: None, is_match: false });
+        if let Item::Probe(probe, payload) = &planned.item {
+            let (probe, payload) = (probe.clone(), payload.clone());
+            self.pending.push(Pending { probe, payload, entry: None, is_match: false });
         }
     }
 
@@ -173,7 +176,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
                 self.line(&line);
                 Ok(())
             }
-            Item::Probe(probe, first) => self.probe(probe, *first),
+            Item::Probe(probe, payload) => self.probe(probe, payload),
         }
     }
 
@@ -209,28 +212,87 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         Ok((entry, found))
     }
 
-    fn probe(&mut self, probe: &Probe, first: usize) -> Result<()> {
-        let (entry, found) = self.find(probe)?;
-        match probe.kind {
-            JoinKind::Inner | JoinKind::Semi => self.line(&format!("if (!{found}) return;")),
-            JoinKind::Anti => self.line(&format!("if ({found}) return;")),
-            JoinKind::Left => {}
-        }
+    fn probe(&mut self, probe: &Probe, payload: &Range<usize>) -> Result<()> {
         let is_left = probe.kind == JoinKind::Left;
         let table = order::table(self.input.tables, probe)?;
-        if let Some(matches) = table.matches.as_ref().filter(|_| is_left || probe.kind == JoinKind::Inner) {
-            return self.each_match(probe, first, matches, (&entry, &found));
+        let (key_entry, key_found) = self.find(probe)?;
+        if matches!(probe.kind, JoinKind::Inner | JoinKind::Semi) {
+            self.line(&format!("if (!{key_found}) return;"));
         }
-        let matched = is_left.then_some(found);
-        self.pending.push(Pending { probe: probe.clone(), first, entry: Some((entry, matched)), is_match: false });
+        let (entry, found) = self.meets(probe, payload, (&key_entry, &key_found))?;
+        match probe.kind {
+            JoinKind::Semi if probe.residual.is_some() => self.line(&format!("if (!{found}) return;")),
+            JoinKind::Anti => self.line(&format!("if ({found}) return;")),
+            _ => {}
+        }
+        if let Some(matches) = table.matches.as_ref().filter(|_| is_left || probe.kind == JoinKind::Inner) {
+            return self.each_match(probe, payload, matches, (&key_entry, &found));
+        }
+        let entry = Some((entry, is_left.then_some(found)));
+        self.pending.push(Pending { probe: probe.clone(), payload: payload.clone(), entry, is_match: false });
         Ok(())
+    }
+
+    /// Writes the search for an entry of the key that meets the residual: its name, and that of the truth value that
+    /// there is one. Without a residual this is the entry that was found.
+    ///
+    /// A thread walks the matches of its row until one meets the residual; to the end if the residual may raise an
+    /// error, as it does on the CPU whatever other matches are.
+    fn meets(
+        &mut self,
+        probe: &Probe,
+        payload: &Range<usize>,
+        (entry, found): (&str, &str),
+    ) -> Result<(String, String)> {
+        let Some(residual) = &probe.residual else { return Ok((entry.into(), found.into())) };
+        let table = order::table(self.input.tables, probe)?;
+        // What the residual reads of the row is loaded once, outside of the walk.
+        let mut read = Vec::new();
+        residual.registers(&mut |register| read.push(register));
+        read.sort_unstable();
+        read.dedup();
+        let (own, kept): (Vec<usize>, Vec<usize>) = read.into_iter().partition(|register| payload.contains(register));
+        kept.into_iter().try_for_each(|register| self.ensure(register))?;
+        let (of_row, before) = (self.registers.clone(), std::mem::take(&mut self.out));
+        let (candidate, met) = (self.name(), self.name());
+        for register in own {
+            let column = table.payload[register - payload.start].clone();
+            self.load_entry(column, register, (&candidate, None))?;
+        }
+        let value = self.with_emitter(|emitter| emitter.emit(residual))?;
+        let may_raise = self.out.contains("wc_raise(");
+        let body = std::mem::replace(&mut self.out, before);
+        self.registers = of_row;
+        let truth = value.truth();
+        let test = |from: &str| {
+            format!("const uint64_t {candidate} = {from};\n[&]() {{\n{body}{met} = {met} || {truth};\n}}();")
+        };
+        self.line(&format!("bool {met} = false;"));
+        let Some(matches) = &table.matches else {
+            self.line(&format!("if ({found}) {{\n{}\n}}", test(entry)));
+            return Ok((entry.into(), met));
+        };
+        let mut zone = |zone| self.params.add("const uint32_t*", Argument::Zone(zone));
+        let (counts, firsts, order) = (zone(matches.counts), zone(matches.firsts), zone(matches.order));
+        let (at, end) = (self.name(), self.name());
+        let more = if may_raise { String::new() } else { format!(" && !{met}") };
+        self.line(&format!(
+            "if ({found}) {{
+uint32_t {at} = {firsts}[{entry}];
+for (const uint32_t {end} = {at} + {counts}[{entry}]; {at} != {end}{more}; ++{at}) {{
+{}
+}}
+}}",
+            test(&format!("{order}[{at}]"))
+        ));
+        Ok((entry.into(), met))
     }
 
     /// Ends a stage with the matches of an entry, and begins the next, in which nothing of the row is loaded.
     fn each_match(
         &mut self,
         probe: &Probe,
-        first: usize,
+        payload: &Range<usize>,
         matches: &Matches,
         (entry, found): (&str, &str),
     ) -> Result<()> {
@@ -248,7 +310,14 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         self.pending.iter_mut().filter(is_again).for_each(|pending| pending.entry = None);
         let matched = (probe.kind == JoinKind::Left).then(|| format!("(match{stage} != WC_NO_MATCH)"));
         let entry = Some((format!("match{stage}"), matched));
-        self.pending.push(Pending { probe: probe.clone(), first, entry, is_match: true });
+        self.pending.push(Pending { probe: probe.clone(), payload: payload.clone(), entry, is_match: true });
+        if let Some(residual) = &probe.residual {
+            // A row is here without a match once, if none of them meets the residual.
+            let is_match = format!("match{stage} != WC_NO_MATCH");
+            self.ensure_all(residual)?;
+            let value = self.with_emitter(|emitter| emitter.emit_guarded(residual, Some(&is_match)))?;
+            self.line(&format!("if ({is_match} && !{}) return;", value.truth()));
+        }
         Ok(())
     }
 
@@ -269,12 +338,15 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
 
     /// Writes what computes an expression, loading what it reads.
     pub(crate) fn emit(&mut self, expr: &Expr) -> Result<Value> {
+        self.ensure_all(expr)?;
+        self.with_emitter(|emitter| emitter.emit(expr))
+    }
+
+    /// Loads what an expression reads.
+    fn ensure_all(&mut self, expr: &Expr) -> Result<()> {
         let mut needed = Vec::new();
         expr.registers(&mut |register| needed.push(register));
-        for register in needed {
-            self.ensure(register)?;
-        }
-        self.with_emitter(|emitter| emitter.emit(expr))
+        needed.into_iter().try_for_each(|register| self.ensure(register))
     }
 
     /// Writes the columns of the union that the pipeline is a branch of: from there on they are the registers. Whether
@@ -283,9 +355,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         let Some(Branch { union, number, .. }) = self.input.branch else { return Ok(false) };
         let mut values: Vec<Option<Value>> = Vec::with_capacity(union.columns.len());
         for (column, facts) in union.branches[number].iter().zip(union.columns.iter().flatten()) {
-            let mut needed = Vec::new();
-            column.expr.registers(&mut |register| needed.push(register));
-            needed.into_iter().try_for_each(|register| self.ensure(register))?;
+            self.ensure_all(&column.expr)?;
             let guard = column.guard.and_then(|guard| Some(values[guard].as_ref()?.truth()));
             let value = self.with_emitter(|emitter| {
                 let value = emitter.emit_guarded(&column.expr, guard.as_deref())?;
@@ -324,13 +394,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
             return Ok(());
         }
         // Steps may have been reordered: what counts is whose payload the register is, not which probe came last.
-        let tables = self.input.tables;
-        let position = self.pending.iter().position(|pending| {
-            let joins = matches!(pending.probe.kind, JoinKind::Inner | JoinKind::Left);
-            let width = order::table(tables, &pending.probe).map_or(0, |table| table.payload.len());
-            joins && (pending.first..pending.first + width).contains(&register)
-        });
-        match position {
+        match self.pending.iter().position(|pending| pending.payload.contains(&register)) {
             Some(position) => self.load_payload(position, register),
             None => Ok(()),
         }
@@ -374,6 +438,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
                     }
                     false => {
                         let (entry, found) = self.find(&pending.probe)?;
+                        let (entry, found) = self.meets(&pending.probe, &pending.payload, (&entry, &found))?;
                         (entry, is_left.then_some(found))
                     }
                 };
@@ -381,7 +446,17 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
                 found
             }
         };
-        let column = order::table(self.input.tables, &pending.probe)?.payload[register - pending.first].clone();
+        let column = order::table(self.input.tables, &pending.probe)?.payload[register - pending.payload.start].clone();
+        self.load_entry(column, register, (&entry, matched))
+    }
+
+    /// Loads a register from an entry of a payload column; NULL where `matched` is false.
+    fn load_entry(
+        &mut self,
+        column: PayloadColumn,
+        register: usize,
+        (entry, matched): (&str, Option<String>),
+    ) -> Result<()> {
         let pointer = self.params.add(&format!("const {}*", column.c_type), Argument::Zone(column.zone));
         let stored = self.name();
         // Not through the read-only cache: this kernel may start while the one that writes the table still runs.

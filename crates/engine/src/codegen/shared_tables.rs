@@ -92,8 +92,13 @@ impl KernelWriter<'_> {
             registers[column] = Some(Value::new(self.input.columns[column].clone(), value, None));
             let mut emitter =
                 Emitter::new(&registers, self.params, self.arena, (error_slot, self.input.overflow), &mut self.next);
-            let probe =
-                Probe { build: staged.build, keys: vec![Expr::Reg(column)], kind: JoinKind::Semi, unique: false };
+            let probe = Probe {
+                build: staged.build,
+                keys: vec![Expr::Reg(column)],
+                kind: JoinKind::Semi,
+                unique: false,
+                residual: None,
+            };
             let found = dense_probe(&mut emitter, &probe, self.input.tables, None)?;
             let statements = emitter.out;
             let padded = self.input.layouts[column].codes.next_multiple_of(16);

@@ -120,14 +120,11 @@ impl Split {
     /// Whether what a dense probe finds by a column is asked for `later`, as no dense step does: the rows left look it
     /// up by their keys again.
     pub(super) fn asks_payload_by(&self, column: usize, later: &[usize]) -> bool {
-        let items = || self.dense.iter().chain(&self.rows).map(|planned| &planned.item);
-        let firsts = || items().filter_map(|item| if let Item::Probe(_, first) = item { Some(*first) } else { None });
         self.dense.iter().any(|planned| {
-            let Item::Probe(probe, first) = &planned.item else { return false };
+            let Item::Probe(probe, payload) = &planned.item else { return false };
             let mut by_column = false;
             probe.keys.iter().for_each(|key| key.registers(&mut |register| by_column |= register == column));
-            let end = firsts().filter(|other| other > first).min().unwrap_or(usize::MAX);
-            by_column && later.iter().any(|register| (*first..end).contains(register))
+            by_column && later.iter().any(|register| payload.contains(register))
         })
     }
 }

@@ -23,7 +23,7 @@ use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, Texts};
 use crate::format::in_bytes;
-use crate::ir::{Fragment, JoinKind, Pipeline, Sink, Source, Step, Ty};
+use crate::ir::{Fragment, Pipeline, Sink, Source, Step, Ty};
 use crate::plan::bytes::over_bytes;
 use crate::plan::order;
 use crate::plan::table::BuiltTable;
@@ -313,7 +313,7 @@ fn unique(fragment: &Fragment, build: usize, several: u32) -> Unique {
         Step::Probe(probe) if probe.build == build => Some(probe),
         _ => None,
     });
-    let joins: Vec<_> = probes.filter(|probe| matches!(probe.kind, JoinKind::Inner | JoinKind::Left)).collect();
+    let joins: Vec<_> = probes.filter(|probe| probe.has_payload()).collect();
     match (joins.is_empty(), 1u32.checked_shl(build as u32)) {
         (true, _) => Unique::No,
         (_, Some(bit)) if joins.iter().all(|probe| !probe.unique) => {

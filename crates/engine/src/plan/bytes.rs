@@ -11,9 +11,7 @@ use warpcube_column::{ColumnSource, TableRequest};
 
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
-use crate::ir::{
-    AggregateKind, BinaryOp, Expr, Fragment, JoinKind, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp,
-};
+use crate::ir::{AggregateKind, BinaryOp, Expr, Fragment, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp};
 use crate::text_match::TextMatch;
 
 impl Fragment {
@@ -30,7 +28,7 @@ impl Fragment {
             let mut first = own;
             for step in &pipeline.steps {
                 let Step::Probe(probe) = step else { continue };
-                if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
+                if !probe.has_payload() {
                     continue;
                 }
                 // Binding tells that there is no such pipeline.
@@ -78,7 +76,7 @@ fn asks_codes(pipeline: &Pipeline, own: usize, asked: &[usize], visit: &mut impl
     for step in &pipeline.steps {
         match step {
             Step::Filter(expr) => codes_of(expr, own, visit),
-            Step::Probe(probe) => probe.keys.iter().for_each(|key| codes_of(key, own, visit)),
+            Step::Probe(probe) => probe.each(&mut |expr| codes_of(expr, own, visit)),
         }
     }
     let is_reg = |expr: &&Expr| matches!(expr, Expr::Reg(_));

@@ -108,7 +108,7 @@ fn registers(pipeline: &Pipeline, columns: &[Named], payloads: &[Vec<Named>]) ->
     let mut registers = columns.to_vec();
     for step in &pipeline.steps {
         if let Step::Probe(probe) = step
-            && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
+            && probe.has_payload()
         {
             registers.extend(payloads.get(probe.build).into_iter().flatten().cloned());
         }
@@ -164,9 +164,13 @@ fn join(probe: &Probe, registers: &[Named], keys: &[Keys]) -> String {
     let pairs = pairs.filter(|(key, (_, is_constant))| !(*is_constant && matches!(key, Expr::Literal(..))));
     let pairs: Vec<String> =
         pairs.map(|(key, (other, _))| format!("{} = {other}", expression(key, registers))).collect();
-    match pairs.is_empty() {
+    let on = match pairs.is_empty() {
         true => format!("{kind} of every two rows"),
         false => format!("{kind} on {}", pairs.join(" AND ")),
+    };
+    match &probe.residual {
+        Some(residual) => format!("{on} where {}", expression(residual, registers)),
+        None => on,
     }
 }
 

@@ -8,6 +8,8 @@
 //! where its columns are there. The shares of their parts then do not tell in which order they stand in a kernel, and
 //! another literal seldom asks for another one.
 
+use std::ops::Range;
+
 use super::estimate::selectivity;
 use super::table::{BuiltTable, TableLayout};
 use crate::error::{EngineError, Result};
@@ -57,16 +59,22 @@ impl Planned {
 pub(crate) enum Item {
     /// A filter.
     Filter(Expr),
-    /// A probe, with the first register of its payload.
-    Probe(Probe, usize),
+    /// A probe, with the registers of its payload.
+    Probe(Probe, Range<usize>),
 }
 
 impl Item {
-    /// Calls `visit` for every register the item reads.
+    /// Calls `visit` for every register the item reads, but the payload of its own table.
     pub(crate) fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {
             Item::Filter(expr) => expr.registers(visit),
-            Item::Probe(probe, _) => probe.keys.iter().for_each(|key| key.registers(visit)),
+            Item::Probe(probe, own) => probe.each(&mut |expr| {
+                expr.registers(&mut |register| {
+                    if !own.contains(&register) {
+                        visit(register);
+                    }
+                });
+            }),
         }
     }
 }
@@ -80,7 +88,7 @@ pub(crate) fn registers(
     let mut registers: Vec<Option<Facts>> = columns.iter().cloned().map(Some).collect();
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };
-        if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
+        if !probe.has_payload() {
             continue;
         }
         for column in &table(tables, probe)?.payload {
@@ -125,24 +133,26 @@ pub(crate) fn order(
             }
             Step::Probe(probe) => {
                 let built = table(tables, probe)?;
-                let (_, fallible) = analyse(&probe.keys.iter().collect::<Vec<_>>(), registers, overflow)?;
+                let read: Vec<&Expr> = probe.keys.iter().chain(&probe.residual).collect();
+                let (_, fallible) = analyse(&read, registers, overflow)?;
+                let met = probe.residual.as_ref().map_or(1.0, |residual| selectivity(residual, registers));
                 let share = match probe.kind {
-                    JoinKind::Inner | JoinKind::Semi => built.share,
+                    JoinKind::Inner | JoinKind::Semi => built.share * met,
                     JoinKind::Left => 1.0,
-                    JoinKind::Anti => 1.0 - built.share,
+                    JoinKind::Anti => 1.0 - built.share * met,
                 };
                 let is_far =
                     matches!(&built.layout, TableLayout::Direct { bitmap } if bitmap.bytes() > bitmap_bytes_max);
                 let cost = match is_far {
                     _ if built.matches.is_some() && !is_of_keys(probe.kind) => MATCHES_COST,
+                    _ if probe.residual.is_some() => FAR_PROBE_COST,
                     true => FAR_PROBE_COST,
                     false => PROBE_COST,
                 };
-                let item = Item::Probe(probe.clone(), register);
+                let payload = if probe.has_payload() { built.payload.len() } else { 0 };
+                let item = Item::Probe(probe.clone(), register..register + payload);
                 waiting.push(Planned { item, share, together: share, cost, fallible });
-                if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
-                    register += built.payload.len();
-                }
+                register += payload;
             }
         }
     }
@@ -154,10 +164,8 @@ pub(crate) fn order(
         let best = pick(&waiting, &available)
             .ok_or_else(|| EngineError::Malformed("a step reads registers no step writes".into()))?;
         let (planned, group) = waiting.remove(best);
-        if let Item::Probe(probe, first) = &planned.item
-            && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
-        {
-            available[*first..*first + table(tables, probe)?.payload.len()].fill(true);
+        if let Item::Probe(_, payload) = &planned.item {
+            available[payload.clone()].fill(true);
         }
         ordered.push(planned);
         ordered.extend(waiting.extract_if(.., |(_, other)| *other == group).map(|(planned, _)| planned));

@@ -1,7 +1,9 @@
 //! Joins in which a row has several matches: tables of keys that come several times.
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
-use warpcube_engine::{BinaryOp, EngineError, Expr, Fragment, JoinKind, Pipeline, Probe, Sink, Source, Step, TopK, Ty};
+use warpcube_engine::{
+    BinaryOp, EngineError, Expr, Fragment, JoinKind, Literal, Pipeline, Probe, Sink, Source, Step, TopK, Ty,
+};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -190,7 +192,7 @@ fn where_one_match_is_asked_for_several_are_refused() {
         Err(EngineError::Unsupported(reason)) => reason,
         other => panic!("{other:?}"),
     };
-    let one = Step::Probe(Probe { build: 0, keys: vec![reg(0)], kind: JoinKind::Left, unique: true });
+    let one = Step::Probe(Probe { build: 0, keys: vec![reg(0)], kind: JoinKind::Left, unique: true, residual: None });
     let build = || builds(1, vec![], vec![reg(0)], vec![reg(2)]);
     let asks = fragment(&[3, 4], vec![build(), aggregates(0, vec![one], vec![], vec![count()])]);
     assert!(refusal(&asks).contains("several rows for one key"));
@@ -204,4 +206,138 @@ fn where_one_match_is_asked_for_several_are_refused() {
     let below = builds(0, vec![probe()], vec![reg(0)], vec![reg(3)]);
     let above = aggregates(0, vec![crate::support::probe(1, vec![reg(0)], JoinKind::Inner)], vec![], vec![count()]);
     assert!(refusal(&fragment(&[3, 4], vec![build(), below, above])).contains("several matches"));
+}
+
+/// Kinds of joins that look at a condition over both sides.
+const RESIDUAL_KINDS: [JoinKind; 3] = [JoinKind::Left, JoinKind::Semi, JoinKind::Anti];
+
+/// Facts joined by these keys where `residual` holds, over a table that has the number and the string of its rows.
+fn joined_where(by: Vec<Expr>, kind: JoinKind, residual: Expr, groups: Vec<(Expr, DataType)>) -> Fragment {
+    let build = builds(1, vec![], by.clone(), vec![reg(2), reg(3)]);
+    let calls = if kind == JoinKind::Left { calls(3) } else { vec![count(), sum(reg(2), DataType::Int64)] };
+    fragment(&[3, 4], vec![build, aggregates(0, vec![probe_where(0, by, kind, residual)], groups, calls)])
+}
+
+/// The payload's number is below that of the row.
+fn is_below() -> Expr {
+    binary(BinaryOp::Lt, reg(3), reg(2))
+}
+
+#[test]
+fn matches_meet_a_residual() {
+    for kind in RESIDUAL_KINDS {
+        let by_key = || vec![(reg(1), DataType::UInt8)];
+        let of = |keys: Vec<Expr>| joined_where(keys, kind, is_below(), by_key());
+        // Direct, hashed and wide keys; keys that come once.
+        let report = check_orders(&of(vec![reg(0)]), &[&facts(3_000, 300, 1), &several(900, 300, 1)]);
+        assert_eq!(report.reruns, 1, "the table is built again with room for several rows");
+        check_orders(&of(vec![reg(0)]), &[&facts(2_000, 200, SPREAD), &several(700, 200, SPREAD)]);
+        check_orders(&of(vec![reg(0), reg(1)]), &[&facts(2_000, 60, SPREAD), &several(700, 60, SPREAD)]);
+        let once = MemoryTable::new(
+            "once",
+            vec![
+                ("k", numbers::<Int64Type>(150, |row| Some(row as i64 * 2))),
+                ("j", numbers::<UInt8Type>(150, |row| Some(row as u8 % 3))),
+                ("p", numbers::<Int32Type>(150, |row| (row % 5 != 0).then_some(row as i32 * 7 - 300))),
+                ("s", texts(150, |row| Some(format!("{}", row % 4)))),
+            ],
+        );
+        let report = check_orders(&of(vec![reg(0)]), &[&facts(1_500, 300, 1), &once]);
+        assert_eq!(report.reruns, 0);
+    }
+}
+
+#[test]
+fn residuals_of_nothing_of_null_and_of_all() {
+    let engine = engine(LaneOrder::Forward);
+    for kind in RESIDUAL_KINDS {
+        let of = |residual: Expr| joined_where(vec![reg(0)], kind, residual, vec![]);
+        for (left, right) in [(0, 50), (50, 0), (1, 2), (33, 40)] {
+            check_on(&engine, &of(is_below()), &[&facts(left, 5, 1), &several(right, 5, 1)]);
+        }
+        let tables = [&facts(500, 60, 1), &several(300, 60, 1)];
+        let at_least = |bound| binary(BinaryOp::Ge, binary(BinaryOp::Add, reg(3), reg(2)), int(bound, Ty::I32));
+        check_on(&engine, &of(at_least(-1_000_000)), &tables);
+        check_on(&engine, &of(at_least(1_000_000)), &tables);
+        check_on(&engine, &of(Expr::Literal(Literal::Null, Ty::Bool)), &tables);
+        // One match among very many.
+        let last = binary(BinaryOp::Eq, reg(3), int(3 * 5 - 400, Ty::I32));
+        let one = |row: usize| Some(row as i64 - row as i64);
+        let many = MemoryTable::new(
+            "many",
+            vec![
+                ("k", numbers::<Int64Type>(900, one)),
+                ("j", numbers::<UInt8Type>(900, |_| None)),
+                ("p", numbers::<Int32Type>(900, |row| Some(row as i32 * 5 - 400))),
+                ("s", texts(900, |row| Some(format!("{}", row % 3)))),
+            ],
+        );
+        check_on(&engine, &of(last), &[&facts(120, 3, 1), &many]);
+    }
+}
+
+#[test]
+fn residuals_that_raise() {
+    let engine = engine(LaneOrder::Forward);
+    // Zero divides where the row has a match of that number alone.
+    let quotient = binary(BinaryOp::Div, int(100, Ty::I32), binary(BinaryOp::Sub, reg(3), int(20, Ty::I32)));
+    let residual = || binary(BinaryOp::Gt, quotient.clone(), reg(2));
+    for kind in RESIDUAL_KINDS {
+        for rows in [60, 300] {
+            let fragment = joined_where(vec![reg(0)], kind, residual(), vec![]);
+            check_on(&engine, &fragment, &[&facts(400, 50, 1), &several(rows, 50, 1)]);
+        }
+        // Rows without any match raise nothing.
+        let of_row = binary(BinaryOp::Div, reg(3), binary(BinaryOp::Sub, reg(2), int(7, Ty::I32)));
+        let fragment = joined_where(vec![reg(0)], kind, binary(BinaryOp::Lt, of_row, int(9, Ty::I32)), vec![]);
+        let rows = |of: fn(usize) -> Option<i64>| numbers::<Int64Type>(90, of);
+        let lonely = MemoryTable::new(
+            "lonely",
+            vec![
+                ("k", rows(|row| Some(if row % 9 == 7 { -5 } else { row as i64 % 30 }))),
+                ("j", numbers::<UInt8Type>(90, |_| None)),
+                ("v", numbers::<Int32Type>(90, |row| Some(row as i32 % 9))),
+            ],
+        );
+        check_on(&engine, &fragment, &[&lonely, &several(200, 40, 1)]);
+    }
+}
+
+#[test]
+fn residuals_beside_other_joins() {
+    // The residual of one join reads what another brings, whose rows have several matches; first rows read a left
+    // join's payload again.
+    for kind in RESIDUAL_KINDS {
+        let first = reg(3);
+        let sum_of_both = binary(BinaryOp::Add, reg(4), first.clone());
+        let residual = binary(BinaryOp::Gt, sum_of_both, reg(2));
+        let steps = vec![
+            probe(0, vec![reg(0)], JoinKind::Inner),
+            probe_where(1, vec![reg(1)], kind, residual),
+            filter(binary(BinaryOp::Ge, reg(2), int(100, Ty::I32))),
+        ];
+        let calls = vec![count(), sum(reg(2), DataType::Int64), sum(first, DataType::Int64)];
+        let pipelines = vec![
+            builds(1, vec![], vec![reg(0)], vec![reg(2)]),
+            builds(1, vec![], vec![reg(1)], vec![reg(2)]),
+            aggregates(0, steps, vec![(reg(1), DataType::UInt8)], calls),
+        ];
+        check_orders(&fragment(&[3, 4], pipelines), &[&facts(300, 90, 1), &several(150, 90, 1)]);
+    }
+    let once = MemoryTable::new(
+        "once",
+        vec![
+            ("k", numbers::<Int64Type>(80, |row| Some(row as i64 * SPREAD))),
+            ("p", numbers::<Int32Type>(80, |row| Some(row as i32 * 11 - 300))),
+        ],
+    );
+    let outputs = vec![(reg(2), DataType::Int32), (reg(3), DataType::Int32)];
+    let keys = vec![descending(reg(3)), ascending(reg(2)), ascending(reg(1))];
+    let root = Pipeline {
+        source: Source::Table(0),
+        steps: vec![probe_where(0, vec![reg(0)], JoinKind::Left, is_below())],
+        sink: Sink::TopK(TopK { keys, k: Some(40), outputs, algorithm: None }),
+    };
+    let pipelines = vec![builds(1, vec![], vec![reg(0)], vec![reg(1)]), root];
+    check_all_orders(&fragment(&[3, 2], pipelines), &[&facts(900, 110, SPREAD), &once]);
 }

@@ -26,8 +26,8 @@ pub(crate) struct Translator<'a> {
     /// Subqueries whose value is given to each run.
     arguments: &'a RefCell<Vec<Subquery>>,
     registers: Vec<Column>,
-    /// Columns that are computed from registers.
-    computed: Vec<(Column, Device)>,
+    /// Columns that are computed from registers, or why they are not.
+    computed: Vec<(Column, Result<Device, Reason>)>,
 }
 
 impl<'a> Translator<'a> {
@@ -46,8 +46,8 @@ impl<'a> Translator<'a> {
         self.registers.push(column);
     }
 
-    /// A column that is computed from registers.
-    pub(crate) fn compute(&mut self, column: Column, value: Device) {
+    /// A column that is computed from registers; an expression that reads one that is not is refused for its reason.
+    pub(crate) fn compute(&mut self, column: Column, value: Result<Device, Reason>) {
         self.computed.push((column, value));
     }
 
@@ -69,14 +69,16 @@ impl<'a> Translator<'a> {
 
     fn column(&self, column: &Column) -> Result<Device, Reason> {
         match self.computed.iter().find(|(known, _)| known == column) {
-            Some((_, value)) => Ok(value.clone()),
+            Some((_, value)) => value.clone(),
             None => Ok(Device::Reg(self.register(column)?)),
         }
     }
 
     fn register(&self, column: &Column) -> Result<usize, Reason> {
-        if let Some((_, Device::Reg(register))) = self.computed.iter().find(|(known, _)| known == column) {
-            return Ok(*register);
+        match self.computed.iter().find(|(known, _)| known == column) {
+            Some((_, Ok(Device::Reg(register)))) => return Ok(*register),
+            Some((_, Err(reason))) => return Err(reason.clone()),
+            _ => {}
         }
         let position = self.registers.iter().position(|known| known == column);
         position.ok_or_else(|| format!("column '{}' does not reach this pipeline", column.name))

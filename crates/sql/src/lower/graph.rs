@@ -56,16 +56,16 @@ pub(crate) struct Core {
 /// A join that keeps the rows of the core it hangs on.
 #[derive(Debug)]
 pub(crate) struct Hanging {
-    /// Left, semi or anti; inner of a semi join whose condition reads both sides, which takes unique keys.
+    /// Left, semi or anti.
     pub(crate) kind: JoinKind,
     /// Equalities: an expression of the core it hangs on, one of its own.
     pub(crate) on: Vec<(Expr, Expr)>,
     /// Its own relations.
     pub(crate) core: Core,
-    /// True if a row has one match at most: a condition over both sides is looked at where a row has met it.
-    pub(crate) unique: bool,
     /// For semi and anti joins: what must differ as well, an expression of the core it hangs on and one of its own.
     pub(crate) differ: Option<(Expr, Expr)>,
+    /// Another condition over both sides: a row of its own for which it is not true is no match.
+    pub(crate) residual: Option<Expr>,
 }
 
 /// Rows a group that are taken for the size of groups of which nothing is known.
@@ -202,7 +202,7 @@ impl Graph {
                 *column = when(matched, column.clone());
             }
         }
-        let (mut guard, mut both, mut differ, mut residual) = (None::<Expr>, None::<Expr>, None, None::<Expr>);
+        let (mut guard, mut differ, mut residual) = (None::<Expr>, None, None::<Expr>);
         for part in join.filter.iter().flat_map(split_conjunction) {
             let part = rewrite_over(part, [(kept.schema(), &kept_columns[..]), (hung.schema(), &own_columns[..])])?;
             let read = relations(&part);
@@ -212,7 +212,7 @@ impl Graph {
                 _ if of_own > 0 && of_own == read.len() => own.filters.push(part),
                 JoinKind::Semi if of_own == 0 => core.filters.push(part),
                 _ if of_own == 0 => guard = Some(all(guard, part)),
-                JoinKind::Left => both = Some(all(both, part)),
+                JoinKind::Left => residual = Some(all(residual, part)),
                 _ => match self.unlike(&part, first_own).filter(|_| differ.is_none()) {
                     Some(pair) => differ = Some(pair),
                     None => residual = Some(all(residual, part)),
@@ -223,30 +223,12 @@ impl Graph {
         if let (Some(guard), Some((of_kept, _))) = (guard, on.first_mut()) {
             *of_kept = when(guard, of_kept.clone());
         }
-        // The one row that may match by its key, but not by the condition, is as good as none.
-        let conditional = both.is_some();
-        if let Some(both) = both {
-            own_columns = own_columns.into_iter().map(|column| when(both.clone(), column)).collect();
+        if residual.is_some()
+            && let Some((kept, own)) = differ.take()
+        {
+            residual = Some(all(residual, kept.not_eq(own)));
         }
-        if let Some(residual) = residual {
-            // A condition over both sides is looked at where a row has met the one row of its key.
-            let residual = match differ.take() {
-                Some((kept, own)) => residual.and(kept.not_eq(own)),
-                None => residual,
-            };
-            let met = on.iter().find(|(_, of_hung)| is_strict(of_hung)).map(|(_, key)| key.clone().is_not_null());
-            let (met_kind, filter) = match kind {
-                JoinKind::Semi => (JoinKind::Inner, residual),
-                _ => {
-                    let met = met.ok_or("an anti join whose inner side computes its key")?;
-                    (JoinKind::Left, Expr::IsNotTrue(Box::new(met.and(residual))))
-                }
-            };
-            core.hanging.push(Hanging { kind: met_kind, on, core: own, unique: true, differ: None });
-            core.filters.push(filter);
-            return Ok(kept_columns);
-        }
-        core.hanging.push(Hanging { kind, on, core: own, unique: conditional, differ });
+        core.hanging.push(Hanging { kind, on, core: own, differ, residual });
         Ok(match (kind, flipped) {
             (JoinKind::Left, false) => kept_columns.into_iter().chain(own_columns).collect(),
             (JoinKind::Left, true) => own_columns.into_iter().chain(kept_columns).collect(),
@@ -284,7 +266,7 @@ impl Graph {
             let own_columns = graph.flatten(&join.right, facts, &mut own)?;
             let y = rewrite(y, join.right.schema(), &own_columns)?;
             let (on, kind) = (vec![pair(y)], JoinKind::Anti);
-            core.hanging.push(Hanging { kind, on, core: own, unique: false, differ: None });
+            core.hanging.push(Hanging { kind, on, core: own, differ: None, residual: None });
             Ok::<_, Reason>(())
         };
         let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);
@@ -372,7 +354,10 @@ fn when(condition: Expr, value: Expr) -> Expr {
 impl Hanging {
     /// The relations of the core it hangs on that it reads.
     pub(crate) fn kept(&self) -> BTreeSet<usize> {
-        self.on.iter().chain(&self.differ).flat_map(|(kept, _)| relations(kept)).collect()
+        let mut own = BTreeSet::new();
+        self.core.all_members(&mut |relation| _ = own.insert(relation));
+        let both = self.residual.iter().flat_map(relations).filter(|relation| !own.contains(relation));
+        self.on.iter().chain(&self.differ).flat_map(|(kept, _)| relations(kept)).chain(both).collect()
     }
 }
 

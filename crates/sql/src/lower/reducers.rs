@@ -13,7 +13,8 @@
 //! Rows that are left out raise no errors: a SUM that leaves its type in a group without a match goes unseen, as behind
 //! any filter that is pushed down.
 //!
-//! A join table is filtered in the same way where the largest table of the join meets it and a filtered table by one key:
+//! A join table is filtered in the same way where the largest table of the join meets it and a filtered table by one
+//! key:
 //!
 //! ```text
 //! SELECT … FROM lineitem, partsupp, part
@@ -38,7 +39,7 @@ use super::aggregate::{Grouped, Input};
 use super::expr::contains_subquery;
 use super::graph::{Core, Graph, Hanging, Relation, columns, output_of, relations, renumber};
 use super::tables::TableInfo;
-use super::tree::Ties;
+use super::ties::Ties;
 
 /// Largest share of its rows that a reducer leaves by estimate. A single bound of a range may leave all of them.
 const SHARE_MAX: f64 = 0.3;
@@ -231,7 +232,7 @@ impl<'a> Scope<'a> {
 impl Hanging {
     /// Whether rows of the core it hangs on need a match.
     fn needs_match(&self) -> bool {
-        matches!(self.kind, JoinKind::Semi | JoinKind::Inner)
+        self.kind == JoinKind::Semi
     }
 }
 
@@ -342,7 +343,7 @@ impl Reducer {
             core.hanging.push(hanging);
         }
         let on = on.into_iter().map(|(kept, own)| (kept, moved(&own))).collect();
-        Ok(Hanging { kind: JoinKind::Semi, on, core, unique: false, differ: None })
+        Ok(Hanging { kind: JoinKind::Semi, on, core, differ: None, residual: None })
     }
 }
 

@@ -23,6 +23,7 @@ use super::graph::{
     Core, Graph, Hanging, Relation, base_column, columns, output_name, relation_of, relations, renumber,
 };
 use super::tables::TableInfo;
+use super::ties::Ties;
 use super::unions::are_alike;
 
 /// A relation in its place.
@@ -30,16 +31,23 @@ use super::unions::are_alike;
 struct Node {
     parent: Option<usize>,
     kind: JoinKind,
-    /// Whether a row has one match at most.
-    unique: bool,
     /// Keys of its table over its own columns, and of its probe over its parent's.
     own_keys: Vec<Expr>,
     probe_keys: Vec<Expr>,
     filters: Vec<Expr>,
     /// What must differ for a match, over its parent's columns and its own.
     differ: Option<(Expr, Expr)>,
+    /// A further condition of a match, over columns of both.
+    residual: Option<Expr>,
     /// Columns that travel upward, its own and those of tables below it.
     payload: BTreeSet<Column>,
+}
+
+impl Node {
+    /// Whether its parent reads columns of it where it probes its table.
+    fn takes_payload(&self) -> bool {
+        matches!(self.kind, JoinKind::Inner | JoinKind::Left) || self.residual.is_some()
+    }
 }
 
 /// Keys of a join table and of its probe, pair by pair.
@@ -47,8 +55,8 @@ struct Node {
 struct Keys {
     own: Vec<Expr>,
     probe: Vec<Expr>,
-    unique: bool,
     differ: Option<(Expr, Expr)>,
+    residual: Option<Expr>,
 }
 
 /// The tree, by relation number.
@@ -103,7 +111,8 @@ impl<'a> Tree<'a> {
                     _ => self.meeting_point(&hanging.kept(), &lifted, root),
                 };
                 let (probe, own) = hanging.on.iter().cloned().unzip();
-                let keys = Keys { own, probe, unique: hanging.unique, differ: hanging.differ.clone() };
+                let (differ, residual) = (hanging.differ.clone(), hanging.residual.clone());
+                let keys = Keys { own, probe, differ, residual };
                 self.arrange(&hanging.core, self.root_of(hanging)?, Some((parent, hanging.kind, keys)))?;
                 hanging.core.all_members(&mut |relation| {
                     lifted.insert(relation, parent);
@@ -157,15 +166,15 @@ impl<'a> Tree<'a> {
         }
         let rows = |relation: &usize| self.graph.relations[*relation].rows();
         let size = |relation: &usize| (rows(relation), tied.contains(relation));
-        let is_unique = matches!(hanging.kind, JoinKind::Left | JoinKind::Inner);
+        let is_unique = hanging.kind == JoinKind::Left;
         let candidates = members().filter(|relation| !is_unique || tied.contains(relation));
         candidates.rev().max_by_key(size).ok_or_else(|| "a join with a side that reads no table".into())
     }
 
     fn insert(&mut self, relation: usize, parent: Option<usize>, kind: JoinKind, keys: Keys) {
-        let Keys { own: own_keys, probe: probe_keys, unique, differ } = keys;
+        let Keys { own: own_keys, probe: probe_keys, differ, residual } = keys;
         let (filters, payload) = Default::default();
-        let node = Node { parent, kind, unique, own_keys, probe_keys, filters, differ, payload };
+        let node = Node { parent, kind, own_keys, probe_keys, filters, differ, residual, payload };
         self.nodes.insert(relation, node);
         self.placed.push(relation);
     }
@@ -196,7 +205,7 @@ impl<'a> Tree<'a> {
             let own = node.filters.iter().chain(&node.own_keys).chain(differ.clone().map(|(_, own)| own));
             uses.extend(own.flat_map(columns).map(|column| (*relation, column)));
             if let Some(parent) = node.parent {
-                let kept = node.probe_keys.iter().chain(differ.map(|(kept, _)| kept));
+                let kept = node.probe_keys.iter().chain(differ.map(|(kept, _)| kept)).chain(&node.residual);
                 uses.extend(kept.flat_map(columns).map(|column| (parent, column)));
             }
         }
@@ -240,87 +249,10 @@ impl Core {
     }
 
     /// Calls `visit` for every relation of the core and of what hangs on it.
-    fn all_members(&self, visit: &mut impl FnMut(usize)) {
+    pub(super) fn all_members(&self, visit: &mut impl FnMut(usize)) {
         self.members.iter().copied().for_each(&mut *visit);
         self.hanging.iter().for_each(|hanging| hanging.core.all_members(visit));
     }
-}
-
-/// What the members of a core are tied by.
-pub(super) struct Ties<'c> {
-    /// Expressions that are equal to each other, each of one relation: `a = b AND b = c` ties `a` and `c` as well, and
-    /// a table whose key has several parts may find all of them where a query names only some.
-    pub(super) classes: Vec<Vec<(usize, &'c Expr)>>,
-    /// Equalities with a side that reads several relations, or one that is no member.
-    others: Vec<&'c (Expr, Expr)>,
-}
-
-impl<'c> Ties<'c> {
-    /// Those of a core.
-    pub(super) fn of(core: &'c Core) -> Ties<'c> {
-        let mut ties = Ties { classes: Vec::new(), others: Vec::new() };
-        let member = |expr: &Expr| match relations(expr).into_iter().collect::<Vec<_>>()[..] {
-            [only] if core.members.contains(&only) => Some(only),
-            _ => None,
-        };
-        for edge in &core.edges {
-            let (Some(one), Some(other)) = (member(&edge.0), member(&edge.1)) else {
-                ties.others.push(edge);
-                continue;
-            };
-            let sides = [(one, &edge.0), (other, &edge.1)];
-            let (known, rest): (Vec<_>, Vec<_>) =
-                ties.classes.into_iter().partition(|class| sides.iter().any(|side| class.contains(side)));
-            ties.classes = rest;
-            let mut class = known.into_iter().flatten().collect::<Vec<_>>();
-            for side in sides {
-                if !class.contains(&side) {
-                    class.push(side);
-                }
-            }
-            ties.classes.push(class);
-        }
-        ties
-    }
-
-    /// Pairs of an expression of `relation` and one of placed relations; of equal ones that which was placed first.
-    fn pairs(&self, relation: usize, placed: &[usize]) -> Vec<(&'c Expr, &'c Expr)> {
-        let in_class = |class: &Vec<(usize, &'c Expr)>| {
-            let of = |wanted: usize| class.iter().find(|(owner, _)| *owner == wanted).map(|(_, expr)| *expr);
-            Some((of(relation)?, placed.iter().find_map(|owner| of(*owner))?))
-        };
-        let others = self.others.iter().filter_map(|edge| oriented(edge, relation, placed));
-        self.classes.iter().filter_map(in_class).chain(others).collect()
-    }
-
-    /// The position of the waiting relation to place next, tied to the fewest placed ones, with those.
-    ///
-    /// What hangs on a dimension comes before the next dimension: where a cycle can be closed on either side, a table
-    /// of few rows is then probed with what the dimensions bring, and their own filters thin them out before.
-    fn next(&self, waiting: &[usize], placed: &[usize]) -> Option<(usize, BTreeSet<usize>)> {
-        let owners = |relation: &usize| -> BTreeSet<usize> {
-            self.pairs(*relation, placed).into_iter().flat_map(|(_, other)| relations(other)).collect()
-        };
-        let tied = waiting.iter().map(owners).enumerate().filter(|(_, owners)| !owners.is_empty());
-        tied.min_by_key(|(_, owners)| (owners.len(), owners.contains(&placed[0])))
-    }
-
-    /// The keys of a relation that is placed now.
-    fn take(&mut self, relation: usize, placed: &[usize]) -> Vec<(Expr, Expr)> {
-        let pairs = self.pairs(relation, placed).into_iter().map(|(own, other)| (own.clone(), other.clone())).collect();
-        self.others.retain(|edge| oriented(edge, relation, placed).is_none());
-        pairs
-    }
-}
-
-/// An edge between `relation` and placed ones as (its side, the other side).
-fn oriented<'e>((left, right): &'e (Expr, Expr), relation: usize, placed: &[usize]) -> Option<(&'e Expr, &'e Expr)> {
-    let own = |expr: &Expr| relations(expr).into_iter().eq([relation]);
-    let known = |expr: &Expr| {
-        let read = relations(expr);
-        !read.is_empty() && read.iter().all(|relation| placed.contains(relation))
-    };
-    if own(left) && known(right) { Some((left, right)) } else { (own(right) && known(left)).then_some((right, left)) }
 }
 
 /// Pipelines in dependency order, and the tables that they scan.
@@ -342,8 +274,8 @@ struct Built {
     filters: Vec<Expr>,
     keys: Vec<Expr>,
     payload: Vec<Expr>,
-    /// Join tables that are probed, with their kind, whether a row has one match at most, and the keys.
-    probes: Vec<(usize, JoinKind, bool, Vec<Expr>)>,
+    /// Join tables that are probed, with their kind and the keys.
+    probes: Vec<(usize, JoinKind, Vec<Expr>)>,
 }
 
 /// The number of a relation whatever its graph numbers it.
@@ -438,9 +370,7 @@ impl<'a> Writer<'a, '_> {
         for (position, finish) in finish.iter().enumerate() {
             let Expr::Column(column) = base_column(relation, &output_name(position)) else { continue };
             // What only the host computes may not be read at all.
-            if let Ok(value) = finish.over_registers(grouped.group_count()) {
-                translator.compute(column, value);
-            }
+            translator.compute(column, finish.over_registers(grouped.group_count()));
         }
         Ok(of_aggregation)
     }
@@ -462,10 +392,18 @@ impl<'a> Writer<'a, '_> {
         let children = tree.children(relation);
         let probed = children.iter().map(|child| &tree.nodes[child]);
         let probe_keys = probed.clone().flat_map(|child| &child.probe_keys);
-        let compared = probed.filter_map(|child| child.differ.as_ref()).map(|(kept, _)| kept);
+        let compared = probed.clone().filter_map(|child| child.differ.as_ref()).map(|(kept, _)| kept);
+        let of_both = probed.filter_map(|child| child.residual.as_ref());
         let differ = node.differ.iter().map(|(_, own)| own);
-        let read =
-            node.filters.iter().chain(&node.own_keys).chain(differ).chain(probe_keys).chain(compared).chain(sink);
+        let read = node
+            .filters
+            .iter()
+            .chain(&node.own_keys)
+            .chain(differ)
+            .chain(probe_keys)
+            .chain(compared)
+            .chain(of_both)
+            .chain(sink);
         let own: BTreeSet<Column> = read
             .flat_map(columns)
             .chain(node.payload.iter().cloned())
@@ -486,7 +424,7 @@ impl<'a> Writer<'a, '_> {
             let keys = child.probe_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
             if let Some((kept, _)) = &child.differ {
                 // Some value of the key differs from this one if the smallest or the largest does.
-                steps.push(Step::Probe(Probe { build, keys, kind: JoinKind::Left, unique: true }));
+                steps.push(Step::Probe(Probe { build, keys, kind: JoinKind::Left, unique: true, residual: None }));
                 let kept = translator.translate(kept)?;
                 let unlike = |extreme| Device::binary(BinaryOp::Ne, extreme, kept.clone());
                 let (least, most) = (translator.unnamed(), translator.unnamed());
@@ -498,10 +436,11 @@ impl<'a> Writer<'a, '_> {
                 }));
                 continue;
             }
-            steps.push(Step::Probe(Probe { build, keys, kind: child.kind, unique: child.unique }));
-            if matches!(child.kind, JoinKind::Inner | JoinKind::Left) {
+            if child.takes_payload() {
                 child.payload.iter().for_each(|column| translator.add(column.clone()));
             }
+            let residual = child.residual.as_ref().map(|residual| translator.translate(residual)).transpose()?;
+            steps.push(Step::Probe(Probe { build, keys, kind: child.kind, unique: false, residual }));
         }
         for filter in node.filters.iter().filter(|filter| !is_own(filter)) {
             steps.push(Step::Filter(translator.translate(filter)?));
@@ -547,9 +486,9 @@ impl<'a> Writer<'a, '_> {
             let values = vec![translator.translate(own)?];
             return Ok(self.push(Pipeline { source, steps, sink: Sink::Extremes { keys, values } }));
         }
-        let payload = match node.kind {
-            JoinKind::Semi | JoinKind::Anti => Vec::new(),
-            _ => {
+        let payload = match node.takes_payload() {
+            false => Vec::new(),
+            true => {
                 let columns = node.payload.iter().map(|column| Expr::Column(column.clone()));
                 columns.map(|column| translator.translate(&column)).collect::<Result<_, _>>()?
             }
@@ -565,10 +504,11 @@ impl<'a> Writer<'a, '_> {
         let node = &self.tree.nodes[&relation];
         let Relation::Table(info) = &self.tree.graph.relations[relation] else { return None };
         let children: Vec<&Node> = self.tree.children(relation).iter().map(|child| &self.tree.nodes[child]).collect();
-        let compares = node.differ.is_some() || children.iter().any(|child| child.differ.is_some());
-        let payload: Vec<Expr> = match node.kind {
-            JoinKind::Semi | JoinKind::Anti => Vec::new(),
-            _ => node.payload.iter().cloned().map(Expr::Column).collect(),
+        let compares =
+            node.differ.is_some() || children.iter().any(|child| child.differ.is_some() || child.residual.is_some());
+        let payload: Vec<Expr> = match node.takes_payload() {
+            false => Vec::new(),
+            true => node.payload.iter().cloned().map(Expr::Column).collect(),
         };
         let probe_keys = children.iter().flat_map(|child| &child.probe_keys);
         let mut exprs = node.filters.iter().chain(&node.own_keys).chain(&payload).chain(probe_keys);
@@ -584,7 +524,7 @@ impl<'a> Writer<'a, '_> {
             filters: all(&node.filters),
             keys: all(&node.own_keys),
             payload: all(&payload),
-            probes: probes.map(|(child, build)| (*build, child.kind, child.unique, all(&child.probe_keys))).collect(),
+            probes: probes.map(|(child, build)| (*build, child.kind, all(&child.probe_keys))).collect(),
         })
     }
 

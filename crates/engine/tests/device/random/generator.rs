@@ -100,18 +100,26 @@ impl Generator {
             let filters = if self.below(2) == 0 { vec![filter(self.expr(Ty::Bool, &base, 2))] } else { vec![] };
             let kind = self.one_of(&[JoinKind::Inner, JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti]);
             let mut payload = Vec::new();
-            if matches!(kind, JoinKind::Inner | JoinKind::Left) {
-                for _ in 0..self.below(3) {
-                    let column = self.one_of(&[1, 2, 3, 4, 5, 6, 7, 8]);
-                    payload.push(reg(column));
-                    registers.push(base[column].clone());
-                }
+            // What a semi or anti join's residual reads of the last table: no register comes behind it.
+            let is_joined = matches!(kind, JoinKind::Inner | JoinKind::Left);
+            let mut both = registers.clone();
+            for _ in 0..if is_joined || dimension == self.dimensions { self.below(3) } else { 0 } {
+                let column = self.one_of(&[1, 2, 3, 4, 5, 6, 7, 8]);
+                payload.push(reg(column));
+                both.push(base[column].clone());
+            }
+            if is_joined {
+                registers.clone_from(&both);
             }
             pipelines.push(builds(dimension, filters, vec![reg(0)], payload));
             if self.below(2) == 0 {
                 steps.push(filter(self.expr(Ty::Bool, &base, 2)));
             }
-            steps.push(probe(dimension - 1, vec![reg(0)], kind));
+            let may_have = kind == JoinKind::Left || kind != JoinKind::Inner && dimension == self.dimensions;
+            steps.push(match may_have && self.below(2) == 0 {
+                true => probe_where(dimension - 1, vec![reg(0)], kind, self.expr(Ty::Bool, &both, 2)),
+                false => probe(dimension - 1, vec![reg(0)], kind),
+            });
         }
         for _ in 0..self.below(3) {
             steps.push(self.filter(&registers));

@@ -74,7 +74,12 @@ pub fn filter(expr: Expr) -> Step {
 }
 
 pub fn probe(build: usize, keys: Vec<Expr>, kind: JoinKind) -> Step {
-    Step::Probe(Probe { build, keys, kind, unique: false })
+    Step::Probe(Probe { build, keys, kind, unique: false, residual: None })
+}
+
+/// A probe whose matches meet a residual.
+pub fn probe_where(build: usize, keys: Vec<Expr>, kind: JoinKind, residual: Expr) -> Step {
+    Step::Probe(Probe { build, keys, kind, unique: false, residual: Some(residual) })
 }
 
 pub fn builds(table: usize, steps: Vec<Step>, keys: Vec<Expr>, payload: Vec<Expr>) -> Pipeline {

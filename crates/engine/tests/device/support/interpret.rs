@@ -49,10 +49,9 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     let mut united = Groups::new();
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let (mut table, mut groups) = (Table::new(), std::mem::take(&mut united));
-        let needs_unique = fragment.pipelines.iter().flat_map(|later| &later.steps).any(|step| {
-            matches!(step, Step::Probe(probe) if probe.build == index && probe.unique
-                && matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
-        }) && matches!(pipeline.sink, Sink::Build { .. });
+        let needs_unique = fragment.pipelines.iter().flat_map(|later| &later.steps).any(
+            |step| matches!(step, Step::Probe(probe) if probe.build == index && probe.unique && probe.has_payload()),
+        ) && matches!(pipeline.sink, Sink::Build { .. });
         let scanned = match pipeline.source {
             Source::Table(_) => rows(fragment, pipeline, tables),
             Source::Groups(of) => grouped[of].clone(),
@@ -155,14 +154,23 @@ fn take(
                 }
             }
             let keys: Option<Vec<String>> = keys.iter().map(|key| key.as_ref().map(Scalar::join_key)).collect();
-            let found = keys.and_then(|keys| built[probe.build].get(&keys));
-            let with = |payload: Vec<Typed>| (Some(registers.iter().cloned().chain(payload).collect()), pending);
+            let found = keys.and_then(|keys| built[probe.build].get(&keys)).map_or(&[][..], Vec::as_slice);
+            let joined = |payload: Vec<Typed>| registers.iter().cloned().chain(payload).collect::<Vec<Typed>>();
+            let meets = |row: &&Vec<Typed>| {
+                let residual = probe.residual.as_ref();
+                let value = residual.map(|residual| evaluate(residual, &joined(row.to_vec()), fragment.overflow));
+                pending |= matches!(value, Some(Err(Raised)));
+                value.is_none_or(|value| value.is_ok_and(|(_, value)| value.is_some_and(|value| value.int() != 0)))
+            };
+            let found: Vec<Vec<Typed>> = found.iter().filter(meets).cloned().collect();
+            let with = |payload: Vec<Typed>| (Some(joined(payload)), pending);
             let nothing = || payload_types(fragment, tables, probe.build).into_iter().map(|ty| (ty, None)).collect();
-            match (probe.kind, found) {
-                (JoinKind::Inner | JoinKind::Left, Some(rows)) => rows.iter().cloned().map(with).collect(),
-                (JoinKind::Left, None) => vec![with(nothing())],
-                (JoinKind::Semi, Some(_)) | (JoinKind::Anti, None) => vec![(Some(registers), pending)],
-                (JoinKind::Inner, None) if pending => vec![with(nothing())],
+            match (probe.kind, found.as_slice()) {
+                (JoinKind::Inner | JoinKind::Left, [_, ..]) => found.into_iter().map(with).collect(),
+                (JoinKind::Left, []) => vec![with(nothing())],
+                (JoinKind::Semi, [_, ..]) | (JoinKind::Anti, []) if probe.has_payload() => vec![with(nothing())],
+                (JoinKind::Semi, [_, ..]) | (JoinKind::Anti, []) => vec![(Some(registers), pending)],
+                (JoinKind::Inner, []) if pending => vec![with(nothing())],
                 _ => vec![(None, pending)],
             }
         }
@@ -199,7 +207,7 @@ pub fn register_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: us
     };
     for step in &pipeline.steps {
         if let Step::Probe(probe) = step
-            && matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
+            && probe.has_payload()
         {
             types.extend(payload_types(fragment, tables, probe.build));
         }

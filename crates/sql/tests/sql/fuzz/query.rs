@@ -287,7 +287,8 @@ impl<'a> Generator<'a> {
                     continue;
                 }
                 _ => {
-                    let inner = self.condition_over(&[tie.child], 1);
+                    let scope = self.scope_of_inner(tie.child);
+                    let inner = self.condition_over(&scope, 1);
                     filters.push(format!("NOT EXISTS (SELECT 1 FROM {} WHERE {on} AND ({inner}))", child.name));
                     continue;
                 }
@@ -298,15 +299,21 @@ impl<'a> Generator<'a> {
     }
 
     fn membership(&mut self, tie: &Tie, child: &Table, on: &str) -> String {
-        let mut scope = vec![tie.child];
-        if self.random.chance(30) {
-            scope.extend(&self.scope);
-        }
+        let scope = self.scope_of_inner(tie.child);
         let inner = self.condition_over(&scope, 1);
         match self.random.chance(50) {
             true => format!("{} IN (SELECT {} FROM {} WHERE {inner})", tie.foreign, tie.key, child.name),
             false => format!("EXISTS (SELECT 1 FROM {} WHERE {on} AND ({inner}))", child.name),
         }
+    }
+
+    /// What a condition inside of a subquery over `child` reads: that alone, or what is joined outside as well.
+    fn scope_of_inner(&mut self, child: usize) -> Vec<usize> {
+        let mut scope = vec![child];
+        if self.random.chance(30) {
+            scope.extend(&self.scope);
+        }
+        scope
     }
 
     pub(super) fn condition_over(&mut self, scope: &[usize], depth: usize) -> String {
