@@ -63,7 +63,7 @@ impl Held {
     pub fn lock(folder: &Path) -> Result<Held> {
         match folder.join(MANIFEST_NAME).try_exists() {
             Ok(true) => {
-                let held = Held::lock_folder(folder)?;
+                let held = Held::lock_folder(folder, LOCK_NAME)?;
                 together::finish(folder)?;
                 Ok(held)
             }
@@ -72,9 +72,9 @@ impl Held {
         }
     }
 
-    /// Takes the lock of a folder with or without a cube.
-    pub(super) fn lock_folder(folder: &Path) -> Result<Held> {
-        let path = folder.join(LOCK_NAME);
+    /// Takes the lock of the file of that name in a folder with or without a cube.
+    pub(super) fn lock_folder(folder: &Path, name: &str) -> Result<Held> {
+        let path = folder.join(name);
         let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path);
         let mut file = opened.map_err(StoreError::io(&path, "opened"))?;
         take(&mut file, folder, &path)?;

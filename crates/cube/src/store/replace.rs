@@ -18,7 +18,7 @@ use super::manifest::{
     is_number,
 };
 use super::open::identity;
-use super::together::PREPARED_MANIFEST;
+use super::together::{self, PREPARED_MANIFEST};
 use super::{Held, LOCK_NAME, MANIFEST_NAME, arrow_file, facts_file, texts};
 
 /// Name of the manifest until it is renamed.
@@ -47,7 +47,7 @@ pub fn create(folder: &Path, cube: &StoredCube) -> Result<()> {
     let index = index_of(cube)?;
     fs::create_dir_all(folder).map_err(StoreError::io(folder, "created"))?;
     refuse_entries(folder)?;
-    let held = Held::lock_folder(folder)?;
+    let held = Held::lock_folder(folder, LOCK_NAME)?;
     // A cube may have been created before the lock was taken.
     refuse_entries(folder)?;
     held.replace_by(cube, index.as_ref(), &mut |_| Ok(()))?;
@@ -189,6 +189,8 @@ impl Folder<'_> {
 
     /// Writes the files of the next generation.
     fn write_next(&mut self, cube: &StoredCube, index: Option<&Index>) -> Result<Manifest> {
+        // A change together with other cubes may have left its manifest without its name.
+        together::finish(self.path)?;
         let old = match Manifest::read(self.path) {
             Ok(manifest) => Some(manifest),
             Err(StoreError::NoCube { .. }) => None,

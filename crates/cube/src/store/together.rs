@@ -1,14 +1,14 @@
 //! Several cubes of one folder replaced together, all of them or none.
 //!
 //! The next generation of each cube is written beside its old one, with its manifest as `cube.json.next`. Then the
-//! record `changed.json` takes its name in the folder of the cubes: it lists them with their next generations, and from
-//! here on a reader takes the manifest of a listed cube from `cube.json.next`. Then these manifests take their names
-//! and the record is removed. Who locks a listed cube gives its manifest the name, so that a change that was cut off
-//! is finished; without a record the files that it left go with the next replacement.
+//! record `warpcube-changed.json` takes its name in the folder of the cubes: it lists them with their next generations,
+//! and from here on a reader takes the manifest of a listed cube from `cube.json.next`. Then these manifests take their
+//! names and the record is removed. Who locks a listed cube gives its manifest the name, so that a change that was cut
+//! off is finished; without a record the files that it left go with the next replacement.
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +22,11 @@ use super::{Held, MANIFEST_NAME};
 /// Name of the manifest of a cube that is replaced together with others, until it is renamed.
 pub(super) const PREPARED_MANIFEST: &str = "cube.json.next";
 /// Name of the record in the folder of the cubes.
-pub const RECORD_NAME: &str = "changed.json";
+pub const RECORD_NAME: &str = "warpcube-changed.json";
 /// Name of the record until it is renamed.
-const NEXT_RECORD: &str = "changed.json.new";
+const NEXT_RECORD: &str = "warpcube-changed.json.new";
+/// Name of the file whose lock is held over a change, in the folder of the cubes.
+const LOCK_NAME: &str = "warpcube-changed.lock";
 /// Version of the record's form.
 const RECORD_VERSION: u64 = 1;
 
@@ -69,12 +71,15 @@ pub fn replace_together_in_steps(
         let error = io::Error::new(io::ErrorKind::InvalidInput, "cubes of several folders are not replaced together");
         return Err(StoreError::io(other, "changed")(error));
     }
-    let _alone = Held::lock_folder(parent)?;
+    let _alone = Held::lock_folder(parent, LOCK_NAME)?;
     finish_last(parent)?;
     let mut listed = Vec::new();
     for ((held, cube), (_, folder)) in cubes.iter().zip(&places) {
         let Manifest { identity, generation, .. } = held.prepare(cube, before)?;
-        listed.push(RecordedCube { folder: folder.clone(), identity, generation });
+        let unfit =
+            || io::Error::new(io::ErrorKind::InvalidInput, "names of folders that are not UTF-8 are not recorded");
+        let folder = folder.clone().ok_or_else(|| StoreError::io(held.folder(), "changed")(unfit()))?;
+        listed.push(RecordedCube { folder, identity, generation });
     }
     let record = Record { version: RECORD_VERSION, cubes: listed };
     let (next, path) = (parent.join(NEXT_RECORD), parent.join(RECORD_NAME));
@@ -94,11 +99,18 @@ pub fn replace_together_in_steps(
     Ok(())
 }
 
-/// The folder of a cube's folder, and the name of the cube's in it.
-fn place(folder: &Path) -> Result<(PathBuf, String)> {
+/// The folder of a cube's folder, and the name of the cube's in it, if it is one for a record.
+fn place(folder: &Path) -> Result<(PathBuf, Option<String>)> {
     let whole = fs::canonicalize(folder).map_err(StoreError::io(folder, "read"))?;
     let parent = whole.parent().unwrap_or(&whole).to_path_buf();
-    Ok((parent, whole.file_name().unwrap_or_default().to_string_lossy().into_owned()))
+    let name = whole.file_name().and_then(|name| name.to_str()).filter(|name| is_name(name));
+    Ok((parent, name.map(str::to_owned)))
+}
+
+/// Whether a record may name a folder so: nothing but the name of one beside it.
+fn is_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(parts.next(), Some(Component::Normal(part)) if part == name) && parts.next().is_none()
 }
 
 fn read_record(parent: &Path) -> Result<Option<Record>> {
@@ -109,6 +121,9 @@ fn read_record(parent: &Path) -> Result<Option<Record>> {
 fn finish_last(parent: &Path) -> Result<()> {
     let Some(record) = read_record(parent)? else { return Ok(()) };
     for cube in record.cubes {
+        if !is_name(&cube.folder) {
+            continue;
+        }
         let folder = parent.join(cube.folder);
         let waits = match Manifest::read_named(&folder, MANIFEST_NAME)? {
             Some(current) => current.generation + 1 == cube.generation && folder.join(PREPARED_MANIFEST).exists(),
@@ -125,7 +140,7 @@ fn finish_last(parent: &Path) -> Result<()> {
 
 /// The manifest that a record of the folder above puts in place of a cube's.
 pub(super) fn recorded(folder: &Path, current: &Manifest) -> Result<Option<Manifest>> {
-    let (parent, name) = place(folder)?;
+    let (parent, Some(name)) = place(folder)? else { return Ok(None) };
     let Some(record) = read_record(&parent)? else { return Ok(None) };
     // Another cube may have been created in the folder; cubes of old versions have no identity.
     let is_same = |cube: &RecordedCube| current.identity.is_empty() || cube.identity == current.identity;
@@ -146,7 +161,9 @@ pub(super) fn finish(folder: &Path) -> Result<()> {
     // What cannot be read is told by who reads the cube.
     let Ok(Some(current)) = Manifest::read_named(folder, MANIFEST_NAME) else { return Ok(()) };
     let (prepared, path) = (folder.join(PREPARED_MANIFEST), folder.join(MANIFEST_NAME));
-    let Ok(Some(_)) = recorded(folder, &current) else { return Ok(()) };
+    if recorded(folder, &current)?.is_none() {
+        return Ok(());
+    }
     if !prepared.exists() {
         return Ok(());
     }

@@ -41,8 +41,9 @@ pub(super) fn plan<'a>(
         false => None,
     };
     let ends = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| end_slots(input, split));
-    let mut table =
-        BuiltTable::lay_out(arena, &key_values, &payload_values, (input.rows, share), several, input.seed, ends)?;
+    let room = if input.whole_tables { 1.0 } else { share };
+    let rows = (input.rows, share, room);
+    let mut table = BuiltTable::lay_out(arena, &key_values, &payload_values, rows, several, input.seed, ends)?;
     table.preaggregates = runs.is_some();
     Ok(SinkPlan::Build { keys, payload, table, unique: input.unique, runs })
 }

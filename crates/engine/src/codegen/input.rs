@@ -60,6 +60,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) seed: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
+    /// Whether join tables have room for all rows that are scanned, and not only for those that are expected to pass.
+    pub(crate) whole_tables: bool,
     /// Thresholds of a top-k that have failed.
     pub(crate) failed_thresholds: u32,
     /// What integers do that overflow.

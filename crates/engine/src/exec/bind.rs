@@ -119,6 +119,8 @@ pub(crate) struct Guesses {
     pub(crate) group_slots: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
+    /// Whether join tables have room for all rows that are scanned, and not only for those that are expected to pass.
+    pub(crate) whole_tables: bool,
     /// What hashes of keys are seeded with.
     pub(crate) seed: u64,
     /// Thresholds of a top-k that have failed.
@@ -183,6 +185,7 @@ pub(crate) fn bind(
             group_slots: guesses.group_slots,
             seed: guesses.seed,
             whole_sums: guesses.whole_sums,
+            whole_tables: guesses.whole_tables,
             failed_thresholds: guesses.failed_thresholds,
             overflow: fragment.overflow,
             tuning,

@@ -129,12 +129,13 @@ impl Binding {
 }
 
 /// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
-/// hashes, whether its exact sums need limbs for every finite value, whether a threshold of its top-k has failed, and
+/// hashes, whether its exact sums need limbs for every finite value and its join tables slots for all rows, whether a threshold of its top-k has failed, and
 /// which tables have several rows for a key.
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
+    whole_tables: AtomicBool,
     failed_threshold: AtomicBool,
     several: AtomicU32,
     seed: AtomicU64,
@@ -162,9 +163,10 @@ impl BindingCache {
     /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
-        let (binding, group_slots, whole_sums, failed_threshold, several) = Default::default();
+        let (binding, group_slots, whole_sums, whole_tables, failed_threshold, several) = Default::default();
         let seed = AtomicU64::new(seed);
-        BindingCache { binding, group_slots, whole_sums, failed_threshold, several, seed, keeps_seed: false }
+        let keeps_seed = false;
+        BindingCache { binding, group_slots, whole_sums, whole_tables, failed_threshold, several, seed, keeps_seed }
     }
 
     /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
@@ -227,6 +229,16 @@ impl BindingCache {
     /// Remembers that it did.
     pub(crate) fn need_whole_sums(&self) {
         self.whole_sums.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a join table for the rows that were expected proved too small.
+    pub(crate) fn whole_tables(&self) -> bool {
+        self.whole_tables.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that one did.
+    pub(crate) fn need_whole_tables(&self) {
+        self.whole_tables.store(true, Ordering::Relaxed);
     }
 
     /// Thresholds of a top-k that a run starts as if they had failed: one at most, so that no run begins with the ranks

@@ -262,7 +262,9 @@ fn of_width<T: ArrowNativeType>(rows: usize, value: impl Fn(usize) -> T) -> Buff
 
 /// The strings of codes as an array of a type: the smaller of dictionary and result is brought into it.
 fn strings(dictionary: &Dictionary, codes: &UInt32Array, data_type: &DataType) -> Result<ArrayRef> {
-    let strings = match dictionary.len() <= codes.len() {
+    // Keys of a dictionary type may be too narrow for all strings of the column, and not for those of the result.
+    let is_narrow = matches!(data_type, DataType::Dictionary(..));
+    let strings = match dictionary.len() <= codes.len() && !is_narrow {
         true => take(&cast(&dictionary.array(), data_type).map_err(malformed)?, codes, None),
         false => take(&dictionary.array(), codes, None).and_then(|strings| cast(&strings, data_type)),
     };
@@ -355,6 +357,11 @@ mod tests {
             }
             assert!(values(&codes).integers(&DataType::Utf8, None).is_err());
         }
+        let many: Vec<String> = (0..300).map(|text| format!("{text:03}")).collect();
+        let many = Arc::new(Dictionary::from_sorted(many.iter().map(String::as_str).collect()));
+        let narrow = DataType::Dictionary(DataType::Int8.into(), DataType::Utf8.into());
+        let codes: Vec<Option<i128>> = (0..400).map(|row| Some(row % 100)).collect();
+        assert_eq!(values(&codes).integers(&narrow, Some(&many)).unwrap().data_type(), &narrow);
         let none = values(&[None]).integers(&DataType::Utf8View, None).unwrap();
         assert_eq!((none.data_type(), none.null_count()), (&DataType::Utf8View, 1));
     }

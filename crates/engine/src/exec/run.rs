@@ -175,6 +175,7 @@ impl Engine {
         let mut guesses = Guesses {
             group_slots,
             whole_sums: cache.whole_sums(),
+            whole_tables: cache.whole_tables(),
             seed: cache.seed(),
             failed_thresholds: cache.failed_thresholds(),
             several: cache.several(),
@@ -191,6 +192,12 @@ impl Engine {
                     cache.need_slots(slots);
                     // A table that is large enough is too full only for keys that collide.
                     (guesses.group_slots, guesses.seed) = (slots, cache.another_seed());
+                }
+                Err(TooSmall::LongRun) if !guesses.whole_tables => {
+                    // More rows have passed than were expected, or keys collide.
+                    guesses.whole_tables = true;
+                    cache.need_whole_tables();
+                    guesses.seed = cache.another_seed();
                 }
                 Err(TooSmall::LongRun) if long_runs == LONG_RUNS_MAX => {
                     return crate::error::unsupported("join keys that collide in a hash table whatever its seed");

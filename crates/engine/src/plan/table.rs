@@ -14,6 +14,8 @@ use crate::ir::Ty;
 const DIRECT_PLACES_PER_ROW: u64 = 16;
 /// Domains up to this size are indexed directly whatever the row count.
 const DIRECT_PLACES_MIN: u64 = 1 << 16;
+/// Keys that any table has slots for.
+const EXPECTED_MIN: u64 = 1 << 12;
 /// Largest table in bytes.
 const TABLE_BYTES_MAX: u64 = 8 << 30;
 
@@ -197,14 +199,14 @@ impl PayloadColumn {
 }
 
 impl BuiltTable {
-    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; `several` has the rows
-    /// of each chunk of the scan where keys may come several times. Entries of extremes are zero at first, but where
-    /// there is a table of so many slots for the `ends` of runs.
+    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; slots are for a share of
+    /// `room` of them, if that saves much. `several` has the rows of each chunk of the scan where keys may come several
+    /// times. Entries of extremes are zero at first, but where there is a table of so many slots for the `ends` of runs.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         keys: &[Facts],
         payload: &[(Facts, Keep)],
-        (rows, share): (u64, f64),
+        (rows, share, room): (u64, f64, f64),
         several: Option<&[u32]>,
         seed: u64,
         ends: Option<u64>,
@@ -212,7 +214,7 @@ impl BuiltTable {
         let pack = KeyPack::of_join(keys)?;
         let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
         let direct = is_direct(&pack, rows);
-        let places = if direct { pack.domain } else { (rows.max(8) * 2).next_power_of_two() };
+        let places = if direct { pack.domain } else { (expected(rows, room).max(8) * 2).next_power_of_two() };
         let widths = payload.iter().map(|(value, keep)| entry(value, *keep).map(|(_, width)| width));
         let entry_bytes: u64 = widths.sum::<Result<u64>>()?;
         if places.saturating_mul(entry_bytes + if direct { 1 } else { 8 * (1 + pack.words as u64) }) > TABLE_BYTES_MAX {
@@ -261,6 +263,13 @@ impl BuiltTable {
             .collect::<Result<_>>()?;
         Ok(BuiltTable { pack, strings, layout, payload, share, matches, preaggregates: false, ends })
     }
+}
+
+/// Keys that slots are for where a share of `rows` is expected: all, unless a table for twice as many as expected has an
+/// eighth of the slots. Too few slots show as keys far from their hashes, and the table is laid out again for all.
+fn expected(rows: u64, share: f64) -> u64 {
+    let expected = (rows as f64 * share * 2.0) as u64 + EXPECTED_MIN;
+    if expected.saturating_mul(8) <= rows { expected } else { rows }
 }
 
 /// Whether the entries of a table for at most `rows` keys are indexed by key.

@@ -68,11 +68,12 @@ WC_KERNEL(topk_lists, TopKSortParams, TOPK_LIST, 4) {
     TopKPair* pairs = (TopKPair*)wc_shared();
     const TopKCandidates all = topk_candidates(p.state, p.ranks, p.rows, p.above_max, p.equal_max);
     const uint64_t samples = (uint64_t)gridDim.x * TOPK_LIST, i = threadIdx.x * (uint64_t)gridDim.x + blockIdx.x;
+    for (uint64_t bucket = i; bucket < p.buckets; bucket += samples) p.sizes[bucket] = 0;
+    if (all.count == 0) return;
     const uint64_t first = i * all.count / samples, next = (i + 1) * all.count / samples;
     const uint64_t at = all.at(first + ((uint64_t)topk_mix((uint32_t)i) * (next - first) >> 32));
     const TopKPair own = {all.ranks[at], all.rows[at]};
     pairs[threadIdx.x] = own;
-    for (uint64_t bucket = i; bucket < p.buckets; bucket += samples) p.sizes[bucket] = 0;
     __syncthreads();
     // A candidate is drawn twice where there are fewer than samples.
     uint32_t place = 0;
