@@ -1,5 +1,6 @@
 //! Hash tables of joins: sparse keys, keys of several parts, duplicates, NULLs on both sides.
 
+use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
 use warpcube_engine::{
     AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Source,
@@ -301,6 +302,45 @@ fn keys_made_to_collide_are_hashed_with_another_seed() {
         assert_eq!((report.reruns, batch), (reruns, expected.clone()));
     }
     check_on(&engine, &fragment, &tables);
+}
+
+#[test]
+fn tables_have_slots_for_the_rows_that_are_expected_to_pass() {
+    // One value in a thousand is expected; of 7 there are nearly all rows.
+    let of = |row: usize| if row < 1_000 { row as i32 } else { 7 };
+    let rows = 60_000;
+    let side = MemoryTable::new(
+        "side",
+        vec![
+            ("k", numbers::<Int64Type>(rows, |row| Some(row as i64 * SPREAD))),
+            ("x", numbers::<Int32Type>(rows, |row| Some(of(row)))),
+            ("p", numbers::<Int32Type>(rows, |row| Some(row as i32))),
+        ],
+    );
+    let facts = MemoryTable::new("facts", vec![("k", numbers::<Int64Type>(rows, |row| Some(row as i64 * SPREAD)))]);
+    let tables = [&facts, &side];
+    let mut sizes = Vec::new();
+    for (wanted, first_reruns) in [(8, 0), (7, 1)] {
+        let steps = vec![filter(Expr::binary(BinaryOp::Eq, reg(1), int(wanted, Ty::I32)))];
+        let calls = vec![count(), sum(reg(1), DataType::Int64)];
+        let fragment = fragment(
+            &[1, 3],
+            vec![
+                builds(1, steps, vec![reg(0)], vec![reg(2)]),
+                aggregates(0, vec![probe(0, vec![reg(0)], JoinKind::Inner)], vec![], calls),
+            ],
+        );
+        let (engine, cache) = (engine(LaneOrder::Forward), BindingCache::default());
+        for reruns in [first_reruns, 0] {
+            let again = engine.run_again(&fragment, &cache, &requests(&fragment, &tables), &RunOptions::default());
+            let (batch, report) = again.unwrap();
+            let passing = (0..rows).filter(|row| of(*row) == wanted as i32).count();
+            assert_eq!((report.reruns, batch.column(0).as_primitive::<Int64Type>().value(0)), (reruns, passing as i64));
+            sizes.push(report.arena_bytes);
+        }
+        check_on(&engine, &fragment, &tables);
+    }
+    assert!(sizes[1] * 6 < sizes[3], "{sizes:?}");
 }
 
 /// A join by two keys, the first of which is the same in nearly all rows, and which need two words; `second` gives the
