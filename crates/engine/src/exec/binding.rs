@@ -129,8 +129,8 @@ impl Binding {
 }
 
 /// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
-/// hashes, whether its exact sums need limbs for every finite value and its join tables slots for all rows, whether a threshold of its top-k has failed, and
-/// which tables have several rows for a key.
+/// hashes, whether its exact sums need limbs for every finite value and its join tables slots for all rows, whether a
+/// threshold of its top-k has failed, and which tables have several rows for a key.
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,

@@ -199,9 +199,10 @@ impl PayloadColumn {
 }
 
 impl BuiltTable {
-    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; slots are for a share of
-    /// `room` of them, if that saves much. `several` has the rows of each chunk of the scan where keys may come several
-    /// times. Entries of extremes are zero at first, but where there is a table of so many slots for the `ends` of runs.
+    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; slots are for a share
+    /// of `room` of them, if that saves much. `several` has the rows of each chunk of the scan where keys may come
+    /// several times. Entries of extremes are zero at first, but where there is a table of so many slots for the `ends`
+    /// of runs.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         keys: &[Facts],
@@ -265,8 +266,8 @@ impl BuiltTable {
     }
 }
 
-/// Keys that slots are for where a share of `rows` is expected: all, unless a table for twice as many as expected has an
-/// eighth of the slots. Too few slots show as keys far from their hashes, and the table is laid out again for all.
+/// Keys that slots are for where a share of `rows` is expected: all, unless a table for twice as many as expected has
+/// an eighth of the slots. Too few slots show as keys far from their hashes, and the table is laid out again for all.
 fn expected(rows: u64, share: f64) -> u64 {
     let expected = (rows as f64 * share * 2.0) as u64 + EXPECTED_MIN;
     if expected.saturating_mul(8) <= rows { expected } else { rows }

@@ -149,8 +149,8 @@ impl Plan {
             None if is_threshold => n,
             None => results,
         };
-        // One more than can be wanted: where all places are used, more rows may equal the threshold. Without a sample the
-        // threshold is the smallest rank.
+        // One more than can be wanted: where all places are used, more rows may equal the threshold. Without a sample
+        // the threshold is the smallest rank.
         let skips_equal = spec.skips_smallest && is_threshold && sample.is_none() && results > SMALL;
         let equal_max = if skips_equal { 0 } else { results + 1 };
         let list = (above_max + equal_max).max(1) as usize;
