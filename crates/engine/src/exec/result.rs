@@ -358,7 +358,7 @@ mod tests {
             assert!(values(&codes).integers(&DataType::Utf8, None).is_err());
         }
         let many: Vec<String> = (0..300).map(|text| format!("{text:03}")).collect();
-        let many = Arc::new(Dictionary::from_sorted(many.iter().map(String::as_str).collect()));
+        let many = Arc::new(Dictionary::from_sorted(many.into()));
         let narrow = DataType::Dictionary(DataType::Int8.into(), DataType::Utf8.into());
         let codes: Vec<Option<i128>> = (0..400).map(|row| Some(row % 100)).collect();
         assert_eq!(values(&codes).integers(&narrow, Some(&many)).unwrap().data_type(), &narrow);
