@@ -185,32 +185,35 @@ impl<'a> Changing<'a> {
         let is_caption = self.dimension(at).find_key(&element.name) != Some(id);
         self.renames.push(Rename { dimension: at, element: id, old, name: name.to_owned(), is_caption, span });
         match self.rename_all(at) {
-            Ok(()) | Err((ModelError::DuplicateName { .. }, _)) => Ok(()),
-            Err((error, span)) => Err(self.error(span, error.to_string())),
+            Ok(()) => Ok(()),
+            // A rename that follows may take that name away.
+            Err(refused) if matches!(refused.0, ModelError::DuplicateName { .. }) => Ok(()),
+            Err(refused) => Err(self.error(refused.1, refused.0.to_string())),
         }
     }
 
     /// Refuses renames to names that other elements still have.
     pub(super) fn end_renames(&mut self) -> Result<(), QueryError> {
         while let Some(rename) = self.renames.first() {
-            self.rename_all(rename.dimension).map_err(|(error, span)| self.error(span, error.to_string()))?;
+            self.rename_all(rename.dimension).map_err(|refused| self.error(refused.1, refused.0.to_string()))?;
         }
         Ok(())
     }
 
     /// Applies the renames of a dimension together, or none of them; an error comes with the place of its rename.
-    fn rename_all(&mut self, at: usize) -> Result<(), (ModelError, Span)> {
+    fn rename_all(&mut self, at: usize) -> Result<(), Box<(ModelError, Span)>> {
         let renames = self.renames.iter().filter(|rename| rename.dimension == at);
         let names = renames.map(|rename| (rename.element, rename.name.clone())).collect();
         if let Err(error) = self.model.apply(at, Change::RenameAll { names }, &|_| false) {
             let span = self.span_of(at, &error);
-            return Err((error, span));
+            return Err(Box::new((error, span)));
         }
         let (done, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.renames).into_iter().partition(|rename| rename.dimension == at);
         self.renames = waiting;
         let is_exchange = done.len() > 1;
-        done.iter().try_for_each(|rename| self.label(rename, is_exchange).map_err(|error| (error, rename.span)))
+        done.iter()
+            .try_for_each(|rename| self.label(rename, is_exchange).map_err(|error| Box::new((error, rename.span))))
     }
 
     /// The place of the rename that an error is of.
