@@ -53,6 +53,12 @@ impl<'c> Ties<'c> {
         self.classes.iter().filter_map(in_class).chain(others).collect()
     }
 
+    /// Whether an equality reads what hangs on the core and is not placed yet.
+    pub(super) fn wait_for_hanging(&self, core: &Core, placed: &[usize]) -> bool {
+        let waits = |relation: usize| !core.members.contains(&relation) && !placed.contains(&relation);
+        self.others.iter().any(|(one, other)| relations(one).into_iter().chain(relations(other)).any(waits))
+    }
+
     /// The position of the waiting relation to place next, tied to the fewest placed ones, with those.
     ///
     /// What hangs on a dimension comes before the next dimension: where a cycle can be closed on either side, a table

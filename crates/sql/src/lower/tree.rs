@@ -59,6 +59,9 @@ struct Keys {
     residual: Option<Expr>,
 }
 
+/// Why a core has no tree below one of its members.
+const TIED_BY_HANGING: &str = "a table that is tied by columns of an outer join's inner side alone";
+
 /// The tree, by relation number.
 pub(crate) struct Tree<'a> {
     graph: &'a Graph,
@@ -73,11 +76,22 @@ pub(crate) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Arranges a core; `sink` are the expressions read at the root.
     pub(crate) fn plan(graph: &'a Graph, core: &Core, sink: &[Expr]) -> Result<Tree<'a>, Reason> {
-        let root = core.root(graph).ok_or("no table is read")?;
-        let mut tree = Tree { graph, nodes: BTreeMap::new(), placed: Vec::new(), root, arguments: RefCell::default() };
-        tree.arrange(core, root, None)?;
-        tree.carry(sink);
-        Ok(tree)
+        let largest = core.root(graph).ok_or("no table is read")?;
+        let others = core.members.iter().copied().filter(|member| *member != largest);
+        for root in std::iter::once(largest).chain(others) {
+            let (nodes, placed, arguments) = Default::default();
+            let mut tree = Tree { graph, nodes, placed, root, arguments };
+            match tree.arrange(core, root, None) {
+                // From what the outer join hangs on, the other table is reached by its key.
+                Err(reason) if reason == TIED_BY_HANGING => {}
+                arranged => {
+                    arranged?;
+                    tree.carry(sink);
+                    return Ok(tree);
+                }
+            }
+        }
+        Err(TIED_BY_HANGING.into())
     }
 
     /// Adds the relations of a core below its root, then its filters, then what hangs on it.
@@ -118,6 +132,8 @@ impl<'a> Tree<'a> {
                     lifted.insert(relation, parent);
                     placed.push(relation);
                 });
+            } else if !waiting.is_empty() && ties.wait_for_hanging(core, &placed) {
+                return Err(TIED_BY_HANGING.into());
             } else if let Some(relation) = waiting.pop() {
                 // Tied by no equality: each row has all of its rows as matches.
                 let one = || vec![Expr::Literal(ScalarValue::Int64(Some(1)), None)];

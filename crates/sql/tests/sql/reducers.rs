@@ -255,3 +255,19 @@ async fn a_table_that_several_joins_probe_is_built_once() {
         assert_eq!(rows(&on_device), rows(&on_cpu), "{sql}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_tied_by_columns_of_an_outer_join_is_joined_by_them() {
+    let (device, cpu) = (with_tables(emulated()).await, with_tables(cpu()).await);
+    for sql in [
+        "SELECT count(*), sum(v) FROM d LEFT JOIN many ON d.id = many_k JOIN f ON c = f.n AND many_k = f.k",
+        "SELECT d.m, count(*) FROM d LEFT JOIN many ON d.id = many_k AND c < d.m JOIN f ON many_k = f.k GROUP BY d.m",
+    ] {
+        let operators = operators(&device, sql).await;
+        assert!(operators.contains("left join") && !operators.contains("every two rows"), "{sql}\n{operators}");
+        let (on_cpu, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let (on_device, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(rows(&on_device), rows(&on_cpu), "{sql}");
+        assert!(summary.fragments.iter().all(|one| one.place == Place::Gpu), "{sql}");
+    }
+}
