@@ -175,6 +175,12 @@ fn elements_exchange_their_names() {
         "Spain Iberia Japan World(Europe Japan) Europe(Spain Iberia)"
     );
     assert_eq!(of("rename Spain to T; rename France to Spain; rename T to France"), exchanged, "one after the other");
+    // Captions, which an element may have that another one has for a name: each stands for who had it before.
+    let model =
+        changed("caption France Gaul; caption Spain Iberia; rename Gaul to Iberia; rename Iberia to Gaul").model;
+    assert_eq!(outline(&model, 1), "Iberia Gaul Japan World(Europe Japan) Europe(Iberia Gaul)");
+    let captions = [0, 1].map(|id| model.dimensions()[1].element(ElementId::new(id)).caption());
+    assert_eq!(captions, ["Iberia", "Gaul"]);
     // Elements of several dimensions, found by an alternative name and by a caption.
     let model = changed(
         "alias France Hexagon; caption Spain Iberia; rename Hexagon to Spain; rename Jan to Feb; \

@@ -25,6 +25,8 @@ pub(super) struct Changing<'a> {
     freed: Vec<Freed>,
     /// Renames whose names other elements have; the renames behind them may free these.
     renames: Vec<Rename>,
+    /// The model before the first of the renames in a row: their names stand for the elements that had them there.
+    before_renames: Option<CubeModel>,
     report: Report,
 }
 
@@ -43,13 +45,15 @@ impl<'a> Changing<'a> {
     pub(super) fn new(old: &'a StoredCube, text: &'a str) -> Changing<'a> {
         let filled = old.model.dimensions().iter().map(|_| OnceCell::new()).collect();
         let model = old.model.clone();
-        Changing { old, text, model, filled, freed: Vec::new(), renames: Vec::new(), report: Report::default() }
+        let (freed, renames, before_renames, report) = Default::default();
+        Changing { old, text, model, filled, freed, renames, before_renames, report }
     }
 
     /// Applies a statement. Renames in a row are applied together: each may take a name that one behind it frees.
     pub(super) fn apply(&mut self, statement: &ChangeStatement) -> Result<(), QueryError> {
         if !matches!(statement.action, Action::Rename { .. }) {
             self.end_renames()?;
+            self.before_renames = None;
         }
         self.report.changes += 1;
         let is_label = |action: &Action| {
@@ -177,12 +181,19 @@ impl<'a> Changing<'a> {
     }
 
     fn rename(&mut self, element: &ElementName, name: &str, span: Span) -> Result<(), QueryError> {
-        let (at, id) = self.found(element)?;
+        let before = &*self.before_renames.get_or_insert_with(|| self.model.clone());
+        // What only an earlier rename of the row has given is a name, too.
+        let (at, id, is_caption) = match find_element(before, self.text, element) {
+            Ok((at, id)) => (at, id, before.dimensions()[at].find_key(&element.name) != Some(id)),
+            Err(_) => {
+                let (at, id) = self.found(element)?;
+                (at, id, self.dimension(at).find_key(&element.name) != Some(id))
+            }
+        };
         if self.renames.iter().any(|rename| (rename.dimension, rename.element) == (at, id)) {
             self.end_renames()?;
         }
         let old = self.dimension(at).element(id).name().to_owned();
-        let is_caption = self.dimension(at).find_key(&element.name) != Some(id);
         self.renames.push(Rename { dimension: at, element: id, old, name: name.to_owned(), is_caption, span });
         match self.rename_all(at) {
             Ok(()) => Ok(()),

@@ -26,7 +26,7 @@ pub const RECORD_NAME: &str = "warpcube-changed.json";
 /// Name of the record until it is renamed.
 const NEXT_RECORD: &str = "warpcube-changed.json.new";
 /// Name of the file whose lock is held over a change, in the folder of the cubes.
-const LOCK_NAME: &str = "warpcube-changed.lock";
+const CHANGE_LOCK_NAME: &str = "warpcube-changed.lock";
 /// Version of the record's form.
 const RECORD_VERSION: u64 = 1;
 
@@ -71,7 +71,7 @@ pub fn replace_together_in_steps(
         let error = io::Error::new(io::ErrorKind::InvalidInput, "cubes of several folders are not replaced together");
         return Err(StoreError::io(other, "changed")(error));
     }
-    let _alone = Held::lock_folder(parent, LOCK_NAME)?;
+    let _alone = Held::lock_folder(parent, CHANGE_LOCK_NAME)?;
     finish_last(parent)?;
     let mut listed = Vec::new();
     for ((held, cube), (_, folder)) in cubes.iter().zip(&places) {
