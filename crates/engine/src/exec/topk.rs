@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use warpcube_gpu::prims::topk::TopK as Selection;
+use warpcube_gpu::prims::topk::{TopK as Selection, TopKSpec};
 use warpcube_gpu::prims::{DeviceSlice, Sort, SortKey, SortSpec};
 use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Module, Params, Program, Work};
 
@@ -44,18 +44,23 @@ pub(crate) struct TopKernels {
 impl BoundTop {
     /// The programs of `gpu::prims` that it takes.
     pub(crate) fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
-        let selection = self.decision.form.spec(&self.ranks, self.rows, self.k);
-        // That of the sample is the same: programs of the threshold algorithm serve every k.
-        match self.candidates.tails {
-            None => selection.programs(info),
-            Some(_) => sort_of_tails(selection.rows).programs(info),
-        }
+        let of = |ranked: &Ranked| match ranked.tails {
+            None => self.selection(ranked).programs(info),
+            Some(_) => sort_of_tails(self.selection(ranked).rows).programs(info),
+        };
+        self.sample.iter().chain([&self.candidates]).flat_map(of).collect()
+    }
+
+    /// The selection of the best of some ranks.
+    fn selection(&self, ranked: &Ranked) -> TopKSpec {
+        let spec = self.decision.form.spec(&self.ranks, self.rows, ranked.k);
+        TopKSpec { keys: Some(ranked.count), ..spec }
     }
 
     /// The kernels, of the module with those of its own.
     pub(crate) fn kernels(&self, device: &Device, module: &Arc<Module>) -> Result<TopKernels> {
         let finding = |ranked: &Ranked| -> Result<Finding> {
-            let selection = self.decision.form.spec(&self.ranks, self.rows, ranked.k);
+            let selection = self.selection(ranked);
             Ok(match ranked.tails {
                 None => Finding::Ranks(Box::new(Selection::new(device, &selection)?)),
                 Some(tails) => {

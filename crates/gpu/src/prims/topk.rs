@@ -39,6 +39,8 @@ use plan::{Plan, Range, Shapes};
 use sort_and_choose::SortAndChoose;
 
 const COMMON: &str = include_str!("../../kernels/prims/topk/common.cuh");
+const CUT: &str = include_str!("../../kernels/prims/topk/cut.cuh");
+const CANDIDATES: &str = include_str!("../../kernels/prims/topk/candidates.cuh");
 const FILTER: &str = include_str!("../../kernels/prims/topk/filter.cuh");
 const SELECT: &str = include_str!("../../kernels/prims/topk/select.cuh");
 const TIES: &str = include_str!("../../kernels/prims/topk/ties.cuh");
@@ -88,6 +90,8 @@ pub struct TopKSpec {
     /// candidates and the result is long they are not put in order: behind the other keys both outputs stay as they
     /// were.
     pub skips_smallest: bool,
+    /// Number of keys of every launch, where it is known: kernels that none of them takes are not compiled.
+    pub keys: Option<u64>,
 }
 
 impl TopKSpec {
@@ -101,14 +105,20 @@ impl TopKSpec {
             k,
             algorithm,
             skips_smallest: false,
+            keys: None,
         }
     }
 
     /// What [`TopK::new`] compiles on a device, for callers that compile it beside other programs.
     pub fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
-        let sort = (self.algorithm == Algorithm::SortAndChoose)
-            .then(|| sort_and_choose::sort_program(self, info.shared_memory_per_block));
-        [program(self, TOPK_TUNING)].into_iter().chain(sort).collect()
+        match self.algorithm {
+            Algorithm::Bitonic(level) => vec![bitonic_program(self, level, TOPK_TUNING)],
+            Algorithm::SortAndChoose => {
+                let sort = sort_and_choose::sort_program(self, info.shared_memory_per_block);
+                vec![choose_program(self, TOPK_TUNING), sort]
+            }
+            _ => PassPrograms::new(self, TOPK_TUNING).all().collect(),
+        }
     }
 
     /// Refuses a type of rows, a k or an algorithm that cannot be on a device.
@@ -179,19 +189,65 @@ enum Kernels {
 }
 
 struct Passes {
+    filter: Option<FilterKernels>,
+    heap: Option<Kernel>,
+    select: Option<SelectKernels>,
+    finish: Option<Kernel>,
+    sort: Option<SortKernels>,
+}
+
+struct FilterKernels {
     sample: Kernel,
     filter: Kernel,
+}
+
+struct SelectKernels {
     extent: Kernel,
     select: Kernel,
     tie_count: Kernel,
     tie_take: Kernel,
-    finish: Kernel,
+}
+
+struct SortKernels {
     lists: Kernel,
     split: Kernel,
     count: Kernel,
     scatter: Kernel,
     sort_buckets: Kernel,
-    heap: Option<Kernel>,
+}
+
+/// The programs of [`Passes`], so many because a launch takes few of their kernels and large programs compile slowly.
+struct PassPrograms {
+    filter: Option<Program>,
+    heap: Option<Program>,
+    select: Option<Program>,
+    finish: Option<Program>,
+    sort: Option<Program>,
+}
+
+impl PassPrograms {
+    fn new(spec: &TopKSpec, tuning: TopKTuning) -> PassPrograms {
+        let parts = |name: &str, parts: &[&str]| program(name, spec, tuning, "", parts);
+        let (shortest, longest) = (spec.k.min(spec.keys.unwrap_or(0)), spec.k.min(spec.keys.unwrap_or(spec.k)));
+        let is_heap = matches!(spec.algorithm, Algorithm::HeapShared | Algorithm::HeapRegisters);
+        PassPrograms {
+            filter: (spec.algorithm == Algorithm::Threshold).then(|| parts("topk_filter", &[CUT, FILTER])),
+            heap: is_heap.then(|| heap_program(spec, tuning)),
+            select: takes_selection(spec).then(|| parts("topk_select", &[CUT, SELECT, TIES])),
+            finish: (shortest <= plan::SMALL).then(|| parts("topk_finish", &[CUT, CANDIDATES, FINISH])),
+            sort: (longest > plan::SMALL).then(|| parts("topk_sort", &[CANDIDATES, SORT])),
+        }
+    }
+
+    fn all(self) -> impl Iterator<Item = Program> {
+        [self.filter, self.heap, self.select, self.finish, self.sort].into_iter().flatten()
+    }
+}
+
+/// Whether a launch may take passes of selection, or one for ties.
+fn takes_selection(spec: &TopKSpec) -> bool {
+    let samples = spec.keys.is_none_or(|keys| plan::samples(keys, spec.k));
+    spec.algorithm != Algorithm::Threshold || spec.ties == Ties::FirstRows || samples
 }
 
 impl TopK {
@@ -210,29 +266,16 @@ impl TopK {
     pub fn with_tuning(device: &Device, spec: &TopKSpec, tuning: TopKTuning) -> Result<TopK> {
         let shapes = Shapes::new(device.info(), spec, tuning);
         check_spec(spec, &shapes)?;
-        let module = device.compile(&program(spec, tuning))?;
         let kernels = match spec.algorithm {
-            Algorithm::Bitonic(level) => Kernels::Bitonic(Box::new(Bitonic::new(&module, spec, level, &shapes)?)),
-            Algorithm::SortAndChoose => Kernels::Sorted(Box::new(SortAndChoose::new(device, &module, spec)?)),
-            _ => Kernels::Candidates(Box::new(Passes {
-                sample: module.kernel("topk_sample")?,
-                filter: module.kernel("topk_filter")?,
-                extent: module.kernel("topk_extent")?,
-                select: module.kernel("topk_select")?,
-                tie_count: module.kernel("topk_tie_count")?,
-                tie_take: module.kernel("topk_tie_take")?,
-                finish: module.kernel("topk_finish")?,
-                lists: module.kernel("topk_lists")?,
-                split: module.kernel("topk_split")?,
-                count: module.kernel("topk_count")?,
-                scatter: module.kernel("topk_scatter")?,
-                sort_buckets: module.kernel("topk_sort_buckets")?,
-                heap: match spec.algorithm {
-                    Algorithm::HeapShared => Some(module.kernel("topk_heap_shared")?),
-                    Algorithm::HeapRegisters => Some(module.kernel("topk_heap_registers")?),
-                    _ => None,
-                },
-            })),
+            Algorithm::Bitonic(level) => {
+                let module = device.compile(&bitonic_program(spec, level, tuning))?;
+                Kernels::Bitonic(Box::new(Bitonic::new(&module, spec, level, &shapes)?))
+            }
+            Algorithm::SortAndChoose => {
+                let module = device.compile(&choose_program(spec, tuning))?;
+                Kernels::Sorted(Box::new(SortAndChoose::new(device, &module, spec)?))
+            }
+            _ => Kernels::Candidates(Box::new(Passes::new(device, spec, tuning)?)),
         };
         Ok(TopK { spec: *spec, shapes, kernels })
     }
@@ -273,6 +316,10 @@ impl TopK {
         check_length("top-k", "the slice for rows", out_rows, results)?;
         check_scratch("top-k", scratch, self.scratch_bytes(n))?;
         let rows_max = if self.spec.rows == Element::U32 { 1 << 32 } else { plan::ROWS_MAX };
+        if self.spec.keys.is_some_and(|keys| keys != n) {
+            let message = format!("top-k: {n} keys, and the launcher is made for {:?}", self.spec.keys);
+            return Err(GpuError::Contract(message));
+        }
         if n > rows_max {
             return Err(GpuError::Contract(format!(
                 "top-k: {n} keys, and row ids of {} reach {rows_max}",
@@ -294,6 +341,44 @@ impl TopK {
     }
 }
 
+impl Passes {
+    fn new(device: &Device, spec: &TopKSpec, tuning: TopKTuning) -> Result<Passes> {
+        let programs = PassPrograms::new(spec, tuning);
+        let module = |program: &Option<Program>| program.as_ref().map(|program| device.compile(program)).transpose();
+        let filter = module(&programs.filter)?.map(|module| -> Result<FilterKernels> {
+            Ok(FilterKernels { sample: module.kernel("topk_sample")?, filter: module.kernel("topk_filter")? })
+        });
+        let heap_name =
+            if spec.algorithm == Algorithm::HeapShared { "topk_heap_shared" } else { "topk_heap_registers" };
+        let heap = module(&programs.heap)?.map(|module| module.kernel(heap_name));
+        let select = module(&programs.select)?.map(|module| -> Result<SelectKernels> {
+            Ok(SelectKernels {
+                extent: module.kernel("topk_extent")?,
+                select: module.kernel("topk_select")?,
+                tie_count: module.kernel("topk_tie_count")?,
+                tie_take: module.kernel("topk_tie_take")?,
+            })
+        });
+        let finish = module(&programs.finish)?.map(|module| module.kernel("topk_finish"));
+        let sort = module(&programs.sort)?.map(|module| -> Result<SortKernels> {
+            Ok(SortKernels {
+                lists: module.kernel("topk_lists")?,
+                split: module.kernel("topk_split")?,
+                count: module.kernel("topk_count")?,
+                scatter: module.kernel("topk_scatter")?,
+                sort_buckets: module.kernel("topk_sort_buckets")?,
+            })
+        });
+        Ok(Passes {
+            filter: filter.transpose()?,
+            heap: heap.transpose()?,
+            select: select.transpose()?,
+            finish: finish.transpose()?,
+            sort: sort.transpose()?,
+        })
+    }
+}
+
 /// One launch over operands that were checked.
 struct Run<'a> {
     spec: &'a TopKSpec,
@@ -307,80 +392,85 @@ struct Run<'a> {
 impl Run<'_> {
     fn launch(&self, queue: &mut impl Queue, out_keys: &DeviceSlice, out_rows: &DeviceSlice) -> Result<()> {
         queue.fill(self.scratch, 0, 0, self.plan.zeroed)?;
-        match self.spec.algorithm {
-            Algorithm::RadixSelect => self.select(queue, 1)?,
-            Algorithm::BucketSelect => {
-                let shape = self.shapes.extent();
-                let params = self.input().append(self.pointers(&[self.plan.extents])).u64(self.plan.results);
-                queue.launch(&self.passes.extent, shape, &params)?;
-                self.select(queue, 2)?;
+        let Passes { filter, heap, select, .. } = self.passes;
+        // A program that is not there is one that no launch takes.
+        if let Some(kernels) = filter {
+            if let Some(sample) = &self.plan.sample {
+                let params = self.input().append(self.pointers(&[self.plan.kept]));
+                let params = params.u64(sample.keep).u64(sample.rank);
+                queue.launch(&kernels.sample, self.shapes.sample(sample.blocks), &params)?;
             }
-            Algorithm::HeapShared | Algorithm::HeapRegisters => {
-                if let Some(heap) = &self.passes.heap {
-                    let pools = self.pointers(&[self.plan.pool_ranks, self.plan.pool_rows]);
-                    let params = self.input().append(pools).u64(self.plan.pool_max).u64(self.plan.results);
-                    queue.launch(heap, self.shapes.heap(self.spec), &params)?;
-                }
-                self.select(queue, 2)?;
-            }
-            _ => {
-                if let Some(sample) = &self.plan.sample {
-                    let params = self.input().append(self.pointers(&[self.plan.kept]));
-                    let params = params.u64(sample.keep).u64(sample.rank);
-                    queue.launch(&self.passes.sample, self.shapes.sample(sample.blocks), &params)?;
-                }
-                let params = self.input().append(self.list()).u64(self.plan.above_max).u64(self.plan.equal_max);
-                queue.launch(&self.passes.filter, self.shapes.filter(), &params)?;
-                // Without a sample all keys are candidates.
-                if self.plan.sample.is_some() {
-                    self.select(queue, 0)?;
-                }
-            }
+            let params = self.input().append(self.list()).u64(self.plan.above_max).u64(self.plan.equal_max);
+            queue.launch(&kernels.filter, self.shapes.filter(), &params)?;
         }
-        if self.spec.ties == Ties::FirstRows {
-            self.first_rows(queue)?;
+        if let Some(heap) = heap {
+            let pools = self.pointers(&[self.plan.pool_ranks, self.plan.pool_rows]);
+            let params = self.input().append(pools).u64(self.plan.pool_max).u64(self.plan.results);
+            queue.launch(heap, self.shapes.heap(self.spec), &params)?;
+        }
+        if let Some(kernels) = select {
+            match self.spec.algorithm {
+                // Without a sample all keys are candidates.
+                Algorithm::Threshold if self.plan.sample.is_none() => {}
+                Algorithm::Threshold => self.select(queue, kernels, 0)?,
+                Algorithm::RadixSelect => self.select(queue, kernels, 1)?,
+                Algorithm::BucketSelect => {
+                    let params = self.input().append(self.pointers(&[self.plan.extents])).u64(self.plan.results);
+                    queue.launch(&kernels.extent, self.shapes.extent(), &params)?;
+                    self.select(queue, kernels, 2)?;
+                }
+                _ => self.select(queue, kernels, 2)?,
+            }
+            if self.spec.ties == Ties::FirstRows {
+                self.first_rows(queue, kernels)?;
+            }
         }
         self.finish(queue, out_keys, out_rows)
     }
 
     /// Passes until each digit is decided, and one that takes what is left.
-    fn select(&self, queue: &mut impl Queue, start: u64) -> Result<()> {
+    fn select(&self, queue: &mut impl Queue, kernels: &SelectKernels, start: u64) -> Result<()> {
         for pass in 0..self.shapes.select_passes() {
             let params = self.input().append(self.pointers(&[self.plan.bins])).append(self.list());
             let params = params.u64(self.plan.above_max).u64(self.plan.equal_max);
             let params = params.append(self.pointers(&[self.plan.pool_ranks, self.plan.pool_rows]));
             let params = params.u64(self.plan.pool_max).u64(self.plan.results);
             let params = params.u64(start).u64(u64::from(pass == 0));
-            queue.launch(&self.passes.select, self.shapes.select(), &params)?;
+            queue.launch(&kernels.select, self.shapes.select(), &params)?;
         }
         Ok(())
     }
 
-    fn first_rows(&self, queue: &mut impl Queue) -> Result<()> {
+    fn first_rows(&self, queue: &mut impl Queue, kernels: &SelectKernels) -> Result<()> {
         let params = self.input().append(self.list()).u64(self.plan.above_max).u64(self.plan.equal_max);
         let params = params.u64(self.plan.results).append(self.pointers(&[self.plan.tie_counts]));
         let params = params.u64(plan::TIE_RANGES).u64(self.plan.n.div_ceil(plan::TIE_RANGES));
-        queue.launch(&self.passes.tie_count, self.shapes.ties(), &params)?;
-        queue.launch(&self.passes.tie_take, self.shapes.ties(), &params)
+        queue.launch(&kernels.tie_count, self.shapes.ties(), &params)?;
+        queue.launch(&kernels.tie_take, self.shapes.ties(), &params)
     }
 
     fn finish(&self, queue: &mut impl Queue, out_keys: &DeviceSlice, out_rows: &DeviceSlice) -> Result<()> {
-        let plan = &self.plan;
+        let (plan, Passes { finish, sort, .. }) = (&self.plan, self.passes);
         let params = self.pointers(&[plan.state]).append(self.list()).u64(plan.above_max).u64(plan.equal_max);
         let params = params.u64(plan.results);
-        let Some(sort) = &plan.sort else {
-            let params = params.slice(out_keys).slice(out_rows).u64(self.shapes.staged_max());
-            return queue.launch(&self.passes.finish, self.shapes.finish(), &params);
-        };
-        let params = params.u64(sort.buckets).append(self.pointers(&[sort.lists, sort.splitters]));
-        let params = params.append(self.pointers(&[sort.sizes, sort.starts, sort.bases, sort.bucket_of]));
-        let params = params.append(self.pointers(&[sort.sorted])).slice(out_keys).slice(out_rows);
-        let params = params.u64(self.shapes.bucket_max());
-        queue.launch(&self.passes.lists, self.shapes.lists(sort), &params)?;
-        queue.launch(&self.passes.split, self.shapes.split(sort), &params)?;
-        queue.launch(&self.passes.count, self.shapes.count(sort), &params)?;
-        queue.launch(&self.passes.scatter, self.shapes.scatter(sort), &params)?;
-        queue.launch(&self.passes.sort_buckets, self.shapes.sort_buckets(sort), &params)
+        match (&plan.sort, finish, sort) {
+            (None, Some(finish), _) => {
+                let params = params.slice(out_keys).slice(out_rows).u64(self.shapes.staged_max());
+                queue.launch(finish, self.shapes.finish(), &params)
+            }
+            (Some(sort), _, Some(kernels)) => {
+                let params = params.u64(sort.buckets).append(self.pointers(&[sort.lists, sort.splitters]));
+                let params = params.append(self.pointers(&[sort.sizes, sort.starts, sort.bases, sort.bucket_of]));
+                let params = params.append(self.pointers(&[sort.sorted])).slice(out_keys).slice(out_rows);
+                let params = params.u64(self.shapes.bucket_max());
+                queue.launch(&kernels.lists, self.shapes.lists(sort), &params)?;
+                queue.launch(&kernels.split, self.shapes.split(sort), &params)?;
+                queue.launch(&kernels.count, self.shapes.count(sort), &params)?;
+                queue.launch(&kernels.scatter, self.shapes.scatter(sort), &params)?;
+                queue.launch(&kernels.sort_buckets, self.shapes.sort_buckets(sort), &params)
+            }
+            _ => Err(GpuError::Contract(format!("top-k: a result of {} keys was not compiled for", plan.results))),
+        }
     }
 
     /// What most parameter structs begin with: keys, their number, the state.
@@ -413,8 +503,8 @@ fn check_spec(spec: &TopKSpec, shapes: &Shapes) -> Result<()> {
     Ok(())
 }
 
-/// The program of a launcher.
-pub(super) fn program(spec: &TopKSpec, tuning: TopKTuning) -> Program {
+/// A program of some kernels, for the types and the tuning of a launcher.
+fn program(name: &str, spec: &TopKSpec, tuning: TopKTuning, more: &str, parts: &[&str]) -> Program {
     let defines = format!(
         "#define TOPK_KEY {}\n#define TOPK_ROW {}\n#define TOPK_SMALLEST {}\n#define TOPK_VECTORS {}u\n\
          #define TOPK_THREADS {}\n#define TOPK_BLOCKS {}\n#define TOPK_SELECT_THREADS {}\n\
@@ -428,23 +518,25 @@ pub(super) fn program(spec: &TopKSpec, tuning: TopKTuning) -> Program {
         tuning.select_threads,
         tuning.select_blocks,
     );
-    let parts = |name: &str, more: String, parts: &[&str]| {
-        Program::new(name, format!("{more}{defines}{KEYS}{COMMON}{}", parts.concat()))
-    };
-    match spec.algorithm {
-        Algorithm::SortAndChoose => parts("topk_choose", String::new(), &[CHOOSE]),
-        Algorithm::Bitonic(level) => parts("topk_bitonic", bitonic::defines(spec, level), &[BITONIC]),
-        Algorithm::HeapShared | Algorithm::HeapRegisters => {
-            let shared = u32::from(spec.algorithm == Algorithm::HeapShared);
-            let threads = plan::heap_threads(spec);
-            let more = format!(
-                "#define TOPK_HEAP_SHARED {shared}\n#define TOPK_HEAP_K {}u\n#define TOPK_HEAP_THREADS {threads}\n",
-                spec.k.max(1)
-            );
-            parts("topk_heap", more, &[FILTER, SELECT, TIES, FINISH, SORT, HEAP])
-        }
-        _ => parts("topk", String::new(), &[FILTER, SELECT, TIES, FINISH, SORT]),
-    }
+    Program::new(name, format!("{more}{defines}{KEYS}{COMMON}{}", parts.concat()))
+}
+
+fn choose_program(spec: &TopKSpec, tuning: TopKTuning) -> Program {
+    program("topk_choose", spec, tuning, "", &[CHOOSE])
+}
+
+fn bitonic_program(spec: &TopKSpec, level: BitonicLevel, tuning: TopKTuning) -> Program {
+    program("topk_bitonic", spec, tuning, &bitonic::defines(spec, level), &[BITONIC])
+}
+
+fn heap_program(spec: &TopKSpec, tuning: TopKTuning) -> Program {
+    let shared = u32::from(spec.algorithm == Algorithm::HeapShared);
+    let threads = plan::heap_threads(spec);
+    let more = format!(
+        "#define TOPK_HEAP_SHARED {shared}\n#define TOPK_HEAP_K {}u\n#define TOPK_HEAP_THREADS {threads}\n",
+        spec.k.max(1)
+    );
+    program("topk_heap", spec, tuning, &more, &[HEAP])
 }
 
 #[cfg(test)]
@@ -456,6 +548,7 @@ mod tests {
     fn kernels_compile_for_gpus() {
         let algorithms = [
             (4, Algorithm::Threshold),
+            (4000, Algorithm::Threshold),
             (4, Algorithm::SortAndChoose),
             (4, Algorithm::HeapShared),
             (4, Algorithm::HeapRegisters),
@@ -470,10 +563,14 @@ mod tests {
         for (element, rows, order) in types {
             for (k, algorithm) in algorithms {
                 let spec = TopKSpec { rows, order, ..TopKSpec::new(element, k, algorithm) };
-                let program = program(&spec, TOPK_TUNING);
+                let programs = match algorithm {
+                    Algorithm::Bitonic(level) => vec![bitonic_program(&spec, level, TOPK_TUNING)],
+                    Algorithm::SortAndChoose => vec![choose_program(&spec, TOPK_TUNING)],
+                    _ => PassPrograms::new(&spec, TOPK_TUNING).all().collect(),
+                };
                 // Every type for one architecture, one type for all.
                 let compile = if element == Element::F32 { compile_for_gpus } else { compile_for_hopper };
-                compile(&program);
+                programs.iter().for_each(compile);
             }
         }
     }

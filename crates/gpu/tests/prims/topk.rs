@@ -318,6 +318,32 @@ fn places_without_a_key_are_not_put_in_order() {
 }
 
 #[test]
+fn a_launcher_for_a_known_number_of_keys_finds_the_same() {
+    for lanes in orders(&THREE) {
+        let mut rig = Rig::new(lanes);
+        // Around the lengths that decide which kernels there are.
+        for (n, k) in [(1, 1), (2048, 4000), (2049, 4000), (32_767, 9), (32_768, 9), (40_000, 3000), (40_000, 30_000)] {
+            let keys: Vec<u64> = (0..n).map(|i| mix(i) % 1000).collect();
+            let spec = TopKSpec { keys: Some(n), ..TopKSpec::new(Element::U64, k, Algorithm::Threshold) };
+            let top = TopK::new(&rig.device, &spec).unwrap();
+            holds(&mut rig, &top, &keys, 1).unwrap_or_else(|reason| panic!("{k} of {n}, {lanes:?}: {reason}"));
+        }
+    }
+}
+
+#[test]
+fn a_launcher_for_a_known_number_of_keys_takes_no_other() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let spec = TopKSpec { keys: Some(100), ..TopKSpec::new(Element::U64, 4, Algorithm::Threshold) };
+    let top = TopK::new(&rig.device, &spec).unwrap();
+    let (keys, rows) = (rig.upload(&[0_u64; 101]), rig.upload(&[0_u64; 4]));
+    let (keys, rows) = (DeviceSlice::all(&keys, Element::U64), DeviceSlice::all(&rows, Element::U64));
+    let (out, scratch) = (rig.upload(&[0_u64; 4]), rig.upload(&vec![0_u8; top.scratch_bytes(101)]));
+    let refused = top.launch(&mut rig.stream, &keys, &DeviceSlice::all(&out, Element::U64), &rows, &scratch);
+    assert!(matches!(refused, Err(GpuError::Contract(message)) if message.contains("101 keys")));
+}
+
+#[test]
 fn heaps() {
     let distributions = floats(9_001);
     for algorithm in [Algorithm::HeapShared, Algorithm::HeapRegisters] {

@@ -5,6 +5,8 @@
 // for the largest ranks. Equal ranks are ordered by row, the smallest first.
 #pragma once
 
+#define TOPK_DIGIT_BITS 11u
+
 typedef TOPK_KEY TopKKey;
 typedef TOPK_ROW TopKRow;
 typedef WcKey<TopKKey>::Bits TopKRank;
@@ -298,4 +300,11 @@ template <typename Body> WC_DEVICE void topk_walk(const TopKKey* keys, uint64_t 
         const bool valid = at < loose;
         body.single(valid, valid ? keys[row] : (TopKKey)0, valid ? row : 0);
     }
+}
+
+// A number that looks random.
+WC_DEVICE uint32_t topk_mix(uint32_t x) {
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
 }

@@ -1,7 +1,6 @@
 // Selection passes: radix select and bucket select, and the exact way when a filter's candidates do not do.
 #pragma once
 
-#define TOPK_DIGIT_BITS 11u
 #define TOPK_BINS (1u << TOPK_DIGIT_BITS)
 
 struct TopKSelectParams {
@@ -180,39 +179,6 @@ struct TopKExtentParams {
     TopKRank* extents;
     uint64_t k;
 };
-
-// What the pass for the extent does with keys.
-struct TopKExtent {
-    TopKRank low, high;
-    WC_INLINE bool done() const { return false; }
-    WC_INLINE void rank(TopKRank rank) {
-        low = topk_least(low, rank);
-        high = topk_greatest(high, rank);
-    }
-    WC_INLINE void single(bool valid, TopKKey key, uint64_t) {
-        if (valid) rank(topk_rank(key));
-    }
-    WC_INLINE void chunk(const TopKKey (&own)[TOPK_OWN], uint64_t) {
-#pragma unroll
-        for (uint32_t j = 0; j < TOPK_OWN; ++j) rank(topk_rank(own[j]));
-    }
-};
-
-// The extent of the values of all threads of the block, in thread 0.
-WC_DEVICE void topk_block_extent(TopKExtent& extent, TopKRank* shared) {
-    shared[threadIdx.x] = extent.low;
-    shared[blockDim.x + threadIdx.x] = extent.high;
-    for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
-        __syncthreads();
-        if (threadIdx.x < step) {
-            shared[threadIdx.x] = topk_least(shared[threadIdx.x], shared[threadIdx.x + step]);
-            TopKRank* high = shared + blockDim.x + threadIdx.x;
-            *high = topk_greatest(*high, high[step]);
-        }
-    }
-    __syncthreads();
-    extent = {shared[0], shared[blockDim.x]};
-}
 
 // Purpose: bucket select's first step (paper 003, 4.2.2): least and greatest rank; buckets divide the ranks between
 // them. For k = 1 the greatest is the threshold.

@@ -15,7 +15,7 @@ const DIGIT_BITS: usize = 11;
 /// Ranges of rows that ties are counted by.
 pub(super) const TIE_RANGES: u64 = 8192;
 /// Results up to this many are sorted by one block.
-const SMALL: u64 = 2048;
+pub(super) const SMALL: u64 = 2048;
 /// Candidates whose ranks are staged in shared memory at most: 2^18 samples let some 20,000 pass for a small k.
 const STAGED_MAX: u64 = 24 << 10;
 /// Bytes of a cut's counters, with a few words beside.
@@ -83,6 +83,11 @@ impl Sample {
         let room = (room as u64).clamp(k, n);
         Some(Sample { blocks: blocks as u32, keep, rank: rank as u64, candidates: candidates as u64, room })
     }
+}
+
+/// Whether a threshold is drawn for so many keys; all of them are candidates otherwise.
+pub(super) fn samples(n: u64, k: u64) -> bool {
+    Sample::new(n, k.min(n)).is_some()
 }
 
 /// Where the final sort of a large k has its data.
