@@ -1,7 +1,7 @@
 //! Where a fragment runs under placement `auto`, by three rules.
 //!
-//! 1. All its columns are on the device: the GPU. (Kernels that are missing are compiled while the CPU begins, see
-//!    `exec/work.rs`.)
+//! 1. All its columns are on the device, or the rest is estimated to come in a twentieth of the CPU's time: the GPU.
+//!    (Kernels that are missing are compiled while the CPU begins, see `exec/work.rs`.)
 //! 2. The GPU's time, with opening the device, loading and compiling, is estimated ([`cost`]) at no more than
 //!    `warpcube.load_factor` times the CPU's: the GPU; the statement waits for the load.
 //! 3. Otherwise the CPU. The second statement that asks for the same columns has them loaded in the background, when
@@ -77,6 +77,14 @@ impl Placing {
     /// The fragments that run on the CPU because their columns are not on the device.
     pub(crate) fn take_declined(&self) -> Vec<Declined> {
         std::mem::take(&mut self.declined.lock())
+    }
+
+    /// Whether a load that begins behind this statement brings all these columns: that of a plan above this one, which
+    /// the next statement runs.
+    fn has_load_of(&self, missing: &[AskedColumn]) -> bool {
+        let declined = self.declined.lock();
+        let mut loads = declined.iter().filter_map(Declined::load);
+        loads.any(|load| missing.iter().all(|column| load.columns.contains(column)))
     }
 
     fn machine(&self, passes: &[PassWork]) -> Machine {
@@ -166,6 +174,7 @@ impl Placing {
         let schema = info.provider.schema();
         let data_type = schema.field(column).data_type();
         let kind = match Storage::of(data_type) {
+            _ if data_type.is_decimal() => Kind::Decimal,
             Some(storage) if !is_string(data_type) => Kind::Number(storage.width() as u64),
             _ => self.text(info, column, place),
         };
@@ -211,10 +220,11 @@ impl Placer for Placing {
         let missing = missing_columns(&lowered, &passes);
         let is_there = self.engine.is_some() && missing.is_empty();
         let is_under_way = self.ledger.is_under_way(&lowered.identity);
-        if is_there || !is_under_way && !too_many && costs.gpu() <= factor * costs.cpu {
+        let pays = costs.gpu() <= factor * costs.cpu || factor > 0.0 && costs.load_is_slight();
+        if is_there || !is_under_way && !too_many && pays {
             return Ok(lowered);
         }
-        let begins = factor > 0.0 && !is_under_way && self.ledger.has_all(&missing);
+        let begins = factor > 0.0 && !is_under_way && self.ledger.has_all(&missing) && !self.has_load_of(&missing);
         tracing::debug!(what = lowered.what, ?costs, expected, is_under_way, begins, "not there yet");
         let load = begins.then(|| BackgroundLoad { lowered: Arc::new(lowered), columns: missing.clone() });
         let remark = if is_under_way || begins { ", where it comes in the background" } else { "" };

@@ -241,6 +241,10 @@ async fn what_is_unfit_for_the_device_is_found_in_the_background() {
         assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Cpu), "{:?}", summary.fragments);
     }
     assert!(settle(&session));
+    // The whole is unfit; then its inner aggregation by itself.
+    let (place, reason) = place_of(&session, sql).await;
+    assert!(place == Place::Cpu && reason.ends_with(", where it comes in the background"), "{reason}");
+    assert!(settle(&session));
     let (place, reason) = place_of(&session, sql).await;
     assert!(place == Place::Cpu && reason.starts_with("COL-001"), "{reason}");
     assert!(!settle(&session), "it is not tried again");
