@@ -19,7 +19,7 @@ use crate::codegen::group_values::ENTRY;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::rows::{RowWriter, Statements};
+use crate::codegen::rows::{RowWriter, Statements, keeps_rows};
 use crate::codegen::runs::{self, RunPlan};
 use crate::codegen::shared_tables::{SPAN_BYTES, SharedTable, coded, coded_bytes, range_test, staged_probe};
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
@@ -27,7 +27,7 @@ use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::ir::{JoinKind, Sink};
+use crate::ir::Sink;
 use crate::plan::estimate::surviving_lines;
 use crate::plan::order::{self, Item, Planned};
 use crate::plan::table::{BuiltTable, Matches, RunEnds, TableLayout};
@@ -237,7 +237,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         if let Item::Probe(probe, _) = &planned.item {
             let table = order::table(input.tables, probe)?;
             let is_direct = matches!(table.layout, TableLayout::Direct { .. });
-            eligible &= is_direct && probe.kind != JoinKind::Left && (table.matches.is_none() || !planned.joins());
+            eligible &= is_direct && !keeps_rows(probe.kind) && (table.matches.is_none() || !planned.joins());
             eligible &= probe.residual.is_none();
         }
         // Few rows of a warp are left: those of a queue are tested by full warps.

@@ -107,10 +107,12 @@ pub(crate) fn describe(
 fn registers(pipeline: &Pipeline, columns: &[Named], payloads: &[Vec<Named>]) -> Vec<Named> {
     let mut registers = columns.to_vec();
     for step in &pipeline.steps {
-        if let Step::Probe(probe) = step
-            && probe.has_payload()
-        {
+        let Step::Probe(probe) = step else { continue };
+        if probe.has_payload() {
             registers.extend(payloads.get(probe.build).into_iter().flatten().cloned());
+        }
+        if probe.kind == JoinKind::Mark {
+            registers.push(Named { text: format!("found in {}", probe.build), data_type: Some(DataType::Boolean) });
         }
     }
     registers
@@ -158,6 +160,7 @@ fn join(probe: &Probe, registers: &[Named], keys: &[Keys]) -> String {
         JoinKind::Left => "left join",
         JoinKind::Semi => "semi join",
         JoinKind::Anti => "anti join",
+        JoinKind::Mark => "mark join",
     };
     let built = keys.get(probe.build).map_or(&[][..], Vec::as_slice);
     let pairs = probe.keys.iter().zip(built);

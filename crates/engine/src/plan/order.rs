@@ -14,7 +14,7 @@ use super::estimate::selectivity;
 use super::table::{BuiltTable, TableLayout};
 use crate::error::{EngineError, Result};
 use crate::facts::{Facts, analyse};
-use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step};
+use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step, Ty};
 
 /// Time of a probe over that of a filter.
 const PROBE_COST: f64 = 1.05;
@@ -48,6 +48,11 @@ impl Planned {
         matches!(&self.item, Item::Probe(probe, _) if matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
     }
 
+    /// Whether it is a probe that leaves registers: payload, or a mark.
+    pub(crate) fn gives_registers(&self) -> bool {
+        self.joins() || matches!(&self.item, Item::Probe(probe, _) if probe.kind == JoinKind::Mark)
+    }
+
     /// Whether it drops too little for what it costs to be worth columns of its own.
     pub(crate) fn is_weak(&self) -> bool {
         self.together > WEAK_SHARE || self.cost >= FAR_PROBE_COST
@@ -59,7 +64,7 @@ impl Planned {
 pub(crate) enum Item {
     /// A filter.
     Filter(Expr),
-    /// A probe, with the registers of its payload.
+    /// A probe, with the registers of its payload and its mark.
     Probe(Probe, Range<usize>),
 }
 
@@ -88,12 +93,14 @@ pub(crate) fn registers(
     let mut registers: Vec<Option<Facts>> = columns.iter().cloned().map(Some).collect();
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };
-        if !probe.has_payload() {
-            continue;
+        if probe.has_payload() {
+            for column in &table(tables, probe)?.payload {
+                let nullable = column.facts.nullable || probe.kind == JoinKind::Left;
+                registers.push(Some(Facts { nullable, ..column.facts.clone() }));
+            }
         }
-        for column in &table(tables, probe)?.payload {
-            let nullable = column.facts.nullable || probe.kind == JoinKind::Left;
-            registers.push(Some(Facts { nullable, ..column.facts.clone() }));
+        if probe.kind == JoinKind::Mark {
+            registers.push(Some(Facts::new(Ty::Bool, false, Ty::Bool.bounds())));
         }
     }
     Ok(registers)
@@ -138,7 +145,7 @@ pub(crate) fn order(
                 let met = probe.residual.as_ref().map_or(1.0, |residual| selectivity(residual, registers));
                 let share = match probe.kind {
                     JoinKind::Inner | JoinKind::Semi => built.share * met,
-                    JoinKind::Left => 1.0,
+                    JoinKind::Left | JoinKind::Mark => 1.0,
                     JoinKind::Anti => 1.0 - built.share * met,
                 };
                 let is_far =
@@ -149,10 +156,10 @@ pub(crate) fn order(
                     true => FAR_PROBE_COST,
                     false => PROBE_COST,
                 };
-                let payload = if probe.has_payload() { built.payload.len() } else { 0 };
-                let item = Item::Probe(probe.clone(), register..register + payload);
+                let width = probe.width(built.payload.len());
+                let item = Item::Probe(probe.clone(), register..register + width);
                 waiting.push(Planned { item, share, together: share, cost, fallible });
-                register += payload;
+                register += width;
             }
         }
     }
@@ -175,7 +182,7 @@ pub(crate) fn order(
 
 /// Whether a probe only asks whether there is a match.
 fn is_of_keys(kind: JoinKind) -> bool {
-    matches!(kind, JoinKind::Semi | JoinKind::Anti)
+    matches!(kind, JoinKind::Semi | JoinKind::Anti | JoinKind::Mark)
 }
 
 /// The share of rows that pass a filter among those that passed the filters on the same register: what two bounds drop
@@ -255,7 +262,7 @@ fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Literal, Sink, Source, Ty};
+    use crate::ir::{Literal, Sink, Source};
 
     #[test]
     fn two_bounds_of_a_register_leave_a_range() {

@@ -13,6 +13,7 @@ mod floats;
 mod groups;
 mod integers;
 mod joins;
+mod marks;
 mod matches;
 mod nulls;
 mod overflow;

@@ -157,21 +157,22 @@ fn take(
             let found = keys.and_then(|keys| built[probe.build].get(&keys)).map_or(&[][..], Vec::as_slice);
             let joined = |payload: Vec<Typed>| registers.iter().cloned().chain(payload).collect::<Vec<Typed>>();
             let meets = |row: &&Vec<Typed>| {
-                let residual = probe.residual.as_ref();
-                let value = residual.map(|residual| evaluate(residual, &joined(row.to_vec()), fragment.overflow));
+                let value =
+                    probe.residual.as_ref().map(|expr| evaluate(expr, &joined(row.to_vec()), fragment.overflow));
                 pending |= matches!(value, Some(Err(Raised)));
                 value.is_none_or(|value| value.is_ok_and(|(_, value)| value.is_some_and(|value| value.int() != 0)))
             };
             let found: Vec<Vec<Typed>> = found.iter().filter(meets).cloned().collect();
             let with = |payload: Vec<Typed>| (Some(joined(payload)), pending);
-            let nothing = || payload_types(fragment, tables, probe.build).into_iter().map(|ty| (ty, None)).collect();
+            let types = if probe.has_payload() { payload_types(fragment, tables, probe.build) } else { Vec::new() };
+            let is_found = Some(Scalar::Int((!found.is_empty()).into()));
+            let nothing = types.into_iter().map(|ty| (ty, None));
+            let nothing = nothing.chain((probe.kind == JoinKind::Mark).then_some((Ty::Bool, is_found)));
             match (probe.kind, found.as_slice()) {
                 (JoinKind::Inner | JoinKind::Left, [_, ..]) => found.into_iter().map(with).collect(),
-                (JoinKind::Left, []) => vec![with(nothing())],
-                (JoinKind::Semi, [_, ..]) | (JoinKind::Anti, []) if probe.has_payload() => vec![with(nothing())],
-                (JoinKind::Semi, [_, ..]) | (JoinKind::Anti, []) => vec![(Some(registers), pending)],
-                (JoinKind::Inner, []) if pending => vec![with(nothing())],
-                _ => vec![(None, pending)],
+                (JoinKind::Semi, []) | (JoinKind::Anti, [_, ..]) => vec![(None, pending)],
+                (JoinKind::Inner, []) if !pending => vec![(None, pending)],
+                _ => vec![with(nothing.collect())],
             }
         }
     }
@@ -206,11 +207,11 @@ pub fn register_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: us
         Source::Groups(of) => group_types(fragment, tables, of),
     };
     for step in &pipeline.steps {
-        if let Step::Probe(probe) = step
-            && probe.has_payload()
-        {
+        let Step::Probe(probe) = step else { continue };
+        if probe.has_payload() {
             types.extend(payload_types(fragment, tables, probe.build));
         }
+        types.extend((probe.kind == JoinKind::Mark).then_some(Ty::Bool));
     }
     types
 }
