@@ -308,6 +308,13 @@ pub enum Step {
     Filter(Expr),
     /// Joins the row with a built table; its payload becomes registers.
     Probe(Probe),
+    /// Of the rows that come here so many go on, any of them, after as many have been skipped; the last step.
+    Limit {
+        /// Rows that are left out first.
+        skip: u64,
+        /// Rows that go on.
+        rows: u64,
+    },
 }
 
 /// Aggregate functions the device accumulates.
@@ -564,6 +571,7 @@ impl Pipeline {
                 Step::Probe(probe) => {
                     probe.keys.iter_mut().chain(&mut probe.residual).for_each(|expr| expr.change(fill));
                 }
+                Step::Limit { .. } => {}
             }
         }
         match &mut self.sink {

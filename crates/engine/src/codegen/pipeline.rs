@@ -526,6 +526,7 @@ impl KernelWriter<'_> {
                         range = range_test(&mut emitter, probe, staged, (self.input, self.readers));
                         staged_probe(&mut emitter, probe, staged, (self.input, self.readers), left)?
                     }
+                    Item::Limit { .. } => unreachable!("rows are counted one by one"),
                 });
             }
             let of_step = valid + &emitter.of_step;

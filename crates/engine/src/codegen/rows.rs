@@ -178,7 +178,24 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
                 Ok(())
             }
             Item::Probe(probe, payload) => self.probe(probe, payload),
+            Item::Limit { skip, rows } => {
+                self.limit(*skip, *rows);
+                Ok(())
+            }
         }
+    }
+
+    /// Writes what counts the row and lets it pass if its number is within the limit.
+    fn limit(&mut self, skip: u64, rows: u64) {
+        let zone = self.arena.zeroed(8);
+        let counter = self.params.add("uint64_t*", Argument::Zone(zone));
+        let (skip, end) = (Argument::U64(skip), Argument::U64(skip.saturating_add(rows)));
+        let (skip, end) = (self.params.add("uint64_t", skip), self.params.add("uint64_t", end));
+        let number = self.name();
+        // A count that is full is only read: rows behind it would wait for one another.
+        self.line(&format!("if (wc_load_relaxed({counter}) >= {end}) return;"));
+        self.line(&format!("const uint64_t {number} = wc_fetch_add({counter}, (uint64_t)1);"));
+        self.line(&format!("if ({number} < {skip} || {number} >= {end}) return;"));
     }
 
     /// Writes what finds the entry of a row: its name, and that of the truth value that there is one.

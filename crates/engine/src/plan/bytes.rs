@@ -76,6 +76,7 @@ fn asks_codes(pipeline: &Pipeline, own: usize, asked: &[usize], visit: &mut impl
         match step {
             Step::Filter(expr) => codes_of(expr, own, visit),
             Step::Probe(probe) => probe.each(&mut |expr| codes_of(expr, own, visit)),
+            Step::Limit { .. } => {}
         }
     }
     let is_reg = |expr: &&Expr| matches!(expr, Expr::Reg(_));

@@ -38,7 +38,7 @@ pub(crate) struct Planned {
     together: f64,
     /// Time a row, over that of a filter.
     cost: f64,
-    /// Whether it can raise an evaluation error.
+    /// Whether it can raise an evaluation error, or is a limit: it stays behind the steps before it.
     pub(crate) fallible: bool,
 }
 
@@ -66,6 +66,13 @@ pub(crate) enum Item {
     Filter(Expr),
     /// A probe, with the registers of its payload and its mark.
     Probe(Probe, Range<usize>),
+    /// So many rows, after as many have been skipped: [`Step::Limit`].
+    Limit {
+        /// Rows that are left out first.
+        skip: u64,
+        /// Rows that go on.
+        rows: u64,
+    },
 }
 
 impl Item {
@@ -80,6 +87,7 @@ impl Item {
                     }
                 });
             }),
+            Item::Limit { .. } => {}
         }
     }
 }
@@ -160,6 +168,10 @@ pub(crate) fn order(
                 let item = Item::Probe(probe.clone(), register..register + width);
                 waiting.push(Planned { item, share, together: share, cost, fallible });
                 register += width;
+            }
+            Step::Limit { skip, rows } => {
+                let item = Item::Limit { skip: *skip, rows: *rows };
+                waiting.push(Planned { item, share: 1.0, together: 1.0, cost: 1.0, fallible: true });
             }
         }
     }
@@ -285,7 +297,7 @@ mod tests {
         let registers: Vec<_> = (0..2).map(|_| Some(Facts::new(Ty::I32, false, Some((0, 99))))).collect();
         let reads = |planned: &Planned| match &planned.item {
             Item::Filter(expr) => expr.against_constant().map(|(register, op, _)| (register, op)),
-            Item::Probe(_, _) => None,
+            Item::Probe(_, _) | Item::Limit { .. } => None,
         };
         let order_of = |low: i128, high: i128, other: i128| {
             let compare = |register, op, constant| {

@@ -13,6 +13,7 @@ mod floats;
 mod groups;
 mod integers;
 mod joins;
+mod limits;
 mod marks;
 mod matches;
 mod nulls;

@@ -343,7 +343,7 @@ impl Reducer {
             core.hanging.push(hanging);
         }
         let on = on.into_iter().map(|(kept, own)| (kept, moved(&own))).collect();
-        Ok(Hanging { kind: JoinKind::Semi, on, core, differ: None, residual: None })
+        Ok(Hanging { kind: JoinKind::Semi, on, core, compared: None, residual: None, mark: None })
     }
 }
 
