@@ -142,8 +142,7 @@ pub(crate) fn generate(
     let columns: Vec<Facts> = input.columns.iter().chain(values).cloned().collect();
     let registers = order::registers(input.pipeline, &columns, input.tables)?;
     let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
-    let planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
-    let mut planned = planned;
+    let mut planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
     if !input.values.is_empty() {
         // Places without a group hold no values: nothing else may look at them.
         planned.sort_by_key(|planned| !is_of_entry(planned));

@@ -12,7 +12,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, TableReference, plan_datafusion_err};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, FetchType, Limit, LogicalPlan, Operator, SkipType};
 use warpcube_engine::JoinKind;
 
 use super::Reason;
@@ -52,14 +52,25 @@ pub(crate) struct Core {
     pub(crate) edges: Vec<(Expr, Expr)>,
     /// Other conditions.
     pub(crate) filters: Vec<Expr>,
-    /// Outer, semi and anti joins.
+    /// Outer, semi, anti and mark joins, and inner joins with what has a limit.
     pub(crate) hanging: Vec<Hanging>,
+    /// Of the rows that all of this leaves, how many go on.
+    pub(crate) limit: Option<RowLimit>,
+}
+
+/// A limit without an order: any rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowLimit {
+    /// Rows that are left out first.
+    pub(crate) skip: u64,
+    /// Rows that go on.
+    pub(crate) rows: u64,
 }
 
 /// A join that keeps the rows of the core it hangs on.
 #[derive(Debug)]
 pub(crate) struct Hanging {
-    /// Left, semi, anti or mark.
+    /// Left, semi, anti, mark or, if its core has a limit, inner.
     pub(crate) kind: JoinKind,
     /// Equalities: an expression of the core it hangs on, one of its own.
     pub(crate) on: Vec<(Expr, Expr)>,
@@ -100,12 +111,14 @@ pub(crate) struct Graph {
     pub(crate) schema: DFSchema,
     /// The session's settings.
     pub(crate) options: Arc<ConfigOptions>,
+    /// Whether a limit stands above what is flattened, of which scans have a hint.
+    is_limited: bool,
 }
 
 impl Graph {
     /// A graph of no relations.
     pub(crate) fn new(options: Arc<ConfigOptions>) -> Graph {
-        Graph { relations: Vec::new(), schema: DFSchema::empty(), options }
+        Graph { relations: Vec::new(), schema: DFSchema::empty(), options, is_limited: false }
     }
 
     /// Rows of the largest relation.
@@ -139,7 +152,7 @@ impl Graph {
     ) -> Result<Vec<Expr>, Reason> {
         match plan {
             LogicalPlan::TableScan(scan) => {
-                if scan.fetch.is_some() {
+                if scan.fetch.is_some() && !self.is_limited {
                     return Err("a scan with a limit".into());
                 }
                 let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
@@ -163,6 +176,7 @@ impl Graph {
             }
             LogicalPlan::Filter(filter) => {
                 let inputs = self.flatten(&filter.input, facts, core)?;
+                core.without_limit("a filter")?;
                 for part in split_conjunction(&filter.predicate) {
                     let part = rewrite(part, filter.input.schema(), &inputs)?;
                     // What was pushed into a scan as a hint stands here again.
@@ -189,8 +203,26 @@ impl Graph {
             }
             LogicalPlan::Join(join) => self.join(join, facts, core),
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.flatten(&sort.input, facts, core),
+            LogicalPlan::Limit(limit) => self.limit(limit, facts, core),
             other => Err(format!("its input has a {}", kind_of(other))),
         }
+    }
+
+    fn limit(&mut self, limit: &Limit, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
+        let (Ok(FetchType::Literal(fetch)), Ok(SkipType::Literal(skip))) =
+            (limit.get_fetch_type(), limit.get_skip_type())
+        else {
+            return Err("its input has a limit that is computed".into());
+        };
+        if !core.members.is_empty() {
+            return Err("its input has a limit beside other joins".into());
+        }
+        let before = std::mem::replace(&mut self.is_limited, true);
+        let columns = self.flatten(&limit.input, facts, core);
+        self.is_limited = before;
+        core.without_limit("a limit")?;
+        core.limit = Some(RowLimit { skip: skip as u64, rows: fetch.map_or(u64::MAX, |rows| rows as u64) });
+        columns
     }
 }
 
@@ -206,6 +238,11 @@ impl Hanging {
 }
 
 impl Core {
+    /// Refuses to put an operator above a limit.
+    pub(super) fn without_limit(&self, what: &str) -> Result<(), Reason> {
+        self.limit.map_or(Ok(()), |_| Err(format!("its input has {what} above a limit")))
+    }
+
     /// An equality: an edge if one side is of one relation and the other of different ones, a filter otherwise.
     pub(super) fn equal(&mut self, left: Expr, right: Expr) {
         let (one, other) = (relations(&left), relations(&right));

@@ -30,6 +30,8 @@ impl Graph {
             return self.not_in(join, facts, core);
         }
         let (kind, flipped) = match join.join_type {
+            JoinType::Inner if has_limit(&join.right) => (JoinKind::Inner, false),
+            JoinType::Inner if has_limit(&join.left) => (JoinKind::Inner, true),
             JoinType::Inner => return self.inner_join(join, facts, core),
             JoinType::Left => (JoinKind::Left, false),
             JoinType::LeftSemi => (JoinKind::Semi, false),
@@ -43,6 +45,7 @@ impl Graph {
         };
         let (kept, hung) = if flipped { (&join.right, &join.left) } else { (&join.left, &join.right) };
         let kept_columns = self.flatten(kept, facts, core)?;
+        core.without_limit("a join")?;
         let first_own = self.relations.len();
         let mut own = Core::default();
         let own_columns = self.flatten(hung, facts, &mut own)?;
@@ -69,8 +72,8 @@ impl Graph {
         core.hanging.push(hanging);
         let Sides { kept_columns, own_columns, .. } = sides;
         Ok(match kind {
-            JoinKind::Left if flipped => own_columns.into_iter().chain(kept_columns).collect(),
-            JoinKind::Left => kept_columns.into_iter().chain(own_columns).collect(),
+            JoinKind::Inner | JoinKind::Left if flipped => own_columns.into_iter().chain(kept_columns).collect(),
+            JoinKind::Inner | JoinKind::Left => kept_columns.into_iter().chain(own_columns).collect(),
             _ => kept_columns.into_iter().chain(mark.map(mark_column)).collect(),
         })
     }
@@ -123,8 +126,9 @@ impl Graph {
             let of_own = read.iter().filter(|relation| **relation >= sides.first_own).count();
             match sides.kind {
                 // Rows of the inner side for which it is not true match nothing.
-                _ if of_own > 0 && of_own == read.len() => own.filters.push(part),
+                _ if of_own > 0 && of_own == read.len() && own.limit.is_none() => own.filters.push(part),
                 JoinKind::Semi if of_own == 0 => core.filters.push(part),
+                JoinKind::Inner => core.filters.push(part),
                 _ if of_own == 0 => guard = Some(all(guard, part)),
                 JoinKind::Left => residual = Some(all(residual, part)),
                 _ => match self.comparison(&part, sides.first_own).filter(|_| compared.is_none()) {
@@ -173,12 +177,15 @@ impl Graph {
             return Err("a correlated NOT IN over a column that may be NULL".into());
         };
         let kept_columns = self.flatten(&join.left, facts, core)?;
+        core.without_limit("a join")?;
         let y_may_be_null = y.nullable(join.right.schema().as_ref()).map_err(text)?;
         let x_may_be_null = x.nullable(join.left.schema().as_ref()).map_err(text)?;
         let x = rewrite(x, join.left.schema(), &kept_columns)?;
         let mut anti = |graph: &mut Graph, pair: &dyn Fn(Expr) -> (Expr, Expr)| {
             let mut own = Core::default();
             let own_columns = graph.flatten(&join.right, facts, &mut own)?;
+            // Each of the joins would be with other rows.
+            own.without_limit("NOT IN")?;
             let y = rewrite(y, join.right.schema(), &own_columns)?;
             let (on, kind) = (vec![pair(y)], JoinKind::Anti);
             core.hanging.push(Hanging { kind, on, core: own, compared: None, residual: None, mark: None });
@@ -222,6 +229,7 @@ impl Graph {
     fn inner_join(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
         let left = self.flatten(&join.left, facts, core)?;
         let right = self.flatten(&join.right, facts, core)?;
+        core.without_limit("a join")?;
         for pair in &join.on {
             let one = rewrite(&pair.0, join.left.schema(), &left)?;
             let other = rewrite(&pair.1, join.right.schema(), &right)?;
@@ -245,6 +253,16 @@ impl Sides<'_> {
     fn over_both(&self, part: &Expr) -> Result<Expr, Reason> {
         let plans = [(self.kept, &self.kept_columns), (self.hung, &self.own_columns)];
         rewrite_over(part, plans.map(|(plan, columns)| (plan.schema().as_ref(), &columns[..])))
+    }
+}
+
+/// Whether a plan gives the rows that a limit lets pass.
+fn has_limit(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Limit(_) => true,
+        LogicalPlan::Projection(projection) => has_limit(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_limit(&alias.input),
+        _ => false,
     }
 }
 

@@ -20,8 +20,8 @@ use super::Reason;
 use super::aggregate::{Finish, Grouped};
 use super::expr::{Translator, contains_subquery};
 use super::graph::{
-    Compared, Core, Graph, Hanging, Relation, base_column, columns, mark_column, output_name, relation_of, relations,
-    renumber,
+    Compared, Core, Graph, Hanging, Relation, RowLimit, base_column, columns, mark_column, output_name, relation_of,
+    relations, renumber,
 };
 use super::tables::TableInfo;
 use super::ties::Ties;
@@ -42,6 +42,8 @@ struct Node {
     residual: Option<Expr>,
     /// The relation of its mark, which its parent gives.
     mark: Option<usize>,
+    /// Of the rows that filters and tables below it leave, how many go on.
+    limit: Option<RowLimit>,
     /// Columns that travel upward, its own and those of tables below it.
     payload: BTreeSet<Column>,
 }
@@ -133,7 +135,7 @@ impl<'a> Tree<'a> {
             {
                 let hanging = hanging.remove(position);
                 let parent = match hanging.kind {
-                    JoinKind::Left => root,
+                    JoinKind::Inner | JoinKind::Left => root,
                     _ => self.meeting_point(&hanging.kept(), &lifted, root),
                 };
                 let (probe, own) = hanging.on.iter().cloned().unzip();
@@ -170,6 +172,7 @@ impl<'a> Tree<'a> {
             let place = self.meeting_point(&relations(&filter), &lifted, root);
             self.nodes.get_mut(&place).expect("meeting points are nodes").filters.push(filter);
         }
+        self.nodes.get_mut(&root).expect("it was placed first").limit = core.limit;
         Ok(())
     }
 
@@ -203,8 +206,8 @@ impl<'a> Tree<'a> {
 
     fn insert(&mut self, relation: usize, parent: Option<usize>, kind: JoinKind, keys: Keys) {
         let Keys { own: own_keys, probe: probe_keys, compared, residual, mark } = keys;
-        let (filters, payload) = Default::default();
-        let node = Node { parent, kind, own_keys, probe_keys, filters, compared, residual, mark, payload };
+        let (filters, limit, payload) = Default::default();
+        let node = Node { parent, kind, own_keys, probe_keys, filters, compared, residual, mark, limit, payload };
         self.nodes.insert(relation, node);
         self.placed.push(relation);
     }
@@ -500,6 +503,7 @@ impl<'a> Writer<'a, '_> {
         for filter in node.filters.iter().filter(|filter| !is_own(filter)) {
             steps.push(Step::Filter(translator.translate(filter)?));
         }
+        steps.extend(node.limit.map(|RowLimit { skip, rows }| Step::Limit { skip, rows }));
         Ok((steps, source, translator))
     }
 
@@ -554,13 +558,14 @@ impl<'a> Writer<'a, '_> {
         let node = &self.tree.nodes[&relation];
         let Relation::Table(info) = &self.tree.graph.relations[relation] else { return None };
         let children: Vec<&Node> = self.tree.children(relation).iter().map(|child| &self.tree.nodes[child]).collect();
-        let compares = node.compared.is_some()
+        let is_apart = node.compared.is_some()
+            || node.limit.is_some()
             || children.iter().any(|child| child.compared.is_some() || child.residual.is_some());
         let payload: Vec<Expr> = node.columns_of_table().cloned().map(Expr::Column).collect();
         let probe_keys = children.iter().flat_map(|child| &child.probe_keys);
         let mut exprs = node.filters.iter().chain(&node.own_keys).chain(&payload).chain(probe_keys);
         let is_own = |expr: &Expr| relations(expr).iter().all(|read| *read == relation) && !contains_subquery(expr);
-        if compares || !exprs.all(is_own) {
+        if is_apart || !exprs.all(is_own) {
             return None;
         }
         let own = |expr: &Expr| renumber(expr, relation, OWN);
