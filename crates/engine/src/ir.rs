@@ -5,7 +5,8 @@
 //! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
 //! last one is the root; a pipeline has exactly one breaker, its sink, and only the groups of a union have several
 //! pipelines; registers are numbered per pipeline, first the
-//! source's columns in order, then the payload of each probe that has any ([`Probe::has_payload`]) in step order.
+//! source's columns in order, then the payload of each probe that has any ([`Probe::has_payload`]) in step order, a
+//! mark behind it.
 
 mod visit;
 
@@ -261,6 +262,8 @@ pub enum JoinKind {
     Semi,
     /// Rows without a match.
     Anti,
+    /// All rows, once, with a register that tells whether there is a match: a mark join.
+    Mark,
 }
 
 /// A look-up in the table that an earlier pipeline built.
@@ -275,8 +278,8 @@ pub struct Probe {
     /// True if an inner or left join takes one match a row at most: a table with several rows for a key is refused.
     /// Otherwise a row goes on once for each of its matches.
     pub unique: bool,
-    /// A condition over the row and the payload, whose registers it alone reads if the kind is a semi or anti join: an
-    /// entry of the key for which it is not true is no match. Inner joins have filters instead.
+    /// A condition over the row and the payload, whose registers it alone reads if the kind is a semi, anti or mark
+    /// join: an entry of the key for which it is not true is no match. Inner joins have filters instead.
     pub residual: Option<Expr>,
 }
 
@@ -284,6 +287,12 @@ impl Probe {
     /// Whether the table's payload has registers: that of inner and left joins, and what a residual reads.
     pub fn has_payload(&self) -> bool {
         matches!(self.kind, JoinKind::Inner | JoinKind::Left) || self.residual.is_some()
+    }
+
+    /// Number of registers behind the probe, of a table with so many columns of payload: these, then the mark.
+    pub fn width(&self, payload: usize) -> usize {
+        let payload = if self.has_payload() { payload } else { 0 };
+        payload + usize::from(self.kind == JoinKind::Mark)
     }
 
     /// Calls `visit` for the keys and the residual.
@@ -299,6 +308,13 @@ pub enum Step {
     Filter(Expr),
     /// Joins the row with a built table; its payload becomes registers.
     Probe(Probe),
+    /// Of the rows that come here so many go on, any of them, after as many have been skipped; the last step.
+    Limit {
+        /// Rows that are left out first.
+        skip: u64,
+        /// Rows that go on.
+        rows: u64,
+    },
 }
 
 /// Aggregate functions the device accumulates.
@@ -555,6 +571,7 @@ impl Pipeline {
                 Step::Probe(probe) => {
                     probe.keys.iter_mut().chain(&mut probe.residual).for_each(|expr| expr.change(fill));
                 }
+                Step::Limit { .. } => {}
             }
         }
         match &mut self.sink {

@@ -22,7 +22,7 @@ pub(crate) fn levels(fragment: &Fragment) -> Vec<usize> {
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let below = pipeline.steps.iter().filter_map(|step| match step {
             Step::Probe(probe) => Some(levels[probe.build] + 1),
-            Step::Filter(_) => None,
+            Step::Filter(_) | Step::Limit { .. } => None,
         });
         let scanned = match pipeline.source {
             Source::Groups(index) => Some(levels[index] + 1),

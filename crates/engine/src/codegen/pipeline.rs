@@ -19,7 +19,7 @@ use crate::codegen::group_values::ENTRY;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
-use crate::codegen::rows::{RowWriter, Statements};
+use crate::codegen::rows::{RowWriter, Statements, keeps_rows};
 use crate::codegen::runs::{self, RunPlan};
 use crate::codegen::shared_tables::{SPAN_BYTES, SharedTable, coded, coded_bytes, range_test, staged_probe};
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
@@ -27,7 +27,7 @@ use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::ir::{JoinKind, Sink};
+use crate::ir::Sink;
 use crate::plan::estimate::surviving_lines;
 use crate::plan::order::{self, Item, Planned};
 use crate::plan::table::{BuiltTable, Matches, RunEnds, TableLayout};
@@ -142,8 +142,7 @@ pub(crate) fn generate(
     let columns: Vec<Facts> = input.columns.iter().chain(values).cloned().collect();
     let registers = order::registers(input.pipeline, &columns, input.tables)?;
     let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
-    let planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
-    let mut planned = planned;
+    let mut planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
     if !input.values.is_empty() {
         // Places without a group hold no values: nothing else may look at them.
         planned.sort_by_key(|planned| !is_of_entry(planned));
@@ -237,7 +236,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         if let Item::Probe(probe, _) = &planned.item {
             let table = order::table(input.tables, probe)?;
             let is_direct = matches!(table.layout, TableLayout::Direct { .. });
-            eligible &= is_direct && probe.kind != JoinKind::Left && (table.matches.is_none() || !planned.joins());
+            eligible &= is_direct && !keeps_rows(probe.kind) && (table.matches.is_none() || !planned.joins());
             eligible &= probe.residual.is_none();
         }
         // Few rows of a warp are left: those of a queue are tested by full warps.
@@ -526,6 +525,7 @@ impl KernelWriter<'_> {
                         range = range_test(&mut emitter, probe, staged, (self.input, self.readers));
                         staged_probe(&mut emitter, probe, staged, (self.input, self.readers), left)?
                     }
+                    Item::Limit { .. } => unreachable!("rows are counted one by one"),
                 });
             }
             let of_step = valid + &emitter.of_step;

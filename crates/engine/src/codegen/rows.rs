@@ -12,7 +12,8 @@ use crate::codegen::input::{Branch, PipelineInput};
 use crate::codegen::keys::Packed;
 use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result};
-use crate::ir::{Expr, JoinKind, Probe};
+use crate::facts::Facts;
+use crate::ir::{Expr, JoinKind, Probe, Ty};
 use crate::plan::order::{self, Item, Planned};
 use crate::plan::table::{BuiltTable, Matches, PayloadColumn, TableLayout};
 
@@ -20,9 +21,9 @@ use crate::plan::table::{BuiltTable, Matches, PayloadColumn, TableLayout};
 #[derive(Debug, Clone)]
 struct Pending {
     probe: Probe,
-    /// Registers of its payload.
+    /// Registers of its payload, and of its mark.
     payload: Range<usize>,
-    /// Name of the entry's index, and of the truth value that there is one (left joins).
+    /// Name of the entry's index, and of the truth value that there is one (left and mark joins).
     entry: Option<(String, Option<String>)>,
     /// Whether the entry is one of several matches, which later stages are given.
     is_match: bool,
@@ -177,7 +178,24 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
                 Ok(())
             }
             Item::Probe(probe, payload) => self.probe(probe, payload),
+            Item::Limit { skip, rows } => {
+                self.limit(*skip, *rows);
+                Ok(())
+            }
         }
+    }
+
+    /// Writes what counts the row and lets it pass if its number is within the limit.
+    fn limit(&mut self, skip: u64, rows: u64) {
+        let zone = self.arena.zeroed(8);
+        let counter = self.params.add("uint64_t*", Argument::Zone(zone));
+        let (skip, end) = (Argument::U64(skip), Argument::U64(skip.saturating_add(rows)));
+        let (skip, end) = (self.params.add("uint64_t", skip), self.params.add("uint64_t", end));
+        let number = self.name();
+        // A count that is full is only read: rows behind it would wait for one another.
+        self.line(&format!("if (wc_load_relaxed({counter}) >= {end}) return;"));
+        self.line(&format!("const uint64_t {number} = wc_fetch_add({counter}, (uint64_t)1);"));
+        self.line(&format!("if ({number} < {skip} || {number} >= {end}) return;"));
     }
 
     /// Writes what finds the entry of a row: its name, and that of the truth value that there is one.
@@ -213,7 +231,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
     }
 
     fn probe(&mut self, probe: &Probe, payload: &Range<usize>) -> Result<()> {
-        let is_left = probe.kind == JoinKind::Left;
+        let goes_on = keeps_rows(probe.kind);
         let table = order::table(self.input.tables, probe)?;
         let (key_entry, key_found) = self.find(probe)?;
         if matches!(probe.kind, JoinKind::Inner | JoinKind::Semi) {
@@ -225,10 +243,11 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
             JoinKind::Anti => self.line(&format!("if ({found}) return;")),
             _ => {}
         }
-        if let Some(matches) = table.matches.as_ref().filter(|_| is_left || probe.kind == JoinKind::Inner) {
+        let joins = matches!(probe.kind, JoinKind::Inner | JoinKind::Left);
+        if let Some(matches) = table.matches.as_ref().filter(|_| joins) {
             return self.each_match(probe, payload, matches, (&key_entry, &found));
         }
-        let entry = Some((entry, is_left.then_some(found)));
+        let entry = Some((entry, goes_on.then_some(found)));
         self.pending.push(Pending { probe: probe.clone(), payload: payload.clone(), entry, is_match: false });
         Ok(())
     }
@@ -426,10 +445,10 @@ for (const uint32_t {end} = {at} + {counts}[{entry}]; {at} != {end}{more}; ++{at
         let (entry, matched) = match pending.entry {
             Some(entry) => entry,
             None => {
-                let is_left = pending.probe.kind == JoinKind::Left;
+                let goes_on = keeps_rows(pending.probe.kind);
                 let direct =
                     matches!(order::table(self.input.tables, &pending.probe)?.layout, TableLayout::Direct { .. });
-                let found = match direct && !is_left {
+                let found = match direct && !goes_on {
                     true => {
                         let packed = self.packed(&pending.probe, false)?;
                         let entry = self.name();
@@ -439,13 +458,18 @@ for (const uint32_t {end} = {at} + {counts}[{entry}]; {at} != {end}{more}; ++{at
                     false => {
                         let (entry, found) = self.find(&pending.probe)?;
                         let (entry, found) = self.meets(&pending.probe, &pending.payload, (&entry, &found))?;
-                        (entry, is_left.then_some(found))
+                        (entry, goes_on.then_some(found))
                     }
                 };
                 self.pending[position].entry = Some(found.clone());
                 found
             }
         };
+        if pending.probe.kind == JoinKind::Mark && register + 1 == pending.payload.end {
+            let facts = Facts::new(Ty::Bool, false, Ty::Bool.bounds());
+            self.write(register, Value::new(facts, matched.unwrap_or_default(), None));
+            return Ok(());
+        }
         let column = order::table(self.input.tables, &pending.probe)?.payload[register - pending.payload.start].clone();
         self.load_entry(column, register, (&entry, matched))
     }
@@ -483,12 +507,21 @@ for (const uint32_t {end} = {at} + {counts}[{entry}]; {at} != {end}{more}; ++{at
             (Some(matched), None) => Some(matched),
             (Some(matched), Some(own)) => Some(format!("({matched} && {own})")),
         };
+        self.write(register, Value::new(column.facts, code, valid));
+        Ok(())
+    }
+
+    fn write(&mut self, register: usize, value: Value) {
         if self.registers.len() <= register {
             self.registers.resize(register + 1, None);
         }
-        self.registers[register] = Some(Value::new(column.facts, code, valid));
-        Ok(())
+        self.registers[register] = Some(value);
     }
+}
+
+/// Whether rows without a match go on.
+pub(super) fn keeps_rows(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::Left | JoinKind::Mark)
 }
 
 /// The condition that a row of loaded vectors has a partner in a table that is a bitmap, in shared memory by the name

@@ -146,7 +146,7 @@ fn leaves_room(input: &PipelineInput, dense: &[Planned], cell_bytes: usize) -> b
             TableLayout::Direct { bitmap } => Some(bitmap.bytes()),
             _ => None,
         },
-        Item::Filter(_) => None,
+        Item::Filter(_) | Item::Limit { .. } => None,
     };
     let free = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
     dense.iter().find_map(bitmap).is_none_or(|bytes| bytes > free || bytes + cell_bytes <= free)
@@ -274,6 +274,10 @@ pub(super) fn plan<'a>(
                 bound.values = Some(group_values(&bound, &values, &facts)?);
             }
             Ok(SinkPlan::Aggregate { groups, aggregates, bound, sums })
+        }
+        // The sample of a top-k and its scan would let other rows pass.
+        Sink::TopK(_) if rows.iter().any(|planned| matches!(planned.item, Item::Limit { .. })) => {
+            unsupported("the first rows by an order of any rows that a limit lets pass")
         }
         Sink::TopK(top) => {
             let bound = Box::new(topk::plan(input, top, registers, split.bytes, arena)?);

@@ -410,7 +410,7 @@ impl BoundTop {
         );
         let statements = kernel.rows(arena, |rows| {
             // Rows are here because they have passed; what probes find is read again.
-            order.iter().filter(|planned| planned.joins()).try_for_each(|planned| rows.step(planned))?;
+            order.iter().filter(|planned| planned.gives_registers()).try_for_each(|planned| rows.step(planned))?;
             self.columns(rows, &top.outputs, &output)
         })?;
         self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));

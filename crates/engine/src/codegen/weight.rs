@@ -40,6 +40,7 @@ pub(super) fn of_item(item: &Item) -> usize {
     match item {
         Item::Filter(expr) => of(expr),
         Item::Probe(probe, _) => 16 + probe.keys.iter().chain(&probe.residual).map(of).sum::<usize>(),
+        Item::Limit { .. } => 8,
     }
 }
 

@@ -96,6 +96,7 @@ pub(super) fn drops_vectors(item: &Item, layouts: &[ColumnLayout]) -> bool {
     let column = match item {
         Item::Filter(expr) => expr.against_constant().map(|(column, _, _)| column),
         Item::Probe(probe, _) => key_column(probe),
+        Item::Limit { .. } => None,
     };
     column.and_then(|column| layouts.get(column)).is_some_and(|layout| layout.is_clustered())
 }
@@ -113,6 +114,7 @@ pub(super) fn may_skip(scan: Scan) -> bool {
     scan.split.dense.iter().any(|planned| match &planned.item {
         Item::Filter(expr) => expr.against_constant().is_some_and(|(column, _, _)| bounded(scan, column)),
         Item::Probe(probe, _) => probed(scan, probe).is_some(),
+        Item::Limit { .. } => false,
     })
 }
 
@@ -138,7 +140,7 @@ impl KernelWriter<'_> {
     pub(super) fn asks_for_span(&self, build: usize) -> bool {
         self.split.dense.iter().any(|planned| match &planned.item {
             Item::Probe(probe, _) => probe.build == build && probed(self.scan(), probe).is_some(),
-            Item::Filter(_) => false,
+            Item::Filter(_) | Item::Limit { .. } => false,
         })
     }
 
@@ -149,6 +151,7 @@ impl KernelWriter<'_> {
             let passing = match &planned.item {
                 Item::Filter(expr) => self.compared(expr),
                 Item::Probe(probe, _) => self.spanned(probe, layout),
+                Item::Limit { .. } => None,
             };
             let Some(Passing { column, low, high, keys }) = passing else { continue };
             let bounds = self.readers[column].bounds("vector");

@@ -28,15 +28,14 @@ impl Fragment {
             let mut first = own;
             for step in &pipeline.steps {
                 let Step::Probe(probe) = step else { continue };
-                if !probe.has_payload() {
-                    continue;
-                }
                 // Binding tells that there is no such pipeline.
                 let Some(build) = self.pipelines.get(probe.build) else { break };
                 let width = build.sink.payload_width();
-                let of_build = registers.iter().filter(|register| (first..first + width).contains(register));
-                asked[probe.build].extend(of_build.map(|register| register - first));
-                first += width;
+                if probe.has_payload() {
+                    let of_build = registers.iter().filter(|register| (first..first + width).contains(register));
+                    asked[probe.build].extend(of_build.map(|register| register - first));
+                }
+                first += probe.width(width);
             }
             if pipeline.source == Source::Table(table) {
                 coded.extend(registers.iter().filter_map(|register| columns.get(*register)));
@@ -77,6 +76,7 @@ fn asks_codes(pipeline: &Pipeline, own: usize, asked: &[usize], visit: &mut impl
         match step {
             Step::Filter(expr) => codes_of(expr, own, visit),
             Step::Probe(probe) => probe.each(&mut |expr| codes_of(expr, own, visit)),
+            Step::Limit { .. } => {}
         }
     }
     let is_reg = |expr: &&Expr| matches!(expr, Expr::Reg(_));

@@ -107,10 +107,12 @@ pub(crate) fn describe(
 fn registers(pipeline: &Pipeline, columns: &[Named], payloads: &[Vec<Named>]) -> Vec<Named> {
     let mut registers = columns.to_vec();
     for step in &pipeline.steps {
-        if let Step::Probe(probe) = step
-            && probe.has_payload()
-        {
+        let Step::Probe(probe) = step else { continue };
+        if probe.has_payload() {
             registers.extend(payloads.get(probe.build).into_iter().flatten().cloned());
+        }
+        if probe.kind == JoinKind::Mark {
+            registers.push(Named { text: format!("found in {}", probe.build), data_type: Some(DataType::Boolean) });
         }
     }
     registers
@@ -124,31 +126,38 @@ fn named(expr: &Expr, registers: &[Named]) -> Named {
 type Keys = Vec<(String, bool)>;
 
 fn bound_step(planned: &Planned, registers: &[Named], keys: &[Keys]) -> StepWords {
-    match &planned.item {
-        Item::Filter(expr) => {
-            let text = format!("filter {}", expression(expr, registers));
-            StepWords { text, build: None, joins: false, share: Some(planned.share) }
-        }
-        Item::Probe(probe, _) => StepWords {
-            text: join(probe, registers, keys),
-            build: Some(probe.build),
-            joins: planned.joins(),
-            share: Some(planned.share),
-        },
-    }
+    let words = match &planned.item {
+        Item::Filter(expr) => filter_words(expr, registers),
+        Item::Probe(probe, _) => probe_words(probe, registers, keys),
+        Item::Limit { skip, rows } => limit_words(*skip, *rows),
+    };
+    StepWords { share: Some(planned.share), ..words }
 }
 
 fn step_words(step: &Step, registers: &[Named], keys: &[Keys]) -> StepWords {
     match step {
-        Step::Filter(expr) => {
-            let text = format!("filter {}", expression(expr, registers));
-            StepWords { text, build: None, joins: false, share: None }
-        }
-        Step::Probe(probe) => {
-            let joins = matches!(probe.kind, JoinKind::Inner | JoinKind::Left);
-            StepWords { text: join(probe, registers, keys), build: Some(probe.build), joins, share: None }
-        }
+        Step::Filter(expr) => filter_words(expr, registers),
+        Step::Probe(probe) => probe_words(probe, registers, keys),
+        Step::Limit { skip, rows } => limit_words(*skip, *rows),
     }
+}
+
+fn filter_words(expr: &Expr, registers: &[Named]) -> StepWords {
+    let text = format!("filter {}", expression(expr, registers));
+    StepWords { text, build: None, joins: false, share: None }
+}
+
+fn probe_words(probe: &Probe, registers: &[Named], keys: &[Keys]) -> StepWords {
+    let joins = matches!(probe.kind, JoinKind::Inner | JoinKind::Left);
+    StepWords { text: join(probe, registers, keys), build: Some(probe.build), joins, share: None }
+}
+
+fn limit_words(skip: u64, rows: u64) -> StepWords {
+    let text = match skip {
+        0 => format!("any {rows} rows"),
+        _ => format!("any {rows} rows behind {skip}"),
+    };
+    StepWords { text, build: None, joins: false, share: None }
 }
 
 /// A join with its equalities; those of two constants, which every row meets, are left out.
@@ -158,6 +167,7 @@ fn join(probe: &Probe, registers: &[Named], keys: &[Keys]) -> String {
         JoinKind::Left => "left join",
         JoinKind::Semi => "semi join",
         JoinKind::Anti => "anti join",
+        JoinKind::Mark => "mark join",
     };
     let built = keys.get(probe.build).map_or(&[][..], Vec::as_slice);
     let pairs = probe.keys.iter().zip(built);

@@ -14,7 +14,7 @@ use super::estimate::selectivity;
 use super::table::{BuiltTable, TableLayout};
 use crate::error::{EngineError, Result};
 use crate::facts::{Facts, analyse};
-use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step};
+use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step, Ty};
 
 /// Time of a probe over that of a filter.
 const PROBE_COST: f64 = 1.05;
@@ -38,7 +38,7 @@ pub(crate) struct Planned {
     together: f64,
     /// Time a row, over that of a filter.
     cost: f64,
-    /// Whether it can raise an evaluation error.
+    /// Whether it can raise an evaluation error, or is a limit: it stays behind the steps before it.
     pub(crate) fallible: bool,
 }
 
@@ -46,6 +46,11 @@ impl Planned {
     /// Whether it is a probe whose payload becomes registers.
     pub(crate) fn joins(&self) -> bool {
         matches!(&self.item, Item::Probe(probe, _) if matches!(probe.kind, JoinKind::Inner | JoinKind::Left))
+    }
+
+    /// Whether it is a probe that leaves registers: payload, or a mark.
+    pub(crate) fn gives_registers(&self) -> bool {
+        self.joins() || matches!(&self.item, Item::Probe(probe, _) if probe.kind == JoinKind::Mark)
     }
 
     /// Whether it drops too little for what it costs to be worth columns of its own.
@@ -59,8 +64,15 @@ impl Planned {
 pub(crate) enum Item {
     /// A filter.
     Filter(Expr),
-    /// A probe, with the registers of its payload.
+    /// A probe, with the registers of its payload and its mark.
     Probe(Probe, Range<usize>),
+    /// So many rows, after as many have been skipped: [`Step::Limit`].
+    Limit {
+        /// Rows that are left out first.
+        skip: u64,
+        /// Rows that go on.
+        rows: u64,
+    },
 }
 
 impl Item {
@@ -75,6 +87,7 @@ impl Item {
                     }
                 });
             }),
+            Item::Limit { .. } => {}
         }
     }
 }
@@ -88,12 +101,14 @@ pub(crate) fn registers(
     let mut registers: Vec<Option<Facts>> = columns.iter().cloned().map(Some).collect();
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };
-        if !probe.has_payload() {
-            continue;
+        if probe.has_payload() {
+            for column in &table(tables, probe)?.payload {
+                let nullable = column.facts.nullable || probe.kind == JoinKind::Left;
+                registers.push(Some(Facts { nullable, ..column.facts.clone() }));
+            }
         }
-        for column in &table(tables, probe)?.payload {
-            let nullable = column.facts.nullable || probe.kind == JoinKind::Left;
-            registers.push(Some(Facts { nullable, ..column.facts.clone() }));
+        if probe.kind == JoinKind::Mark {
+            registers.push(Some(Facts::new(Ty::Bool, false, Ty::Bool.bounds())));
         }
     }
     Ok(registers)
@@ -138,7 +153,7 @@ pub(crate) fn order(
                 let met = probe.residual.as_ref().map_or(1.0, |residual| selectivity(residual, registers));
                 let share = match probe.kind {
                     JoinKind::Inner | JoinKind::Semi => built.share * met,
-                    JoinKind::Left => 1.0,
+                    JoinKind::Left | JoinKind::Mark => 1.0,
                     JoinKind::Anti => 1.0 - built.share * met,
                 };
                 let is_far =
@@ -149,10 +164,14 @@ pub(crate) fn order(
                     true => FAR_PROBE_COST,
                     false => PROBE_COST,
                 };
-                let payload = if probe.has_payload() { built.payload.len() } else { 0 };
-                let item = Item::Probe(probe.clone(), register..register + payload);
+                let width = probe.width(built.payload.len());
+                let item = Item::Probe(probe.clone(), register..register + width);
                 waiting.push(Planned { item, share, together: share, cost, fallible });
-                register += payload;
+                register += width;
+            }
+            Step::Limit { skip, rows } => {
+                let item = Item::Limit { skip: *skip, rows: *rows };
+                waiting.push(Planned { item, share: 1.0, together: 1.0, cost: 1.0, fallible: true });
             }
         }
     }
@@ -175,7 +194,7 @@ pub(crate) fn order(
 
 /// Whether a probe only asks whether there is a match.
 fn is_of_keys(kind: JoinKind) -> bool {
-    matches!(kind, JoinKind::Semi | JoinKind::Anti)
+    matches!(kind, JoinKind::Semi | JoinKind::Anti | JoinKind::Mark)
 }
 
 /// The share of rows that pass a filter among those that passed the filters on the same register: what two bounds drop
@@ -255,7 +274,7 @@ fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Literal, Sink, Source, Ty};
+    use crate::ir::{Literal, Sink, Source};
 
     #[test]
     fn two_bounds_of_a_register_leave_a_range() {
@@ -278,7 +297,7 @@ mod tests {
         let registers: Vec<_> = (0..2).map(|_| Some(Facts::new(Ty::I32, false, Some((0, 99))))).collect();
         let reads = |planned: &Planned| match &planned.item {
             Item::Filter(expr) => expr.against_constant().map(|(register, op, _)| (register, op)),
-            Item::Probe(_, _) => None,
+            Item::Probe(_, _) | Item::Limit { .. } => None,
         };
         let order_of = |low: i128, high: i128, other: i128| {
             let compare = |register, op, constant| {

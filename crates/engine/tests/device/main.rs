@@ -13,6 +13,8 @@ mod floats;
 mod groups;
 mod integers;
 mod joins;
+mod limits;
+mod marks;
 mod matches;
 mod nulls;
 mod overflow;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue, TableReference, plan_datafusion_err};
+use datafusion::common::{Column, DFSchema, TableReference, plan_datafusion_err};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Join, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, FetchType, Limit, LogicalPlan, Operator, SkipType};
 use warpcube_engine::JoinKind;
 
 use super::Reason;
@@ -26,6 +26,8 @@ pub(crate) enum Relation {
     Table(Arc<TableInfo>),
     /// The groups of an aggregation below.
     Groups(Box<Grouped>),
+    /// No rows: the one column of a mark join, which tells whether a row of the core that it hangs on has a match.
+    Mark,
 }
 
 impl Relation {
@@ -33,6 +35,7 @@ impl Relation {
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Relation::Table(table) => table.rows.unwrap_or(0),
+            Relation::Mark => 0,
             Relation::Groups(grouped) => {
                 grouped.inputs.iter().map(|input| input.graph.rows_max()).sum::<u64>() / ROWS_PER_GROUP
             }
@@ -49,24 +52,52 @@ pub(crate) struct Core {
     pub(crate) edges: Vec<(Expr, Expr)>,
     /// Other conditions.
     pub(crate) filters: Vec<Expr>,
-    /// Outer, semi and anti joins.
+    /// Outer, semi, anti and mark joins, and inner joins with what has a limit.
     pub(crate) hanging: Vec<Hanging>,
+    /// Of the rows that all of this leaves, how many go on.
+    pub(crate) limit: Option<RowLimit>,
+}
+
+/// A limit without an order: any rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowLimit {
+    /// Rows that are left out first.
+    pub(crate) skip: u64,
+    /// Rows that go on.
+    pub(crate) rows: u64,
 }
 
 /// A join that keeps the rows of the core it hangs on.
 #[derive(Debug)]
 pub(crate) struct Hanging {
-    /// Left, semi or anti.
+    /// Left, semi, anti, mark or, if its core has a limit, inner.
     pub(crate) kind: JoinKind,
     /// Equalities: an expression of the core it hangs on, one of its own.
     pub(crate) on: Vec<(Expr, Expr)>,
     /// Its own relations.
     pub(crate) core: Core,
-    /// For semi and anti joins: what must differ as well, an expression of the core it hangs on and one of its own.
-    pub(crate) differ: Option<(Expr, Expr)>,
+    /// For semi, anti and mark joins: a comparison that holds for a match as well.
+    pub(crate) compared: Option<Compared>,
     /// Another condition over both sides: a row of its own for which it is not true is no match.
     pub(crate) residual: Option<Expr>,
+    /// The relation that stands for the mark of a mark join.
+    pub(crate) mark: Option<usize>,
 }
+
+/// A comparison of a row with rows of a join's inner side, which holds for one of them if it does for their smallest
+/// or their largest value.
+#[derive(Debug, Clone)]
+pub(crate) struct Compared {
+    /// An expression of the core that the join hangs on.
+    pub(crate) kept: Expr,
+    /// `<>`, `<`, `<=`, `>` or `>=`.
+    pub(crate) op: Operator,
+    /// An expression of the inner side, of the same type.
+    pub(crate) own: Expr,
+}
+
+/// The column of a mark.
+const MARK: &str = "mark";
 
 /// Rows a group that are taken for the size of groups of which nothing is known.
 const ROWS_PER_GROUP: u64 = 2;
@@ -80,12 +111,14 @@ pub(crate) struct Graph {
     pub(crate) schema: DFSchema,
     /// The session's settings.
     pub(crate) options: Arc<ConfigOptions>,
+    /// Whether a limit stands above what is flattened, of which scans have a hint.
+    is_limited: bool,
 }
 
 impl Graph {
     /// A graph of no relations.
     pub(crate) fn new(options: Arc<ConfigOptions>) -> Graph {
-        Graph { relations: Vec::new(), schema: DFSchema::empty(), options }
+        Graph { relations: Vec::new(), schema: DFSchema::empty(), options, is_limited: false }
     }
 
     /// Rows of the largest relation.
@@ -103,6 +136,12 @@ impl Graph {
         Ok(number)
     }
 
+    /// Adds the relation of a mark; the result is its number.
+    pub(super) fn add_mark(&mut self) -> Result<usize, Reason> {
+        let schema = Schema::new(vec![Field::new(MARK, DataType::Boolean, false)]);
+        self.add(Relation::Mark, &schema, &mut Core::default())
+    }
+
     /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the
     /// plan.
     pub(crate) fn flatten(
@@ -113,7 +152,7 @@ impl Graph {
     ) -> Result<Vec<Expr>, Reason> {
         match plan {
             LogicalPlan::TableScan(scan) => {
-                if scan.fetch.is_some() {
+                if scan.fetch.is_some() && !self.is_limited {
                     return Err("a scan with a limit".into());
                 }
                 let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
@@ -137,6 +176,7 @@ impl Graph {
             }
             LogicalPlan::Filter(filter) => {
                 let inputs = self.flatten(&filter.input, facts, core)?;
+                core.without_limit("a filter")?;
                 for part in split_conjunction(&filter.predicate) {
                     let part = rewrite(part, filter.input.schema(), &inputs)?;
                     // What was pushed into a scan as a hint stands here again.
@@ -163,192 +203,27 @@ impl Graph {
             }
             LogicalPlan::Join(join) => self.join(join, facts, core),
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.flatten(&sort.input, facts, core),
+            LogicalPlan::Limit(limit) => self.limit(limit, facts, core),
             other => Err(format!("its input has a {}", kind_of(other))),
         }
     }
 
-    fn join(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
-        if join.null_aware {
-            return self.not_in(join, facts, core);
-        }
-        let (kind, flipped) = match join.join_type {
-            JoinType::Inner => return self.inner_join(join, facts, core),
-            JoinType::Left => (JoinKind::Left, false),
-            JoinType::LeftSemi => (JoinKind::Semi, false),
-            JoinType::LeftAnti => (JoinKind::Anti, false),
-            JoinType::Right => (JoinKind::Left, true),
-            JoinType::RightSemi => (JoinKind::Semi, true),
-            JoinType::RightAnti => (JoinKind::Anti, true),
-            other => return Err(format!("a {other} join")),
+    fn limit(&mut self, limit: &Limit, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
+        let (Ok(FetchType::Literal(fetch)), Ok(SkipType::Literal(skip))) =
+            (limit.get_fetch_type(), limit.get_skip_type())
+        else {
+            return Err("its input has a limit that is computed".into());
         };
-        let (kept, hung) = if flipped { (&join.right, &join.left) } else { (&join.left, &join.right) };
-        let kept_columns = self.flatten(kept, facts, core)?;
-        let first_own = self.relations.len();
-        let mut own = Core::default();
-        let mut own_columns = self.flatten(hung, facts, &mut own)?;
-        let mut on = Vec::with_capacity(join.on.len());
-        for equality in &join.on {
-            let (left, right) = equality;
-            let (of_kept, of_hung) = if flipped { (right, left) } else { (left, right) };
-            let pair =
-                (rewrite(of_kept, kept.schema(), &kept_columns)?, rewrite(of_hung, hung.schema(), &own_columns)?);
-            on.extend(self.equality(pair, join, equality)?);
+        if !core.members.is_empty() {
+            return Err("its input has a limit beside other joins".into());
         }
-        if kind == JoinKind::Left {
-            // What the inner side computes is NULL where nothing matches, whatever it makes of NULLs.
-            let matched = on.iter().find(|(_, of_hung)| is_strict(of_hung)).map(|(_, key)| key.clone().is_not_null());
-            for column in own_columns.iter_mut().filter(|column| !matches!(column, Expr::Column(_))) {
-                let matched = matched.clone().ok_or("an outer join whose inner side computes its key and columns")?;
-                *column = when(matched, column.clone());
-            }
-        }
-        let (mut guard, mut differ, mut residual) = (None::<Expr>, None, None::<Expr>);
-        for part in join.filter.iter().flat_map(split_conjunction) {
-            let part = rewrite_over(part, [(kept.schema(), &kept_columns[..]), (hung.schema(), &own_columns[..])])?;
-            let read = relations(&part);
-            let of_own = read.iter().filter(|relation| **relation >= first_own).count();
-            match kind {
-                // Rows of the inner side for which it is not true match nothing.
-                _ if of_own > 0 && of_own == read.len() => own.filters.push(part),
-                JoinKind::Semi if of_own == 0 => core.filters.push(part),
-                _ if of_own == 0 => guard = Some(all(guard, part)),
-                JoinKind::Left => residual = Some(all(residual, part)),
-                _ => match self.unlike(&part, first_own).filter(|_| differ.is_none()) {
-                    Some(pair) => differ = Some(pair),
-                    None => residual = Some(all(residual, part)),
-                },
-            }
-        }
-        // A row for which the condition on its own side is not true matches nothing, as a NULL key does not.
-        if let (Some(guard), Some((of_kept, _))) = (guard, on.first_mut()) {
-            *of_kept = when(guard, of_kept.clone());
-        }
-        if residual.is_some()
-            && let Some((kept, own)) = differ.take()
-        {
-            residual = Some(all(residual, kept.not_eq(own)));
-        }
-        core.hanging.push(Hanging { kind, on, core: own, differ, residual });
-        Ok(match (kind, flipped) {
-            (JoinKind::Left, false) => kept_columns.into_iter().chain(own_columns).collect(),
-            (JoinKind::Left, true) => own_columns.into_iter().chain(kept_columns).collect(),
-            _ => kept_columns,
-        })
+        let before = std::mem::replace(&mut self.is_limited, true);
+        let columns = self.flatten(&limit.input, facts, core);
+        self.is_limited = before;
+        core.without_limit("a limit")?;
+        core.limit = Some(RowLimit { skip: skip as u64, rows: fetch.map_or(u64::MAX, |rows| rows as u64) });
+        columns
     }
-
-    /// The sides of an inequality `kept <> own` of one type whose extremes tell whether any value differs.
-    fn unlike(&self, part: &Expr, first_own: usize) -> Option<(Expr, Expr)> {
-        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) = part else { return None };
-        let is_own = |expr: &Expr| relations(expr).iter().all(|relation| *relation >= first_own);
-        let is_kept = |expr: &Expr| relations(expr).iter().all(|relation| *relation < first_own);
-        let (kept, own) = match (is_own(left) && is_kept(right), is_own(right) && is_kept(left)) {
-            (true, _) => (right, left),
-            (_, true) => (left, right),
-            _ => return None,
-        };
-        let data_type = own.get_type(&self.schema).ok()?;
-        let same = kept.get_type(&self.schema).ok()? == data_type;
-        (same && !data_type.is_floating()).then(|| (kept.as_ref().clone(), own.as_ref().clone()))
-    }
-
-    /// `x NOT IN (SELECT y …)` as anti joins: with rows that match, for all rows with any NULL among `y`, and for rows
-    /// whose `x` is NULL with any row at all.
-    fn not_in(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
-        let ([(x, y)], None, JoinType::LeftAnti) = (join.on.as_slice(), &join.filter, join.join_type) else {
-            return Err("a correlated NOT IN over a column that may be NULL".into());
-        };
-        let kept_columns = self.flatten(&join.left, facts, core)?;
-        let y_may_be_null = y.nullable(join.right.schema().as_ref()).map_err(text)?;
-        let x_may_be_null = x.nullable(join.left.schema().as_ref()).map_err(text)?;
-        let x = rewrite(x, join.left.schema(), &kept_columns)?;
-        let mut anti = |graph: &mut Graph, pair: &dyn Fn(Expr) -> (Expr, Expr)| {
-            let mut own = Core::default();
-            let own_columns = graph.flatten(&join.right, facts, &mut own)?;
-            let y = rewrite(y, join.right.schema(), &own_columns)?;
-            let (on, kind) = (vec![pair(y)], JoinKind::Anti);
-            core.hanging.push(Hanging { kind, on, core: own, differ: None, residual: None });
-            Ok::<_, Reason>(())
-        };
-        let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);
-        anti(self, &|y| (x.clone(), y))?;
-        if y_may_be_null {
-            anti(self, &|y| (one(), when(y.is_null(), one())))?;
-        }
-        if x_may_be_null {
-            anti(self, &|y| (when(x.clone().is_null(), one()), when(y.clone().is_null().or(y.is_not_null()), one())))?;
-        }
-        Ok(kept_columns)
-    }
-
-    /// An equality of a join over base columns; where NULL equals NULL, as equalities of values that never are NULL.
-    fn equality(
-        &self,
-        pair: (Expr, Expr),
-        join: &Join,
-        (left, right): &(Expr, Expr),
-    ) -> Result<Vec<(Expr, Expr)>, Reason> {
-        let nullable = |expr: &Expr, plan: &LogicalPlan| expr.nullable(plan.schema().as_ref()).map_err(text);
-        let nothing = join.null_equality == NullEquality::NullEqualsNothing;
-        if nothing || !(nullable(left, &join.left)? && nullable(right, &join.right)?) {
-            return Ok(vec![pair]);
-        }
-        let value = |expr: Expr| {
-            let data_type = expr.get_type(&self.schema).map_err(text)?;
-            let default = ScalarValue::new_default(&data_type).map_err(text)?;
-            Ok::<_, Reason>(Expr::Case(Case {
-                expr: None,
-                when_then_expr: vec![(Box::new(expr.clone().is_not_null()), Box::new(expr))],
-                else_expr: Some(Box::new(Expr::Literal(default, None))),
-            }))
-        };
-        let (one, other) = pair;
-        Ok(vec![(one.clone().is_null(), other.clone().is_null()), (value(one)?, value(other)?)])
-    }
-
-    fn inner_join(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
-        let left = self.flatten(&join.left, facts, core)?;
-        let right = self.flatten(&join.right, facts, core)?;
-        for pair in &join.on {
-            let one = rewrite(&pair.0, join.left.schema(), &left)?;
-            let other = rewrite(&pair.1, join.right.schema(), &right)?;
-            for (one, other) in self.equality((one, other), join, pair)? {
-                core.equal(one, other);
-            }
-        }
-        let both: Vec<Expr> = left.into_iter().chain(right).collect();
-        for part in join.filter.iter().flat_map(split_conjunction) {
-            match rewrite(part, &join.schema, &both)? {
-                Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => core.equal(*left, *right),
-                other => core.filters.push(other),
-            }
-        }
-        Ok(both)
-    }
-}
-
-/// Whether an expression of columns is NULL where those are.
-fn is_strict(expr: &Expr) -> bool {
-    match expr {
-        Expr::Column(_) => true,
-        Expr::Cast(cast) => is_strict(&cast.expr),
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus | Operator::Multiply, right }) => {
-            is_strict(left) || is_strict(right)
-        }
-        _ => false,
-    }
-}
-
-/// A conjunction with one part more.
-fn all(parts: Option<Expr>, part: Expr) -> Expr {
-    match parts {
-        Some(parts) => parts.and(part),
-        None => part,
-    }
-}
-
-/// `CASE WHEN condition THEN value END`.
-fn when(condition: Expr, value: Expr) -> Expr {
-    Expr::Case(Case { expr: None, when_then_expr: vec![(Box::new(condition), Box::new(value))], else_expr: None })
 }
 
 impl Hanging {
@@ -357,13 +232,19 @@ impl Hanging {
         let mut own = BTreeSet::new();
         self.core.all_members(&mut |relation| _ = own.insert(relation));
         let both = self.residual.iter().flat_map(relations).filter(|relation| !own.contains(relation));
-        self.on.iter().chain(&self.differ).flat_map(|(kept, _)| relations(kept)).chain(both).collect()
+        let compared = self.compared.iter().map(|compared| &compared.kept);
+        self.on.iter().map(|(kept, _)| kept).chain(compared).flat_map(relations).chain(both).collect()
     }
 }
 
 impl Core {
+    /// Refuses to put an operator above a limit.
+    pub(super) fn without_limit(&self, what: &str) -> Result<(), Reason> {
+        self.limit.map_or(Ok(()), |_| Err(format!("its input has {what} above a limit")))
+    }
+
     /// An equality: an edge if one side is of one relation and the other of different ones, a filter otherwise.
-    fn equal(&mut self, left: Expr, right: Expr) {
+    pub(super) fn equal(&mut self, left: Expr, right: Expr) {
         let (one, other) = (relations(&left), relations(&right));
         let ties = (one.len() == 1 && !other.is_empty()) || (other.len() == 1 && !one.is_empty());
         if ties && one.is_disjoint(&other) {
@@ -391,6 +272,11 @@ fn qualifier(relation: usize) -> TableReference {
 /// A base column.
 pub(crate) fn base_column(relation: usize, name: &str) -> Expr {
     Expr::Column(Column::new(Some(qualifier(relation)), name))
+}
+
+/// The column of the mark that a relation stands for.
+pub(super) fn mark_column(relation: usize) -> Expr {
+    base_column(relation, MARK)
 }
 
 /// The relation of a base column.
@@ -427,7 +313,7 @@ pub(crate) fn rewrite(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> Resul
 }
 
 /// An expression over the columns of several plans as one over base columns.
-fn rewrite_over<'a, const PLANS: usize>(
+pub(super) fn rewrite_over<'a, const PLANS: usize>(
     expr: &Expr,
     plans: [(&'a DFSchema, &'a [Expr]); PLANS],
 ) -> Result<Expr, Reason> {
@@ -466,7 +352,7 @@ fn rewrite_by_name(expr: &Expr, relation: usize) -> Result<Expr, Reason> {
     Ok(rewritten.data)
 }
 
-fn text(error: datafusion::error::DataFusionError) -> Reason {
+pub(super) fn text(error: datafusion::error::DataFusionError) -> Reason {
     error.strip_backtrace()
 }
 

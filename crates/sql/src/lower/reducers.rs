@@ -154,7 +154,9 @@ impl<'a> Scope<'a> {
             self.find_of(*member, grouped, found);
         }
         for hanging in &self.core.hanging {
-            Scope::new(self.graph, &hanging.core, Some((self, hanging))).find(found);
+            // Another choice of rows would pass a limit if some were left out before.
+            let above = hanging.core.limit.map_or(Some((self, hanging)), |_| None);
+            Scope::new(self.graph, &hanging.core, above).find(found);
         }
     }
 
@@ -176,7 +178,7 @@ impl<'a> Scope<'a> {
                 continue;
             }
             // A group without a match may lose the rows of one branch of a union and keep others: nobody reads it.
-            for (number, input) in grouped.inputs.iter().enumerate() {
+            for (number, input) in grouped.inputs.iter().enumerate().filter(|(_, input)| input.core.limit.is_none()) {
                 let pays = reducer.rows().saturating_mul(ROWS_PER_SCANNED) <= input.graph.rows_max();
                 if pays && !reducer.is_there(input, &on) {
                     found.push(Found { relation: member, input: number, on: on.clone(), reducer: reducer.clone() });
@@ -343,7 +345,7 @@ impl Reducer {
             core.hanging.push(hanging);
         }
         let on = on.into_iter().map(|(kept, own)| (kept, moved(&own))).collect();
-        Ok(Hanging { kind: JoinKind::Semi, on, core, differ: None, residual: None })
+        Ok(Hanging { kind: JoinKind::Semi, on, core, compared: None, residual: None, mark: None })
     }
 }
 

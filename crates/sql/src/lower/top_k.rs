@@ -125,6 +125,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(&sort.input, facts, &mut core)?;
+    core.without_limit("an order")?;
     reducers::reduce(&mut graph, &mut core)?;
     let schema = sort.input.schema();
     let keys = sort.expr.iter().map(|key| rewrite(&key.expr, schema, &outputs)).collect::<Result<Vec<_>, _>>()?;

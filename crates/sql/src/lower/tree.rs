@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::{Expr, Subquery};
+use datafusion::logical_expr::{Expr, Operator, Subquery};
 use warpcube_engine::{
     BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline, Probe, Sink, Source, Step, UnaryOp,
 };
@@ -20,7 +20,8 @@ use super::Reason;
 use super::aggregate::{Finish, Grouped};
 use super::expr::{Translator, contains_subquery};
 use super::graph::{
-    Core, Graph, Hanging, Relation, base_column, columns, output_name, relation_of, relations, renumber,
+    Compared, Core, Graph, Hanging, Relation, RowLimit, base_column, columns, mark_column, output_name, relation_of,
+    relations, renumber,
 };
 use super::tables::TableInfo;
 use super::ties::Ties;
@@ -35,10 +36,14 @@ struct Node {
     own_keys: Vec<Expr>,
     probe_keys: Vec<Expr>,
     filters: Vec<Expr>,
-    /// What must differ for a match, over its parent's columns and its own.
-    differ: Option<(Expr, Expr)>,
+    /// A comparison that holds for a match, of its parent's columns with its own.
+    compared: Option<Compared>,
     /// A further condition of a match, over columns of both.
     residual: Option<Expr>,
+    /// The relation of its mark, which its parent gives.
+    mark: Option<usize>,
+    /// Of the rows that filters and tables below it leave, how many go on.
+    limit: Option<RowLimit>,
     /// Columns that travel upward, its own and those of tables below it.
     payload: BTreeSet<Column>,
 }
@@ -48,6 +53,12 @@ impl Node {
     fn takes_payload(&self) -> bool {
         matches!(self.kind, JoinKind::Inner | JoinKind::Left) || self.residual.is_some()
     }
+
+    /// The columns of its table that its parent reads.
+    fn columns_of_table(&self) -> impl Iterator<Item = &Column> {
+        let is_mark = |column: &&Column| self.mark.is_some() && relation_of(column) == self.mark;
+        self.payload.iter().filter(|_| self.takes_payload()).filter(move |column| !is_mark(column))
+    }
 }
 
 /// Keys of a join table and of its probe, pair by pair.
@@ -55,8 +66,9 @@ impl Node {
 struct Keys {
     own: Vec<Expr>,
     probe: Vec<Expr>,
-    differ: Option<(Expr, Expr)>,
+    compared: Option<Compared>,
     residual: Option<Expr>,
+    mark: Option<usize>,
 }
 
 /// Why a core has no tree below one of its members.
@@ -69,6 +81,8 @@ pub(crate) struct Tree<'a> {
     /// Relations in the order they were placed: probe keys read only what was placed before.
     placed: Vec<usize>,
     root: usize,
+    /// Where marks come from: the relation at the root of what hangs, by the relation of its mark.
+    marks: BTreeMap<usize, usize>,
     /// Scalar subqueries that expressions read.
     arguments: RefCell<Vec<Subquery>>,
 }
@@ -79,8 +93,8 @@ impl<'a> Tree<'a> {
         let largest = core.root(graph).ok_or("no table is read")?;
         let others = core.members.iter().copied().filter(|member| *member != largest);
         for root in std::iter::once(largest).chain(others) {
-            let (nodes, placed, arguments) = Default::default();
-            let mut tree = Tree { graph, nodes, placed, root, arguments };
+            let (nodes, placed, marks, arguments) = Default::default();
+            let mut tree = Tree { graph, nodes, placed, root, marks, arguments };
             match tree.arrange(core, root, None) {
                 // From what the outer join hangs on, the other table is reached by its key.
                 Err(reason) if reason == TIED_BY_HANGING => {}
@@ -121,14 +135,16 @@ impl<'a> Tree<'a> {
             {
                 let hanging = hanging.remove(position);
                 let parent = match hanging.kind {
-                    JoinKind::Left => root,
+                    JoinKind::Inner | JoinKind::Left => root,
                     _ => self.meeting_point(&hanging.kept(), &lifted, root),
                 };
                 let (probe, own) = hanging.on.iter().cloned().unzip();
-                let (differ, residual) = (hanging.differ.clone(), hanging.residual.clone());
-                let keys = Keys { own, probe, differ, residual };
-                self.arrange(&hanging.core, self.root_of(hanging)?, Some((parent, hanging.kind, keys)))?;
-                hanging.core.all_members(&mut |relation| {
+                let (compared, residual) = (hanging.compared.clone(), hanging.residual.clone());
+                let keys = Keys { own, probe, compared, residual, mark: hanging.mark };
+                let own_root = self.root_of(hanging)?;
+                self.arrange(&hanging.core, own_root, Some((parent, hanging.kind, keys)))?;
+                self.marks.extend(hanging.mark.map(|mark| (mark, own_root)));
+                hanging.all_members(&mut |relation| {
                     lifted.insert(relation, parent);
                     placed.push(relation);
                 });
@@ -149,13 +165,14 @@ impl<'a> Tree<'a> {
             }
         }
         if !hanging.is_empty() {
-            return Err("an outer, semi or anti join that is tied by no equality".into());
+            return Err("an outer, semi or anti join whose conditions read what is not there".into());
         }
         let equalities = ties.others.into_iter().map(|(left, right)| left.clone().eq(right.clone()));
         for filter in equalities.chain(core.filters.iter().cloned()) {
             let place = self.meeting_point(&relations(&filter), &lifted, root);
             self.nodes.get_mut(&place).expect("meeting points are nodes").filters.push(filter);
         }
+        self.nodes.get_mut(&root).expect("it was placed first").limit = core.limit;
         Ok(())
     }
 
@@ -177,20 +194,20 @@ impl<'a> Tree<'a> {
     fn root_of(&self, hanging: &Hanging) -> Result<usize, Reason> {
         let tied: BTreeSet<usize> = hanging.on.iter().flat_map(|(_, own)| relations(own)).collect();
         let members = || hanging.core.members.iter().copied();
-        if !tied.iter().any(|relation| hanging.core.members.contains(relation)) {
+        if !tied.is_empty() && !tied.iter().any(|relation| hanging.core.members.contains(relation)) {
             return Err("an outer, semi or anti join whose inner side is tied by no column of its own".into());
         }
         let rows = |relation: &usize| self.graph.relations[*relation].rows();
         let size = |relation: &usize| (rows(relation), tied.contains(relation));
-        let is_unique = hanging.kind == JoinKind::Left;
+        let is_unique = hanging.kind == JoinKind::Left && !tied.is_empty();
         let candidates = members().filter(|relation| !is_unique || tied.contains(relation));
         candidates.rev().max_by_key(size).ok_or_else(|| "a join with a side that reads no table".into())
     }
 
     fn insert(&mut self, relation: usize, parent: Option<usize>, kind: JoinKind, keys: Keys) {
-        let Keys { own: own_keys, probe: probe_keys, differ, residual } = keys;
-        let (filters, payload) = Default::default();
-        let node = Node { parent, kind, own_keys, probe_keys, filters, differ, residual, payload };
+        let Keys { own: own_keys, probe: probe_keys, compared, residual, mark } = keys;
+        let (filters, limit, payload) = Default::default();
+        let node = Node { parent, kind, own_keys, probe_keys, filters, compared, residual, mark, limit, payload };
         self.nodes.insert(relation, node);
         self.placed.push(relation);
     }
@@ -217,17 +234,18 @@ impl<'a> Tree<'a> {
     fn carry(&mut self, sink: &[Expr]) {
         let mut uses: Vec<(usize, Column)> = Vec::new();
         for (relation, node) in &self.nodes {
-            let differ = node.differ.iter();
-            let own = node.filters.iter().chain(&node.own_keys).chain(differ.clone().map(|(_, own)| own));
+            let compared = node.compared.iter();
+            let own = node.filters.iter().chain(&node.own_keys).chain(compared.clone().map(|compared| &compared.own));
             uses.extend(own.flat_map(columns).map(|column| (*relation, column)));
             if let Some(parent) = node.parent {
-                let kept = node.probe_keys.iter().chain(differ.map(|(kept, _)| kept)).chain(&node.residual);
+                let kept = node.probe_keys.iter().chain(compared.map(|compared| &compared.kept)).chain(&node.residual);
                 uses.extend(kept.flat_map(columns).map(|column| (parent, column)));
             }
         }
         uses.extend(sink.iter().flat_map(columns).map(|column| (self.root, column)));
         for (reader, column) in uses {
-            let Some(mut at) = relation_of(&column) else { continue };
+            let Some(relation) = relation_of(&column) else { continue };
+            let mut at = self.marks.get(&relation).copied().unwrap_or(relation);
             while at != reader {
                 let node = self.nodes.get_mut(&at).expect("base columns name nodes");
                 node.payload.insert(column.clone());
@@ -267,7 +285,15 @@ impl Core {
     /// Calls `visit` for every relation of the core and of what hangs on it.
     pub(super) fn all_members(&self, visit: &mut impl FnMut(usize)) {
         self.members.iter().copied().for_each(&mut *visit);
-        self.hanging.iter().for_each(|hanging| hanging.core.all_members(visit));
+        self.hanging.iter().for_each(|hanging| hanging.all_members(visit));
+    }
+}
+
+impl Hanging {
+    /// Calls `visit` for every relation of its core and of what hangs on that, and for that of its mark.
+    fn all_members(&self, visit: &mut impl FnMut(usize)) {
+        self.core.all_members(visit);
+        self.mark.into_iter().for_each(visit);
     }
 }
 
@@ -357,6 +383,22 @@ impl Aggregation {
     }
 }
 
+/// Whether the comparison holds for any row of a key, whose smallest and largest value are the next registers.
+fn any_compared(compared: &Compared, translator: &mut Translator) -> Result<Device, Reason> {
+    let kept = translator.translate(&compared.kept)?;
+    let (least, most) = (translator.unnamed(), translator.unnamed());
+    let with = |op, extreme| Device::binary(op, kept.clone(), extreme);
+    let any = match compared.op {
+        Operator::NotEq => Device::binary(BinaryOp::Or, with(BinaryOp::Ne, least), with(BinaryOp::Ne, most)),
+        Operator::Lt => with(BinaryOp::Lt, most),
+        Operator::LtEq => with(BinaryOp::Le, most),
+        Operator::Gt => with(BinaryOp::Gt, least),
+        Operator::GtEq => with(BinaryOp::Ge, least),
+        other => return Err(format!("a join by {other}")),
+    };
+    Ok(Device::Unary(UnaryOp::IsTrue, Box::new(any)))
+}
+
 /// Writes the pipelines of a tree.
 struct Writer<'a, 'g> {
     tree: &'a Tree<'g>,
@@ -408,14 +450,14 @@ impl<'a> Writer<'a, '_> {
         let children = tree.children(relation);
         let probed = children.iter().map(|child| &tree.nodes[child]);
         let probe_keys = probed.clone().flat_map(|child| &child.probe_keys);
-        let compared = probed.clone().filter_map(|child| child.differ.as_ref()).map(|(kept, _)| kept);
+        let compared = probed.clone().filter_map(|child| child.compared.as_ref()).map(|compared| &compared.kept);
         let of_both = probed.filter_map(|child| child.residual.as_ref());
-        let differ = node.differ.iter().map(|(_, own)| own);
+        let own_compared = node.compared.iter().map(|compared| &compared.own);
         let read = node
             .filters
             .iter()
             .chain(&node.own_keys)
-            .chain(differ)
+            .chain(own_compared)
             .chain(probe_keys)
             .chain(compared)
             .chain(of_both)
@@ -429,6 +471,7 @@ impl<'a> Writer<'a, '_> {
         let source = match &tree.graph.relations[relation] {
             Relation::Table(info) => Source::Table(self.table(info, &own, &mut translator)?),
             Relation::Groups(grouped) => Source::Groups(self.groups(relation, grouped, &mut translator)?),
+            Relation::Mark => return Err("a mark without a join".into()),
         };
         let is_own = |filter: &&Expr| relations(filter).iter().all(|read| *read == relation);
         let mut steps = Vec::new();
@@ -438,22 +481,21 @@ impl<'a> Writer<'a, '_> {
         for (child, build) in children.iter().zip(builds.iter().copied()) {
             let child = &tree.nodes[child];
             let keys = child.probe_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
-            if let Some((kept, _)) = &child.differ {
-                // Some value of the key differs from this one if the smallest or the largest does.
-                steps.push(Step::Probe(Probe { build, keys, kind: JoinKind::Left, unique: true, residual: None }));
-                let kept = translator.translate(kept)?;
-                let unlike = |extreme| Device::binary(BinaryOp::Ne, extreme, kept.clone());
-                let (least, most) = (translator.unnamed(), translator.unnamed());
-                let any = Device::binary(BinaryOp::Or, unlike(least), unlike(most));
-                let any = Device::Unary(UnaryOp::IsTrue, Box::new(any));
-                steps.push(Step::Filter(match child.kind {
-                    JoinKind::Anti => Device::Unary(UnaryOp::Not, Box::new(any)),
-                    _ => any,
-                }));
+            let mark = child.mark.map(mark_column);
+            if let Some(compared) = &child.compared {
+                let probe = Probe { build, keys, kind: JoinKind::Left, unique: true, residual: None };
+                steps.push(Step::Probe(probe));
+                let any = any_compared(compared, &mut translator)?;
+                match (mark, child.kind) {
+                    (Some(Expr::Column(mark)), _) => translator.compute(mark, Ok(any)),
+                    (_, JoinKind::Anti) => steps.push(Step::Filter(Device::Unary(UnaryOp::Not, Box::new(any)))),
+                    _ => steps.push(Step::Filter(any)),
+                }
                 continue;
             }
-            if child.takes_payload() {
-                child.payload.iter().for_each(|column| translator.add(column.clone()));
+            child.columns_of_table().for_each(|column| translator.add(column.clone()));
+            if let Some(Expr::Column(mark)) = mark {
+                translator.add(mark);
             }
             let residual = child.residual.as_ref().map(|residual| translator.translate(residual)).transpose()?;
             steps.push(Step::Probe(Probe { build, keys, kind: child.kind, unique: false, residual }));
@@ -461,6 +503,7 @@ impl<'a> Writer<'a, '_> {
         for filter in node.filters.iter().filter(|filter| !is_own(filter)) {
             steps.push(Step::Filter(translator.translate(filter)?));
         }
+        steps.extend(node.limit.map(|RowLimit { skip, rows }| Step::Limit { skip, rows }));
         Ok((steps, source, translator))
     }
 
@@ -498,17 +541,12 @@ impl<'a> Writer<'a, '_> {
         let (steps, source, translator) = self.steps(relation, &builds, &[])?;
         let node = &self.tree.nodes[&relation];
         let keys = node.own_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
-        if let Some((_, own)) = &node.differ {
-            let values = vec![translator.translate(own)?];
+        if let Some(compared) = &node.compared {
+            let values = vec![translator.translate(&compared.own)?];
             return Ok(self.push(Pipeline { source, steps, sink: Sink::Extremes { keys, values } }));
         }
-        let payload = match node.takes_payload() {
-            false => Vec::new(),
-            true => {
-                let columns = node.payload.iter().map(|column| Expr::Column(column.clone()));
-                columns.map(|column| translator.translate(&column)).collect::<Result<_, _>>()?
-            }
-        };
+        let columns = node.columns_of_table().map(|column| Expr::Column(column.clone()));
+        let payload = columns.map(|column| translator.translate(&column)).collect::<Result<_, _>>()?;
         let pipeline = self.push(Pipeline { source, steps, sink: Sink::Build { keys, payload } });
         self.written.built.extend(built.map(|built| (built, pipeline)));
         Ok(pipeline)
@@ -520,16 +558,14 @@ impl<'a> Writer<'a, '_> {
         let node = &self.tree.nodes[&relation];
         let Relation::Table(info) = &self.tree.graph.relations[relation] else { return None };
         let children: Vec<&Node> = self.tree.children(relation).iter().map(|child| &self.tree.nodes[child]).collect();
-        let compares =
-            node.differ.is_some() || children.iter().any(|child| child.differ.is_some() || child.residual.is_some());
-        let payload: Vec<Expr> = match node.takes_payload() {
-            false => Vec::new(),
-            true => node.payload.iter().cloned().map(Expr::Column).collect(),
-        };
+        let is_apart = node.compared.is_some()
+            || node.limit.is_some()
+            || children.iter().any(|child| child.compared.is_some() || child.residual.is_some());
+        let payload: Vec<Expr> = node.columns_of_table().cloned().map(Expr::Column).collect();
         let probe_keys = children.iter().flat_map(|child| &child.probe_keys);
         let mut exprs = node.filters.iter().chain(&node.own_keys).chain(&payload).chain(probe_keys);
         let is_own = |expr: &Expr| relations(expr).iter().all(|read| *read == relation) && !contains_subquery(expr);
-        if compares || !exprs.all(is_own) {
+        if is_apart || !exprs.all(is_own) {
             return None;
         }
         let own = |expr: &Expr| renumber(expr, relation, OWN);

@@ -65,8 +65,8 @@ fn of_inputs(inputs: impl IntoIterator<Item = LogicalPlan>, schema: &DFSchema) -
 fn of_join(join: &Join) -> Result<Option<Vec<LogicalPlan>>, Reason> {
     let (left, right) = match join.join_type {
         JoinType::Inner => (true, true),
-        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti => (true, false),
-        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti => (false, true),
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (true, false),
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (false, true),
         _ => (false, false),
     };
     let of = |distributes: bool, side: &LogicalPlan| if distributes { branches(side) } else { Ok(None) };

@@ -98,12 +98,14 @@ impl Generator {
         let (mut registers, mut steps) = (base.clone(), Vec::new());
         for dimension in 1..=self.dimensions {
             let filters = if self.below(2) == 0 { vec![filter(self.expr(Ty::Bool, &base, 2))] } else { vec![] };
-            let kind = self.one_of(&[JoinKind::Inner, JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti]);
+            use JoinKind::*;
+            let kind = self.one_of(&[Inner, Inner, Left, Semi, Anti, Mark]);
             let mut payload = Vec::new();
             // What a semi or anti join's residual reads of the last table: no register comes behind it.
             let is_joined = matches!(kind, JoinKind::Inner | JoinKind::Left);
             let mut both = registers.clone();
-            for _ in 0..if is_joined || dimension == self.dimensions { self.below(3) } else { 0 } {
+            let has_payload = is_joined || kind != Mark && dimension == self.dimensions;
+            for _ in 0..if has_payload { self.below(3) } else { 0 } {
                 let column = self.one_of(&[1, 2, 3, 4, 5, 6, 7, 8]);
                 payload.push(reg(column));
                 both.push(base[column].clone());
@@ -115,7 +117,10 @@ impl Generator {
             if self.below(2) == 0 {
                 steps.push(filter(self.expr(Ty::Bool, &base, 2)));
             }
-            let may_have = kind == JoinKind::Left || kind != JoinKind::Inner && dimension == self.dimensions;
+            if kind == Mark {
+                registers.push(Register { ty: Ty::Bool, data_type: DataType::Boolean, text: false });
+            }
+            let may_have = matches!(kind, Left | Mark) || kind != Inner && dimension == self.dimensions;
             steps.push(match may_have && self.below(2) == 0 {
                 true => probe_where(dimension - 1, vec![reg(0)], kind, self.expr(Ty::Bool, &both, 2)),
                 false => probe(dimension - 1, vec![reg(0)], kind),

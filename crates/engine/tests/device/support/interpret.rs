@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringArray};
 use warpcube_engine::{
-    BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Overflow, Pipeline, Sink, Source, Step, Ty, UnaryOp,
+    BinaryOp, Expr, Fragment, JoinKind, Literal, Overflow, Pipeline, Sink, Source, Step, Ty, UnaryOp,
 };
 
+use super::calendar::{date_part, months_later};
 use super::grouped::{Groups, State, finish};
 use super::scalar::{Scalar, scalars};
 use super::source::MemoryTable;
@@ -56,6 +57,13 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             Source::Table(_) => rows(fragment, pipeline, tables),
             Source::Groups(of) => grouped[of].clone(),
         };
+        let (mut number, limit) = (
+            0,
+            match pipeline.steps.last() {
+                Some(Step::Limit { skip, rows }) => *skip..skip.saturating_add(*rows),
+                _ => 0..u64::MAX,
+            },
+        );
         for row in scanned {
             for (registers, pending) in follow(pipeline, row, &built, fragment, tables) {
                 let Some(registers) = registers else {
@@ -64,6 +72,10 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
                 };
                 if pending {
                     raised = true;
+                    continue;
+                }
+                number += 1;
+                if !limit.contains(&(number - 1)) {
                     continue;
                 }
                 match sink(pipeline, &registers, fragment.overflow, &mut table, &mut groups) {
@@ -137,6 +149,7 @@ fn take(
     (fragment, tables): (&Fragment, &[&MemoryTable]),
 ) -> Vec<(Option<Vec<Typed>>, bool)> {
     match step {
+        Step::Limit { .. } => vec![(Some(registers), pending)],
         Step::Filter(expr) => match evaluate(expr, &registers, fragment.overflow) {
             Ok((_, Some(value))) if value.int() != 0 => vec![(Some(registers), pending)],
             Ok(_) => vec![(None, pending)],
@@ -157,21 +170,22 @@ fn take(
             let found = keys.and_then(|keys| built[probe.build].get(&keys)).map_or(&[][..], Vec::as_slice);
             let joined = |payload: Vec<Typed>| registers.iter().cloned().chain(payload).collect::<Vec<Typed>>();
             let meets = |row: &&Vec<Typed>| {
-                let residual = probe.residual.as_ref();
-                let value = residual.map(|residual| evaluate(residual, &joined(row.to_vec()), fragment.overflow));
+                let value =
+                    probe.residual.as_ref().map(|expr| evaluate(expr, &joined(row.to_vec()), fragment.overflow));
                 pending |= matches!(value, Some(Err(Raised)));
                 value.is_none_or(|value| value.is_ok_and(|(_, value)| value.is_some_and(|value| value.int() != 0)))
             };
             let found: Vec<Vec<Typed>> = found.iter().filter(meets).cloned().collect();
             let with = |payload: Vec<Typed>| (Some(joined(payload)), pending);
-            let nothing = || payload_types(fragment, tables, probe.build).into_iter().map(|ty| (ty, None)).collect();
+            let types = if probe.has_payload() { payload_types(fragment, tables, probe.build) } else { Vec::new() };
+            let is_found = Some(Scalar::Int((!found.is_empty()).into()));
+            let nothing = types.into_iter().map(|ty| (ty, None));
+            let nothing = nothing.chain((probe.kind == JoinKind::Mark).then_some((Ty::Bool, is_found)));
             match (probe.kind, found.as_slice()) {
                 (JoinKind::Inner | JoinKind::Left, [_, ..]) => found.into_iter().map(with).collect(),
-                (JoinKind::Left, []) => vec![with(nothing())],
-                (JoinKind::Semi, [_, ..]) | (JoinKind::Anti, []) if probe.has_payload() => vec![with(nothing())],
-                (JoinKind::Semi, [_, ..]) | (JoinKind::Anti, []) => vec![(Some(registers), pending)],
-                (JoinKind::Inner, []) if pending => vec![with(nothing())],
-                _ => vec![(None, pending)],
+                (JoinKind::Semi, []) | (JoinKind::Anti, [_, ..]) => vec![(None, pending)],
+                (JoinKind::Inner, []) if !pending => vec![(None, pending)],
+                _ => vec![with(nothing.collect())],
             }
         }
     }
@@ -206,11 +220,11 @@ pub fn register_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: us
         Source::Groups(of) => group_types(fragment, tables, of),
     };
     for step in &pipeline.steps {
-        if let Step::Probe(probe) = step
-            && probe.has_payload()
-        {
+        let Step::Probe(probe) = step else { continue };
+        if probe.has_payload() {
             types.extend(payload_types(fragment, tables, probe.build));
         }
+        types.extend((probe.kind == JoinKind::Mark).then_some(Ty::Bool));
     }
     types
 }
@@ -551,50 +565,4 @@ fn rescaled(value: i128, power: i8) -> i128 {
     }
     let half = factor / 2;
     (value.abs() + half) / factor * value.signum()
-}
-
-/// Adds up the lengths of years and months, nothing like the kernel's arithmetic either.
-fn months_later(days: i128, months: i128) -> i128 {
-    let [year, month, day] = [DatePart::Year, DatePart::Month, DatePart::Day].map(|part| date_part(part, days));
-    let shifted = year * 12 + month - 1 + months;
-    let (year, month) = (shifted.div_euclid(12), shifted.rem_euclid(12) as usize);
-    let years: i128 = match year >= 1970 {
-        true => (1970..year).map(|year| 365 + i128::from(leap(year))).sum(),
-        false => -(year..1970).map(|year| 365 + i128::from(leap(year))).sum::<i128>(),
-    };
-    let lengths = month_lengths(year);
-    years + lengths[..month].iter().sum::<i128>() + day.min(lengths[month]) - 1
-}
-
-fn leap(year: i128) -> bool {
-    year % 4 == 0 && year % 100 != 0 || year % 400 == 0
-}
-
-fn month_lengths(year: i128) -> [i128; 12] {
-    [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-}
-
-/// Walks years and months from 1970: slow, and nothing like the kernel's arithmetic.
-fn date_part(part: DatePart, mut days: i128) -> i128 {
-    let mut year = 1970;
-    while days < 0 {
-        year -= 1;
-        days += if leap(year) { 366 } else { 365 };
-    }
-    while days >= if leap(year) { 366 } else { 365 } {
-        days -= if leap(year) { 366 } else { 365 };
-        year += 1;
-    }
-    let lengths = month_lengths(year);
-    let mut month = 0;
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    match part {
-        DatePart::Year => year,
-        DatePart::Quarter => month as i128 / 3 + 1,
-        DatePart::Month => month as i128 + 1,
-        DatePart::Day => days + 1,
-    }
 }
