@@ -14,7 +14,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray, UInt32Ar
 use arrow::compute::{CastOptions, cast, cast_with_options, concat, take};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
 use parking_lot::Mutex;
-use warpcube_column::{Dictionary, is_string};
+use warpcube_column::{Dictionary, cores, is_string};
 
 use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{DictionaryFunction, Ty};
@@ -234,8 +234,7 @@ fn compute(dictionary: &Arc<Dictionary>, function: &Arc<dyn DictionaryFunction>,
 /// What `work` makes of all strings of a dictionary, part by part, by several threads where there are many.
 fn by_threads<T: Send>(dictionary: &Dictionary, work: impl Fn(&ArrayRef) -> Result<T> + Send + Sync) -> Result<Vec<T>> {
     let strings = dictionary.array();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = strings.len().div_ceil(STRINGS_PER_THREAD).clamp(1, cores.min(THREADS_MAX));
+    let threads = strings.len().div_ceil(STRINGS_PER_THREAD).clamp(1, cores().min(THREADS_MAX));
     let rows = strings.len().div_ceil(threads);
     let one = |part: usize| {
         let first = (part * rows).min(strings.len());

@@ -8,7 +8,7 @@
 mod literals;
 mod templates;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::TableReference;
@@ -18,6 +18,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use crate::lower::Refused;
@@ -44,6 +45,8 @@ pub(crate) struct Planned {
     pub(crate) declined: Vec<Declined>,
     /// What that was decided by.
     pub(crate) basis: Basis,
+    /// The operators of a plan with nothing to optimise, to be copied for each run.
+    pub(crate) operators: OnceLock<Arc<dyn ExecutionPlan>>,
 }
 
 impl Planned {

@@ -474,7 +474,7 @@ impl Session {
                     .with_aggregate_functions(Vec::new())
                     .with_window_functions(Vec::new())
                     .build();
-                let whole = Arc::new(PlanningState(whole));
+                let whole = Arc::new(PlanningState(Arc::new(whole)));
                 let config = state.config().clone().with_target_partitions(1).with_extension(whole);
                 let state = SessionStateBuilder::new_from_existing(state).with_config(config).build();
                 lean.insert((settings, state)).1.clone()

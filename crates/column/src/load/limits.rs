@@ -1,7 +1,7 @@
 //! The limits and the report of a load.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
@@ -64,11 +64,17 @@ impl LoadLimits {
     }
 }
 
+/// Cores that this process may use, as they were when first asked for: on Linux each look reads files of control groups.
+pub fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 impl Default for LoadLimits {
     fn default() -> LoadLimits {
         LoadLimits {
             dictionary_values: 4 << 20,
-            threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
+            threads: cores(),
             cancelled: Arc::default(),
             rows_done: Arc::default(),
             encoding: EncodingChoice::default(),

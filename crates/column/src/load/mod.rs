@@ -39,7 +39,7 @@ use crate::units::{CHUNK_ROWS, ColumnFacts, Statistics, Storage, is_string};
 pub(crate) use column_file::ColumnFiles;
 pub(crate) use host_copy::HostColumn;
 pub(crate) use limits::Loaded;
-pub use limits::{LoadLimits, LoadReport, LoadThreads};
+pub use limits::{LoadLimits, LoadReport, LoadThreads, cores};
 pub(crate) use staging::StagingPool;
 
 /// A column being loaded.

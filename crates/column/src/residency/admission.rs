@@ -105,6 +105,29 @@ impl Residency {
             }
         }
     }
+
+    /// As [`Residency::admit`] with `transient` bytes, without a load and without a wait for other statements; `None`
+    /// where one of them is needed.
+    pub fn admit_at_once(
+        &self,
+        requests: &[TableRequest],
+        limits: &LoadLimits,
+        transient: u64,
+    ) -> Result<Option<Pinned>> {
+        if !self.turns.has_passed(self.turns.arrive()) {
+            return Ok(None);
+        }
+        let (report, read) = (LoadReport::default(), HashSet::new());
+        let transient = |_: &[Relation]| Ok::<_, ColumnError>(transient);
+        let admission = Admission { residency: self, requests, limits, transient, report, read };
+        match admission.resident() {
+            None | Some(Err(Refusal::Column(ColumnError::OverBudget { .. }))) => Ok(None),
+            Some(Err(Refusal::Column(error) | Refusal::Caller(error))) => Err(error),
+            Some(Ok((tables, transient, active))) => {
+                Ok(Some(Pinned { tables, transient, loaded: admission.report, _active: active }))
+            }
+        }
+    }
 }
 
 impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {

@@ -7,11 +7,13 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use warpcube_column::{Relation, ResidentColumn};
-use warpcube_gpu::{Compilation, DeviceBuffer, DeviceInfo, Kernel, LaunchShape};
+use warpcube_gpu::{Compilation, DeviceBuffer, Kernel, LaunchShape};
 
+use crate::codegen::sink::{GROUP_SLOTS_FIRST, GROUP_SLOTS_MAX};
 use crate::error::EngineError;
 use crate::exec::bind::{BoundFragment, Guesses};
 use crate::exec::recorded::Recorded;
@@ -63,10 +65,12 @@ pub(crate) struct Binding {
     recorded: Mutex<Vec<Recorded>>,
     /// Bytes of a result that come with a run.
     first_bytes: AtomicUsize,
+    /// Nanoseconds that the last run took on the device; zero where none has ended.
+    device_ns: AtomicU64,
 }
 
-/// What a run may take on the device to be called short, in seconds.
-const SHORT_SECONDS: f64 = 2e-3;
+/// Time on the device from which on a run is not short.
+const SHORT: Duration = Duration::from_millis(2);
 /// Recordings kept of one binding: statements that run at the same time have arenas of their own.
 const RECORDED_MAX: usize = 4;
 /// Bytes of a result that come with a run, at first and at most. They are page-locked memory of each recording.
@@ -83,8 +87,8 @@ impl Binding {
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
         let (recorded, first_bytes) = (Mutex::default(), FIRST_BYTES.start().to_owned().into());
-        let (refused, better) = (OnceLock::new(), OnceLock::new());
-        Binding { fragment, in_haste, better, kernels, refused, columns, guesses, recorded, first_bytes }
+        let (refused, better, device_ns) = (OnceLock::new(), OnceLock::new(), AtomicU64::new(0));
+        Binding { fragment, in_haste, better, kernels, refused, columns, guesses, recorded, first_bytes, device_ns }
     }
 
     /// Takes a recording over `arena`, with or without a time for each launch group.
@@ -115,11 +119,17 @@ impl Binding {
         self.first_bytes.fetch_max(wanted, Ordering::Relaxed) < wanted
     }
 
+    /// Notes how long a run took on the device.
+    pub(crate) fn note_device_time(&self, time: Duration) {
+        self.device_ns.store(time.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
     fn is_alive(&self) -> bool {
         self.columns.iter().all(|column| column.strong_count() > 0)
     }
 
-    fn is_for(&self, tables: &[Relation], guesses: Guesses) -> bool {
+    /// Whether it was made for these columns by these guesses.
+    pub(crate) fn is_for(&self, tables: &[Relation], guesses: Guesses) -> bool {
         let columns = || tables.iter().flat_map(|table| &table.columns);
         // A weak reference keeps the address taken: equal addresses are the same column.
         self.guesses == guesses
@@ -189,18 +199,26 @@ impl BindingCache {
         self.binding.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
     }
 
-    /// Slots of a group table that were not too few; zero where none were tried.
-    pub(crate) fn group_slots(&self) -> u64 {
-        self.group_slots.load(Ordering::Relaxed)
+    /// What the next run guesses first: `group_slots` if they are not known to be too few, and what has proved right.
+    pub(crate) fn guesses(&self, group_slots: Option<u64>) -> Guesses {
+        let slots = group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(self.group_slots.load(Ordering::Relaxed));
+        Guesses {
+            group_slots: slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two(),
+            whole_sums: self.whole_sums(),
+            whole_tables: self.whole_tables(),
+            seed: self.seed(),
+            failed_thresholds: self.failed_thresholds(),
+            several: self.several(),
+        }
     }
 
-    /// Whether the next run is known to be short: it was bound before, its columns are where they were, and what it
-    /// reads passes the device's memory bus in no time.
-    pub fn is_short(&self, info: &DeviceInfo) -> bool {
+    /// Whether the next run is known to be short: it was bound before, its columns are where they were, and the last
+    /// run over them was short on the device.
+    pub fn is_short(&self) -> bool {
         let binding = self.binding.lock();
         let Some(binding) = binding.as_ref() else { return false };
-        let bytes: f64 = binding.fragment.pipelines.iter().map(|pipeline| pipeline.bytes).sum();
-        bytes < info.peak_bandwidth * SHORT_SECONDS && binding.is_alive()
+        let last = Duration::from_nanos(binding.device_ns.load(Ordering::Relaxed));
+        (Duration::from_nanos(1)..SHORT).contains(&last) && binding.is_alive()
     }
 
     /// Remembers that fewer slots are too few.

@@ -15,7 +15,7 @@ use warpcube_gpu::{
 
 use crate::codegen::input::CANCEL_OFFSET;
 use crate::codegen::launch_group::LaunchGroup;
-use crate::codegen::sink::{GROUP_SLOTS_FIRST, GROUP_SLOTS_MAX};
+use crate::codegen::sink::GROUP_SLOTS_MAX;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
 use crate::exec::binding::{Binding, BindingCache, Finish, Found, Kernels, Launch};
@@ -170,16 +170,7 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
-        let slots = options.group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(cache.group_slots());
-        let group_slots = slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two();
-        let mut guesses = Guesses {
-            group_slots,
-            whole_sums: cache.whole_sums(),
-            whole_tables: cache.whole_tables(),
-            seed: cache.seed(),
-            failed_thresholds: cache.failed_thresholds(),
-            several: cache.several(),
-        };
+        let mut guesses = cache.guesses(options.group_slots);
         let mut report = RunReport::default();
         let mut long_runs = 0;
         loop {
@@ -227,6 +218,66 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::run_again`], if the fragment is bound to the columns as they are and nothing has to be waited for but
+    /// its own kernels; `None` otherwise, and where a guess proves too small.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run_again`].
+    pub fn run_at_once(
+        &self,
+        cache: &BindingCache,
+        requests: &[TableRequest],
+        options: &RunOptions,
+    ) -> Result<Option<(RecordBatch, RunReport)>> {
+        let Some(binding) = cache.kept() else { return Ok(None) };
+        let guesses = cache.guesses(options.group_slots);
+        let bytes = size_class(binding.fragment.arena.bytes().max(1)) as u64;
+        let span = tracing::info_span!("admit").entered();
+        let Some(pinned) = self.residency.admit_at_once(requests, &options.limits, bytes)? else { return Ok(None) };
+        drop(span);
+        if !binding.is_for(&pinned.tables, guesses) {
+            return Ok(None);
+        }
+        let mut report = RunReport::default();
+        let done = self.execute_kept(binding, cache, &pinned, (options, guesses), &mut report)?;
+        Ok(done.ok().map(|batch| (batch, report)))
+    }
+
+    /// Runs the binding of an earlier run, with better kernels if they are there by now.
+    fn execute_kept(
+        &self,
+        binding: Arc<Binding>,
+        cache: &BindingCache,
+        pinned: &Pinned,
+        (options, guesses): (&RunOptions, Guesses),
+        report: &mut RunReport,
+    ) -> Result<Result<RecordBatch, TooSmall>> {
+        if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {
+            return Err(error.clone());
+        }
+        let binding = self.improved(binding, cache, &pinned.tables, guesses);
+        self.execute_bound(&binding, pinned, options, report)
+    }
+
+    /// Runs a binding over the columns it is bound to.
+    fn execute_bound(
+        &self,
+        binding: &Binding,
+        pinned: &Pinned,
+        options: &RunOptions,
+        report: &mut RunReport,
+    ) -> Result<Result<RecordBatch, TooSmall>> {
+        report.arena_bytes = binding.fragment.arena.bytes() as u64;
+        report.program = Some(binding.fragment.program.clone());
+        report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
+        report.in_haste = binding.in_haste;
+        self.execute(binding, &pinned.tables, options, report).inspect_err(|error| {
+            if matches!(error, EngineError::Unsupported(_)) {
+                let _ = binding.refused.set(error.clone());
+            }
+        })
+    }
+
     /// One try; the inner error is a guess that was too small.
     fn attempt(
         &self,
@@ -255,31 +306,17 @@ impl Engine {
         drop(span);
         report.bind += start.into_inner();
         report.loaded.add(&pinned.loaded);
-        let binding = match found.into_inner().expect("admission binds") {
-            Found::Kept(binding) => {
-                if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {
-                    return Err(error.clone());
-                }
-                self.improved(binding, cache, &pinned.tables, guesses)
-            }
+        match found.into_inner().expect("admission binds") {
+            Found::Kept(binding) => self.execute_kept(binding, cache, &pinned, (options, guesses), report),
             Found::New(fragment) => {
                 if let Some(folder) = &options.dump {
                     dump(&fragment.program, folder)?;
                 }
                 let binding = Arc::new(self.prepare(*fragment, &pinned.tables, guesses, options.elsewhere, report)?);
                 cache.keep(&binding);
-                binding
+                self.execute_bound(&binding, &pinned, options, report)
             }
-        };
-        report.arena_bytes = binding.fragment.arena.bytes() as u64;
-        report.program = Some(binding.fragment.program.clone());
-        report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
-        report.in_haste = binding.in_haste;
-        self.execute(&binding, &pinned.tables, options, report).inspect_err(|error| {
-            if matches!(error, EngineError::Unsupported(_)) {
-                let _ = binding.refused.set(error.clone());
-            }
-        })
+        }
     }
 
     /// Compiles a bound fragment and chooses its launches.
@@ -420,7 +457,9 @@ impl Engine {
         if options.cancel.is_thrown() || options.limits.cancelled.load(Ordering::Relaxed) {
             return Err(GpuError::Cancelled.into());
         }
-        report.device += recorded.device_time()?;
+        let device = recorded.device_time()?;
+        binding.note_device_time(device);
+        report.device += device;
         report.launch_groups.clear();
         report.bytes = 0;
         for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.kernels.launches).enumerate() {
@@ -487,6 +526,7 @@ fn dump(program: &Program, folder: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codegen::sink::GROUP_SLOTS_FIRST;
 
     #[test]
     fn tables_of_groups_grow_up_to_the_largest_and_no_further() {

@@ -54,7 +54,8 @@ pub(crate) struct DeviceExec {
     /// How many operators of the statement's plan it stands for.
     pub(super) operators: u64,
     pub(super) arguments: Arguments,
-    pub(super) engine: Arc<Engine>,
+    /// None in operators that are kept to be copied: they must not keep a device open.
+    engine: Option<Arc<Engine>>,
     pub(super) state: Arc<SessionState>,
     pub(super) context: Arc<DeviceContext>,
     properties: Arc<PlanProperties>,
@@ -79,7 +80,7 @@ impl DeviceExec {
             on_cpu: Arc::new(node.on_cpu().clone()),
             operators: node.operators(),
             arguments,
-            engine,
+            engine: Some(engine),
             state,
             context,
             properties: Arc::new(properties(schema)),
@@ -96,6 +97,16 @@ impl DeviceExec {
             metrics: ExecutionPlanMetricsSet::new(),
             ..self.clone()
         }
+    }
+
+    /// The operator for another run, on `engine` and under `state`.
+    pub(super) fn renewed(&self, engine: Option<Arc<Engine>>, state: Arc<SessionState>) -> DeviceExec {
+        DeviceExec { engine, state, metrics: ExecutionPlanMetricsSet::new(), ..self.clone() }
+    }
+
+    /// Whether the operator gives whole results and takes no values of scalar subqueries.
+    pub(super) fn is_alone(&self) -> bool {
+        self.mode == Mode::Whole && self.arguments.indexes.is_empty()
     }
 
     /// Whether the operator has whole aggregations: it gives them, or scans their groups.
@@ -249,7 +260,9 @@ impl ExecutionPlan for DeviceExec {
         if partition != 0 {
             return Err(DataFusionError::Internal(format!("a device operator has one partition, not {partition}")));
         }
-        let work = Work { exec: self.clone(), schema: self.schema(), report: StatementReport::of(&context) };
+        let engine = self.engine.clone();
+        let engine = engine.ok_or_else(|| DataFusionError::Internal("an operator that is kept to be copied".into()))?;
+        let work = Work { exec: self.clone(), engine, schema: self.schema(), report: StatementReport::of(&context) };
         let rows = stream::once(work.run()).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }

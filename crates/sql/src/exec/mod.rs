@@ -11,6 +11,7 @@ mod operators;
 mod order;
 mod partial;
 mod planner;
+mod renewed;
 mod residency;
 mod source;
 mod work;

@@ -1,7 +1,7 @@
 //! The query planner: lowers the final logical plan, then lets DataFusion plan the rest.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
@@ -20,7 +20,9 @@ use super::background_load::{Afterwards, BackgroundLoads};
 use super::context::DeviceContext;
 use super::device_exec::{Arguments, DeviceExec};
 use super::explain::{self, ExplainExec, Explained};
+use super::renewed::{is_renewable, renewed};
 use super::source::load_threads;
+use super::work::PlanningState;
 use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::engines::Engines;
@@ -92,7 +94,14 @@ impl DevicePlanner {
         let as_it_is = || -> Result<Planned> {
             let host_operators = host_operators(plan)?;
             let plan = plan.clone().into_owned();
-            Ok(Planned { plan, host_operators, refused: Vec::new(), declined: Vec::new(), basis })
+            Ok(Planned {
+                plan,
+                host_operators,
+                refused: Vec::new(),
+                declined: Vec::new(),
+                basis,
+                operators: OnceLock::new(),
+            })
         };
         let auto = settings.placement == Placement::Auto;
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
@@ -144,7 +153,8 @@ impl DevicePlanner {
             explain::fragments(&lowered)?.iter().for_each(|fragment| self.context.explain_cache.remember(fragment));
         }
         let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
-        Ok(Planned { host_operators: host_operators(&lowered)?, plan: lowered, refused, declined, basis })
+        let operators = OnceLock::new();
+        Ok(Planned { host_operators: host_operators(&lowered)?, plan: lowered, refused, declined, basis, operators })
     }
 
     /// Notes the columns that a statement which runs now asks for; the loads that begin when it is over, if any do.
@@ -174,10 +184,16 @@ impl DevicePlanner {
                 report.explain();
             }
         }
+        if let (Some(operators), Some(engine)) = (planned.operators.get(), self.context.engines.get()) {
+            return renewed(operators, Some(&engine), state);
+        }
         let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         let plan = planner.create_physical_plan(&planned.plan, state.as_ref()).await?;
-        let Some(explained) = explained else { return Ok(plan) };
+        let Some(explained) = explained else {
+            DevicePlanner::keep_operators(planned, &plan, state)?;
+            return Ok(plan);
+        };
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {
             Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
@@ -190,6 +206,18 @@ impl DevicePlanner {
             Explained::Run => None,
         };
         Ok(Arc::new(ExplainExec::new(plan, notes, engine, no_device)))
+    }
+}
+
+impl DevicePlanner {
+    /// Keeps the operators of a plan with nothing to optimise, for the next run; they hold nothing of this one.
+    fn keep_operators(planned: &Planned, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<()> {
+        // States for such plans know the session's own.
+        let whole = state.config().get_extension::<PlanningState>();
+        if let Some(whole) = whole.filter(|_| is_renewable(plan)) {
+            let _ = planned.operators.set(renewed(plan, None, &whole.0)?);
+        }
+        Ok(())
     }
 }
 

@@ -15,12 +15,11 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use datafusion::prelude::SessionConfig;
 use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use warpcube_column::{
-    ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result, TableRequest,
+    ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result, TableRequest, cores,
 };
 
 use crate::error::{SqlError, panic_text};
@@ -77,7 +76,7 @@ pub(super) fn requests(
 /// Threads that load columns, and parts that tables are read in: as many as a session has partitions.
 pub(crate) fn load_threads(settings: &Settings) -> usize {
     match settings.target_partitions {
-        0 => SessionConfig::new().target_partitions(),
+        0 => cores(),
         partitions => partitions,
     }
 }

@@ -23,7 +23,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
 use warpcube_column::{ColumnError, LoadLimits};
-use warpcube_engine::{EngineError, NotCompiled, RunOptions, RunReport};
+use warpcube_engine::{Engine, EngineError, NotCompiled, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError, Priority};
 
 use super::device_exec::{DeviceExec, Mode};
@@ -42,6 +42,7 @@ use crate::values::{DeviceChoice, Placement};
 /// One run of an operator.
 pub(super) struct Work {
     pub(super) exec: DeviceExec,
+    pub(super) engine: Arc<Engine>,
     pub(super) schema: SchemaRef,
     pub(super) report: Option<Arc<StatementReport>>,
 }
@@ -62,8 +63,7 @@ impl Work {
         let options = RunOptions { limits, groups_max, cancel, dump, launch_times, ..RunOptions::default() };
         // Before it runs: what is known afterwards is no prediction.
         let explained = self.report.as_ref().filter(|report| report.is_explained());
-        let predicted =
-            explained.map(|_| predict(&self.exec.engine, &self.exec.context.explain_cache, &self.exec.lowered));
+        let predicted = explained.map(|_| predict(&self.engine, &self.exec.context.explain_cache, &self.exec.lowered));
         let valued = self.exec.lowered.with_values(&self.values()?);
         let may_wait_elsewhere = self.exec.mode == Mode::Whole && explained.is_none() && is_open(&settings);
         let options = RunOptions { elsewhere: may_wait_elsewhere, ..options };
@@ -105,7 +105,7 @@ impl Work {
                             report.add_run(FragmentRun {
                                 what: self.exec.lowered.what.clone(),
                                 predicted,
-                                known: known(&self.exec.engine, &self.exec.lowered, valued.as_deref()),
+                                known: known(&self.engine, &self.exec.lowered, valued.as_deref()),
                                 measured: run,
                             });
                         }
@@ -127,10 +127,21 @@ impl Work {
         settings: &Settings,
     ) -> Result<Result<(RecordBatch, RunReport), EngineError>> {
         let binding = valued.as_ref().map_or(&self.exec.lowered.binding, |valued| &valued.binding);
-        let short = binding.is_short(self.exec.engine.device().info());
-        let (lowered, engine, state) = (self.exec.lowered.clone(), self.exec.engine.clone(), self.exec.state.clone());
+        let (lowered, engine, state) = (self.exec.lowered.clone(), self.engine.clone(), self.exec.state.clone());
         let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
-        let (valued, options, partitions) = (valued.clone(), options.clone(), load_threads(settings));
+        let partitions = load_threads(settings);
+        let short = binding.is_short() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
+        if short && runtime.metrics().num_workers() > 1 {
+            // Another thread would take about as long to wake up. Other workers take what waits for this one meanwhile.
+            let _entered = span.enter();
+            let requests = requests(&lowered, &state, &runtime, partitions);
+            match engine.run_at_once(binding, &requests, options) {
+                Ok(None) => {}
+                Ok(Some(done)) => return Ok(Ok(done)),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        let (valued, options) = (valued.clone(), options.clone());
         off_the_workers(short, move || {
             let _entered = span.entered();
             let requests = requests(&lowered, &state, &runtime, partitions);
@@ -145,7 +156,7 @@ impl Work {
     /// Has kernels compiled and the original plan run on the CPU meanwhile; its rows, or none if the kernels are there
     /// before them. Otherwise they are compiled to their end, for the next statement that takes them.
     async fn while_compiling(&self, behind: &NotCompiled) -> Result<Option<SendableRecordBatchStream>> {
-        let compilation = self.exec.engine.device().request(&behind.programs, Priority::Soon);
+        let compilation = self.engine.device().request(&behind.programs, Priority::Soon);
         let compiled = spawn_blocking(move || drop(compilation.wait()));
         let rows = async { self.cpu_rows().await?.try_collect::<Vec<RecordBatch>>().await };
         let rows = tokio::select! {
@@ -176,7 +187,7 @@ impl Work {
 
     /// Tells the statement's report of the tables that will be read: those with columns not on the device.
     fn announce_loads(&self, report: &StatementReport, limits: &LoadLimits) {
-        let residency = self.exec.engine.residency();
+        let residency = self.engine.residency();
         let missing = self
             .exec
             .lowered
@@ -278,10 +289,9 @@ impl Work {
     }
 }
 
-/// Runs what blocks on a thread that may. What takes no longer than waking one up, and back, is run where it is, where
-/// the runtime has workers to take over what else waits here.
+/// Runs what blocks on a thread that may; what is short, on this worker, which hands its place on for that time.
 async fn off_the_workers<T: Send + 'static>(short: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    if short && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+    if short {
         return Ok(tokio::task::block_in_place(work));
     }
     let done = spawn_blocking(work).await;
@@ -304,12 +314,12 @@ fn is_open(settings: &Settings) -> bool {
 
 /// A session's state as it was when a statement began, with all rules for physical plans: kept with the states of
 /// plans that have nothing to optimise.
-pub(crate) struct PlanningState(pub(crate) SessionState);
+pub(crate) struct PlanningState(pub(crate) Arc<SessionState>);
 
 /// The statement's state with all rules for physical plans: its own may be one for plans with nothing to optimise.
 fn planning_state(state: &SessionState) -> SessionState {
     let whole = state.config().get_extension::<PlanningState>();
-    whole.map_or_else(|| state.clone(), |whole| whole.0.clone())
+    whole.map_or_else(|| state.clone(), |whole| whole.0.as_ref().clone())
 }
 
 /// Whether the CPU may give the statement's answer instead. Not under placement `cuda`; where the device was named, for

@@ -249,3 +249,33 @@ async fn a_parameter_may_decide_a_type() {
         assert_eq!(crate::format::rows(&found)[0], [expected], "{digits} digits");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn operators_of_a_plan_that_is_kept_are_copied_for_each_run() {
+    let session = emulated();
+    session.collect("CREATE TABLE t AS SELECT value % 7 AS k, value AS v FROM generate_series(1, 1000)").await.unwrap();
+    let sql = "SELECT k + 1 AS one_more, sum(v) AS s FROM t WHERE v > 3 GROUP BY k HAVING sum(v) > 71500 \
+               ORDER BY s DESC, one_more LIMIT 3";
+    let expected = rows(&run(&session, sql).await.unwrap().0);
+    assert_eq!(expected.len(), 3);
+    let ask = || {
+        let (session, expected) = (session.clone(), expected.clone());
+        tokio::spawn(async move {
+            for repeat in 0..40 {
+                // A run with columns that left the device meanwhile brings them back.
+                if repeat % 10 == 9 {
+                    session.collect("EVICT TABLE t").await.unwrap();
+                }
+                let (batches, summary) = run(&session, sql).await.unwrap();
+                assert_eq!((rows(&batches), summary.planned), (expected.clone(), false));
+            }
+        })
+    };
+    let running = [ask(), ask(), ask(), ask()];
+    for thread in running {
+        thread.await.unwrap();
+    }
+    session.collect("INSERT INTO t VALUES (0, 1000000)").await.unwrap();
+    let changed = rows(&run(&session, sql).await.unwrap().0);
+    assert!(changed[0].contains("1071") && changed != expected, "{changed:?}");
+}
