@@ -20,7 +20,7 @@ use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::{self, OrderedGroups, RUN_KEY, RunPlan, WholeRuns};
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::{Result, unsupported};
-use crate::facts::{Facts, analyse};
+use crate::facts::{Facts, Texts, analyse};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Sink, TopK};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{Item, Planned};
@@ -83,6 +83,8 @@ pub(crate) struct BoundGroups {
     pub(crate) pack: KeyPack,
     /// Group columns: Arrow type and strings.
     pub(crate) columns: Vec<(DataType, Option<Arc<Dictionary>>)>,
+    /// The columns whose strings' places group columns are, if they are.
+    pub(crate) texts: Vec<Option<Texts>>,
     /// Places of the group table.
     pub(crate) places: u64,
     /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed, and where another pipeline scans the groups), or the
@@ -252,6 +254,7 @@ pub(super) fn plan<'a>(
                 grouping,
                 pack,
                 columns,
+                texts: values.iter().map(|value| value.texts).collect(),
                 places,
                 seen,
                 words,

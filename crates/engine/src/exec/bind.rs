@@ -23,8 +23,9 @@ use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, Texts};
 use crate::format::in_bytes;
-use crate::ir::{Fragment, Pipeline, Sink, Source, Step, Ty};
+use crate::ir::{Fragment, Pipeline, Probe, Sink, Source, Step, Ty};
 use crate::plan::bytes::over_bytes;
+use crate::plan::dependencies::determined_keys;
 use crate::plan::order;
 use crate::plan::table::BuiltTable;
 use crate::plan::union::{Member, Union};
@@ -148,7 +149,8 @@ pub(crate) fn bind(
     for index in 0..fragment.pipelines.len() {
         let branches = fragment.branches(index);
         if branches.start == index {
-            let members = branches.clone().map(|index| Ready::of(fragment, index, tables, (&built, &groups)));
+            let members =
+                branches.clone().map(|index| Ready::of(fragment, index, tables, (&built, &groups, guesses.several)));
             ready = members.collect::<Result<Vec<_>>>()?;
             union = match ready.len() {
                 1 => None,
@@ -255,7 +257,7 @@ impl BoundFragment {
     /// Programs that it shares with others, beside its own.
     pub(crate) fn shared_programs(&self, info: &DeviceInfo) -> Vec<Program> {
         let gives_texts = match &self.root {
-            Root::Groups(_, _) => false,
+            Root::Groups(groups, _) => groups.texts.iter().any(Option::is_some),
             Root::TopK(top) => top.columns.iter().any(|column| column.texts.is_some()),
             Root::Rows(rows) => rows.texts.iter().any(Option::is_some),
         };
@@ -347,7 +349,7 @@ impl<'a> Ready<'a> {
         fragment: &'a Fragment,
         index: usize,
         tables: &[Relation],
-        (built, groups): (&[Option<BuiltTable>], &[Option<BoundGroups>]),
+        (built, groups, several): (&[Option<BuiltTable>], &[Option<BoundGroups>], u32),
     ) -> Result<Ready<'a>> {
         let pipeline = fragment.pipelines.get(index).ok_or_else(|| malformed(index, "is not there"))?;
         let scanned = match pipeline.source {
@@ -368,7 +370,8 @@ impl<'a> Ready<'a> {
         let columns: Vec<Facts> = scanned.columns.iter().chain(values).cloned().collect();
         let registers = order::registers(&pipeline, &columns, built)?;
         if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
-            pipeline = Cow::Owned(over_bytes(&pipeline, &registers)?);
+            let is_unique = |probe: &Probe| unique(fragment, probe.build, several) != Unique::No;
+            pipeline = Cow::Owned(over_bytes(&pipeline, &registers, &determined_keys(fragment, index, &is_unique))?);
         }
         let rows = scanned.rows();
         let rows_out = rows_out(&pipeline, rows, built);

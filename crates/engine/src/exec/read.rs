@@ -193,7 +193,7 @@ impl Rows<'_> {
     /// The batch of the fragment's result; `strings_at` reads those of columns without a dictionary.
     pub(crate) fn batch(&self, root: &Root, strings_at: &mut StringsAt) -> Result<RecordBatch> {
         match root {
-            Root::Groups(groups, _) => batch(groups, self),
+            Root::Groups(groups, _) => batch(groups, self, strings_at),
             Root::Rows(bound) => rows_batch(bound, self, strings_at),
             Root::TopK(top) => top_batch(top, self, strings_at),
         }

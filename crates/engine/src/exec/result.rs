@@ -61,8 +61,8 @@ pub(crate) fn word(bytes: &[u8], index: usize) -> u64 {
 pub(crate) type StringsAt<'a> = dyn FnMut(Texts, &[Option<u64>]) -> Result<StringArray> + 'a;
 
 /// The batch of a fragment's result: group columns `g0`, `g1`, …, then aggregates `a0`, `a1`, ….
-pub(crate) fn batch(bound: &BoundGroups, rows: &Rows) -> Result<RecordBatch> {
-    let (mut fields, mut arrays) = key_columns((&bound.pack, &bound.columns, &[]), rows, &mut |_, _| unreachable!())?;
+pub(crate) fn batch(bound: &BoundGroups, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
+    let (mut fields, mut arrays) = key_columns((&bound.pack, &bound.columns, &bound.texts), rows, strings_at)?;
     for (index, output) in bound.outputs.iter().enumerate() {
         arrays.push(aggregate(output, rows, bound.pack.words)?);
         fields.push(Field::new(format!("a{index}"), output.data_type.clone(), true));

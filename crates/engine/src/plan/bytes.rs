@@ -12,6 +12,7 @@ use warpcube_column::{ColumnSource, TableRequest};
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::ir::{AggregateKind, BinaryOp, Expr, Fragment, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp};
+use crate::plan::dependencies::determined_keys;
 use crate::text_match::TextMatch;
 
 impl Fragment {
@@ -24,7 +25,9 @@ impl Fragment {
         for (index, pipeline) in self.pipelines.iter().enumerate().rev() {
             let own = self.width(pipeline.source);
             let mut registers = Vec::new();
-            asks_codes(pipeline, own, &asked[index], &mut |register| registers.push(register));
+            // Whether tables have one row for a key is found when they are built; strings beside others need codes then.
+            let determined = determined_keys(self, index, &|_| true);
+            asks_codes(pipeline, own, (&asked[index], &determined), &mut |register| registers.push(register));
             let mut first = own;
             for step in &pipeline.steps {
                 let Step::Probe(probe) = step else { continue };
@@ -47,7 +50,7 @@ impl Fragment {
     }
 
     /// Number of registers of a source.
-    fn width(&self, source: Source) -> usize {
+    pub(crate) fn width(&self, source: Source) -> usize {
         match source {
             Source::Table(table) => self.tables.get(table).map_or(0, |table| table.columns.len()),
             Source::Groups(of) => match self.pipelines.get(of).map(|pipeline| &pipeline.sink) {
@@ -60,7 +63,7 @@ impl Fragment {
 
 impl Sink {
     /// Number of registers that a probe of the table adds.
-    fn payload_width(&self) -> usize {
+    pub(crate) fn payload_width(&self) -> usize {
         match self {
             Sink::Build { payload, .. } => payload.len(),
             Sink::Extremes { values, .. } => 2 * values.len(),
@@ -70,8 +73,14 @@ impl Sink {
 }
 
 /// Calls `visit` for every register whose codes a pipeline asks for if it is a string. Its source has so many registers
-/// of its own; the codes of the payload at the positions `asked` are asked for later.
-fn asks_codes(pipeline: &Pipeline, own: usize, asked: &[usize], visit: &mut impl FnMut(usize)) {
+/// of its own; the codes of the payload at the positions `asked` are asked for later, and the parts of a group key at
+/// the positions `determined` need none.
+fn asks_codes(
+    pipeline: &Pipeline,
+    own: usize,
+    (asked, determined): (&[usize], &[usize]),
+    visit: &mut impl FnMut(usize),
+) {
     for step in &pipeline.steps {
         match step {
             Step::Filter(expr) => codes_of(expr, own, visit),
@@ -88,7 +97,8 @@ fn asks_codes(pipeline: &Pipeline, own: usize, asked: &[usize], visit: &mut impl
         }
         Sink::Extremes { keys, values } => keys.iter().chain(values).for_each(|expr| codes_of(expr, own, visit)),
         Sink::Aggregate { groups, aggregates } => {
-            groups.iter().for_each(|(expr, _)| codes_of(expr, own, visit));
+            let compared = groups.iter().enumerate().filter(|(at, _)| !determined.contains(at));
+            compared.for_each(|(_, (expr, _))| codes_of(expr, own, visit));
             for call in aggregates {
                 let argument = call.argument.iter().filter(|expr| call.kind != AggregateKind::Count || !is_reg(expr));
                 argument.chain(&call.filter).for_each(|expr| codes_of(expr, own, visit));
@@ -146,8 +156,9 @@ fn compared(register: usize, op: BinaryOp, constant: &Expr) -> Expr {
 }
 
 /// The pipeline with tests in the place of functions of its columns that are bytes, with counts of their NULLs, and
-/// with places in the place of strings that are given back or on.
-pub(crate) fn over_bytes(pipeline: &Pipeline, registers: &[Option<Facts>]) -> Result<Pipeline> {
+/// with places in the place of strings that are given back or on; so are the parts of a group key at the positions
+/// `determined`.
+pub(crate) fn over_bytes(pipeline: &Pipeline, registers: &[Option<Facts>], determined: &[usize]) -> Result<Pipeline> {
     let facts = |register: usize| registers.get(register).and_then(Option::as_ref);
     let is_bytes = |register: &usize| facts(*register).is_some_and(|facts| facts.is_bytes);
     let is_text = |expr: &Expr| match expr {
@@ -186,7 +197,8 @@ pub(crate) fn over_bytes(pipeline: &Pipeline, registers: &[Option<Facts>]) -> Re
         }
     };
     match &mut pipeline.sink {
-        Sink::Aggregate { aggregates, .. } => {
+        Sink::Aggregate { groups, aggregates } => {
+            determined.iter().for_each(|at| to_place(&mut groups[*at].0));
             let counts = aggregates.iter_mut().filter(|call| call.kind == AggregateKind::Count);
             for argument in counts.filter_map(|call| call.argument.as_mut()) {
                 if is_text(argument).is_some() {

@@ -4,6 +4,7 @@
 //! work and never change a result. [`explain`] says in words what was decided.
 
 pub(crate) mod bytes;
+pub(crate) mod dependencies;
 pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod float_limbs;

@@ -313,3 +313,103 @@ fn strings_of_results_are_read_at_the_end() {
     };
     check_all_bytes(&[JoinKind::Inner, JoinKind::Left].map(of_customers), &[&orders, &customers]);
 }
+
+/// Compares fragments with the interpreter whose kernels read where strings lie in their columns, and no bytes.
+#[track_caller]
+fn check_all_places(fragments: &[warpcube_engine::Fragment], tables: &[&MemoryTable]) {
+    for (fragment, order) in fragments.iter().flat_map(|fragment| ORDERS.map(|order| (fragment, order))) {
+        let engine = engine(order);
+        load_bytes(&engine, tables, fragment);
+        check_on(&engine, fragment, tables);
+        let summaries = engine.residency().summaries();
+        let mut columns = summaries.iter().flat_map(|table| &table.columns);
+        assert!(columns.any(|column| column.encoding == "bytes"), "all strings have codes");
+    }
+}
+
+#[test]
+fn strings_that_another_key_determines_are_group_keys_without_codes() {
+    let (orders, lines) = (facts(3_000), 5_000);
+    let customers = MemoryTable::new(
+        "customers",
+        vec![
+            ("c", numbers::<Int32Type>(800, |row| Some(row as i32))),
+            // Customers share names.
+            ("name", texts(800, |row| (row % 5 != 0).then(|| format!("name {}", row % 40)))),
+        ],
+    );
+    let lines = MemoryTable::new("lines", vec![("row", numbers::<Int32Type>(lines, |row| Some(row as i32 / 2)))]);
+    let keyed = MemoryTable::new(
+        "keyed",
+        vec![
+            ("id", numbers::<Int32Type>(3_000, |row| Some(row as i32))),
+            ("customer", numbers::<Int32Type>(3_000, |row| (row % 13 != 0).then_some(row as i32 / 3))),
+        ],
+    );
+    let by_customer = |key: usize, name: usize| vec![(reg(key), DataType::Int32), (reg(name), DataType::Utf8)];
+    let customer_table = |payload: Vec<Expr>| builds(1, vec![], vec![reg(0)], payload);
+    // By the key of the probe, and by that of the table as payload.
+    for kind in [JoinKind::Inner, JoinKind::Left] {
+        let direct = fragment(
+            &[4, 2],
+            vec![
+                customer_table(vec![reg(1)]),
+                aggregates(
+                    0,
+                    vec![probe(0, vec![reg(3)], kind)],
+                    by_customer(3, 4),
+                    vec![count(), sum(reg(1), DataType::Int64)],
+                ),
+            ],
+        );
+        let payload = fragment(
+            &[4, 2],
+            vec![
+                customer_table(vec![reg(1), reg(0)]),
+                aggregates(
+                    0,
+                    vec![probe(0, vec![reg(3)], kind)],
+                    by_customer(5, 4),
+                    vec![count(), sum(reg(1), DataType::Int64)],
+                ),
+            ],
+        );
+        check_all_places(&[direct, payload], &[&orders, &customers]);
+        // Handed on through a table of orders to lines, whose groups another pipeline reads.
+        let pipelines = vec![
+            customer_table(vec![reg(1)]),
+            builds(2, vec![probe(0, vec![reg(1)], kind)], vec![reg(0)], vec![reg(1), reg(2)]),
+            aggregates(0, vec![probe(1, vec![reg(0)], JoinKind::Inner)], by_customer(1, 2), vec![count()]),
+        ];
+        let through = fragment(&[1, 2, 2], pipelines.clone());
+        let mut first_rows = pipelines;
+        let outputs = vec![(reg(0), DataType::Int32), (reg(1), DataType::Utf8), (reg(2), DataType::Int64)];
+        first_rows.push(warpcube_engine::Pipeline {
+            source: warpcube_engine::Source::Groups(2),
+            steps: vec![],
+            sink: warpcube_engine::Sink::Rows { columns: outputs, limit: None },
+        });
+        check_all_places(&[through, fragment(&[1, 2, 2], first_rows)], &[&lines, &customers, &keyed]);
+    }
+    // Where customers share a key, as the run finds, their names are compared.
+    let shared = numbers::<Int32Type>(800, |row| Some(row as i32 / 2));
+    let doubled =
+        MemoryTable::new("customers", vec![("c", shared), ("name", texts(800, |row| Some(format!("{row}"))))]);
+    let steps = vec![probe(0, vec![reg(3)], JoinKind::Inner)];
+    let groups = aggregates(0, steps, by_customer(3, 4), vec![count()]);
+    let of_doubled = fragment(&[4, 2], vec![customer_table(vec![reg(1)]), groups]);
+    let engine = engine(warpcube_gpu::LaneOrder::Forward);
+    load_bytes(&engine, &[&orders, &doubled], &of_doubled);
+    let refused = engine.run(&of_doubled, &requests(&of_doubled, &[&orders, &doubled]), &RunOptions::default());
+    assert!(matches!(refused, Err(EngineError::Unsupported(_))), "{refused:?}");
+    // A name alone is compared, and so is one beside a key of several customers.
+    for groups in [vec![(reg(4), DataType::Utf8)], by_customer(1, 4)] {
+        let steps = vec![probe(0, vec![reg(3)], JoinKind::Inner)];
+        let fragment =
+            fragment(&[4, 2], vec![customer_table(vec![reg(1)]), aggregates(0, steps, groups, vec![count()])]);
+        let limits = LoadLimits { dictionary_values: 3, ..LoadLimits::default() };
+        let options = RunOptions { limits, ..RunOptions::default() };
+        let refused = engine.run(&fragment, &requests(&fragment, &[&orders, &customers]), &options);
+        assert!(matches!(refused, Err(EngineError::Column(ColumnError::Unsupported { .. }))), "{refused:?}");
+    }
+}
