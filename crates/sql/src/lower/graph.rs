@@ -220,8 +220,13 @@ impl Graph {
         let before = std::mem::replace(&mut self.is_limited, true);
         let columns = self.flatten(&limit.input, facts, core);
         self.is_limited = before;
-        core.without_limit("a limit")?;
-        core.limit = Some(RowLimit { skip: skip as u64, rows: fetch.map_or(u64::MAX, |rows| rows as u64) });
+        let (skip, rows) = (skip as u64, fetch.map_or(u64::MAX, |rows| rows as u64));
+        core.limit = Some(match core.limit {
+            None => RowLimit { skip, rows },
+            Some(below) => {
+                RowLimit { skip: below.skip.saturating_add(skip), rows: below.rows.saturating_sub(skip).min(rows) }
+            }
+        });
         columns
     }
 }

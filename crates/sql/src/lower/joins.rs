@@ -6,9 +6,9 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Join, LogicalPlan, Operator};
 use warpcube_engine::JoinKind;
 
-use super::Reason;
 use super::graph::{Compared, Core, Graph, Hanging, mark_column, relations, rewrite, rewrite_over, text};
 use super::tables::TableFacts;
+use super::{Reason, unions};
 
 /// The sides of a join that keeps the rows of one of them.
 struct Sides<'p> {
@@ -44,6 +44,14 @@ impl Graph {
             other => return Err(format!("a {other} join")),
         };
         let (kept, hung) = if flipped { (&join.right, &join.left) } else { (&join.left, &join.right) };
+        let distinct;
+        let hung = match kind {
+            JoinKind::Inner | JoinKind::Left => hung,
+            _ => {
+                distinct = unions::without_union(hung)?;
+                &distinct
+            }
+        };
         let kept_columns = self.flatten(kept, facts, core)?;
         core.without_limit("a join")?;
         let first_own = self.relations.len();
@@ -181,12 +189,13 @@ impl Graph {
         let y_may_be_null = y.nullable(join.right.schema().as_ref()).map_err(text)?;
         let x_may_be_null = x.nullable(join.left.schema().as_ref()).map_err(text)?;
         let x = rewrite(x, join.left.schema(), &kept_columns)?;
+        let right = unions::without_union(&join.right)?;
         let mut anti = |graph: &mut Graph, pair: &dyn Fn(Expr) -> (Expr, Expr)| {
             let mut own = Core::default();
-            let own_columns = graph.flatten(&join.right, facts, &mut own)?;
+            let own_columns = graph.flatten(&right, facts, &mut own)?;
             // Each of the joins would be with other rows.
             own.without_limit("NOT IN")?;
-            let y = rewrite(y, join.right.schema(), &own_columns)?;
+            let y = rewrite(y, right.schema(), &own_columns)?;
             let (on, kind) = (vec![pair(y)], JoinKind::Anti);
             core.hanging.push(Hanging { kind, on, core: own, compared: None, residual: None, mark: None });
             Ok::<_, Reason>(())

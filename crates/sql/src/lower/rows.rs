@@ -83,13 +83,24 @@ pub(super) fn has_groups(plan: &LogicalPlan) -> bool {
 
 /// The plan in place of one for which [`gives_rows`] holds.
 pub(super) fn all(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan, Reason> {
-    device(lower(plan, None, facts)?, plan.clone(), facts, refused)
+    each_branch(plan, &mut |plan| device(lower(plan, None, facts)?, plan.clone(), facts, refused))
+}
+
+/// The union of what is made of each branch of a plan; of the plan itself if it has none.
+fn each_branch(
+    plan: &LogicalPlan,
+    make: &mut impl FnMut(&LogicalPlan) -> Result<LogicalPlan, Reason>,
+) -> Result<LogicalPlan, Reason> {
+    let Some(branches) = unions::branches(plan)? else { return make(plan) };
+    let inputs = branches.iter().map(|branch| make(branch).map(Arc::new)).collect::<Result<_, Reason>>()?;
+    Ok(LogicalPlan::Union(Union { inputs, schema: plan.schema().clone() }))
 }
 
 /// The plan in place of a limit for which [`limits_rows`] holds.
 pub(super) fn some(limit: &Limit, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan, Reason> {
-    let node = device(lower(&limit.input, rows_let_pass(limit), facts)?, limit.input.as_ref().clone(), facts, refused)?;
-    Ok(LogicalPlan::Limit(Limit { input: Arc::new(node), ..limit.clone() }))
+    let rows = rows_let_pass(limit);
+    let input = each_branch(&limit.input, &mut |plan| device(lower(plan, rows, facts)?, plan.clone(), facts, refused))?;
+    Ok(LogicalPlan::Limit(Limit { input: Arc::new(input), ..limit.clone() }))
 }
 
 /// The plan in place of a full join: a left join, and the rows of the right side without a match.

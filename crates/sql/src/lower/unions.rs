@@ -11,13 +11,16 @@
 //! ```
 //!
 //! Projections, filters, and joins that keep the rows of the side with the union distribute over it. A full join is
-//! one, too: the left join, and the rows of the right side without a match.
+//! one, too: the left join, and the rows of the right side without a match; and so is a left join with a union on its
+//! inner side: the inner joins with its branches, and the rows of the left side without a match in any. Semi, anti and
+//! mark joins ask whether there is a match: their inner side may be the groups of a union ([`without_union`]).
 
 use std::sync::Arc;
 
-use datafusion::common::{Column, DFSchema, JoinType, ScalarValue};
+use arrow::datatypes::FieldRef;
+use datafusion::common::{Column, DFSchema, JoinType, ScalarValue, TableReference};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, Sort, Union};
+use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Projection, Sort, Union};
 use warpcube_engine::{Pipeline, Sink};
 
 use super::tables::TableFacts;
@@ -74,7 +77,7 @@ fn of_join(join: &Join) -> Result<Option<Vec<LogicalPlan>>, Reason> {
         Some(sides) => sides.into_iter().map(|left| Join { left: Arc::new(left), ..join.clone() }).collect(),
         None => match of(right, &join.right)? {
             Some(sides) => sides.into_iter().map(|right| Join { right: Arc::new(right), ..join.clone() }).collect(),
-            None => return Ok(None),
+            None => return of_inner_side(join),
         },
     };
     let mut all = Vec::new();
@@ -84,29 +87,73 @@ fn of_join(join: &Join) -> Result<Option<Vec<LogicalPlan>>, Reason> {
     Ok(Some(all))
 }
 
+/// A left or right join whose inner side has branches: the inner joins with them, and the rows without a match.
+fn of_inner_side(join: &Join) -> Result<Option<Vec<LogicalPlan>>, Reason> {
+    let (inner, anti) = match join.join_type {
+        JoinType::Left => (&join.right, JoinType::LeftAnti),
+        JoinType::Right => (&join.left, JoinType::RightAnti),
+        _ => return Ok(None),
+    };
+    let Some(sides) = branches(inner)? else { return Ok(None) };
+    let mut all = Vec::with_capacity(sides.len() + 1);
+    for side in sides {
+        let side = Arc::new(side);
+        let (left, right) = match anti {
+            JoinType::LeftAnti => (join.left.clone(), side),
+            _ => (side, join.right.clone()),
+        };
+        all.push(of_kind(&Join { left, right, ..join.clone() }, JoinType::Inner)?);
+    }
+    all.push(lonely(join, anti)?);
+    of_inputs(all, &join.schema).map(Some)
+}
+
+/// The plan with the groups of all its columns in place of its rows if those are a union: the same ones, once each.
+pub(super) fn without_union(plan: &Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>, Reason> {
+    if branches(plan)?.is_none() {
+        return Ok(plan.clone());
+    }
+    let columns = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let grouped = Aggregate::try_new(plan.clone(), columns, Vec::new()).map_err(text)?;
+    Ok(Arc::new(LogicalPlan::Aggregate(grouped)))
+}
+
 /// The halves of a full join: the left join, and the rows of the right side without a match.
 pub(super) fn halves(join: &Join) -> Result<[LogicalPlan; 2], Reason> {
-    let of_kind = |join_type| {
-        let plan = Join::try_new(
-            join.left.clone(),
-            join.right.clone(),
-            join.on.clone(),
-            join.filter.clone(),
-            join_type,
-            join.join_constraint,
-            join.null_equality,
-            join.null_aware,
-        );
-        plan.map(LogicalPlan::Join).map_err(text)
+    Ok([of_kind(join, JoinType::Left)?, lonely(join, JoinType::RightAnti)?])
+}
+
+/// A join of the same sides, of another kind.
+fn of_kind(join: &Join, join_type: JoinType) -> Result<LogicalPlan, Reason> {
+    let plan = Join::try_new(
+        join.left.clone(),
+        join.right.clone(),
+        join.on.clone(),
+        join.filter.clone(),
+        join_type,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    );
+    plan.map(LogicalPlan::Join).map_err(text)
+}
+
+/// The rows of one side without a match, by an anti join, with NULL for the columns of the other.
+fn lonely(join: &Join, anti: JoinType) -> Result<LogicalPlan, Reason> {
+    let columns = |side: &LogicalPlan, is_there: bool| {
+        let column = |(qualifier, field): (Option<&TableReference>, &FieldRef)| {
+            if is_there {
+                return Ok(Expr::Column(Column::from((qualifier, field))));
+            }
+            let null = ScalarValue::try_from(field.data_type()).map_err(text)?;
+            Ok(Expr::Literal(null, None).alias_qualified(qualifier.cloned(), field.name()))
+        };
+        side.schema().iter().map(column).collect::<Result<Vec<_>, Reason>>()
     };
-    let nothing = join.left.schema().iter().map(|(qualifier, field)| {
-        let null = ScalarValue::try_from(field.data_type()).map_err(text)?;
-        Ok(Expr::Literal(null, None).alias_qualified(qualifier.cloned(), field.name()))
-    });
-    let own = join.right.schema().iter().map(|pair| Ok(Expr::Column(Column::from(pair))));
-    let columns = nothing.chain(own).collect::<Result<Vec<_>, Reason>>()?;
-    let lonely = Projection::try_new(columns, Arc::new(of_kind(JoinType::RightAnti)?)).map_err(text)?;
-    Ok([of_kind(JoinType::Left)?, LogicalPlan::Projection(lonely)])
+    let keeps_left = anti == JoinType::LeftAnti;
+    let columns = [columns(&join.left, keeps_left)?, columns(&join.right, !keeps_left)?].concat();
+    let lonely = Projection::try_new(columns, Arc::new(of_kind(join, anti)?)).map_err(text)?;
+    Ok(LogicalPlan::Projection(lonely))
 }
 
 /// Whether a sort is for the first rows of a union.

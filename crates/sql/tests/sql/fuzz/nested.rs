@@ -15,7 +15,7 @@ impl Generator<'_> {
         let fact = &self.tables.tables[0];
         let keys: Vec<&Column> = fact.columns.iter().filter(|column| !column.data_type.is_floating()).collect();
         let key = (!keys.is_empty()).then(|| self.random.pick(&keys).name.clone());
-        let (kind, is_joined) = (self.random.below(3), self.random.chance(40));
+        let (kind, is_joined) = (self.random.below(4), self.random.chance(40));
         let join = self.random.pick(&["JOIN", "LEFT JOIN"]).to_string();
         let name = fact.name.clone();
         match key.filter(|_| is_joined) {
@@ -30,6 +30,7 @@ impl Generator<'_> {
             None => {
                 let above = match kind {
                     0 => "SELECT g0, COUNT(*) AS n, SUM(a0) AS s, MAX(a1) AS m FROM ({}) AS q GROUP BY g0",
+                    3 => "SELECT COUNT(*) AS n FROM (SELECT * FROM ({}) AS q LIMIT 5) AS r",
                     1 => "SELECT a0, COUNT(*) AS n, MIN(g0) AS m FROM ({}) AS q GROUP BY a0",
                     _ => "SELECT COUNT(*) AS n, COUNT(a1) AS c, SUM(a0) AS s FROM ({}) AS q",
                 };

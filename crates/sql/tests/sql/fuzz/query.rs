@@ -283,7 +283,7 @@ impl<'a> Generator<'a> {
                     continue;
                 }
                 7 | 8 => {
-                    filters.push(self.membership(tie, child, &on));
+                    filters.push(self.marked(tie, child, &on));
                     continue;
                 }
                 _ => {
@@ -301,9 +301,31 @@ impl<'a> Generator<'a> {
     fn membership(&mut self, tie: &Tie, child: &Table, on: &str) -> String {
         let scope = self.scope_of_inner(tie.child);
         let inner = self.condition_over(&scope, 1);
-        match self.random.chance(50) {
-            true => format!("{} IN (SELECT {} FROM {} WHERE {inner})", tie.foreign, tie.key, child.name),
-            false => format!("EXISTS (SELECT 1 FROM {} WHERE {on} AND ({inner}))", child.name),
+        let (foreign, key, name) = (&tie.foreign, &tie.key, &child.name);
+        match self.random.below(8) {
+            0 => {
+                // DataFusion reads no outer column in a branch.
+                let [one, other] = [(); 2].map(|_| self.condition_over(&[tie.child], 1));
+                let union = format!("SELECT {key} FROM {name} WHERE {one} UNION ALL SELECT {key} FROM {name}");
+                format!("{foreign} IN ({union} WHERE {other})")
+            }
+            1 => {
+                let operator = self.random.pick(&["<", "<=", ">", ">=", "<>"]);
+                format!("EXISTS (SELECT 1 FROM {name} WHERE {foreign} {operator} {key} AND ({inner}))")
+            }
+            2..=4 => format!("{foreign} IN (SELECT {key} FROM {name} WHERE {inner})"),
+            _ => format!("EXISTS (SELECT 1 FROM {name} WHERE {on} AND ({inner}))"),
+        }
+    }
+
+    /// A membership alone, or as a part of a condition.
+    fn marked(&mut self, tie: &Tie, child: &Table, on: &str) -> String {
+        let membership = self.membership(tie, child, on);
+        match self.random.below(8) {
+            0 | 1 => format!("({membership} OR {})", self.condition(1)),
+            2 => format!("(NOT {membership} OR {})", self.condition(1)),
+            3 => format!("({membership}) IS NOT TRUE"),
+            _ => membership,
         }
     }
 
