@@ -173,8 +173,9 @@ impl Device {
         self.shared.compiler.close();
     }
 
-    /// Waits until no request waits or runs, and joins the threads that compile and free memory: `exit` destroys the
-    /// state of compiler and driver, which a running thread would use.
+    /// Waits until no request of the compile queue waits or runs, and joins its threads and those that free memory:
+    /// `exit` destroys the state of compiler and driver, which a running thread would use. An engine calls it when
+    /// it is dropped, a session when it closes or is settled.
     pub fn settle(&self) {
         self.shared.compiler.settle();
         self.shared.reclaimers.join();

@@ -10,7 +10,9 @@
 // mean. Every word says it, so words need no order among each other, and no fence is needed: a descriptor counts once
 // all of its words mean the same.
 //
-// A State has: WORDS; none(); join(earlier, later), associative; pack into words below 2^62; unpack.
+// A State has: WORDS; none(); join(earlier, later), associative; pack into words below 2^62; unpack; and
+// join_lanes(state, last), called by a warp whose lane i holds the state of the i-th last tile: the join of lanes
+// last to 0, in every lane. Lanes behind `last` hold none(), those before it states of single tiles.
 #pragma once
 
 #define WC_SCRATCH_HEAD 64
@@ -23,15 +25,36 @@
 // The next tile; one lane of a block asks.
 WC_DEVICE uint32_t wc_draw_tile(char* scratch) { return wc_count((uint32_t*)scratch); }
 
+// The words of a descriptor, which other blocks write meanwhile; two at once where the device can, since a reader that
+// sees one of them without the other has to ask again.
+template <int WORDS> WC_DEVICE void wc_store_words(uint64_t* descriptor, const uint64_t (&words)[WORDS]) {
+#ifndef WARPCUBE_EMULATED
+    if (WORDS == 2) return __stcg((ulonglong2*)descriptor, make_ulonglong2(words[0], words[WORDS - 1]));
+#endif
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i) wc_store_relaxed(descriptor + i, words[i]);
+}
+template <int WORDS> WC_DEVICE void wc_load_words(const uint64_t* descriptor, uint64_t (&words)[WORDS]) {
+#ifndef WARPCUBE_EMULATED
+    if (WORDS == 2) {
+        const ulonglong2 both = __ldcv((const ulonglong2*)descriptor);
+        words[0] = both.x;
+        words[WORDS - 1] = both.y;
+        return;
+    }
+#endif
+#pragma unroll
+    for (int i = 0; i < WORDS; ++i) words[i] = wc_load_relaxed(descriptor + i);
+}
+
 template <typename State>
 WC_DEVICE void wc_announce(char* scratch, uint64_t tile, const State& state, uint32_t meaning) {
     uint64_t words[State::WORDS];
     state.pack(words);
     uint64_t* descriptor = (uint64_t*)(scratch + WC_SCRATCH_HEAD) + tile * State::WORDS;
 #pragma unroll
-    for (int i = 0; i < State::WORDS; ++i) {
-        wc_store_relaxed(descriptor + i, words[i] | (uint64_t)meaning << WC_STATE_BITS);
-    }
+    for (int i = 0; i < State::WORDS; ++i) words[i] |= (uint64_t)meaning << WC_STATE_BITS;
+    wc_store_words(descriptor, words);
 }
 
 // Announces the state of a tile alone; one lane calls it, before the warp looks back.
@@ -46,31 +69,58 @@ WC_DEVICE uint32_t wc_meaning(const uint64_t* words) { return (uint32_t)(words[0
 template <typename State>
 WC_DEVICE void wc_look_at(const char* scratch, uint64_t tile, uint64_t (&words)[State::WORDS]) {
     const uint64_t* descriptor = (const uint64_t*)(scratch + WC_SCRATCH_HEAD) + tile * State::WORDS;
-#pragma unroll
-    for (int i = 0; i < State::WORDS; ++i) words[i] = wc_load_relaxed(descriptor + i);
+    wc_load_words(descriptor, words);
 #pragma unroll
     for (int i = 1; i < State::WORDS; ++i) {
         if (words[i] >> WC_STATE_BITS != words[0] >> WC_STATE_BITS) words[0] = 0;
     }
 }
 
-template <typename State> WC_DEVICE State wc_state_from(const State& state, uint32_t lane) {
-    uint64_t words[State::WORDS];
-    state.pack(words);
+// The sum over all lanes, in every lane. Integers add up by pieces of 27 bits, whose sums have 32.
+template <typename S> WC_DEVICE S wc_lanes_total(S value) {
+    S sum = 0;
 #pragma unroll
-    for (int i = 0; i < State::WORDS; ++i) words[i] = __shfl_sync(WC_FULL_MASK, words[i], (int)lane);
-    return State::unpack(words);
+    for (uint32_t shift = 0; shift < sizeof(S) * 8; shift += 27) {
+        sum += (S)__reduce_add_sync(WC_FULL_MASK, (uint32_t)(value >> shift) & 0x7ffffffu) << shift;
+    }
+    return sum;
+}
+WC_DEVICE uint32_t wc_lanes_total(uint32_t value) { return __reduce_add_sync(WC_FULL_MASK, value); }
+WC_DEVICE double wc_lanes_total(double value) { return wc_warp_sum(value); }
+
+// The sum over lanes `last` to 0 of counts that have 32 bits in all lanes but `last`.
+WC_DEVICE uint64_t wc_lanes_count(uint64_t count, uint32_t last) {
+    const uint64_t far = __shfl_sync(WC_FULL_MASK, count, (int)last);
+    return far + __reduce_add_sync(WC_FULL_MASK, wc_lane() < last ? (uint32_t)count : 0u);
+}
+
+// The first of lanes 0 to `last` that is marked, or `last`: lanes behind it hold what a later tile has cut off.
+WC_DEVICE uint32_t wc_nearest(bool marked, uint32_t last) {
+    const uint32_t lanes = __ballot_sync(WC_FULL_MASK, marked && wc_lane() <= last);
+    return lanes == 0 ? last : (uint32_t)__ffs((int)lanes) - 1;
+}
+
+// Sleeps for about so many nanoseconds, 0 for not at all.
+WC_DEVICE void wc_sleep(uint32_t nanoseconds) {
+#ifndef WARPCUBE_EMULATED
+    if (nanoseconds != 0) __nanosleep(nanoseconds);
+#endif
 }
 
 // The state of all tiles before `tile`, in every lane; then announces that of all tiles up to it. A whole warp of
 // the block calls it, after one lane has announced the tile. It asks for the descriptors of 32 tiles at once: with more
-// in flight the kernels are slower. Sums of 2^28 u32 in 16 runs on an H200 (2026-11-23): 0.692 ms, for 64 tiles 0.691,
-// 128 tiles 0.743, 256 tiles 0.813; 0.873 where each lane joins four neighbours by itself. Scans: 0.598, 0.601, 0.610,
-// 0.664 and 0.643 ms.
-template <typename State> WC_DEVICE State wc_look_back(char* scratch, uint64_t tile, const State& own) {
+// in flight the kernels are slower (2026-11-23, H200: sums of 2^28 u32 in 16 runs 0.692 ms, for 128 tiles 0.743).
+//
+// Lines of descriptors that all resident blocks ask for again and again answer slowly, and what they ask for has mostly
+// not been announced yet. So a block sleeps for `wait` nanoseconds before it looks. On an H100 (2026-11-25), without
+// sleep, with 500 and 1,000 ns: stable selection of a tenth of 2^29 f32 0.961, 0.861, 0.840 ms; sums of 2^28 u32 in 16
+// runs 0.793, 0.768, 0.752; scan of 2^28 u32 0.759, 0.753, 0.751. Past about 2,000 ns tiles take longer for it.
+template <typename State>
+WC_DEVICE State wc_look_back(char* scratch, uint64_t tile, const State& own, uint32_t wait = 0) {
     if (tile == 0) return State::none();
     const uint32_t lane = wc_lane();
     State before = State::none();
+    wc_sleep(wait);
     // Lane i looks at tile end - 1 - i.
     for (uint64_t end = tile;;) {
         uint64_t words[State::WORDS];
@@ -89,13 +139,8 @@ template <typename State> WC_DEVICE State wc_look_back(char* scratch, uint64_t t
         const uint32_t last = known == 0 ? 31u : (uint32_t)__ffs((int)known) - 1;
 #pragma unroll
         for (int i = 0; i < State::WORDS; ++i) words[i] &= WC_STATE_MASK;
-        State all = lane <= last ? State::unpack(words) : State::none();
-#pragma unroll
-        for (uint32_t step = 1; step < 32; step *= 2) {
-            const State earlier = wc_state_from(all, lane + step < 32 ? lane + step : lane);
-            if (lane + step < 32) all = State::join(earlier, all);
-        }
-        before = State::join(wc_state_from(all, 0), before);
+        const State tiles = State::join_lanes(lane <= last ? State::unpack(words) : State::none(), last);
+        before = State::join(tiles, before);
         if (known != 0) break;
         end -= 32;
     }
@@ -111,6 +156,9 @@ struct WcCount {
     static WC_INLINE WcCount none() { return WcCount{0}; }
     static WC_INLINE WcCount join(const WcCount& earlier, const WcCount& later) {
         return WcCount{earlier.count + later.count};
+    }
+    static WC_INLINE WcCount join_lanes(const WcCount& state, uint32_t last) {
+        return WcCount{wc_lanes_count(state.count, last)};
     }
     WC_INLINE void pack(uint64_t (&words)[WORDS]) const { words[0] = count; }
     static WC_INLINE WcCount unpack(const uint64_t (&words)[WORDS]) { return WcCount{words[0]}; }
@@ -138,6 +186,7 @@ template <typename S> struct WcSum {
 
     static WC_INLINE WcSum none() { return WcSum{(S)0}; }
     static WC_INLINE WcSum join(const WcSum& earlier, const WcSum& later) { return WcSum{earlier.sum + later.sum}; }
+    static WC_INLINE WcSum join_lanes(const WcSum& state, uint32_t) { return WcSum{wc_lanes_total(state.sum)}; }
     WC_INLINE void pack(uint64_t (&words)[WORDS]) const {
         words[0] = wc_sum_bits(sum) & WC_STATE_MASK;
         if (WORDS == 2) words[WORDS - 1] = wc_sum_bits(sum) >> WC_STATE_BITS;

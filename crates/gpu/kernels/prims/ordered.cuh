@@ -39,6 +39,18 @@ struct OrderedState {
 #endif
         return state;
     }
+    static WC_INLINE OrderedState join_lanes(const OrderedState& state, uint32_t last) {
+        const uint32_t nearest = wc_nearest(state.heads != 0, last);
+        OrderedState joined = none();
+        joined.heads = wc_lanes_count(state.heads, last);
+#ifdef WC_COUNT
+        joined.last = __shfl_sync(WC_FULL_MASK, state.last, (int)nearest);
+#endif
+#ifdef WC_SUM
+        joined.sum = wc_lanes_total(wc_lane() <= nearest ? state.sum : (WC_SUM)0);
+#endif
+        return joined;
+    }
 // The words: heads below 2^60 and the two highest bits of the sum; the row; the other bits of the sum.
 #if defined(WC_COUNT) && defined(WC_SUM)
     static const int WORDS = 3;
@@ -79,16 +91,22 @@ struct OrderedParams {
     char* scratch;
     uint64_t n;
     uint64_t aligned;
+    uint64_t ahead;  // distance in tiles of the one that is brought to the L2 cache
 #ifdef WC_COUNT
     WC_COUNT* counts;
 #endif
 #ifdef WC_SUM
     const WC_IN* values;
     WC_SUM* sums;
-    uint64_t ahead;  // distance in tiles of the one that is brought to the L2 cache
 #endif
 };
 
+// Nanoseconds that a block waits before it looks back; it is done with a tile of keys alone sooner.
+#ifdef WC_SUM
+#define WC_LOOK_WAIT 1000
+#else
+#define WC_LOOK_WAIT 500
+#endif
 #define WC_WARPS (WC_THREADS / 32)
 #define WC_PART_ITEMS (32 * WC_VEC * WC_ROWS)
 #define WC_TILE_ITEMS (WC_PART_ITEMS * WC_WARPS)
@@ -135,8 +153,8 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
     WC_IN values[WC_ROWS][WC_VEC];
     wc_load_part<WC_VEC, WC_ROWS>(values, p.values, from, p.n, aligned, (WC_IN)0);
 #endif
-#ifdef WC_SUM
     wc_prefetch_part<WC_PART_ITEMS>(p.keys, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
+#ifdef WC_SUM
     wc_prefetch_part<WC_PART_ITEMS>(p.values, from + p.ahead * WC_TILE_ITEMS, p.n, aligned);
 #endif
     KeyBits above = 0;
@@ -262,7 +280,7 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
         }
     }
     if (warp == 0) {
-        const OrderedState before = wc_look_back(p.scratch, tile, own);
+        const OrderedState before = wc_look_back(p.scratch, tile, own, WC_LOOK_WAIT);
         if (lane == 0) {
             shared.before[0] = before.heads;
             shared.before[1] = before.last;

@@ -59,7 +59,7 @@ WC_KERNEL(wc_scan, ScanParams, WC_THREADS, WC_BLOCKS) {
     if (warp == 0) {
         const ScanState own = {wc_warp_sum(warp_sum)};
         if (lane == 0) wc_announce_tile(p.scratch, tile, own);
-        const ScanState before = wc_look_back(p.scratch, tile, own);
+        const ScanState before = wc_look_back(p.scratch, tile, own, 500);
         if (lane == 0) shared.before = before.sum;
     }
     WC_SUM before = wc_warp_sum(lane < warp ? warp_sum : (WC_SUM)0);

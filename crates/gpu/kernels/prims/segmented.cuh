@@ -28,6 +28,11 @@ struct SegmentState {
     static WC_INLINE SegmentState join(const SegmentState& earlier, const SegmentState& later) {
         return SegmentState{earlier.ended | later.ended, later.ended ? later.sum : earlier.sum + later.sum};
     }
+    static WC_INLINE SegmentState join_lanes(const SegmentState& state, uint32_t last) {
+        const uint32_t nearest = wc_nearest(state.ended != 0, last);
+        const WC_SUM sum = wc_lanes_total(wc_lane() <= nearest ? state.sum : (WC_SUM)0);
+        return SegmentState{__any_sync(WC_FULL_MASK, state.ended != 0) ? 1ull : 0ull, sum};
+    }
     WC_INLINE void pack(uint64_t (&words)[WORDS]) const {
         words[0] = wc_sum_bits(sum) & WC_STATE_MASK;
         words[1] = wc_sum_bits(sum) >> WC_STATE_BITS | ended << 2;

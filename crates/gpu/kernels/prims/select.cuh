@@ -158,7 +158,7 @@ WC_KERNEL(wc_select, SelectParams, WC_THREADS, WC_BLOCKS) {
     }
 #ifdef WC_STABLE
     if (warp == 0) {
-        const WcCount before = wc_look_back(p.scratch, tile, own);
+        const WcCount before = wc_look_back(p.scratch, tile, own, 1000);
         if (lane == 0) shared.before = before.count;
     }
 #endif

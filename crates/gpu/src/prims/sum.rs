@@ -1,4 +1,7 @@
 //! Sums: which types they have. Integers of 4 bytes sum up in 4 or 8 bytes and wrap; floats sum up as doubles.
+//! There are no sums of 16 bytes. Keys have up to 16 bytes wherever keys are compared (sorts, merge, search, unique,
+//! run-length encode, ordered aggregation, least and largest), and so has what is only moved (gather, scatter, select,
+//! partition); what scans, segmented forms and ordered sums add up are values.
 
 use crate::error::{GpuError, Result};
 use crate::prims::Element;

@@ -17,6 +17,11 @@ struct Both {
     static WC_INLINE Both join(const Both& a, const Both& b) {
         return Both{a.items + b.items, b.items != 0 ? b.last : a.last, a.sum + b.sum};
     }
+    static WC_INLINE Both join_lanes(const Both& state, uint32_t last) {
+        const uint32_t nearest = wc_nearest(state.items != 0, last);
+        const uint64_t items = wc_lanes_count(state.items, last), sum = wc_lanes_total(state.sum);
+        return Both{items, __shfl_sync(WC_FULL_MASK, state.last, (int)nearest), sum};
+    }
     WC_INLINE void pack(uint64_t (&words)[WORDS]) const {
         words[0] = items;
         words[1] = last;

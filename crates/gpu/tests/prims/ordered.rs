@@ -102,6 +102,24 @@ fn floats_are_equal_as_keys_are_and_sums_of_doubles_are_not_differences() {
 }
 
 #[test]
+fn keys_of_16_bytes_have_counts_and_sums() {
+    let form = OrderedForm { key: Element::I128, count: Some(Element::U64), sum: Some((Element::U32, Element::U64)) };
+    for order in orders(&ORDERS) {
+        let mut rig = Rig::new(order);
+        let aggregation = OrderedAggregation::with_tuning(&rig.device, form, SMALL).unwrap();
+        for length in lengths(128) {
+            for rows_max in [1, 9, 5000] {
+                // Neighbours differ in the high word, in the low one or in both.
+                let wide = |key: u64| i128::from(key / 1000) << (64 * (key / 1000 % 2)) | i128::MIN;
+                let keys: Vec<i128> = keys(length, rows_max).map(wide).collect();
+                let values: Vec<u32> = noise(5).map(|x| x as u32).take(length).collect();
+                check(&mut rig, &aggregation, Element::U32, &keys, &values, u64::from);
+            }
+        }
+    }
+}
+
+#[test]
 fn the_default_shape_sums_integers_that_wrap() {
     let form = OrderedForm { key: Element::U32, count: Some(Element::U64), sum: Some((Element::I64, Element::I64)) };
     for order in orders(&[LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)]) {
