@@ -14,6 +14,7 @@ mod groups;
 mod integers;
 mod joins;
 mod matches;
+mod multiplied;
 mod nulls;
 mod overflow;
 mod predictions;

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringArray};
 use warpcube_engine::{
-    BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Overflow, Pipeline, Sink, Source, Step, Ty, UnaryOp,
+    BinaryOp, Expr, Fragment, JoinKind, Literal, Overflow, Pipeline, Sink, Source, Step, Ty, UnaryOp,
 };
 
+use super::calendar::{date_part, months_later};
 use super::grouped::{Groups, State, finish};
 use super::scalar::{Scalar, scalars};
 use super::source::MemoryTable;
@@ -84,7 +85,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
                 Ok(rows) => return Outcome::Rows(rows),
                 Err(Raised) => raised = true,
             }
-        } else if matches!(pipeline.sink, Sink::Aggregate { .. }) {
+        } else if matches!(pipeline.sink, Sink::Aggregate { .. } | Sink::Rows { .. }) {
             let types = group_types(fragment, tables, index);
             match finish(pipeline, groups, fragment.overflow) {
                 Ok(rows) => {
@@ -186,11 +187,15 @@ fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> 
     }
 }
 
-/// Types of the groups and aggregates of a pipeline.
+/// Types of the groups and aggregates of a pipeline, or of its rows.
 fn group_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: usize) -> Vec<Ty> {
     let registers = register_types(fragment, tables, pipeline);
-    let Sink::Aggregate { groups, aggregates } = &fragment.pipelines[pipeline].sink else { panic!("no groups") };
-    let keys = groups.iter().map(|(expr, _)| type_of(expr, &registers));
+    let (keys, aggregates) = match &fragment.pipelines[pipeline].sink {
+        Sink::Aggregate { groups, aggregates } => (groups, aggregates.as_slice()),
+        Sink::Rows { columns, .. } => (columns, [].as_slice()),
+        _ => panic!("no groups"),
+    };
+    let keys = keys.iter().map(|(expr, _)| type_of(expr, &registers));
     keys.chain(aggregates.iter().map(|call| Ty::of(&call.data_type).unwrap())).collect()
 }
 
@@ -551,50 +556,4 @@ fn rescaled(value: i128, power: i8) -> i128 {
     }
     let half = factor / 2;
     (value.abs() + half) / factor * value.signum()
-}
-
-/// Adds up the lengths of years and months, nothing like the kernel's arithmetic either.
-fn months_later(days: i128, months: i128) -> i128 {
-    let [year, month, day] = [DatePart::Year, DatePart::Month, DatePart::Day].map(|part| date_part(part, days));
-    let shifted = year * 12 + month - 1 + months;
-    let (year, month) = (shifted.div_euclid(12), shifted.rem_euclid(12) as usize);
-    let years: i128 = match year >= 1970 {
-        true => (1970..year).map(|year| 365 + i128::from(leap(year))).sum(),
-        false => -(year..1970).map(|year| 365 + i128::from(leap(year))).sum::<i128>(),
-    };
-    let lengths = month_lengths(year);
-    years + lengths[..month].iter().sum::<i128>() + day.min(lengths[month]) - 1
-}
-
-fn leap(year: i128) -> bool {
-    year % 4 == 0 && year % 100 != 0 || year % 400 == 0
-}
-
-fn month_lengths(year: i128) -> [i128; 12] {
-    [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-}
-
-/// Walks years and months from 1970: slow, and nothing like the kernel's arithmetic.
-fn date_part(part: DatePart, mut days: i128) -> i128 {
-    let mut year = 1970;
-    while days < 0 {
-        year -= 1;
-        days += if leap(year) { 366 } else { 365 };
-    }
-    while days >= if leap(year) { 366 } else { 365 } {
-        days -= if leap(year) { 366 } else { 365 };
-        year += 1;
-    }
-    let lengths = month_lengths(year);
-    let mut month = 0;
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    match part {
-        DatePart::Year => year,
-        DatePart::Quarter => month as i128 / 3 + 1,
-        DatePart::Month => month as i128 + 1,
-        DatePart::Day => days + 1,
-    }
 }

@@ -2,6 +2,7 @@
 //! on the emulated device and compares.
 
 mod build;
+mod calendar;
 mod check;
 mod grouped;
 mod interpret;
