@@ -1,9 +1,9 @@
-//! Dates in plain Rust: parts of them, and those some months later.
+//! Dates by walking years and months, nothing like the arithmetic of kernels.
 
 use warpcube_engine::DatePart;
 
 /// Adds up the lengths of years and months, nothing like the kernel's arithmetic either.
-pub(super) fn months_later(days: i128, months: i128) -> i128 {
+pub fn months_later(days: i128, months: i128) -> i128 {
     let [year, month, day] = [DatePart::Year, DatePart::Month, DatePart::Day].map(|part| date_part(part, days));
     let shifted = year * 12 + month - 1 + months;
     let (year, month) = (shifted.div_euclid(12), shifted.rem_euclid(12) as usize);
@@ -24,7 +24,7 @@ fn month_lengths(year: i128) -> [i128; 12] {
 }
 
 /// Walks years and months from 1970: slow, and nothing like the kernel's arithmetic.
-pub(super) fn date_part(part: DatePart, mut days: i128) -> i128 {
+pub fn date_part(part: DatePart, mut days: i128) -> i128 {
     let mut year = 1970;
     while days < 0 {
         year -= 1;
