@@ -1,5 +1,5 @@
-//! The shape of device work: a fragment is a list of pipelines, each scanning one table or the groups of an earlier
-//! pipeline, passing rows through filters and probes, and ending in a sink.
+//! The shape of device work: a fragment is a list of pipelines, each scanning one table or what an earlier pipeline
+//! leaves, groups or rows, passing rows through filters and probes, and ending in a sink.
 //!
 //! A shape is lowered when a statement is planned; everything that depends on data (value ranges, dictionaries, kinds
 //! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
@@ -372,11 +372,11 @@ pub enum Sink {
     },
     /// The first rows by an order.
     TopK(TopK),
-    /// Rows in no order.
+    /// Rows in no order: the result, or what a later pipeline scans.
     Rows {
         /// Expressions with the Arrow types of the result's columns.
         columns: Vec<(Expr, DataType)>,
-        /// Rows that are enough, any of them; all if none is given.
+        /// Rows of a result that are enough, any of them; all if none is given.
         limit: Option<u64>,
     },
 }
@@ -430,7 +430,8 @@ impl Sink {
 pub enum Source {
     /// A table of the fragment, by index; registers are its columns.
     Table(usize),
-    /// The groups of an earlier pipeline, by index; registers are its group expressions, then its aggregates.
+    /// The groups or the rows of an earlier pipeline, by index; registers are its group expressions, then its
+    /// aggregates, or its columns.
     Groups(usize),
 }
 

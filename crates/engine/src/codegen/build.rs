@@ -10,11 +10,11 @@ use crate::codegen::pipeline::Split;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::{RUN_KEY, RunPlan, WHOLE_RUN, WholeRuns, end_slots, raised};
 use crate::codegen::sink::SinkPlan;
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, Sink};
 use crate::plan::keys::KeyPack;
-use crate::plan::table::{BuiltTable, Keep, PayloadColumn, TableLayout};
+use crate::plan::table::{BuiltTable, Keep, Matches, Numbering, Numbers, PayloadColumn, TableLayout};
 
 /// Lays out a table of these keys: of rows' values, or of extremes.
 pub(super) fn plan<'a>(
@@ -32,19 +32,21 @@ pub(super) fn plan<'a>(
     let payload_values: Vec<(Facts, Keep)> = known.into_iter().flat_map(columns).collect();
     let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
     let share = split.rows.iter().chain(&split.dense).map(|planned| planned.share).product();
-    let several = input.several.then_some(input.chunk_rows);
-    if several.is_some() && input.multiplies() {
-        return unsupported("a join table of rows that have several matches in another");
-    }
+    // Of rows that several matches multiply, only an upper bound is known: there is room for a guess.
+    let (multiplies, most) = (input.multiplies(), input.rows_out());
+    let guessed = most.min(input.group_slots);
+    let numbering = if multiplies { Numbering::Counted(guessed) } else { Numbering::Scanned(input.chunk_rows) };
+    let several = input.several.then_some(numbering);
     let runs = match are_extremes {
         true => RunPlan::of_extremes(input, split, (keys, &KeyPack::of_join(&key_values)?), &payload_values, share)?,
         false => None,
     };
     let ends = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| end_slots(input, split));
-    let room = if input.whole_tables { 1.0 } else { share };
-    let rows = (input.rows, share, room);
+    let room = if input.whole_tables || multiplies { 1.0 } else { share };
+    let rows = (if multiplies { guessed } else { input.rows }, share, room);
     let mut table = BuiltTable::lay_out(arena, &key_values, &payload_values, rows, several, input.seed, ends)?;
     table.preaggregates = runs.is_some();
+    table.grows = multiplies && guessed < most;
     Ok(SinkPlan::Build { keys, payload, table, unique: input.unique, runs })
 }
 
@@ -75,7 +77,12 @@ pub(super) fn build_row(
         }
     };
     let flags = rows.flags();
-    let long_run = |slot| format!("if ({slot} == ~0ULL) {{ atomicOr({flags}, (uint32_t)WC_LONG_RUN); return; }}");
+    // No slot is free near the key's.
+    let lost = if table.grows { "WC_TABLE_FULL" } else { "WC_LONG_RUN" };
+    let long_run = |slot| format!("if ({slot} == ~0ULL) {{ atomicOr({flags}, (uint32_t){lost}); return; }}");
+    if let Some(matches) = &table.matches {
+        number(rows, matches, &flags);
+    }
     let entry = match &table.layout {
         TableLayout::Direct { bitmap } => {
             let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
@@ -116,10 +123,8 @@ pub(super) fn build_row(
             let mut zone = |c_type: &str, zone| {
                 rows.with_emitter(|emitter| emitter.params.add(&format!("{c_type}*"), Argument::Zone(zone)))
             };
-            let first_rows = zone("const uint64_t", matches.first_rows);
             let [counts, ranks, entries] =
                 [matches.counts, matches.ranks, matches.entries].map(|of| zone("uint32_t", of));
-            rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
             rows.line(&format!("{ranks}[number] = wc_fetch_add({counts} + {entry}, (uint32_t)1);"));
             rows.line(&format!("{entries}[number] = (uint32_t){entry} + 1;"));
             "number".to_string()
@@ -168,6 +173,23 @@ pub(super) fn build_row(
         runs.end(rows);
     }
     Ok(())
+}
+
+/// Writes the number of a row among those that enter; there may be no room for it.
+fn number(rows: &mut RowWriter, matches: &Matches, flags: &str) {
+    let mut zone = |c_type: &str, zone| rows.with_emitter(|emitter| emitter.params.add(c_type, Argument::Zone(zone)));
+    match matches.numbers {
+        Numbers::Scanned { first_rows } => {
+            let first_rows = zone("const uint64_t*", first_rows);
+            rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
+        }
+        Numbers::Counted { counter } => {
+            let counter = zone("uint64_t*", counter);
+            let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(matches.rows)));
+            rows.line(&format!("const uint64_t number = wc_fetch_add({counter}, (uint64_t)1);"));
+            rows.line(&format!("if (number >= {most}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+        }
+    }
 }
 
 /// Writes what enters a run that is all there is of its key: nothing else writes these entries.

@@ -28,7 +28,9 @@ impl SinkPlan<'_> {
             SinkPlan::Build { runs: Some(runs), .. } => {
                 return (runs.frame(params, cells_offset), String::new());
             }
-            SinkPlan::Build { .. } | SinkPlan::Rows { .. } => return (String::new(), String::new()),
+            SinkPlan::Build { .. } | SinkPlan::Rows { .. } | SinkPlan::List { .. } => {
+                return (String::new(), String::new());
+            }
             SinkPlan::TopK { bound, .. } => return (bound.frame(params), String::new()),
         };
         let (mut before, mut after) = (String::new(), String::new());

@@ -41,8 +41,7 @@ enum GroupRead {
 pub(crate) fn group_values(bound: &BoundGroups, groups: &[Facts], aggregates: &[Facts]) -> Result<Vec<GroupValue>> {
     let first_cell = first_cell(bound);
     let keys = bound.pack.parts.iter().zip(groups);
-    let keys =
-        keys.map(|(part, facts)| GroupValue { facts: facts.clone(), read: GroupRead::Key(part.clone()), first_cell });
+    let keys = keys.map(|(part, facts)| GroupValue::of_key(facts.clone(), part.clone(), first_cell));
     let mut values: Vec<GroupValue> = keys.collect();
     for (output, facts) in bound.outputs.iter().zip(aggregates) {
         if matches!(output.read, Read::Fixed { .. }) {
@@ -111,6 +110,11 @@ pub(crate) fn column_facts(bound: &BoundGroups) -> Vec<Facts> {
 }
 
 impl GroupValue {
+    /// A part of a key, behind so many columns.
+    pub(crate) fn of_key(facts: Facts, part: KeyPart, first_cell: usize) -> GroupValue {
+        GroupValue { facts, read: GroupRead::Key(part), first_cell }
+    }
+
     /// Whether computing it can raise an error: a sum that may leave its type.
     pub(crate) fn is_fallible(&self) -> bool {
         let is_wide = matches!(&self.read, GroupRead::Aggregate(output) if matches!(output.read, Read::Wide(_, _)));

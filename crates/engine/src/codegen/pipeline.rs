@@ -143,7 +143,8 @@ pub(crate) fn generate(
     let registers = order::registers(input.pipeline, &columns, input.tables)?;
     let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
     let mut planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
-    if !input.values.is_empty() {
+    let scans_groups = input.pipeline.source.table().is_none();
+    if scans_groups {
         // Places without a group hold no values: nothing else may look at them.
         planned.sort_by_key(|planned| !is_of_entry(planned));
     }
@@ -191,7 +192,7 @@ pub(crate) fn generate(
         by_runs: split.runs.is_some(),
         shared_bytes: layout.shared_bytes as u32,
         tickets: scan.tickets,
-        scans_groups: !input.values.is_empty(),
+        scans_groups,
         sink: plan.bound(),
         bytes: split.bytes,
         order,

@@ -12,6 +12,7 @@ use warpcube_column::Dictionary;
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
 use crate::codegen::input::PipelineInput;
+use crate::codegen::keys::Packed;
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
@@ -62,7 +63,7 @@ pub(super) fn plan(
 }
 
 /// The facts of a value's bits if it is a float, which grouping would make one of two zeros.
-fn bits_of(facts: &Facts) -> Facts {
+pub(super) fn bits_of(facts: &Facts) -> Facts {
     match facts.ty {
         Ty::F32 => Facts::new(Ty::U32, facts.nullable, Ty::U32.bounds()),
         Ty::F64 => Facts::new(Ty::U64, facts.nullable, Ty::U64.bounds()),
@@ -70,20 +71,25 @@ fn bits_of(facts: &Facts) -> Facts {
     }
 }
 
+/// Writes the packed columns of a row.
+pub(super) fn packed(rows: &mut RowWriter, pack: &KeyPack, columns: &[&Expr]) -> Result<Packed> {
+    let values = columns.iter().map(|expr| rows.emit(expr)).collect::<Result<Vec<_>>>()?;
+    let bits = |value: Value| {
+        let code = match value.ty {
+            Ty::F32 => format!("((uint32_t)__float_as_int({}))", value.code),
+            Ty::F64 => format!("((uint64_t)__double_as_longlong({}))", value.code),
+            _ => return value,
+        };
+        Value::new(bits_of(&value), code, value.valid)
+    };
+    let values: Vec<Value> = values.into_iter().map(bits).collect();
+    Ok(rows.with_emitter(|emitter| pack.emit(emitter, &values)))
+}
+
 impl BoundRows {
     /// Writes what one row does.
     pub(super) fn row(&self, rows: &mut RowWriter, columns: &[(Expr, DataType)]) -> Result<()> {
-        let values = columns.iter().map(|(expr, _)| rows.emit(expr)).collect::<Result<Vec<_>>>()?;
-        let bits = |value: Value| {
-            let code = match value.ty {
-                Ty::F32 => format!("((uint32_t)__float_as_int({}))", value.code),
-                Ty::F64 => format!("((uint64_t)__double_as_longlong({}))", value.code),
-                _ => return value,
-            };
-            Value::new(bits_of(&value), code, value.valid)
-        };
-        let values: Vec<Value> = values.into_iter().map(bits).collect();
-        let packed = rows.with_emitter(|emitter| self.pack.emit(emitter, &values));
+        let packed = packed(rows, &self.pack, &columns.iter().map(|(expr, _)| expr).collect::<Vec<_>>())?;
         let flags = rows.flags();
         let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(self.output)));
         let capacity = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.capacity)));

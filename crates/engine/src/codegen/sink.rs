@@ -12,6 +12,7 @@ use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
 use crate::codegen::group_values::{GroupValue, aggregate_facts, group_values};
 use crate::codegen::input::{Branch, PipelineInput};
+use crate::codegen::list::{self, BoundList};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::{LARGE_WARPS, QUEUE_BYTES_MAX, Split};
@@ -70,8 +71,10 @@ pub(crate) enum BoundSink {
     Groups(BoundGroups),
     /// The first rows by an order.
     TopK(Box<BoundTop>),
-    /// Rows.
+    /// Rows of a result.
     Rows(BoundRows),
+    /// Rows that another pipeline scans.
+    List(BoundList),
 }
 
 /// Accumulated groups and how to read them.
@@ -138,6 +141,8 @@ pub(crate) enum SinkPlan<'a> {
     TopK { top: &'a TopK, bound: Box<BoundTop> },
     /// Rows are the result.
     Rows { columns: &'a [(Expr, DataType)], bound: BoundRows },
+    /// Rows are scanned by another pipeline.
+    List { columns: Vec<&'a Expr>, bound: BoundList },
 }
 
 /// Whether the bitmap that rows are tested by first fits shared memory beside a block's cells, if it does without them:
@@ -286,6 +291,11 @@ pub(super) fn plan<'a>(
             let bound = Box::new(topk::plan(input, top, registers, split.bytes, arena)?);
             Ok(SinkPlan::TopK { top, bound })
         }
+        Sink::Rows { columns, .. } if input.scanned => {
+            let columns: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
+            let bound = list::plan(input, &columns, registers, arena)?;
+            Ok(SinkPlan::List { columns, bound })
+        }
         Sink::Rows { columns, limit } => {
             let bound = result_rows::plan(input, (columns, *limit), registers, arena)?;
             Ok(SinkPlan::Rows { columns, bound })
@@ -339,6 +349,7 @@ impl SinkPlan<'_> {
             SinkPlan::Aggregate { bound, .. } => BoundSink::Groups(bound),
             SinkPlan::TopK { bound, .. } => BoundSink::TopK(bound),
             SinkPlan::Rows { bound, .. } => BoundSink::Rows(bound),
+            SinkPlan::List { bound, .. } => BoundSink::List(bound),
         }
     }
 
@@ -394,14 +405,9 @@ impl SinkPlan<'_> {
             SinkPlan::Aggregate { groups, aggregates, bound, sums } => {
                 aggregate_row(rows, groups, aggregates, bound, *sums, slots)
             }
-            SinkPlan::TopK { top, bound } => {
-                bound.row(rows, top)?;
-                Ok(Partials::default())
-            }
-            SinkPlan::Rows { columns, bound } => {
-                bound.row(rows, columns)?;
-                Ok(Partials::default())
-            }
+            SinkPlan::TopK { top, bound } => bound.row(rows, top).map(|()| Partials::default()),
+            SinkPlan::Rows { columns, bound } => bound.row(rows, columns).map(|()| Partials::default()),
+            SinkPlan::List { columns, bound } => bound.row(rows, columns).map(|()| Partials::default()),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::RowWriter;
-use crate::error::{Result, unsupported};
+use crate::error::{EngineError, Result};
 use crate::facts::{Facts, Texts, analyse};
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::order::Planned;
@@ -169,7 +169,7 @@ pub(crate) fn plan(
     let (columns, outputs_raise) = columns(input, top, registers)?;
     let first_rows = first_rows(input.chunk_rows);
     if input.multiplies() {
-        return unsupported("the first rows of a join that has several matches for a row");
+        return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
     }
     let mut scratch = 0;
     let mut ranked = |arena: &mut Arena, count: u64, k: u64| {

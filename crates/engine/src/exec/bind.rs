@@ -16,6 +16,7 @@ use crate::codegen::build::Unique;
 use crate::codegen::group_values::{GroupValue, column_facts, is_group};
 use crate::codegen::input::{Branch, Control, PipelineInput, TICKETS_OFFSET, TICKETS_STRIDE, rows_out};
 use crate::codegen::launch_group::{LaunchGroup, launch_groups};
+use crate::codegen::list::BoundList;
 use crate::codegen::pipeline::{BoundPipeline, ScanZones, generate};
 use crate::codegen::result_rows::BoundRows;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
@@ -26,6 +27,7 @@ use crate::format::in_bytes;
 use crate::ir::{Fragment, Pipeline, Probe, Sink, Source, Step, Ty};
 use crate::plan::bytes::over_bytes;
 use crate::plan::dependencies::determined_keys;
+use crate::plan::listed::with_list;
 use crate::plan::order;
 use crate::plan::table::BuiltTable;
 use crate::plan::union::{Member, Union};
@@ -76,6 +78,8 @@ pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct BoundFragment {
     pub(crate) pipelines: Vec<BoundPipeline>,
+    /// Pipelines of the fragment as it was lowered: one more that binding has added is a part of the last.
+    pub(crate) shown: usize,
     /// Launches in order.
     pub(crate) launch_groups: Vec<LaunchGroup>,
     pub(crate) arena: Arena,
@@ -138,6 +142,9 @@ pub(crate) fn bind(
     guesses: Guesses,
     tuning: &Tuning,
 ) -> Result<BoundFragment> {
+    let shown = fragment.pipelines.len();
+    let fragment = with_list(fragment, guesses.several);
+    let fragment = fragment.as_ref();
     let mut arena = Arena::new(info.emulated);
     let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
     let control = arena.zeroed(control_bytes);
@@ -145,12 +152,13 @@ pub(crate) fn bind(
     let (mut pipelines, mut source) = (Vec::new(), String::new());
     let mut root = None;
     let mut groups: Vec<Option<BoundGroups>> = vec![None; fragment.pipelines.len()];
+    let mut lists: Vec<Option<BoundList>> = vec![None; fragment.pipelines.len()];
     let (mut ready, mut union) = (Vec::new(), None);
     for index in 0..fragment.pipelines.len() {
         let branches = fragment.branches(index);
         if branches.start == index {
-            let members =
-                branches.clone().map(|index| Ready::of(fragment, index, tables, (&built, &groups, guesses.several)));
+            let known = (&built[..], &groups[..], &lists[..]);
+            let members = branches.clone().map(|index| Ready::of(fragment, index, tables, (known, guesses.several)));
             ready = members.collect::<Result<Vec<_>>>()?;
             union = match ready.len() {
                 1 => None,
@@ -206,6 +214,7 @@ pub(crate) fn bind(
             }
             BoundSink::TopK(bound) => root = Some(Root::TopK(bound.clone())),
             BoundSink::Rows(bound) => root = Some(Root::Rows(bound.clone())),
+            BoundSink::List(bound) => lists[index] = Some(bound.clone()),
         }
         pipelines.push(bound);
     }
@@ -242,7 +251,7 @@ pub(crate) fn bind(
         true => vec![program.as_ref().clone()],
         false => parts(&pipelines, &launch_groups, finish.into_iter().chain(behind), tuning),
     };
-    Ok(BoundFragment { pipelines, launch_groups, arena, control, program, parts, has_matches, has_ends, root })
+    Ok(BoundFragment { pipelines, shown, launch_groups, arena, control, program, parts, has_matches, has_ends, root })
 }
 
 impl BoundFragment {
@@ -332,6 +341,9 @@ fn unique(fragment: &Fragment, build: usize, several: u32) -> Unique {
     }
 }
 
+/// What is bound of the pipelines before one: tables, groups and lists.
+type Known<'a> = (&'a [Option<BuiltTable>], &'a [Option<BoundGroups>], &'a [Option<BoundList>]);
+
 /// A pipeline whose tables and groups are bound.
 struct Ready<'a> {
     scanned: Scanned,
@@ -349,7 +361,7 @@ impl<'a> Ready<'a> {
         fragment: &'a Fragment,
         index: usize,
         tables: &[Relation],
-        (built, groups, several): (&[Option<BuiltTable>], &[Option<BoundGroups>], u32),
+        ((built, groups, lists), several): (Known<'_>, u32),
     ) -> Result<Ready<'a>> {
         let pipeline = fragment.pipelines.get(index).ok_or_else(|| malformed(index, "is not there"))?;
         let scanned = match pipeline.source {
@@ -357,14 +369,15 @@ impl<'a> Ready<'a> {
                 let relation = tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?;
                 Scanned::of_table(table, relation)?
             }
-            Source::Groups(of) => {
-                let groups = groups.get(of).and_then(Option::as_ref);
-                Scanned::of_groups(groups.ok_or_else(|| malformed(index, &format!("scans groups {of}")))?)
-            }
+            Source::Groups(of) => match (groups.get(of), lists.get(of)) {
+                (Some(Some(groups)), _) => Scanned::of_groups(groups),
+                (_, Some(Some(list))) => Scanned::of_list(list),
+                _ => return Err(malformed(index, &format!("scans groups {of}"))),
+            },
         };
-        let mut pipeline = match scanned.values.is_empty() {
-            true => Cow::Borrowed(pipeline),
-            false => Cow::Owned(over_groups(pipeline, scanned.columns.len())),
+        let mut pipeline = match pipeline.source {
+            Source::Table(_) => Cow::Borrowed(pipeline),
+            Source::Groups(_) => Cow::Owned(over_groups(pipeline, scanned.columns.len())),
         };
         let values = scanned.values.iter().map(|value| &value.facts);
         let columns: Vec<Facts> = scanned.columns.iter().chain(values).cloned().collect();
@@ -462,7 +475,6 @@ impl Scanned {
     /// The table of groups: keys, then cells, as plain columns with a row a place.
     fn of_groups(groups: &BoundGroups) -> Scanned {
         let columns = column_facts(groups);
-        let storage = |facts: &Facts| if facts.ty.is_float() { Storage::F64 } else { Storage::U64 };
         let (mut chunks, mut pointers) = (Vec::new(), Vec::new());
         let ordered = groups.ordered.map(|ordered| (ordered.seen, ordered.cells, ordered.places));
         for (seen, cells, places) in std::iter::once((groups.seen, groups.cells, groups.places)).chain(ordered) {
@@ -483,6 +495,24 @@ impl Scanned {
                 first += rows;
             }
         }
+        Scanned::of_words(chunks, columns, pointers, groups.values.clone().unwrap_or_default())
+    }
+
+    /// A list: where there are rows, then their words.
+    fn of_list(list: &BoundList) -> Scanned {
+        let (mut chunks, mut pointers, mut first) = (Vec::new(), Vec::new(), 0);
+        while first < list.places {
+            let rows = (list.places - first).min(GROUP_CHUNK_ROWS);
+            pointers.extend(list.columns_at(first).flat_map(|values| [values, Pointer::Address(0)]));
+            chunks.push(rows as u32);
+            first += rows;
+        }
+        Scanned::of_words(chunks, list.column_facts(), pointers, list.values())
+    }
+
+    /// Plain columns of 8 bytes a row that an earlier pipeline writes, and what they stand for.
+    fn of_words(chunks: Vec<u32>, columns: Vec<Facts>, pointers: Vec<Pointer>, values: Vec<GroupValue>) -> Scanned {
+        let storage = |facts: &Facts| if facts.ty.is_float() { Storage::F64 } else { Storage::U64 };
         Scanned {
             chunks,
             layouts: columns.iter().map(|facts| ColumnLayout::plain(storage(facts))).collect(),
@@ -491,7 +521,7 @@ impl Scanned {
             traits: vec![None; columns.len()],
             columns,
             pointers,
-            values: groups.values.clone().unwrap_or_default(),
+            values,
         }
     }
 

@@ -177,8 +177,13 @@ impl Engine {
         let is_there = |column: &&usize| facts.is_some_and(|facts| self.is_there(facts, **column));
         let has_matches = |build: usize| bound.is_some_and(|bound| bound.pipelines[build].matches().is_some());
         let (steps, arriving) = steps(rows, words.steps, has_matches);
+        // What binding has added behind the last pipeline is told with it.
+        let added =
+            bound.map_or(&[][..], |bound| if index + 1 == bound.shown { &bound.pipelines[index + 1..] } else { &[] });
         let bound = bound.map(|bound| &bound.pipelines[index]);
-        let (size, memory) = bound.map(|bound| size(&bound.sink)).unzip();
+        let sizes = bound.into_iter().chain(added).map(|bound| size(&bound.sink));
+        let (size, memory) =
+            sizes.reduce(|(first, bytes), (next, more)| (format!("{first}, {next}"), bytes + more)).unzip();
         PredictedPipeline {
             name: words.name,
             source: fragment.source_name(*source),
@@ -191,7 +196,7 @@ impl Engine {
             columns: positions.len(),
             resident: positions.iter().filter(is_there).count(),
             bytes: match bound {
-                Some(bound) => Some(bound.bytes as u64),
+                Some(bound) => Some(bound.bytes as u64 + added.iter().map(|added| added.bytes as u64).sum::<u64>()),
                 // Of groups nothing is known before they are there.
                 None if source.table().is_none() => Some(0),
                 None => facts.and_then(|facts| bytes(facts, |_| true)),
@@ -277,6 +282,7 @@ fn size(sink: &BoundSink) -> (String, u64) {
         BoundSink::Groups(groups) => groups_size(groups),
         BoundSink::TopK(top) => (top.decision.reason.clone(), top.output.bytes() as u64),
         BoundSink::Rows(rows) => (format!("room for {} rows", rows.capacity), rows.output.bytes() as u64),
+        BoundSink::List(list) => (format!("a list of up to {} matches", list.places), list.bytes()),
     }
 }
 

@@ -468,7 +468,7 @@ impl Engine {
             let bytes = members().map(|pipeline| pipeline.bytes as u64).sum();
             report.bytes += bytes;
             report.launch_groups.push(LaunchReport {
-                pipelines: group.members.clone(),
+                pipelines: group.members.iter().map(|index| (*index).min(bound.shown - 1)).collect(),
                 device: recorded.launch_time(index)?,
                 bytes,
                 registers: attributes.registers,

@@ -20,7 +20,7 @@ impl Fragment {
     pub fn request(&self, table: usize, source: Arc<dyn ColumnSource>) -> TableRequest {
         let columns = self.tables[table].columns.clone();
         let mut coded: Vec<usize> = Vec::new();
-        // Positions of payload whose codes a later pipeline asks for, by the pipeline that builds it.
+        // Positions of payload or rows whose codes a later pipeline asks for, by the pipeline that leaves them.
         let mut asked: Vec<Vec<usize>> = vec![Vec::new(); self.pipelines.len()];
         for (index, pipeline) in self.pipelines.iter().enumerate().rev() {
             let own = self.width(pipeline.source);
@@ -40,8 +40,12 @@ impl Fragment {
                 }
                 first += probe.width(width);
             }
-            if pipeline.source == Source::Table(table) {
-                coded.extend(registers.iter().filter_map(|register| columns.get(*register)));
+            match pipeline.source {
+                Source::Table(number) if number == table => {
+                    coded.extend(registers.iter().filter_map(|register| columns.get(*register)));
+                }
+                Source::Table(_) => {}
+                Source::Groups(of) => asked[of].extend(registers.iter().filter(|register| **register < own)),
             }
         }
         coded.sort_unstable();
@@ -55,6 +59,7 @@ impl Fragment {
             Source::Table(table) => self.tables.get(table).map_or(0, |table| table.columns.len()),
             Source::Groups(of) => match self.pipelines.get(of).map(|pipeline| &pipeline.sink) {
                 Some(Sink::Aggregate { groups, aggregates }) => groups.len() + aggregates.len(),
+                Some(Sink::Rows { columns, .. }) => columns.len(),
                 _ => 0,
             },
         }
@@ -73,8 +78,8 @@ impl Sink {
 }
 
 /// Calls `visit` for every register whose codes a pipeline asks for if it is a string. Its source has so many registers
-/// of its own; the codes of the payload at the positions `asked` are asked for later, and the parts of a group key at
-/// the positions `determined` need none.
+/// of its own; the codes of the payload or of the rows at the positions `asked` are asked for later, and the parts of a
+/// group key at the positions `determined` need none.
 fn asks_codes(
     pipeline: &Pipeline,
     own: usize,
@@ -110,8 +115,9 @@ fn asks_codes(
             outputs.filter(|expr| !is_reg(expr)).for_each(|expr| codes_of(expr, own, visit));
         }
         Sink::Rows { columns, .. } => {
-            let outputs = columns.iter().map(|(expr, _)| expr);
-            outputs.filter(|expr| !is_reg(expr)).for_each(|expr| codes_of(expr, own, visit));
+            let outputs = columns.iter().map(|(expr, _)| expr).enumerate();
+            let coded = outputs.filter(|(at, expr)| asked.contains(at) || !is_reg(expr));
+            coded.for_each(|(_, expr)| codes_of(expr, own, visit));
         }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod float_limbs;
 pub(crate) mod keys;
+pub(crate) mod listed;
 pub(crate) mod order;
 pub(crate) mod table;
 pub(crate) mod topk_form;

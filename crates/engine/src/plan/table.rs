@@ -92,6 +92,8 @@ pub(crate) struct BuiltTable {
     pub(crate) share: f64,
     /// Where the rows of a key are, if there may be several. Payload is then indexed by row.
     pub(crate) matches: Option<Matches>,
+    /// Whether there is room for fewer rows than may come: a table that proves too small is laid out again for more.
+    pub(crate) grows: bool,
     /// Whether runs of rows with equal keys enter together.
     pub(crate) preaggregates: bool,
     /// Where the ends of runs are, if others are entered without atomic operations.
@@ -112,8 +114,26 @@ pub(crate) struct RunEnds {
     pub(crate) seed: u64,
 }
 
-/// The rows of each key of a table whose keys come several times. Rows go by their number in the scan; those of a key
-/// lie side by side in `order`.
+/// How the rows of a table whose keys come several times are to be numbered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Numbering<'a> {
+    /// As the scan has them, whose chunks have so many rows.
+    Scanned(&'a [u32]),
+    /// As they come, where a row of the scan may come several times: there is room for so many.
+    Counted(u64),
+}
+
+/// What gives the rows of a table their numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Numbers {
+    /// `uint64_t` a chunk of the scan: the number of its first row.
+    Scanned { first_rows: Zone },
+    /// `uint64_t`: numbers given away.
+    Counted { counter: Zone },
+}
+
+/// The rows of each key of a table whose keys come several times. Rows go by their number; those of a key lie side by
+/// side in `order`.
 #[derive(Debug, Clone)]
 pub(crate) struct Matches {
     /// `uint32_t` an entry: rows of the key.
@@ -128,22 +148,27 @@ pub(crate) struct Matches {
     pub(crate) order: Zone,
     /// `uint32_t`: places given away.
     pub(crate) total: Zone,
-    /// `uint64_t` a chunk of the scan: the number of its first row.
-    pub(crate) first_rows: Zone,
-    /// Rows of the scan.
+    /// Where numbers come from.
+    pub(crate) numbers: Numbers,
+    /// Numbers that rows have.
     pub(crate) rows: u64,
     /// Entries of the table.
     pub(crate) places: u64,
 }
 
 impl Matches {
-    /// Lays out the matches of a table of so many entries, built from chunks of so many rows.
+    /// Lays out the matches of a table of so many entries.
     ///
     /// # Errors
     /// Unsupported for more rows or entries than 32 bits number.
-    fn lay_out(arena: &mut Arena, places: u64, chunk_rows: &[u32]) -> Result<Matches> {
-        let first_rows = first_rows(chunk_rows);
-        let rows = chunk_rows.iter().map(|rows| u64::from(*rows)).sum::<u64>();
+    fn lay_out(arena: &mut Arena, places: u64, numbering: Numbering) -> Result<Matches> {
+        let (rows, numbers) = match numbering {
+            Numbering::Scanned(chunk_rows) => {
+                let first_rows = arena.constant(bytemuck::cast_slice(&first_rows(chunk_rows)));
+                (chunk_rows.iter().map(|rows| u64::from(*rows)).sum::<u64>(), Numbers::Scanned { first_rows })
+            }
+            Numbering::Counted(rows) => (rows, Numbers::Counted { counter: arena.zeroed(8) }),
+        };
         if rows.max(places) >= u32::MAX.into() {
             return unsupported("a join whose build side has several rows for one key among 2^32 or more");
         }
@@ -155,7 +180,7 @@ impl Matches {
             ranks: arena.scratch(of_rows),
             order: arena.scratch(of_rows),
             total: arena.zeroed(4),
-            first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
+            numbers,
             rows,
             places,
         })
@@ -200,7 +225,7 @@ impl PayloadColumn {
 
 impl BuiltTable {
     /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; slots are for a share
-    /// of `room` of them, if that saves much. `several` has the rows of each chunk of the scan where keys may come
+    /// of `room` of them, if that saves much. `several` says how rows are numbered where keys may come
     /// several times. Entries of extremes are zero at first, but where there is a table of so many slots for the `ends`
     /// of runs.
     pub(crate) fn lay_out(
@@ -208,7 +233,7 @@ impl BuiltTable {
         keys: &[Facts],
         payload: &[(Facts, Keep)],
         (rows, share, room): (u64, f64, f64),
-        several: Option<&[u32]>,
+        several: Option<Numbering>,
         seed: u64,
         ends: Option<u64>,
     ) -> Result<BuiltTable> {
@@ -239,7 +264,7 @@ impl BuiltTable {
             slots,
             seed,
         });
-        let matches = several.map(|chunk_rows| Matches::lay_out(arena, places, chunk_rows)).transpose()?;
+        let matches = several.map(|numbering| Matches::lay_out(arena, places, numbering)).transpose()?;
         let entries = matches.as_ref().map_or(places, |matches| matches.rows);
         let payload = payload
             .iter()
@@ -262,7 +287,8 @@ impl BuiltTable {
                 })
             })
             .collect::<Result<_>>()?;
-        Ok(BuiltTable { pack, strings, layout, payload, share, matches, preaggregates: false, ends })
+        let (grows, preaggregates) = (false, false);
+        Ok(BuiltTable { pack, strings, layout, payload, share, matches, grows, preaggregates, ends })
     }
 }
 

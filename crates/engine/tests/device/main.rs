@@ -16,6 +16,7 @@ mod joins;
 mod limits;
 mod marks;
 mod matches;
+mod multiplied;
 mod nulls;
 mod overflow;
 mod predictions;

@@ -196,16 +196,6 @@ fn where_one_match_is_asked_for_several_are_refused() {
     let build = || builds(1, vec![], vec![reg(0)], vec![reg(2)]);
     let asks = fragment(&[3, 4], vec![build(), aggregates(0, vec![one], vec![], vec![count()])]);
     assert!(refusal(&asks).contains("several rows for one key"));
-    let probe = || probe(0, vec![reg(0)], JoinKind::Inner);
-    let keys = vec![descending(reg(3)), ascending(reg(2))];
-    let outputs = vec![(reg(3), DataType::Int32)];
-    let sink = Sink::TopK(TopK { keys, k: Some(3), outputs, algorithm: None });
-    let first = Pipeline { source: Source::Table(0), steps: vec![probe()], sink };
-    assert!(refusal(&fragment(&[3, 4], vec![build(), first])).contains("several matches"));
-    // A table of what a join multiplies.
-    let below = builds(0, vec![probe()], vec![reg(0)], vec![reg(3)]);
-    let above = aggregates(0, vec![crate::support::probe(1, vec![reg(0)], JoinKind::Inner)], vec![], vec![count()]);
-    assert!(refusal(&fragment(&[3, 4], vec![build(), below, above])).contains("several matches"));
 }
 
 /// Kinds of joins that look at a condition over both sides.

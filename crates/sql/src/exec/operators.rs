@@ -126,12 +126,13 @@ impl Tree<'_> {
         }
     }
 
-    /// The time of the launch that a pipeline was part of: an upper bound where it ran beside others.
+    /// The time of the launches that a pipeline was part of: an upper bound where it ran beside others.
     fn time(&self, index: usize) -> String {
         let groups = self.measured.map_or(&[][..], |measured| &measured.launch_groups);
-        let Some(group) = groups.iter().find(|group| group.pipelines.contains(&index)) else { return String::new() };
-        let bound = if group.pipelines.len() == 1 { "" } else { "≤" };
-        group.device.map_or_else(String::new, |time: Duration| format!("{bound}{}", ms(time)))
+        let of_pipeline = || groups.iter().filter(|group| group.pipelines.contains(&index));
+        let bound = if of_pipeline().all(|group| group.pipelines.len() == 1) { "" } else { "≤" };
+        let time = of_pipeline().filter_map(|group| group.device).reduce(|time: Duration, next| time + next);
+        time.map_or_else(String::new, |time| format!("{bound}{}", ms(time)))
     }
 }
 

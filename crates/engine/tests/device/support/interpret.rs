@@ -96,7 +96,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
                 Ok(rows) => return Outcome::Rows(rows),
                 Err(Raised) => raised = true,
             }
-        } else if matches!(pipeline.sink, Sink::Aggregate { .. }) {
+        } else if matches!(pipeline.sink, Sink::Aggregate { .. } | Sink::Rows { .. }) {
             let types = group_types(fragment, tables, index);
             match finish(pipeline, groups, fragment.overflow) {
                 Ok(rows) => {
@@ -200,11 +200,15 @@ fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> 
     }
 }
 
-/// Types of the groups and aggregates of a pipeline.
+/// Types of the groups and aggregates of a pipeline, or of its rows.
 fn group_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: usize) -> Vec<Ty> {
     let registers = register_types(fragment, tables, pipeline);
-    let Sink::Aggregate { groups, aggregates } = &fragment.pipelines[pipeline].sink else { panic!("no groups") };
-    let keys = groups.iter().map(|(expr, _)| type_of(expr, &registers));
+    let (keys, aggregates) = match &fragment.pipelines[pipeline].sink {
+        Sink::Aggregate { groups, aggregates } => (groups, aggregates.as_slice()),
+        Sink::Rows { columns, .. } => (columns, [].as_slice()),
+        _ => panic!("no groups"),
+    };
+    let keys = keys.iter().map(|(expr, _)| type_of(expr, &registers));
     keys.chain(aggregates.iter().map(|call| Ty::of(&call.data_type).unwrap())).collect()
 }
 

@@ -148,6 +148,10 @@ fn keys(random: &mut Random, rows: usize, references: usize) -> (ArrayRef, Array
     if rows > 1 && random.chance(8) {
         values[1] = values[0];
     }
+    if random.chance(15) {
+        // Two rows of three have a key in common.
+        (1..rows).step_by(3).for_each(|row| values[row] = values[row - 1]);
+    }
     if rows > 2 && random.chance(15) {
         values[2] = None;
     }

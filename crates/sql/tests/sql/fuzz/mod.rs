@@ -28,7 +28,7 @@ use random::Random;
 
 /// Queries over the same tables.
 const QUERIES_PER_CASE: u64 = 8;
-/// One seed of so many is a query over the groups of another.
+/// One seed of so many is a query over the groups of another, and one asks for first rows, of joins too.
 const NESTED_EVERY: u64 = 4;
 /// Seeds of the test run.
 const SEEDS: Range<u64> = 0..48;
@@ -97,7 +97,11 @@ async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_p
     let drawn = |seed: u64, tables: &Tables| {
         let mut random = Random::new(seed ^ 0xF00D << 40);
         let generator = Generator::new(&mut random, tables);
-        if seed % NESTED_EVERY == 1 { generator.nested() } else { generator.query() }
+        match seed % NESTED_EVERY {
+            1 => generator.nested(),
+            2 => generator.first_rows(false),
+            _ => generator.query(),
+        }
     };
     let seeds = seeds(own);
     for seed in seeds.clone().filter(|seed| !done.contains(seed)) {
