@@ -18,7 +18,7 @@ pub(crate) fn with_list(fragment: &Fragment, several: u32) -> Cow<'_, Fragment> 
             matches!(probe.kind, JoinKind::Inner | JoinKind::Left)
                 && several.checked_shr(probe.build as u32).unwrap_or(0) & 1 != 0
         }
-        Step::Filter(_) => false,
+        Step::Filter(_) | Step::Limit { .. } => false,
     };
     let Some((Pipeline { source, steps, sink: Sink::TopK(top) }, others)) = fragment.pipelines.split_last() else {
         return Cow::Borrowed(fragment);
