@@ -160,7 +160,7 @@ impl<'a> Translator<'a> {
         }
         let result = self.data_type(expr)?;
         let ty = Ty::of(&result).ok_or_else(|| format!("'{expr}' has type {result}"))?;
-        let function = StringExpression::new(expr, column, self.schema, self.options)?;
+        let function = StringExpression::function(expr, column, self.schema, self.options)?;
         Ok(Some(Device::Lookup(self.register(column)?, function, ty)))
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct StringExpression {
 
 impl StringExpression {
     /// A function whose only column is `column`; functions such as `to_unixtime` ask the options for a time zone.
-    pub(crate) fn new(
+    pub(crate) fn function(
         expr: &Expr,
         column: &Column,
         schema: &DFSchema,
