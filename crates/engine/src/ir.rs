@@ -518,7 +518,7 @@ impl Fragment {
 
     /// The fragment with `arguments` in place of [`Literal::Argument`], by position.
     pub fn with_arguments(&self, arguments: &[Expr]) -> Fragment {
-        self.changed(|expr| {
+        self.with_exprs(|expr| {
             if let Expr::Literal(Literal::Argument(position), _) = expr
                 && let Some(argument) = arguments.get(*position)
             {
@@ -537,7 +537,7 @@ impl Fragment {
 
     /// The fragment without the values of its literals: mostly, fragments of one shape have the same kernels.
     pub fn shape(&self) -> Fragment {
-        self.changed(|expr| match expr {
+        self.with_exprs(|expr| match expr {
             Expr::Literal(value, _) => *value = Literal::Null,
             Expr::Text(text) => *text = Arc::default(),
             _ => {}
@@ -545,7 +545,7 @@ impl Fragment {
     }
 
     /// The fragment with its expressions changed from the inside out.
-    fn changed(&self, mut fill: impl FnMut(&mut Expr)) -> Fragment {
+    pub fn with_exprs(&self, mut fill: impl FnMut(&mut Expr)) -> Fragment {
         let mut fragment = self.clone();
         fragment.pipelines.iter_mut().for_each(|pipeline| pipeline.change(&mut fill));
         fragment

@@ -1,11 +1,14 @@
-//! Plans of statements that were run before: by their text, and by their shape without its literals ([`templates`]).
+//! Plans of statements that were run before: by their text, by the shape of their text ([`shapes`]), and by the shape
+//! of their plan without its literals ([`templates`]).
 //!
 //! What is kept by text is the optimised logical plan with its device nodes (which keep their bound kernels), never a
 //! physical operator: those can be run only once. An entry is good while the catalog and the settings are those it was
 //! planned under and the files of its tables have not changed. Statements with functions such as `now()` are planned
 //! every time, since the optimiser folds them to a constant.
 
+mod holes;
 mod literals;
+mod shapes;
 mod templates;
 
 use std::sync::{Arc, OnceLock};
@@ -24,7 +27,9 @@ use parking_lot::Mutex;
 use crate::lower::Refused;
 use crate::placement::{Basis, Declined};
 
+pub(crate) use holes::{Holed, holed};
 pub(crate) use literals::lift;
+pub(crate) use shapes::{PlannedShape, Shape, Shapes, parameters};
 pub(crate) use templates::{Templates, simplify};
 
 /// Statements kept.
@@ -53,6 +58,22 @@ impl Planned {
     /// Whether fragments may belong elsewhere by now: columns may have come, have been asked for, or have left.
     pub(crate) fn is_misplaced(&self, now: Basis) -> bool {
         self.basis.columns.evictions != now.columns.evictions || !self.declined.is_empty() && self.basis != now
+    }
+
+    /// Whether the plan is one fragment for the device with what is left for the CPU, which has no parameters.
+    pub(crate) fn is_one_fragment(&self) -> bool {
+        let (mut fragments, mut open) = (0, false);
+        let walked = self.plan.apply_with_subqueries(|plan| {
+            fragments += usize::from(matches!(plan, LogicalPlan::Extension(_)));
+            if !matches!(plan, LogicalPlan::Extension(_)) {
+                plan.apply_expressions(|expr| {
+                    open |= expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
+                    Ok(TreeNodeRecursion::Continue)
+                })?;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        walked.is_ok() && fragments == 1 && !open && self.refused.is_empty() && self.declined.is_empty()
     }
 
     /// Whether the CPU only sorts, projects, filters and cuts what comes back from the device: a few rows in one
@@ -116,11 +137,11 @@ impl PlanCache {
     }
 
     /// Keeps the plan of a statement; the least recently used one leaves.
-    pub(crate) fn keep(&self, text: &str, epoch: Epoch, tables: Vec<TableReference>, planned: &Arc<Planned>) {
+    pub(crate) fn keep(&self, text: &str, epoch: Epoch, tables: Arc<[TableReference]>, planned: &Arc<Planned>) {
         if text.len() > TEXT_BYTES_MAX {
             return;
         }
-        let entry = Entry { text: text.to_string(), epoch, tables: tables.into(), planned: planned.clone() };
+        let entry = Entry { text: text.to_string(), epoch, tables, planned: planned.clone() };
         let mut entries = self.entries.lock();
         entries.retain(|entry| entry.text != text);
         if entries.len() == PLANS_MAX {
@@ -136,7 +157,7 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether a plan with placeholders, not yet optimised, has one shape for all values but NULL.
-fn is_template(plan: &LogicalPlan) -> Result<bool> {
+pub(crate) fn is_template(plan: &LogicalPlan) -> Result<bool> {
     is_constant(plan, true)
 }
 

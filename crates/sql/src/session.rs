@@ -12,6 +12,7 @@ mod encoded;
 mod on_device;
 mod own;
 mod prepared;
+mod shapes;
 #[cfg(test)]
 mod template_tests;
 
@@ -46,7 +47,7 @@ use crate::engines::Engines;
 use crate::error::{Result, SqlError};
 use crate::exec::{DevicePlanner, EngineTables, PlanningState, SortedByDevice};
 use crate::mend;
-use crate::plans::{self, Epoch, PlanCache, Planned, Templates};
+use crate::plans::{self, Epoch, PlanCache, Planned, Shapes, Templates};
 use crate::progress::Progress;
 use crate::report::{Phase, StatementReport};
 use crate::rewrite::rewrite;
@@ -142,6 +143,7 @@ struct Inner {
     planner: Arc<DevicePlanner>,
     cubes: Arc<Cubes>,
     plans: PlanCache,
+    shapes: Shapes,
     templates: Templates,
     /// Number of changes to the settings and to what is prepared.
     changes: AtomicU64,
@@ -244,6 +246,7 @@ impl Session {
                 planner,
                 cubes,
                 plans: PlanCache::default(),
+                shapes: Shapes::default(),
                 templates: Templates::default(),
                 changes: AtomicU64::new(0),
                 lean: Mutex::new(None),
@@ -304,7 +307,11 @@ impl Session {
         if let Some(own) = OwnStatement::parse(sql)? {
             return self.own(own, report).await;
         }
-        if let Some((planned, state)) = self.planned_before(sql).await? {
+        let planned = match self.planned_before(sql).await? {
+            Some(planned) => Some(planned),
+            None => self.planned_by_shape(sql, report).await?,
+        };
+        if let Some((planned, state)) = planned {
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
         }
         // Before the state: what changes in between makes the plan one of the past.
@@ -421,7 +428,8 @@ impl Session {
             // Tables of views and of aliases are named in the plan alone.
             let named = references.into_iter().chain(plans::scanned(optimized)?);
             let tables: BTreeSet<_> = named.map(|table| table.resolve(CATALOG, SCHEMA)).collect();
-            self.inner.plans.keep(sql, epoch, tables.into_iter().map(TableReference::from).collect(), &planned);
+            let tables: Vec<TableReference> = tables.into_iter().map(TableReference::from).collect();
+            self.inner.plans.keep(sql, epoch, tables.into(), &planned);
         }
         Ok(planned)
     }
@@ -447,16 +455,21 @@ impl Session {
             true => self.lean_state(epoch.settings),
             false => self.inner.context.state(),
         };
-        // Naming a table makes the catalog look at its files; the generation grows where they have changed. Any trouble
-        // with a table is for the statement's own planning to tell.
-        for table in tables.iter() {
-            let Ok(schema) = state.schema_for_ref(table.clone()) else { return Ok(None) };
+        let is_there = self.look_at(&tables, &state).await;
+        Ok((is_there && self.epoch() == epoch).then_some((planned, state)))
+    }
+
+    /// Looks at tables, whether they are there: naming one makes the catalog look at its files, and the generation grows
+    /// where they have changed. Any trouble with a table is for the statement's own planning to tell.
+    async fn look_at(&self, tables: &[TableReference], state: &SessionState) -> bool {
+        for table in tables {
+            let Ok(schema) = state.schema_for_ref(table.clone()) else { return false };
             // A path in place of a name is looked at without a trace in the generation.
             if !schema.table_exist(table.table()) || !matches!(schema.table(table.table()).await, Ok(Some(_))) {
-                return Ok(None);
+                return false;
             }
         }
-        Ok((self.epoch() == epoch).then_some((planned, state)))
+        true
     }
 
     /// A copy of the state for plans with nothing to optimise: one partition, of the rules for physical plans the one

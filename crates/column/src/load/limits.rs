@@ -64,7 +64,8 @@ impl LoadLimits {
     }
 }
 
-/// Cores that this process may use, as they were when first asked for: on Linux each look reads files of control groups.
+/// Cores that this process may use, as they were when first asked for: on Linux each look reads files of control
+/// groups.
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))

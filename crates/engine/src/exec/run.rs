@@ -218,8 +218,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::run_again`], if the fragment is bound to the columns as they are and nothing has to be waited for but
-    /// its own kernels; `None` otherwise, and where a guess proves too small.
+    /// As [`Engine::run_again`], if the fragment is bound to the columns as they are and nothing has to be waited for
+    /// but its own kernels; `None` otherwise, and where a guess proves too small.
     ///
     /// # Errors
     /// Those of [`Engine::run_again`].

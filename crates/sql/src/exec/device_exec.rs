@@ -2,10 +2,12 @@
 //!
 //! What it does for one statement is [`super::work`]'s.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion::common::ParamValues;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
@@ -50,7 +52,9 @@ pub(crate) struct DeviceExec {
     pub(super) mode: Mode,
     pub(super) lowered: Arc<Lowered>,
     original: Arc<LogicalPlan>,
-    pub(super) on_cpu: Arc<LogicalPlan>,
+    on_cpu: Arc<LogicalPlan>,
+    /// The values of parameters that both plans have.
+    values: Option<Arc<ParamValues>>,
     /// How many operators of the statement's plan it stands for.
     pub(super) operators: u64,
     pub(super) arguments: Arguments,
@@ -78,6 +82,7 @@ impl DeviceExec {
             lowered,
             original: Arc::new(node.original().clone()),
             on_cpu: Arc::new(node.on_cpu().clone()),
+            values: node.values().cloned(),
             operators: node.operators(),
             arguments,
             engine: Some(engine),
@@ -131,14 +136,26 @@ impl DeviceExec {
         self.lowered.fragment.pipelines.iter().any(|pipeline| pipeline.source.table().is_none())
     }
 
+    /// The operator of another statement of the same shape, for this fragment and with these values of parameters.
+    pub(super) fn filled(&self, lowered: Arc<Lowered>, values: Arc<ParamValues>) -> DeviceExec {
+        DeviceExec { lowered, values: Some(values), metrics: ExecutionPlanMetricsSet::new(), ..self.clone() }
+    }
+
     /// The plan it was lowered from.
-    pub(crate) fn original(&self) -> &LogicalPlan {
-        &self.original
+    pub(crate) fn original(&self) -> Result<Cow<'_, LogicalPlan>> {
+        self.with_values(&self.original)
     }
 
     /// What the CPU runs instead: the same plan with its mends.
-    pub(crate) fn on_cpu(&self) -> &LogicalPlan {
-        &self.on_cpu
+    pub(crate) fn on_cpu(&self) -> Result<Cow<'_, LogicalPlan>> {
+        self.with_values(&self.on_cpu)
+    }
+
+    fn with_values<'a>(&self, plan: &'a LogicalPlan) -> Result<Cow<'a, LogicalPlan>> {
+        Ok(match &self.values {
+            Some(values) => Cow::Owned(plan.clone().replace_params_with_values(values)?),
+            None => Cow::Borrowed(plan),
+        })
     }
 
     /// The state it was planned with.

@@ -85,10 +85,10 @@ async fn split(device: &DeviceExec) -> crate::error::Result<Arc<dyn ExecutionPla
         let mut config = device.state().config().clone();
         config.set_extension(Arc::new(AggregationsApart));
         let state = SessionStateBuilder::new_from_existing(device.state().clone()).with_config(config).build();
-        let plan = state.query_planner().create_physical_plan(device.original(), &state).await?;
+        let plan = state.query_planner().create_physical_plan(&*device.original()?, &state).await?;
         return Box::pin(split_aggregations(plan)).await;
     }
-    let plan = partial_plan(device.on_cpu(), device.state()).await?;
+    let plan = partial_plan(&*device.on_cpu()?, device.state()).await?;
     let partial = partial_of(&plan)?;
     let device = Arc::new(device.to_partial(partial.schema()));
     let aggregates = partial.aggr_expr().to_vec();

@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use tokio::runtime::Handle;
@@ -27,7 +28,8 @@ use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::engines::Engines;
 use crate::lower::{
-    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, host_operators, lower, project_late,
+    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, host_operators, lower, param_values,
+    project_late,
 };
 use crate::mend;
 use crate::mend::float_sums::make_exact;
@@ -185,7 +187,7 @@ impl DevicePlanner {
             }
         }
         if let (Some(operators), Some(engine)) = (planned.operators.get(), self.context.engines.get()) {
-            return renewed(operators, Some(&engine), state);
+            return renewed(operators, &|device| device.renewed(Some(engine.clone()), state.clone()));
         }
         let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
@@ -210,12 +212,41 @@ impl DevicePlanner {
 }
 
 impl DevicePlanner {
+    /// A lowered plan with values of its parameters. None for plans that are not made of one fragment, with operators
+    /// above it that have no parameters and were planned, and for values with which the fragment is known not to run
+    /// on the device.
+    pub(crate) fn filled(&self, planned: &Planned, values: Vec<ScalarValue>) -> Result<Option<Planned>> {
+        let fragments = explain::fragments(&planned.plan)?;
+        let (Some(operators), [fragment]) = (planned.operators.get(), fragments.as_slice()) else { return Ok(None) };
+        let Ok(lowered) = fragment.filled(&values) else { return Ok(None) };
+        if self.context.refusals.reason(&lowered.identity).is_some() {
+            return Ok(None);
+        }
+        let (lowered, values) = (Arc::new(lowered), Arc::new(param_values(values)));
+        self.context.explain_cache.remember(&lowered);
+        let plan = planned.plan.clone().transform_down(|plan| {
+            Ok(match DeviceNode::of(&plan).map(|node| node.filled(lowered.clone(), values.clone())) {
+                Some(node) => Transformed::yes(LogicalPlan::Extension(Extension { node: Arc::new(node) })),
+                None => Transformed::no(plan),
+            })
+        })?;
+        Ok(Some(Planned {
+            plan: plan.data,
+            host_operators: planned.host_operators,
+            refused: Vec::new(),
+            declined: Vec::new(),
+            basis: planned.basis,
+            operators: renewed(operators, &|device| device.filled(lowered.clone(), values.clone()))?.into(),
+        }))
+    }
+
     /// Keeps the operators of a plan with nothing to optimise, for the next run; they hold nothing of this one.
     fn keep_operators(planned: &Planned, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<()> {
         // States for such plans know the session's own.
         let whole = state.config().get_extension::<PlanningState>();
         if let Some(whole) = whole.filter(|_| is_renewable(plan)) {
-            let _ = planned.operators.set(renewed(plan, None, &whole.0)?);
+            let kept = renewed(plan, &|device| device.renewed(None, whole.0.clone()))?;
+            let _ = planned.operators.set(kept);
         }
         Ok(())
     }

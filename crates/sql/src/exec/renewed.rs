@@ -7,14 +7,12 @@
 use std::sync::Arc;
 
 use datafusion::error::Result;
-use datafusion::execution::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use warpcube_engine::Engine;
 
 use super::device_exec::DeviceExec;
 
@@ -34,16 +32,15 @@ pub(super) fn is_renewable(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// A copy of a plan: its device operators run on `engine`, where there is one, under `state`.
+/// A copy of a plan with other device operators.
 pub(super) fn renewed(
     plan: &Arc<dyn ExecutionPlan>,
-    engine: Option<&Arc<Engine>>,
-    state: &Arc<SessionState>,
+    device: &dyn Fn(&DeviceExec) -> DeviceExec,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    if let Some(device) = plan.downcast_ref::<DeviceExec>() {
-        return Ok(Arc::new(device.renewed(engine.cloned(), state.clone())));
+    if let Some(known) = plan.downcast_ref::<DeviceExec>() {
+        return Ok(Arc::new(device(known)));
     }
-    let children = plan.children().into_iter().map(|child| renewed(child, engine, state)).collect::<Result<_>>()?;
+    let children = plan.children().into_iter().map(|child| renewed(child, device)).collect::<Result<_>>()?;
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     let copy = plan.clone().replace_children(children, options)?;
     // The threshold that a sort for first rows has found, and its metrics, are shared by copies.

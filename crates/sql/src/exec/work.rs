@@ -179,7 +179,8 @@ impl Work {
         }
         let state = planning_state(&self.exec.state);
         let planner = DefaultPhysicalPlanner::default();
-        match AssertUnwindSafe(planner.create_physical_plan(&self.exec.on_cpu, &state)).catch_unwind().await {
+        let Ok(plan) = self.exec.on_cpu() else { return error.into() };
+        match AssertUnwindSafe(planner.create_physical_plan(&plan, &state)).catch_unwind().await {
             Ok(Ok(plan)) => diagnose::explain(Suspect::of_plan(&plan), error).await.into(),
             _ => error.into(),
         }
@@ -259,9 +260,10 @@ impl Work {
         if let Some(report) = &self.report {
             state.config_mut().set_extension(report.clone());
         }
+        let on_cpu = self.exec.on_cpu()?;
         let plan = match self.exec.mode {
-            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&self.exec.on_cpu, &state).await?,
-            Mode::Partial => partial_plan(&self.exec.on_cpu, &state).await?,
+            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&on_cpu, &state).await?,
+            Mode::Partial => partial_plan(&on_cpu, &state).await?,
         };
         let stream = execute_stream(plan.clone(), state.task_ctx())?;
         // Names and nullability of the physical plan's schema may differ in metadata only.

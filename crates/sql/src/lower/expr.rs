@@ -13,7 +13,7 @@ use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::graph::columns;
 use super::strings::StringExpression;
-use super::{Reason, dates};
+use super::{Reason, dates, filled};
 use crate::mend::narrow_casts;
 
 /// Longest IN list that is compared value by value.
@@ -103,6 +103,7 @@ impl<'a> Translator<'a> {
                 self.column(column)
             }
             Expr::Literal(value, _) => literal(value),
+            Expr::Placeholder(placeholder) => filled::parameter(placeholder),
             Expr::BinaryExpr(binary) => self.binary(binary, expr),
             Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
             Expr::Negative(inner) => match self.ty(inner)? {
@@ -144,7 +145,7 @@ impl<'a> Translator<'a> {
 
     /// An expression of one string column and nothing else as a look-up in its dictionary.
     fn string_function(&self, expr: &Expr) -> Result<Option<Device>, Reason> {
-        if matches!(expr, Expr::Column(_) | Expr::Literal(_, _)) {
+        if matches!(expr, Expr::Column(_) | Expr::Literal(_, _) | Expr::Placeholder(_)) {
             return Ok(None);
         }
         let read = columns(expr);
@@ -159,8 +160,8 @@ impl<'a> Translator<'a> {
         }
         let result = self.data_type(expr)?;
         let ty = Ty::of(&result).ok_or_else(|| format!("'{expr}' has type {result}"))?;
-        let function = StringExpression::new(expr, column, self.schema, self.options)?;
-        Ok(Some(Device::Lookup(self.register(column)?, Arc::new(function), ty)))
+        let function = StringExpression::function(expr, column, self.schema, self.options)?;
+        Ok(Some(Device::Lookup(self.register(column)?, function, ty)))
     }
 
     fn unary(&self, op: UnaryOp, inner: &Expr) -> Result<Device, Reason> {

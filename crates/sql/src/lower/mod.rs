@@ -12,6 +12,7 @@ mod dates;
 mod distinct;
 mod eager;
 mod expr;
+mod filled;
 mod graph;
 mod joins;
 mod node;
@@ -40,6 +41,7 @@ use warpcube_engine::{AggregateKind, BindingCache, Fragment, Sink};
 
 pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use expr::literal;
+pub(crate) use filled::param_values;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use operators::host_operators;
@@ -170,7 +172,8 @@ impl Refusals {
         }
     }
 
-    fn reason(&self, identity: &str) -> Option<Reason> {
+    /// Why a fragment does not run on the device, if it was remembered.
+    pub(crate) fn reason(&self, identity: &str) -> Option<Reason> {
         self.reasons.lock().get(identity).cloned()
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::common::DFSchemaRef;
+use datafusion::common::{DFSchemaRef, ParamValues};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 
@@ -23,19 +23,21 @@ pub(crate) struct DeviceNode {
     on_cpu: Option<LogicalPlan>,
     /// How many operators it stands for.
     operators: u64,
+    /// The values of the parameters that the plans have; none where they have none.
+    values: Option<Arc<ParamValues>>,
 }
 
 impl DeviceNode {
     /// A node in place of `original`; `on_cpu` is that plan with its mends.
     pub(crate) fn new(lowered: Lowered, original: LogicalPlan, on_cpu: LogicalPlan) -> DeviceNode {
         let operators = operators(&original);
-        DeviceNode { lowered: Some(Arc::new(lowered)), original, on_cpu: Some(on_cpu), operators }
+        DeviceNode { lowered: Some(Arc::new(lowered)), original, on_cpu: Some(on_cpu), operators, values: None }
     }
 
     /// A node of another session's plan: what can run where is for the session that received it to say.
     pub(crate) fn received(original: LogicalPlan) -> DeviceNode {
         let operators = operators(&original);
-        DeviceNode { lowered: None, original, on_cpu: None, operators }
+        DeviceNode { lowered: None, original, on_cpu: None, operators, values: None }
     }
 
     /// The node that a plan is, if it is one.
@@ -59,7 +61,17 @@ impl DeviceNode {
         self.operators
     }
 
-    /// What the CPU runs instead.
+    /// The node with values of its parameters, and the fragment with them.
+    pub(crate) fn filled(&self, lowered: Arc<Lowered>, values: Arc<ParamValues>) -> DeviceNode {
+        DeviceNode { lowered: Some(lowered), values: Some(values), ..self.clone() }
+    }
+
+    /// The values of the parameters that its plans have.
+    pub(crate) fn values(&self) -> Option<&Arc<ParamValues>> {
+        self.values.as_ref()
+    }
+
+    /// What the CPU runs instead, with parameters where the node has values of some.
     pub(crate) fn on_cpu(&self) -> &LogicalPlan {
         self.on_cpu.as_ref().unwrap_or(&self.original)
     }

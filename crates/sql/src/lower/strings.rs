@@ -20,7 +20,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, DictionaryFunction, Expr as Device, LikePattern, Literal, TextMatch, Ty, UnaryOp};
 
-use super::Reason;
+use super::{Reason, filled};
 
 /// Longest list of strings that each string is compared with.
 const IN_LIST_MAX: usize = 64;
@@ -40,20 +40,26 @@ pub(crate) struct StringExpression {
 }
 
 impl StringExpression {
-    /// An expression whose only column is `column`; functions such as `to_unixtime` ask the options for a time zone.
-    pub(crate) fn new(
+    /// A function whose only column is `column`; functions such as `to_unixtime` ask the options for a time zone.
+    pub(crate) fn function(
         expr: &Expr,
         column: &Column,
         schema: &DFSchema,
         options: &Arc<ConfigOptions>,
-    ) -> Result<StringExpression, Reason> {
+    ) -> Result<Arc<dyn DictionaryFunction>, Reason> {
         let field = schema.field_from_column(column).map_err(text_of)?;
         let arrow_schema = Arc::new(Schema::new(vec![field.as_ref().clone().with_nullable(true)]));
         let relation = column.relation.clone().ok_or("a column of no relation")?;
         let own = DFSchema::try_from_qualified_schema(relation, &arrow_schema).map_err(text_of)?;
-        let mut function = StringExpression::over(expr, &own, options)?;
-        function.steps = steps(expr, &own, options)?;
-        Ok(function)
+        if expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).map_err(text_of)? {
+            return Ok(Arc::new(OpenExpression { expr: expr.clone(), schema: own, options: options.clone() }));
+        }
+        Ok(Arc::new(StringExpression::in_steps(expr, &own, options)?))
+    }
+
+    /// An expression over a schema of one column, with the steps it has.
+    fn in_steps(expr: &Expr, own: &DFSchema, options: &Arc<ConfigOptions>) -> Result<StringExpression, Reason> {
+        Ok(StringExpression { steps: steps(expr, own, options)?, ..StringExpression::over(expr, own, options)? })
     }
 
     /// An expression over a schema of one column.
@@ -68,6 +74,39 @@ impl StringExpression {
             tests: tests(expr),
             steps: None,
         })
+    }
+}
+
+/// An expression over one string column that has parameters: it is computed with their values in place.
+#[derive(Debug)]
+pub(super) struct OpenExpression {
+    expr: Expr,
+    schema: DFSchema,
+    options: Arc<ConfigOptions>,
+}
+
+impl OpenExpression {
+    /// The expression with values of its parameters.
+    pub(super) fn filled(&self, values: &[ScalarValue]) -> Result<StringExpression, Reason> {
+        let expr = self.expr.clone().transform_up(|expr| {
+            let value = match &expr {
+                Expr::Placeholder(placeholder) => filled::position(placeholder).and_then(|at| values.get(at)),
+                _ => None,
+            };
+            Ok(value
+                .map_or_else(|| Transformed::no(expr), |value| Transformed::yes(Expr::Literal(value.clone(), None))))
+        });
+        StringExpression::in_steps(&expr.map_err(text_of)?.data, &self.schema, &self.options)
+    }
+}
+
+impl DictionaryFunction for OpenExpression {
+    fn apply(&self, _strings: &ArrayRef) -> Result<ArrayRef, String> {
+        Err(format!("'{}' was given no values", self.expr))
+    }
+
+    fn describe(&self) -> String {
+        self.expr.to_string()
     }
 }
 

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use warpcube_datagen::{NoProgress, WriteOptions, write_ssb_parquet};
-use warpcube_sql::{Session, Summary};
+use warpcube_sql::{Place, Session, Summary};
 
 use crate::support::{cpu, emulated, lenient, rows, run};
 
@@ -324,5 +324,92 @@ async fn planning_times() {
             "{kind}: planning takes {by_template:.2?} by a template, {optimized:.2?} without, ratio {ratio:.2}; \
              {made:.2?} where the template is made"
         );
+    }
+}
+
+/// Queries with constants that are, and others that are not, the same value in the type of the column.
+const BY_SHAPE: [(&str, &[&str]); 13] = [
+    ("k = {}", &["3", "4", "-5", "9223372036854775807", "9223372036854775808", "3.0", "3.5", "'3'", "NULL", "5"]),
+    ("small <> {}", &["3", "6", "99999999999", "-3000000000", "0"]),
+    ("price = {}", &["0.07", "0.070", "7", "0.071", "99999999999.99", "14.00", "-0.07"]),
+    ("price >= {}", &["1.5", "20", "1.505", "69.93"]),
+    ("day >= {}", &["'1970-01-20'", "DATE '1970-02-01'", "'2020-01-01'"]),
+    ("name = {}", &["'a3'", "'it''s'", "'b1000'", "''"]),
+    ("name LIKE {}", &["'a%'", "'b%'", "'%1_'", "'%'", "'a3'", "'x\\%'", "'%a%7%'"]),
+    ("k IN ({})", &["1, 2", "4, 4", "-1, 99", "1, NULL", "2", "1, 2.5", "7, 8"]),
+    ("v BETWEEN {}", &["5 AND 9", "900 AND 950", "9 AND 5", "5 AND NULL", "7 AND 7", "1.5 AND 3"]),
+    ("f < {}", &["5", "0.5", "77"]),
+    ("at > {}", &["TIMESTAMP '1970-01-20 00:00:00'", "'1970-01-02 12:00:00'"]),
+    ("k = {} AND flag", &["3", "4"]),
+    ("v < {}", &["5 + 5", "10", "20", "2e1"]),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn constants_of_a_known_shape_keep_their_value_or_are_planned() {
+    let context = datafusion().await;
+    let session = lenient();
+    make_tables(&session).await;
+    for (condition, constants) in BY_SHAPE {
+        for constant in constants {
+            let sql = format!("SELECT count(*), sum(v) FROM t WHERE {}", condition.replace("{}", constant));
+            same(&session, &context, &sql).await;
+            // The text is known now.
+            assert!(!same(&session, &context, &sql).await.planned, "{sql}");
+        }
+    }
+    for sql in [
+        "SELECT v FROM t WHERE v > 5 ORDER BY v LIMIT 2",
+        "SELECT v FROM t WHERE v > 7 ORDER BY v LIMIT 2",
+        "SELECT v FROM t WHERE v > 7 ORDER BY v LIMIT 3",
+        "SELECT v + 1 FROM t WHERE v < 3 ORDER BY v LIMIT 3",
+        "SELECT v + 2 FROM t WHERE v < 4 ORDER BY v LIMIT 3",
+        "SELECT k, small, count(*) FROM t WHERE v < 40 GROUP BY 1, 2",
+        "SELECT small, k, count(*) FROM t WHERE v < 30 GROUP BY 1, 2",
+        "SELECT count(*) FROM t WHERE v = 10 OR v = 11",
+        "SELECT count(*) FROM t WHERE v = 12 OR v = 12",
+    ] {
+        same(&session, &context, sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fragment_that_is_filled_leaves_its_values_to_the_cpu() {
+    let context = datafusion().await;
+    let session = lenient();
+    make_tables(&session).await;
+    // Digits of the variance cancel on the device.
+    for k in [3, 4, 5] {
+        let sql = format!("SELECT count(*) AS n, var_pop(f + 1000000000) AS spread FROM t WHERE k = {k} AND v > {k}00");
+        let summary = same(&session, &context, &sql).await;
+        assert!(summary.fragments.iter().any(|fragment| fragment.place == Place::Cpu), "{sql}: {summary:?}");
+    }
+    // A filled fragment is on the device.
+    for (k, planned) in [(3, true), (4, false), (7, false)] {
+        let sql = format!("SELECT count(*) AS n, max(v) AS most FROM t WHERE k = {k} AND v > {k}00");
+        let summary = same(&session, &context, &sql).await;
+        assert_eq!(summary.planned, planned, "{sql}");
+        assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu), "{sql}: {summary:?}");
+        // The texts of a shape are neither parsed nor planned.
+        assert!(planned || summary.phases[0].is_zero() && summary.phases[1].is_zero(), "{sql}: {summary:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn constants_beside_zones_are_those_of_the_zone() {
+    let (session, plain) = (lenient(), cpu());
+    for session in [&session, &plain] {
+        let table = "CREATE TABLE z AS SELECT value AS v, arrow_cast(to_timestamp(value * 3600), \
+                     'Timestamp(Nanosecond, Some(\"+02:00\"))') AS at FROM generate_series(1, 1000)";
+        session.collect(table).await.unwrap();
+    }
+    for zone in ["+00:00", "+05:00"] {
+        for session in [&session, &plain] {
+            session.collect(&format!("SET datafusion.execution.time_zone = '{zone}'")).await.unwrap();
+        }
+        for at in ["1970-01-10 00:00:00", "1970-01-20 12:00:00", "1970-01-20T12:00:00+03:00"] {
+            let sql = format!("SELECT count(*) AS n, sum(v) AS s FROM z WHERE at > '{at}'");
+            let found = rows(&session.collect(&sql).await.unwrap());
+            assert_eq!(found, rows(&plain.collect(&sql).await.unwrap()), "{zone}: {sql}");
+        }
     }
 }

@@ -1,0 +1,105 @@
+//! Fragments of a plan with parameters, with values in place of these.
+//!
+//! A plan with typed parameters is lowered as any other: a parameter is an argument of the fragment
+//! ([`warpcube_engine::Literal::Argument`]) from [`FIRST`] on, or within a function of a string that is computed once
+//! it has its value. What the engine binds has values alone.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::Placeholder;
+use parking_lot::Mutex;
+use warpcube_column::is_string;
+use warpcube_engine::{BindingCache, Expr as Device, Literal, Ty};
+
+use super::strings::OpenExpression;
+use super::{Lowered, Reason, literal};
+
+/// The first argument that is a parameter; those before are scalar subqueries.
+const FIRST: usize = 1 << 20;
+
+/// A parameter in place of a number. Strings are operands of functions of strings alone.
+pub(super) fn parameter(placeholder: &Placeholder) -> Result<Device, Reason> {
+    let refuse = || format!("the parameter '{}'", placeholder.id);
+    let data_type = placeholder.field.as_ref().map(|field| field.data_type()).ok_or_else(refuse)?;
+    let ty = Ty::of(data_type).filter(|_| !is_string(data_type)).ok_or_else(refuse)?;
+    Ok(Device::Literal(Literal::Argument(FIRST + position(placeholder).ok_or_else(refuse)?), ty))
+}
+
+/// The position of a parameter's value.
+pub(super) fn position(placeholder: &Placeholder) -> Option<usize> {
+    placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+impl Lowered {
+    /// The fragment with these values of its parameters.
+    ///
+    /// # Errors
+    /// What cannot be computed of them.
+    pub(crate) fn filled(&self, values: &[ScalarValue]) -> Result<Lowered, Reason> {
+        let mut failed = None;
+        let value = |position: usize| values.get(position).ok_or_else(|| format!("parameter {position} has no value"));
+        let fragment = self.fragment.with_exprs(|expr| {
+            let filled = match expr {
+                Device::Literal(Literal::Argument(argument), _) if *argument >= FIRST => {
+                    value(*argument - FIRST).and_then(literal)
+                }
+                Device::Lookup(register, function, ty) => {
+                    let function: &dyn Any = function.as_ref();
+                    let Some(open) = function.downcast_ref::<OpenExpression>() else { return };
+                    open.filled(values).map(|function| Device::Lookup(*register, Arc::new(function), *ty))
+                }
+                _ => return,
+            };
+            match filled {
+                Ok(filled) => *expr = filled,
+                Err(reason) => failed = Some(reason),
+            }
+        });
+        if let Some(reason) = failed {
+            return Err(reason);
+        }
+        let identity = |known: &String| with_values(known, values);
+        Ok(Lowered {
+            fragment,
+            tables: self.tables.clone(),
+            groups_max: self.groups_max,
+            finish: self.finish.clone(),
+            arguments: self.arguments.clone(),
+            what: self.what.clone(),
+            valued: Mutex::default(),
+            binding: BindingCache::default(),
+            identity: identity(&self.identity),
+            join: self.join.as_ref().map(identity),
+        })
+    }
+}
+
+/// Values as DataFusion puts them in place of parameters.
+pub(crate) fn param_values(values: Vec<ScalarValue>) -> ParamValues {
+    ParamValues::List(values.into_iter().map(|value| ScalarAndMetadata::new(value, None)).collect())
+}
+
+/// The text of a plan with values where it has parameters, as the plan with these values would be written.
+fn with_values(text: &str, values: &[ScalarValue]) -> String {
+    let mut parts = text.split('$');
+    let mut filled = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let number = part[..digits].parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        match number.and_then(|position| values.get(position)) {
+            Some(value) => {
+                filled.push_str(&Expr::Literal(value.clone(), None).to_string());
+                filled.push_str(&part[digits..]);
+            }
+            None => {
+                filled.push('$');
+                filled.push_str(part);
+            }
+        }
+    }
+    filled
+}

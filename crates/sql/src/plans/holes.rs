@@ -1,0 +1,321 @@
+//! The shape of a statement's text: its tokens, with holes in place of the constants of WHERE.
+//!
+//! A hole is a constant that WHERE compares something with: `x < 5`, `x = -1.5`, `x BETWEEN 'a' AND 'b'`,
+//! `x IN (1, 2)`, `x LIKE 'a%'`, `x >= DATE '1994-01-01'`. In the text of the shape a parameter stands there, `$1` for
+//! the first; a parameter is as much an operand of its own as a constant is, so both texts have the same syntax tree.
+//! What the parameters are compared with is looked at in the plan ([`super::shapes`]).
+//!
+//! No shape have texts that are no queries, or have parameters, and those with other constants in WHERE: they differ in
+//! these from statement to statement. Left alone are subqueries within WHERE, and all that a select list holds, since it
+//! names columns.
+
+use crate::lexer::{Kind, Token, tokens};
+
+/// Longest text that has a shape, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Most holes of a shape.
+const HOLES_MAX: usize = 256;
+/// Characters that operators consist of; a sign before a number is none.
+const OPERATOR_CHARACTERS: &str = "=<>!@#~|&";
+/// Words that may follow a constant that is an operand of its own.
+const FOLLOWERS: [&str; 9] = ["and", "or", "group", "order", "having", "limit", "union", "except", "intersect"];
+
+/// A constant in a hole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Constant {
+    /// Digits with at most one point among them, and a sign if it is negative.
+    Number(String),
+    /// What is between single quotes.
+    Text(String),
+    /// The same behind `DATE`.
+    Date(String),
+    /// The pattern of LIKE.
+    Pattern(String),
+}
+
+/// The shape of a text, with what is in its holes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Holed {
+    /// The text with parameters in the holes.
+    pub(crate) text: String,
+    /// The constants, in the order of the parameters.
+    pub(crate) constants: Vec<Constant>,
+}
+
+/// Part of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clause {
+    Select,
+    Where,
+    Other,
+}
+
+/// What is between two parentheses.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    clause: Clause,
+    /// Whether there may be holes.
+    open: bool,
+}
+
+/// The shape of a text, if it has one.
+pub(crate) fn holed(sql: &str) -> Option<Holed> {
+    if sql.len() > TEXT_BYTES_MAX {
+        return None;
+    }
+    let (tokens, _) = tokens(sql);
+    let mut reader = Reader { sql, tokens: &tokens, text: String::new(), copied: 0, constants: Vec::new() };
+    if !matches!(reader.word(0).as_deref(), Some("select" | "with")) {
+        return None;
+    }
+    let mut levels = vec![Level { clause: Clause::Other, open: true }];
+    let mut at = 0;
+    while at < tokens.len() {
+        let level = levels.last_mut()?;
+        let (is_where, is_open) = (level.clause == Clause::Where, level.open);
+        if is_where
+            && is_open
+            && let Some(behind) = reader.comparison(at)
+        {
+            at = behind;
+            continue;
+        }
+        let slice = reader.slice(at);
+        match tokens[at].kind {
+            Kind::Symbol('(') => {
+                let clause = if is_where { Clause::Where } else { Clause::Other };
+                let open = is_open && level.clause != Clause::Select;
+                levels.push(Level { clause, open });
+            }
+            Kind::Symbol(')') => drop(levels.pop()),
+            Kind::Symbol('$' | '?' | '@' | ':') => return None,
+            Kind::Text if is_where || !slice.starts_with('\'') => return None,
+            Kind::Word if is_where && slice.starts_with(|first: char| first.is_ascii_digit()) => return None,
+            Kind::Word => match slice.to_ascii_lowercase().as_str() {
+                "select" => *level = Level { clause: Clause::Select, open: is_open && !is_where },
+                "where" => level.clause = Clause::Where,
+                "from" | "group" | "order" | "having" | "limit" | "offset" | "fetch" | "union" | "except"
+                | "intersect" | "window" | "qualify" | "on" => level.clause = Clause::Other,
+                _ => {}
+            },
+            _ => {}
+        }
+        at += 1;
+    }
+    reader.finish()
+}
+
+/// Reads tokens, and writes the text of the shape.
+struct Reader<'a> {
+    sql: &'a str,
+    tokens: &'a [Token],
+    text: String,
+    /// Bytes of `sql` that are in `text`.
+    copied: usize,
+    constants: Vec<Constant>,
+}
+
+impl Reader<'_> {
+    fn slice(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |token| &self.sql[token.range.clone()])
+    }
+
+    fn word(&self, at: usize) -> Option<String> {
+        let is_word = self.tokens.get(at).is_some_and(|token| token.kind == Kind::Word);
+        is_word.then(|| self.slice(at).to_ascii_lowercase())
+    }
+
+    fn is_symbol(&self, at: usize, symbol: char) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.kind == Kind::Symbol(symbol))
+    }
+
+    /// Whether nothing lies between two tokens.
+    fn touch(&self, at: usize) -> bool {
+        let ends = self.tokens.get(at).zip(self.tokens.get(at + 1));
+        ends.is_some_and(|(one, other)| one.range.end == other.range.start)
+    }
+
+    /// The comparison whose operator is at `at`, if constants are its operands: holes take their places. Gives the
+    /// position of what follows.
+    fn comparison(&mut self, at: usize) -> Option<usize> {
+        let mut found = Vec::new();
+        let behind = match self.word(at).as_deref() {
+            Some("between") => {
+                let and = self.constant(at + 1, &mut found)?;
+                self.word(and).filter(|word| word == "and")?;
+                self.constant(and + 1, &mut found)?
+            }
+            Some("in") if self.is_symbol(at + 1, '(') => {
+                let mut behind = self.constant(at + 2, &mut found)?;
+                while self.is_symbol(behind, ',') {
+                    behind = self.constant(behind + 1, &mut found)?;
+                }
+                self.is_symbol(behind, ')').then_some(behind + 1)?
+            }
+            Some("like") => {
+                let behind = self.constant(at + 1, &mut found)?;
+                let (Constant::Text(pattern), range) = found.pop()? else { return None };
+                found.push((Constant::Pattern(pattern), range));
+                behind
+            }
+            Some(_) => return None,
+            None => {
+                let operand = self.operator(at)?;
+                self.constant(operand, &mut found)?
+            }
+        };
+        let ends = behind >= self.tokens.len()
+            || self.is_symbol(behind, ')')
+            || self.is_symbol(behind, ';')
+            || self.word(behind).is_some_and(|word| FOLLOWERS.contains(&word.as_str()));
+        if !ends {
+            return None;
+        }
+        for (constant, range) in found {
+            self.text.push_str(&self.sql[self.copied..range.start]);
+            self.constants.push(constant);
+            // Blanks keep the parameter apart from a word that the constant touches.
+            self.text.push_str(&format!(" ${} ", self.constants.len()));
+            self.copied = range.end;
+        }
+        Some(behind)
+    }
+
+    /// The position behind an operator that compares.
+    fn operator(&self, at: usize) -> Option<usize> {
+        let is_part = |at: usize| {
+            let kind = self.tokens.get(at).map(|token| token.kind);
+            matches!(kind, Some(Kind::Symbol(symbol)) if OPERATOR_CHARACTERS.contains(symbol))
+        };
+        let mut end = at;
+        while is_part(end) && (end == at || self.touch(end - 1)) {
+            end += 1;
+        }
+        let first = self.tokens.get(at)?.range.start;
+        let text = if end > at { &self.sql[first..self.tokens[end - 1].range.end] } else { "" };
+        matches!(text, "=" | "<" | ">" | "<=" | ">=" | "<>" | "!=").then_some(end)
+    }
+
+    /// The constant at `at` goes to `found` with its place in the text. Gives the position of what follows.
+    fn constant(&self, at: usize, found: &mut Vec<(Constant, std::ops::Range<usize>)>) -> Option<usize> {
+        let start = self.tokens.get(at)?.range.start;
+        let (constant, behind) = if let Some(text) = self.quoted(at) {
+            (Constant::Text(text), at + 1)
+        } else if self.word(at).as_deref() == Some("date") {
+            (Constant::Date(self.quoted(at + 1)?), at + 2)
+        } else {
+            let is_negative = self.is_symbol(at, '-');
+            let first = at + usize::from(is_negative);
+            let is_digits = |at: usize| {
+                let slice = self.slice(at);
+                !slice.is_empty() && slice.bytes().all(|byte| byte.is_ascii_digit())
+            };
+            if !is_digits(first) {
+                return None;
+            }
+            let has_point = self.is_symbol(first + 1, '.') && self.touch(first);
+            let last = if has_point { first + 2 } else { first };
+            if has_point && !(self.touch(first + 1) && is_digits(last)) {
+                return None;
+            }
+            let digits = &self.sql[self.tokens[first].range.start..self.tokens[last].range.end];
+            (Constant::Number(format!("{}{digits}", if is_negative { "-" } else { "" })), last + 1)
+        };
+        found.push((constant, start..self.tokens[behind - 1].range.end));
+        Some(behind)
+    }
+
+    /// What is between the single quotes of a token that has them.
+    fn quoted(&self, at: usize) -> Option<String> {
+        let token = self.tokens.get(at).filter(|token| token.kind == Kind::Text && token.closed)?;
+        let text = &self.sql[token.range.clone()];
+        let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
+        Some(inner.replace("''", "'"))
+    }
+
+    fn finish(mut self) -> Option<Holed> {
+        self.text.push_str(&self.sql[self.copied..]);
+        let fits = (1..=HOLES_MAX).contains(&self.constants.len());
+        fits.then_some(Holed { text: self.text, constants: self.constants })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of the shape, with the constants behind it.
+    fn shape(sql: &str) -> String {
+        let Some(Holed { text, constants }) = holed(sql) else { return "none".into() };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let constants = constants.iter().map(|constant| match constant {
+            Constant::Number(text) => text.clone(),
+            Constant::Text(text) => format!("'{text}'"),
+            Constant::Date(text) => format!("date '{text}'"),
+            Constant::Pattern(text) => format!("like '{text}'"),
+        });
+        format!("{} | {}", words.join(" "), constants.collect::<Vec<_>>().join(", "))
+    }
+
+    #[test]
+    fn constants_that_are_compared_are_holes() {
+        let cases = [
+            ("select a from t where b = 5", "select a from t where b = $1 | 5"),
+            ("SELECT a FROM t WHERE b<>-1.50;", "SELECT a FROM t WHERE b<> $1 ; | -1.50"),
+            (
+                "select 1 from t where a='x''y'and b>=DATE '1994-01-01'",
+                "select 1 from t where a= $1 and b>= $2 | 'x'y', date '1994-01-01'",
+            ),
+            (
+                "select a from t where b between 1 and 3 or c in ('x', 'y')",
+                "select a from t where b between $1 and $2 or c in ( $3 , $4 ) | 1, 3, 'x', 'y'",
+            ),
+            (
+                "select a from t where b not like '%x%' group by 1 limit 3",
+                "select a from t where b not like $1 group by 1 limit 3 | like '%x%'",
+            ),
+            (
+                "select a from (select a from t where (b = 1 or b = 2)) where a < 7",
+                "select a from (select a from t where (b = $1 or b = $2 )) where a < $3 | 1, 2, 7",
+            ),
+            (
+                "with w as (select a from t where b = 1) select a from w",
+                "with w as (select a from t where b = $1 ) select a from w | 1",
+            ),
+            ("select a from t where b = 5 having sum(a) > 3", "select a from t where b = $1 having sum(a) > 3 | 5"),
+            (
+                "select a from t where b = 5 and a > (select max(a) from t)",
+                "select a from t where b = $1 and a > (select max(a) from t) | 5",
+            ),
+        ];
+        for (sql, expected) in cases {
+            assert_eq!(shape(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_operand_of_its_own_has_no_hole() {
+        for sql in [
+            "select a from t where b = 5 + 1",
+            "select a from t where b = 1e5",
+            "select a from t where b = 'x' || 'y'",
+            "select a from t where b = 5::int",
+            "select a from t where b = E'x'",
+            "select a from t where b = $1",
+            "select a from t where b = 5 and c = $1",
+            "select a from t where b = 5 and c + 2 > d",
+            "select a from t where b = 5 and c > (select max(a) from t where d = 4)",
+            "select a from t where b >= date '1994-01-01' and b < date '1994-01-01' + interval '1' year",
+            "select (select max(a) from t where b = 5) from t",
+            "select a from t where b -> 5",
+            "select a from t where b like 'x' escape '!'",
+            "select a from t where b = interval '1' day",
+            "select a = 5 from t",
+            "explain select a from t where b = 5",
+            "execute p(5)",
+            "select a from t where b = 'x",
+        ] {
+            assert_eq!(shape(sql), "none", "{sql}");
+        }
+    }
+}

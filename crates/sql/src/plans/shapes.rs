@@ -1,0 +1,280 @@
+//! Lowered plans of statements that differ in constants of WHERE alone, by the shape of their text ([`super::holes`]).
+//!
+//! The text of a shape is a statement with parameters. It is parsed, planned, optimised and lowered once, with the
+//! types that its columns give the parameters; a statement of that shape takes the outcome with its own values in place
+//! of the parameters ([`crate::lower::Lowered::filled`]), and is neither parsed nor planned.
+//!
+//! Invariants. A parameter is compared with a column and with nothing else ([`parameters`]), and has the column's type.
+//! A value is used only where it is the same in that type ([`Constant::value`]): SQL compares a column with a constant
+//! in a type that holds all values of both, so that the comparison in the column's type has the same outcome. All else
+//! is planned from the statement's own text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{ScalarValue, TableReference};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use parking_lot::Mutex;
+use warpcube_column::is_string;
+
+use super::holes::Constant;
+use super::{Epoch, Planned};
+use crate::placement::Basis;
+
+/// Shapes kept.
+const SHAPES_MAX: usize = 256;
+
+/// What is known of a shape.
+#[derive(Debug, Clone)]
+pub(crate) enum Shape {
+    /// Its text has a plan.
+    Planned(Arc<PlannedShape>),
+    /// Statements of that shape are planned one by one.
+    Unfit,
+}
+
+/// The plan of a shape.
+#[derive(Debug)]
+pub(crate) struct PlannedShape {
+    /// Optimised, with parameters.
+    pub(crate) optimized: LogicalPlan,
+    /// The types of the parameters.
+    pub(crate) types: Vec<DataType>,
+    /// The tables to look at before it is used.
+    pub(crate) tables: Arc<[TableReference]>,
+    /// Whether numbers with a point are decimals.
+    pub(crate) has_decimals: bool,
+    /// The plan lowered; none where that was not one fragment with little above it.
+    pub(crate) lowered: Mutex<Option<(Basis, Option<Arc<Planned>>)>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    text: String,
+    epoch: Epoch,
+    shape: Shape,
+}
+
+/// The shapes of a session, the most recently used last.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Shapes {
+    /// What is known of a shape under this epoch.
+    pub(crate) fn get(&self, text: &str, epoch: Epoch) -> Option<Shape> {
+        let mut entries = self.entries.lock();
+        let position = entries.iter().rposition(|entry| entry.text == text)?;
+        let entry = entries.remove(position);
+        if entry.epoch != epoch {
+            return None;
+        }
+        let shape = entry.shape.clone();
+        entries.push(entry);
+        Some(shape)
+    }
+
+    /// Keeps what is known of a shape; the least recently used one leaves.
+    pub(crate) fn keep(&self, text: String, epoch: Epoch, shape: Shape) {
+        let mut entries = self.entries.lock();
+        entries.retain(|entry| entry.text != text);
+        if entries.len() == SHAPES_MAX {
+            entries.remove(0);
+        }
+        entries.push(Entry { text, epoch, shape });
+    }
+}
+
+impl PlannedShape {
+    /// The lowered plan, none where it is not one fragment; the outer none asks for lowering, since placement depends on
+    /// something else by now.
+    pub(crate) fn lowered(&self, now: Basis) -> Option<Option<Arc<Planned>>> {
+        match &*self.lowered.lock() {
+            Some((_, Some(planned))) if !planned.is_misplaced(now) => Some(Some(planned.clone())),
+            Some((basis, None)) if *basis == now => Some(None),
+            _ => None,
+        }
+    }
+
+    /// The values of a statement's constants; none where one of them is another value in its parameter's type.
+    pub(crate) fn values(&self, constants: &[Constant]) -> Option<Vec<ScalarValue>> {
+        let values = constants.iter().zip(&self.types).map(|(constant, to)| constant.value(to, self.has_decimals));
+        values.collect()
+    }
+}
+
+impl Constant {
+    /// The constant as a value of a column's type, if it is the same there.
+    fn value(&self, to: &DataType, has_decimals: bool) -> Option<ScalarValue> {
+        match (self, to) {
+            (Constant::Number(text), DataType::Decimal128(precision, scale)) => {
+                let unscaled = unscaled(text, *scale).filter(|_| has_decimals || !text.contains('.'))?;
+                let most = 10i128.checked_pow((*precision).into())?;
+                (-most < unscaled && unscaled < most).then_some(ScalarValue::Decimal128(
+                    Some(unscaled),
+                    *precision,
+                    *scale,
+                ))
+            }
+            (Constant::Number(text), to) => integer(text.parse().ok()?, to),
+            (Constant::Text(text), to) if is_string(to) => string(text, to),
+            // What matches everything or one string is planned as that.
+            (Constant::Pattern(text), to) if is_string(to) => {
+                let is_plain = text.contains(['%', '_']) && text.bytes().any(|byte| byte != b'%');
+                string(text, to).filter(|_| is_plain)
+            }
+            (Constant::Text(text) | Constant::Date(text), DataType::Date32) => {
+                let is_plain = text.len() == 10
+                    && text.bytes().enumerate().all(|(at, byte)| match at {
+                        4 | 7 => byte == b'-',
+                        _ => byte.is_ascii_digit(),
+                    });
+                let date = ScalarValue::Utf8(is_plain.then(|| text.clone())).cast_to(&DataType::Date32).ok()?;
+                (!date.is_null()).then_some(date)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn integer(value: i128, to: &DataType) -> Option<ScalarValue> {
+    Some(match to {
+        DataType::Int8 => ScalarValue::Int8(Some(value.try_into().ok()?)),
+        DataType::Int16 => ScalarValue::Int16(Some(value.try_into().ok()?)),
+        DataType::Int32 => ScalarValue::Int32(Some(value.try_into().ok()?)),
+        DataType::Int64 => ScalarValue::Int64(Some(value.try_into().ok()?)),
+        DataType::UInt8 => ScalarValue::UInt8(Some(value.try_into().ok()?)),
+        DataType::UInt16 => ScalarValue::UInt16(Some(value.try_into().ok()?)),
+        DataType::UInt32 => ScalarValue::UInt32(Some(value.try_into().ok()?)),
+        DataType::UInt64 => ScalarValue::UInt64(Some(value.try_into().ok()?)),
+        _ => return None,
+    })
+}
+
+fn string(text: &str, to: &DataType) -> Option<ScalarValue> {
+    Some(match to {
+        DataType::Utf8 => ScalarValue::Utf8(Some(text.into())),
+        DataType::LargeUtf8 => ScalarValue::LargeUtf8(Some(text.into())),
+        DataType::Utf8View => ScalarValue::Utf8View(Some(text.into())),
+        _ => return None,
+    })
+}
+
+/// A number in units of the last of `scale` decimals, if it has no more decimals that are not zero.
+fn unscaled(text: &str, scale: i8) -> Option<i128> {
+    let scale = usize::try_from(scale).ok()?;
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let decimals = decimals.trim_end_matches('0');
+    if decimals.len() > scale {
+        return None;
+    }
+    format!("{whole}{decimals:0<scale$}").parse().ok()
+}
+
+/// The types of a plan's parameters, of which there are `count`, if each is compared with a column of its type, in
+/// filters alone, and the types are among those whose comparisons are exact.
+pub(crate) fn parameters(plan: &LogicalPlan, count: usize) -> Result<Option<Vec<DataType>>> {
+    let (mut all, mut compared, mut types) = (0, 0, BTreeMap::new());
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                all += usize::from(matches!(expr, Expr::Placeholder(_)));
+                if let LogicalPlan::Filter(filter) = plan {
+                    for (column, parameter) in comparisons(expr) {
+                        let Some((number, known)) = parameter_of(parameter) else { continue };
+                        if column.get_type(filter.input.schema())? == known && is_exact(&known) {
+                            compared += 1;
+                            types.insert(number, known);
+                        }
+                    }
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    let is_whole = all == count && compared == count && types.keys().copied().eq(1..=count);
+    Ok(is_whole.then(|| types.into_values().collect()))
+}
+
+/// Whether nothing is lost, and nothing is unequal to itself, in comparisons of a type.
+fn is_exact(data_type: &DataType) -> bool {
+    data_type.is_integer() || is_string(data_type) || matches!(data_type, DataType::Decimal128(_, _) | DataType::Date32)
+}
+
+/// What an expression compares columns with, if it does nothing else.
+fn comparisons(expr: &Expr) -> Vec<(&Expr, &Expr)> {
+    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    let of_column = |column: &Expr| matches!(column, Expr::Column(_));
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }) if of_column(left) => {
+            vec![(left, right)]
+        }
+        Expr::Between(Between { expr, low, high, .. }) if of_column(expr) => vec![(expr, low), (expr, high)],
+        Expr::InList(InList { expr, list, .. }) if of_column(expr) => {
+            list.iter().map(|item| (expr.as_ref(), item)).collect()
+        }
+        Expr::Like(like) if of_column(&like.expr) && !like.case_insensitive && like.escape_char.is_none() => {
+            vec![(&like.expr, &like.pattern)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The number and the type of a parameter.
+fn parameter_of(expr: &Expr) -> Option<(usize, DataType)> {
+    let Expr::Placeholder(placeholder) = expr else { return None };
+    let number = placeholder.id.strip_prefix('$')?.parse().ok()?;
+    Some((number, placeholder.field.as_ref()?.data_type().clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_value_or_are_none() {
+        let decimal = |text: &str| Constant::Number(text.into()).value(&DataType::Decimal128(6, 2), true);
+        let unscaled = |text: &str| match decimal(text) {
+            Some(ScalarValue::Decimal128(Some(value), 6, 2)) => Some(value),
+            _ => None,
+        };
+        for (text, expected) in [
+            ("1", Some(100)),
+            ("-1.5", Some(-150)),
+            ("-0.05", Some(-5)),
+            ("0.0700", Some(7)),
+            ("9999.99", Some(999_999)),
+            ("10000", None),
+            ("0.071", None),
+        ] {
+            assert_eq!(unscaled(text), expected, "{text}");
+        }
+        assert_eq!(Constant::Number("1.5".into()).value(&DataType::Decimal128(6, 2), false), None);
+        let integer = |text: &str, to: &DataType| Constant::Number(text.into()).value(to, true);
+        assert_eq!(integer("127", &DataType::Int8), Some(ScalarValue::Int8(Some(127))));
+        assert_eq!(integer("128", &DataType::Int8), None);
+        assert_eq!(integer("-1", &DataType::UInt64), None);
+        assert_eq!(integer("1.0", &DataType::Int64), None);
+        assert_eq!(integer("1", &DataType::Float64), None);
+        assert_eq!(integer("1", &DataType::Utf8), None);
+    }
+
+    #[test]
+    fn texts_are_strings_dates_or_none() {
+        let date = |text: &str| Constant::Text(text.into()).value(&DataType::Date32, true);
+        assert_eq!(date("1970-01-02"), Some(ScalarValue::Date32(Some(1))));
+        for text in ["1970-02-30", "1970-1-2", "1970-01-02 ", "1970-01-02T00:00:00", ""] {
+            assert_eq!(date(text), None, "{text}");
+        }
+        assert_eq!(Constant::Date("1970-01-02".into()).value(&DataType::Utf8, true), None);
+        assert_eq!(Constant::Text("1".into()).value(&DataType::Int64, true), None);
+        let pattern = |text: &str| Constant::Pattern(text.into()).value(&DataType::Utf8View, true);
+        assert_eq!(pattern("a%"), Some(ScalarValue::Utf8View(Some("a%".into()))));
+        assert!(["%", "%%", "a", ""].iter().all(|text| pattern(text).is_none()));
+    }
+}
