@@ -459,8 +459,8 @@ impl Session {
         Ok((is_there && self.epoch() == epoch).then_some((planned, state)))
     }
 
-    /// Looks at tables, whether they are there: naming one makes the catalog look at its files, and the generation grows
-    /// where they have changed. Any trouble with a table is for the statement's own planning to tell.
+    /// Looks at tables, whether they are there: naming one makes the catalog look at its files, and the generation
+    /// grows where they have changed. Any trouble with a table is for the statement's own planning to tell.
     async fn look_at(&self, tables: &[TableReference], state: &SessionState) -> bool {
         for table in tables {
             let Ok(schema) = state.schema_for_ref(table.clone()) else { return false };

@@ -299,3 +299,22 @@ impl Accumulators {
         Ok(Read::Image { cell: self.cell(CellOp::Max, &image, condition), signed, turned, float })
     }
 }
+
+/// Whether all that aggregates add of a nullable column is the column itself.
+pub(crate) fn are_sums_of(column: usize, aggregates: &[AggregateCall]) -> bool {
+    fn is_itself(expr: &Expr) -> bool {
+        match expr {
+            Expr::Reg(_) => true,
+            Expr::Cast(inner, _) => is_itself(inner),
+            _ => false,
+        }
+    }
+    let is_of = |call: &&AggregateCall| {
+        let mut found = false;
+        call.argument.iter().for_each(|argument| argument.registers(&mut |register| found |= register == column));
+        found && matches!(call.kind, AggregateKind::Sum | AggregateKind::ExactSum)
+    };
+    // A filter may be the column's validity, whatever is added.
+    aggregates.iter().all(|call| call.filter.is_none())
+        && aggregates.iter().filter(is_of).all(|call| call.argument.as_ref().is_some_and(is_itself))
+}

@@ -14,9 +14,20 @@ use crate::error::{Result, unsupported};
 use crate::facts::{Facts, Range, analyse};
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, Expr, Literal, Overflow, Ty};
 use crate::plan::keys::{KeyPart, Null};
+use crate::plan::order::Planned;
 
 /// The column of a group table that holds its keys.
-pub(crate) const ENTRY: usize = 0;
+const ENTRY: usize = 0;
+
+/// Whether a step of a scan of groups asks only whether there is a group.
+pub(crate) fn is_of_entry(planned: &Planned) -> bool {
+    let (mut reads, mut others) = (false, false);
+    planned.item.registers(&mut |register| match register {
+        ENTRY => reads = true,
+        _ => others = true,
+    });
+    reads && !others
+}
 
 /// A value of a group: a part of its key or an aggregate.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::Emitter;
-use crate::codegen::group_values::ENTRY;
+use crate::codegen::group_values::is_of_entry;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
@@ -197,16 +197,6 @@ pub(crate) fn generate(
         bytes: split.bytes,
         order,
     })
-}
-
-/// Whether a step of a scan of groups asks only whether there is a group.
-fn is_of_entry(planned: &Planned) -> bool {
-    let (mut reads, mut others) = (false, false);
-    planned.item.registers(&mut |register| match register {
-        ENTRY => reads = true,
-        _ => others = true,
-    });
-    reads && !others
 }
 
 /// Decides which steps run on whole vectors and which columns are loaded for them.

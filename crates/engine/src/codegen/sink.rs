@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use warpcube_column::{Dictionary, VECTOR_ROWS};
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds};
+use crate::codegen::aggregate::{Accumulators, COUNTED, CellOp, Output, Read, SumBounds, are_sums_of};
 use crate::codegen::build::{self, Unique, build_row, hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::frame::SUMS_AT_ONCE;
@@ -22,7 +22,7 @@ use crate::codegen::runs::{self, OrderedGroups, RUN_KEY, RunPlan, WholeRuns};
 use crate::codegen::topk::{self, BoundTop};
 use crate::error::{Result, unsupported};
 use crate::facts::{Facts, Texts, analyse};
-use crate::ir::{AggregateCall, AggregateKind, Expr, Sink, TopK};
+use crate::ir::{AggregateCall, Expr, Sink, TopK};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{Item, Planned};
 use crate::plan::table::{BuiltTable, TableLayout};
@@ -415,25 +415,6 @@ impl SinkPlan<'_> {
     pub(crate) fn is_single(&self) -> bool {
         matches!(self, SinkPlan::Aggregate { bound, .. } if bound.grouping == Grouping::Single)
     }
-}
-
-/// Whether all that aggregates add of a nullable column is the column itself.
-fn are_sums_of(column: usize, aggregates: &[AggregateCall]) -> bool {
-    fn is_itself(expr: &Expr) -> bool {
-        match expr {
-            Expr::Reg(_) => true,
-            Expr::Cast(inner, _) => is_itself(inner),
-            _ => false,
-        }
-    }
-    let is_of = |call: &&AggregateCall| {
-        let mut found = false;
-        call.argument.iter().for_each(|argument| argument.registers(&mut |register| found |= register == column));
-        found && matches!(call.kind, AggregateKind::Sum | AggregateKind::ExactSum)
-    };
-    // A filter may be the column's validity, whatever is added.
-    aggregates.iter().all(|call| call.filter.is_none())
-        && aggregates.iter().filter(is_of).all(|call| call.argument.as_ref().is_some_and(is_itself))
 }
 
 fn aggregate_row(

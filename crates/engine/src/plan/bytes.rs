@@ -25,7 +25,7 @@ impl Fragment {
         for (index, pipeline) in self.pipelines.iter().enumerate().rev() {
             let own = self.width(pipeline.source);
             let mut registers = Vec::new();
-            // Whether tables have one row for a key is found when they are built; strings beside others need codes then.
+            // Whether tables have one row for a key is found as they are built: strings beside others need codes then.
             let determined = determined_keys(self, index, &|_| true);
             asks_codes(pipeline, own, (&asked[index], &determined), &mut |register| registers.push(register));
             let mut first = own;

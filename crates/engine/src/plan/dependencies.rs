@@ -19,8 +19,8 @@ struct Dependency {
     determined: Vec<usize>,
 }
 
-/// The positions in the group key of a pipeline of those registers that the rest of the key determines, where the tables
-/// of these probes have one row for a key.
+/// The positions in the group key of a pipeline of those registers that the rest of the key determines, where the
+/// tables of these probes have one row for a key.
 pub(crate) fn determined_keys(fragment: &Fragment, pipeline: usize, is_unique: &dyn Fn(&Probe) -> bool) -> Vec<usize> {
     let Some(Sink::Aggregate { groups, .. }) = fragment.pipelines.get(pipeline).map(|pipeline| &pipeline.sink) else {
         return Vec::new();

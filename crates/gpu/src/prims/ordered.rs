@@ -92,12 +92,13 @@ impl OrderedForm {
     ///    the next tile to shared memory meanwhile (`cp.async`) take 2.15, and 0.83 for counts: their next tile is
     ///    drawn early and announced late, and look-back of all tiles behind waits for it.
     ///
-    /// On an H100 (2026-11-25, floors of sums 0.68 and 1.84 ms) a block waits before it looks back (`lookback.cuh`), a
-    /// warp joins states by reductions in place of shuffles, and keys of counts are brought to the L2 cache, too. In a
-    /// kernel that takes aligned inputs alone these took sums from 0.812, 0.826, 0.923, 1.877 ms to 0.740, 0.762, 0.842,
-    /// 1.844, and counts from 0.401, 0.408, 0.461, 1.158 to 0.378, 0.389, 0.420, 1.113. What is left is latency: sums
-    /// of 16 keys issue 26 % of the instructions that the multiprocessors could, of 16 million keys 52 %; from the L2
-    /// cache alone they take 0.42 and 0.67 ms (0.47 and 0.72 before; 0.29 and 0.59 where no block looks back).
+    /// On an H100 (2026-11-25, floors of sums 0.68 and 1.84 ms) a block waits before it looks back (`lookback.cuh`),
+    /// a warp joins states by reductions in place of shuffles, and keys of counts are brought to the L2 cache, too.
+    /// In a kernel that takes aligned inputs alone these took sums from 0.812, 0.826, 0.923, 1.877 ms to 0.740,
+    /// 0.762, 0.842, 1.844, and counts from 0.401, 0.408, 0.461, 1.158 to 0.378, 0.389, 0.420, 1.113. What is left is
+    /// latency: sums of 16 keys issue 26 % of the instructions that the multiprocessors could, of 16 million keys 52
+    /// %; from the L2 cache alone they take 0.42 and 0.67 ms (0.47 and 0.72 before; 0.29 and 0.59 where no block
+    /// looks back).
     pub fn tuning(self) -> TileTuning {
         let rows = (LANE_ITEMS_MAX / self.vector()).min(8);
         match self.sum {

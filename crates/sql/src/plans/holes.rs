@@ -6,8 +6,8 @@
 //! What the parameters are compared with is looked at in the plan ([`super::shapes`]).
 //!
 //! No shape have texts that are no queries, or have parameters, and those with other constants in WHERE: they differ in
-//! these from statement to statement. Left alone are subqueries within WHERE, and all that a select list holds, since it
-//! names columns.
+//! these from statement to statement. Left alone are subqueries within WHERE, and all that a select list holds, since
+//! it names columns.
 
 use crate::lexer::{Kind, Token, tokens};
 
@@ -187,6 +187,13 @@ impl Reader<'_> {
             let kind = self.tokens.get(at).map(|token| token.kind);
             matches!(kind, Some(Kind::Symbol(symbol)) if OPERATOR_CHARACTERS.contains(symbol))
         };
+        // Other operators end in what compares, too: `->`.
+        let is_behind_other = at > 0
+            && self.touch(at - 1)
+            && (is_part(at - 1) || self.is_symbol(at - 1, '-') || self.is_symbol(at - 1, '+'));
+        if is_behind_other {
+            return None;
+        }
         let mut end = at;
         while is_part(end) && (end == at || self.touch(end - 1)) {
             end += 1;

@@ -91,8 +91,8 @@ impl Shapes {
 }
 
 impl PlannedShape {
-    /// The lowered plan, none where it is not one fragment; the outer none asks for lowering, since placement depends on
-    /// something else by now.
+    /// The lowered plan, none where it is not one fragment; the outer none asks for lowering, since placement depends
+    /// on something else by now.
     pub(crate) fn lowered(&self, now: Basis) -> Option<Option<Arc<Planned>>> {
         match &*self.lowered.lock() {
             Some((_, Some(planned))) if !planned.is_misplaced(now) => Some(Some(planned.clone())),
