@@ -7,16 +7,21 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, replace_children_if_necessary};
 
 use super::device_exec::DeviceExec;
 
@@ -26,8 +31,11 @@ pub(crate) struct SortedByDevice;
 
 impl PhysicalOptimizerRule for SortedByDevice {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|plan| {
-            Ok(match done(&plan).filter(|sort| !has_float(sort)) {
+        let plan = plan.transform_down(|plan| {
+            if let Some(projected) = projected(&plan)? {
+                return Ok(Transformed::yes(projected));
+            }
+            Ok(match done(&plan).filter(|sort| !has_float(sort.expr(), &sort.schema())) {
                 Some(sort) => Transformed::yes(sort.input().clone()),
                 None => Transformed::no(plan),
             })
@@ -46,20 +54,52 @@ impl PhysicalOptimizerRule for SortedByDevice {
 
 /// The sort that a plan is, if the device gives its rows in that order.
 fn done(plan: &Arc<dyn ExecutionPlan>) -> Option<&SortExec> {
-    plan.downcast_ref::<SortExec>().filter(|sort| {
-        let input = match sort.input().downcast_ref::<CooperativeExec>() {
-            Some(cooperative) => cooperative.input(),
-            None => sort.input(),
-        };
-        let device = input.downcast_ref::<DeviceExec>();
-        device.is_some_and(|device| device.gives_order(sort.expr(), sort.fetch()))
-    })
+    plan.downcast_ref::<SortExec>()
+        .filter(|sort| device_of(sort.input()).is_some_and(|device| device.gives_order(sort.expr(), sort.fetch())))
+}
+
+/// A projection of rows that the device gives in order, in place of it below sorts and merges by columns that it hands
+/// on. Its rows are worked on one batch after the other.
+fn projected(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let merge = plan.downcast_ref::<SortPreservingMergeExec>();
+    let above = merge.map_or(plan, |merge| merge.input());
+    let sort = above.downcast_ref::<SortExec>();
+    let (order, fetch) = match (merge, sort) {
+        (Some(merge), _) => (merge.expr(), merge.fetch()),
+        (None, Some(sort)) => (sort.expr(), sort.fetch()),
+        (None, None) => return Ok(None),
+    };
+    let projected = sort.map_or(above, |sort| sort.input());
+    let Some(projection) = projected.downcast_ref::<ProjectionExec>() else { return Ok(None) };
+    let input = match projection.input().downcast_ref::<RepartitionExec>() {
+        Some(spread) if matches!(spread.partitioning(), Partitioning::RoundRobinBatch(_)) => spread.input(),
+        _ => projection.input(),
+    };
+    let input = done(input).map_or(input, |sort| sort.input());
+    let below = |key: &PhysicalSortExpr| {
+        let column = key.expr.downcast_ref::<Column>()?;
+        let expr = projection.expr().get(column.index())?.expr.clone();
+        Some(PhysicalSortExpr { expr, options: key.options })
+    };
+    let Some(keys) = order.iter().map(below).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let is_ordered = device_of(input).is_some_and(|device| device.gives_order(&keys, fetch));
+    if !is_ordered || has_float(order, &projected.schema()) {
+        return Ok(None);
+    }
+    replace_children_if_necessary(projected.clone(), vec![input.clone()]).map(Some)
+}
+
+/// The device operator that gives a plan's rows.
+fn device_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DeviceExec> {
+    match plan.downcast_ref::<CooperativeExec>() {
+        Some(cooperative) => cooperative.input().downcast_ref(),
+        None => plan.downcast_ref(),
+    }
 }
 
 /// Whether a key is a float: an operator above may take zeros of both signs for different ones.
-fn has_float(sort: &SortExec) -> bool {
-    let schema = sort.input().schema();
-    sort.expr().iter().any(|key| key.expr.data_type(&schema).map_or(true, |data_type| data_type.is_floating()))
+fn has_float(order: &LexOrdering, schema: &Schema) -> bool {
+    order.iter().any(|key| key.expr.data_type(schema).map_or(true, |data_type| data_type.is_floating()))
 }
 
 /// The plan without the sort that orders the rows of the statement, whatever its keys.

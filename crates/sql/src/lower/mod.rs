@@ -253,10 +253,22 @@ fn lower_one(
     split.above(parts).map_err(|error| error.strip_backtrace())
 }
 
-/// The plan in place of a sort.
+/// The plan in place of a sort. Where the device does not compute what a projection below makes of the rows, the CPU
+/// does so for rows that the device has ordered.
 fn first_rows(sort: &Sort, facts: &TableFacts, refused: &mut Vec<Refused>) -> std::result::Result<LogicalPlan, Reason> {
-    let node = device(top_k::lower(sort, facts)?, LogicalPlan::Sort(sort.clone()), facts, refused)?;
-    Ok(LogicalPlan::Sort(Sort { input: Arc::new(node), ..sort.clone() }))
+    let ordered = |sort: &Sort, lowered: Lowered, refused: &mut Vec<Refused>| {
+        let node = device(lowered, LogicalPlan::Sort(sort.clone()), facts, refused)?;
+        Ok::<_, Reason>(LogicalPlan::Sort(Sort { input: Arc::new(node), ..sort.clone() }))
+    };
+    let reason = match top_k::lower(sort, facts) {
+        Ok(lowered) => return ordered(sort, lowered, refused),
+        Err(reason) => reason,
+    };
+    let Some((projection, below)) = top_k::below(sort) else { return Err(reason) };
+    let Ok(lowered) = top_k::lower(&below, facts) else { return Err(reason) };
+    let mut projection = projection.clone();
+    projection.input = Arc::new(ordered(&below, lowered, refused)?);
+    Ok(LogicalPlan::Sort(Sort { input: Arc::new(LogicalPlan::Projection(projection)), ..sort.clone() }))
 }
 
 /// The join that a plan works on, row by row or as a whole.

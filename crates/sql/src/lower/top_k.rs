@@ -16,7 +16,7 @@ use std::sync::Arc;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
 use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
 use super::graph::{Core, Graph, describe, rewrite};
@@ -109,8 +109,26 @@ fn sorted_below(sort: &Sort, schema: &DFSchema, exprs: &[Expr], input: Arc<Logic
     Ok(Sort { expr, input, fetch: sort.fetch })
 }
 
-/// Whether a sort is above a node that gives the rows in its order.
+/// The projection that a sort is above, and the sort that orders its input likewise. Sorts by floats stay where they
+/// are ([`crate::exec::order`]).
+pub(super) fn below(sort: &Sort) -> Option<(&Projection, Sort)> {
+    let LogicalPlan::Projection(projection) = sort.input.as_ref() else { return None };
+    let is_float = |key: &SortExpr| key.expr.get_type(&projection.schema).map_or(true, |ty| ty.is_floating());
+    if projection.expr.iter().any(Expr::is_volatile) || sort.expr.iter().any(is_float) {
+        return None;
+    }
+    let below = sorted_below(sort, &projection.schema, &projection.expr, projection.input.clone()).ok()?;
+    Some((projection, below))
+}
+
+/// Whether a sort is above a node that gives the rows in its order, or a projection of such rows.
 pub(super) fn is_done(sort: &Sort) -> bool {
+    if let Some((_, below)) = below(sort)
+        && let LogicalPlan::Sort(done) = below.input.as_ref()
+        && (&done.expr, done.fetch) == (&below.expr, below.fetch)
+    {
+        return is_done(done);
+    }
     match DeviceNode::of(&sort.input).map(DeviceNode::original) {
         Some(LogicalPlan::Sort(done)) => (&done.expr, done.fetch) == (&sort.expr, sort.fetch),
         _ => false,

@@ -1,5 +1,7 @@
 //! First rows by an order that no file can show: too many for one, and wrong only now and then.
 
+use warpcube_sql::Place;
+
 use crate::format::rows;
 use crate::support::{cpu, emulated, run};
 
@@ -49,4 +51,30 @@ async fn rows_of_many_batches_keep_their_order() {
             assert!(found.is_sorted(), "{:?}", found.iter().zip(&found[1..]).find(|(one, next)| one > next));
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_are_ordered_before_what_the_cpu_computes_of_them() {
+    let (device, cpu) = (emulated(), cpu());
+    for session in [&device, &cpu] {
+        let sql = "CREATE TABLE t AS SELECT value * 7919 % 30011 AS x, CAST(value % 97 AS DECIMAL(15,2)) AS d, \
+                   CAST(value % 7 AS DOUBLE) AS f FROM generate_series(1, 60000)";
+        session.collect(sql).await.unwrap();
+    }
+    // A quotient of 256 bits, of more groups than a batch has rows.
+    let quotient = "sum(d * d * d) / (sum(d * d) + 1)";
+    for (order, limit) in [("x DESC", ""), ("n, x", ""), ("x", " LIMIT 20000"), ("n DESC, x", " LIMIT 50 OFFSET 20")] {
+        let sql = format!("SELECT count(*) AS n, {quotient} AS q, x FROM t GROUP BY x ORDER BY {order}{limit}");
+        let (expected, _) = run(&cpu, &sql).await.unwrap();
+        let (found, summary) = run(&device, &sql).await.unwrap();
+        assert_eq!(rows(&found), rows(&expected), "{sql}");
+        assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu), "{sql}: {summary:?}");
+        assert_eq!(summary.gpu_share(), Some(1.0), "{sql}: {summary:?}");
+        let plan = rows(&device.collect(&format!("EXPLAIN {sql}")).await.unwrap()).concat().concat();
+        assert!(!plan.contains("SortExec") && !plan.contains("RepartitionExec"), "{plan}");
+    }
+    // Groups whose order the quotient itself is are ordered on the CPU.
+    let sql = format!("EXPLAIN SELECT {quotient} AS q, x FROM t GROUP BY x ORDER BY q, x");
+    let plan = rows(&device.collect(&sql).await.unwrap()).concat().concat();
+    assert!(plan.contains("DeviceExec") && plan.contains("SortExec"), "{plan}");
 }

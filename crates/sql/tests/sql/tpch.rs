@@ -26,16 +26,6 @@ async fn register(session: &Session, folder: &std::path::Path) {
     }
 }
 
-/// The query whose quotients are cast to decimals of 256 bits, so that its groups are sorted on the CPU.
-const SORTED_ON_CPU: (usize, &str) = (8, "a conversion from Decimal128(38, 4) to Decimal256(50, 16)");
-
-/// What of a query stayed on the CPU beside its known sort, with the reasons.
-fn on_cpu_of(number: usize, summary: &Summary) -> Vec<String> {
-    let (sorted, reason) = SORTED_ON_CPU;
-    let others = on_cpu(summary).into_iter().filter(|refused| number != sorted || !refused.ends_with(reason));
-    others.collect()
-}
-
 /// What stayed on the CPU, with the reasons.
 fn on_cpu(summary: &Summary) -> Vec<String> {
     let fragments = summary.fragments.iter().filter(|fragment| fragment.place == Place::Cpu);
@@ -72,7 +62,7 @@ async fn the_twenty_two_queries() {
         let (expected, _) = run(&cpu, &sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
         let (found, summary) = run(&device, &sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
         assert_eq!(rows(&found), rows(&expected), "q{number}: {sql}");
-        let refused = on_cpu_of(number, &summary);
+        let refused = on_cpu(&summary);
         if !refused.is_empty() || summary.fragments.is_empty() {
             wrong.push(format!("q{number}: {refused:#?}"));
         }
@@ -136,7 +126,7 @@ async fn strings_past_the_dictionary_limit() {
         let (expected, _) = run(&cpu, sql).await.unwrap_or_else(|error| panic!("q{number} on the CPU: {error}"));
         let (found, summary) = run(&device, sql).await.unwrap_or_else(|error| panic!("q{number}: {error}"));
         assert_eq!(rows(&found), rows(&expected), "q{number}");
-        let refused = on_cpu_of(number, &summary);
+        let refused = on_cpu(&summary);
         match OVER_BYTES.contains(&number) {
             true => assert!(refused.is_empty() && !summary.fragments.is_empty(), "q{number}: {refused:#?}"),
             false => {
