@@ -1,13 +1,17 @@
 //! The shape of a statement's text: its tokens, with holes in place of the constants of WHERE.
 //!
 //! A hole is a constant that WHERE compares something with: `x < 5`, `x = -1.5`, `x BETWEEN 'a' AND 'b'`,
-//! `x IN (1, 2)`, `x LIKE 'a%'`, `x >= DATE '1994-01-01'`. In the text of the shape a parameter stands there, `$1` for
+//! `x IN (1, 2)`, `x LIKE 'a%'`, `x >= DATE '1994-01-01' + INTERVAL '1' YEAR`. In the text of the shape a parameter stands there, `$1` for
 //! the first; a parameter is as much an operand of its own as a constant is, so both texts have the same syntax tree.
 //! What the parameters are compared with is looked at in the plan ([`super::shapes`]).
 //!
 //! No shape have texts that are no queries, or have parameters, and those with other constants in WHERE: they differ in
 //! these from statement to statement. Left alone are subqueries within WHERE, and all that a select list holds, since
 //! it names columns.
+
+use arrow::compute::kernels::cast_utils::Parser;
+use arrow::datatypes::{Date32Type, IntervalMonthDayNano};
+use datafusion::common::ScalarValue;
 
 use crate::lexer::{Kind, Token, tokens};
 
@@ -27,8 +31,8 @@ pub(crate) enum Constant {
     Number(String),
     /// What is between single quotes.
     Text(String),
-    /// The same behind `DATE`.
-    Date(String),
+    /// A date, in days since 1970-01-01.
+    Date(i32),
     /// The pattern of LIKE.
     Pattern(String),
 }
@@ -103,6 +107,16 @@ pub(crate) fn holed(sql: &str) -> Option<Holed> {
         at += 1;
     }
     reader.finish()
+}
+
+/// The days from 1970-01-01 to a date that is written with ten characters.
+pub(crate) fn days(text: &str) -> Option<i32> {
+    let is_plain = text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    Date32Type::parse(text).filter(|_| is_plain)
 }
 
 /// Reads tokens, and writes the text of the shape.
@@ -209,7 +223,7 @@ impl Reader<'_> {
         let (constant, behind) = if let Some(text) = self.quoted(at) {
             (Constant::Text(text), at + 1)
         } else if self.word(at).as_deref() == Some("date") {
-            (Constant::Date(self.quoted(at + 1)?), at + 2)
+            self.date(at + 1)?
         } else {
             let is_negative = self.is_symbol(at, '-');
             let first = at + usize::from(is_negative);
@@ -230,6 +244,32 @@ impl Reader<'_> {
         };
         found.push((constant, start..self.tokens[behind - 1].range.end));
         Some(behind)
+    }
+
+    /// The date at `at`, behind the word: `'1994-01-01'`, with years, months and days added or taken away,
+    /// `+ INTERVAL '1' YEAR`. Gives the position of what follows, too.
+    fn date(&self, at: usize) -> Option<(Constant, usize)> {
+        let mut date = ScalarValue::Date32(Some(days(&self.quoted(at)?)?));
+        let mut behind = at + 1;
+        while self.word(behind + 1).as_deref() == Some("interval") {
+            let count: i32 = self.quoted(behind + 2)?.parse::<u16>().ok()?.into();
+            let (months, days) = match self.word(behind + 3)?.as_str() {
+                "day" => (0, count),
+                "month" => (count, 0),
+                "year" => (12 * count, 0),
+                _ => return None,
+            };
+            let interval = ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(months, days, 0)));
+            let moved = match self.tokens[behind].kind {
+                Kind::Symbol('+') => date.add(interval),
+                Kind::Symbol('-') => date.sub(interval),
+                _ => return None,
+            };
+            date = moved.ok()?;
+            behind += 4;
+        }
+        let ScalarValue::Date32(Some(days)) = date else { return None };
+        Some((Constant::Date(days), behind))
     }
 
     /// What is between the single quotes of a token that has them.
@@ -258,7 +298,7 @@ mod tests {
         let constants = constants.iter().map(|constant| match constant {
             Constant::Number(text) => text.clone(),
             Constant::Text(text) => format!("'{text}'"),
-            Constant::Date(text) => format!("date '{text}'"),
+            Constant::Date(days) => format!("date {days}"),
             Constant::Pattern(text) => format!("like '{text}'"),
         });
         format!("{} | {}", words.join(" "), constants.collect::<Vec<_>>().join(", "))
@@ -271,7 +311,7 @@ mod tests {
             ("SELECT a FROM t WHERE b<>-1.50;", "SELECT a FROM t WHERE b<> $1 ; | -1.50"),
             (
                 "select 1 from t where a='x''y'and b>=DATE '1994-01-01'",
-                "select 1 from t where a= $1 and b>= $2 | 'x'y', date '1994-01-01'",
+                "select 1 from t where a= $1 and b>= $2 | 'x'y', date 8766",
             ),
             (
                 "select a from t where b between 1 and 3 or c in ('x', 'y')",
@@ -288,6 +328,14 @@ mod tests {
             (
                 "with w as (select a from t where b = 1) select a from w",
                 "with w as (select a from t where b = $1 ) select a from w | 1",
+            ),
+            (
+                "select a from t where b >= date '1994-01-31' and b < date '1994-01-31' + interval '1' month",
+                "select a from t where b >= $1 and b < $2 | date 8796, date 8824",
+            ),
+            (
+                "select a from t where b<=date '1996-02-29'-interval '1' year+interval '70' day",
+                "select a from t where b<= $1 | date 9259",
             ),
             ("select a from t where b = 5 having sum(a) > 3", "select a from t where b = $1 having sum(a) > 3 | 5"),
             (
@@ -312,7 +360,12 @@ mod tests {
             "select a from t where b = 5 and c = $1",
             "select a from t where b = 5 and c + 2 > d",
             "select a from t where b = 5 and c > (select max(a) from t where d = 4)",
-            "select a from t where b >= date '1994-01-01' and b < date '1994-01-01' + interval '1' year",
+            "select a from t where b >= date '1994-1-01'",
+            "select a from t where b >= date '1994-02-30'",
+            "select a from t where b < date '1994-01-01' + interval '1' hour",
+            "select a from t where b < date '1994-01-01' + interval '1 day'",
+            "select a from t where b < date '1994-01-01' + interval '1' year + c",
+            "select a from t where b < date '1994-01-01' * interval '1' year",
             "select (select max(a) from t where b = 5) from t",
             "select a from t where b -> 5",
             "select a from t where b like 'x' escape '!'",
