@@ -22,7 +22,8 @@ use crate::exec::binding::{Binding, BindingCache, Finish, Found, Kernels, Launch
 use crate::exec::read::{TooSmall, read};
 use crate::exec::recorded::Recorded;
 use crate::facts::Texts;
-use crate::ir::Fragment;
+use crate::ir::{Fragment, TopK};
+use crate::plan::topk_form;
 use crate::tuning::Tuning;
 
 /// How often a fragment is run again with another seed because keys of a join collided.
@@ -144,6 +145,12 @@ impl Engine {
     /// The device.
     pub fn device(&self) -> &Device {
         self.residency.device()
+    }
+
+    /// Why no bindings of a top-k of `rows` rows would run, as far as its algorithm alone tells.
+    pub fn refusal(&self, top: &TopK, rows: u64) -> Option<String> {
+        let k = top.k.filter(|k| *k <= rows)?;
+        topk_form::refused(self.device().info(), k, top.algorithm)
     }
 
     /// Runs a fragment over its tables (`requests`, one for each of `fragment.tables`, in that order).

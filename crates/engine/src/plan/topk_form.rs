@@ -162,6 +162,14 @@ pub(crate) fn forecast(info: &DeviceInfo, tuning: &Tuning, rows: u64, (k, named)
     }
 }
 
+/// Why an algorithm that was asked for does not give the first `k` rows, whatever their keys; none if it may.
+pub(crate) fn refused(info: &DeviceInfo, k: u64, named: Option<Algorithm>) -> Option<String> {
+    match TopKSpec::new(Element::U32, k, named?).check(info) {
+        Err(GpuError::Contract(limit)) => Some(limit),
+        _ => None,
+    }
+}
+
 impl Question<'_> {
     /// The form to take.
     ///
@@ -351,6 +359,10 @@ mod tests {
         }
         assert!(sure > 0);
         assert_eq!(forecast(info, tuning, 5, (2, Some(Algorithm::RadixSelect))), "radix_select: it was asked for");
+        for (k, is_refused) in [(64, false), (65, true)] {
+            assert_eq!(refused(info, k, Some(Algorithm::HeapRegisters)).is_some(), is_refused, "{k}");
+            assert_eq!(refused(info, k, None), None);
+        }
     }
 
     #[test]

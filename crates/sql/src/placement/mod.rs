@@ -164,6 +164,13 @@ impl Placing {
         })
     }
 
+    /// Why the first rows of a table do not come by the algorithm that was asked for.
+    fn refusal(&self, lowered: &Lowered) -> Option<Reason> {
+        let root = lowered.fragment.pipelines.last()?;
+        let (Sink::TopK(top), Source::Table(table)) = (&root.sink, root.source) else { return None };
+        self.engine.as_ref()?.refusal(top, lowered.tables[table].rows?)
+    }
+
     fn column(&self, info: &TableInfo, column: usize) -> ColumnWork {
         let location = self.engine.as_ref().map(|engine| engine.residency().location(&info.key, &info.version, column));
         let place = match location {
@@ -204,6 +211,9 @@ impl Placing {
 
 impl Placer for Placing {
     fn place(&self, lowered: Lowered) -> Result<Lowered, Reason> {
+        if let Some(reason) = self.refusal(&lowered) {
+            return Err(reason);
+        }
         let passes = self.passes(&lowered);
         let costs = Costs::of(&passes, self.machine(&passes));
         let groups_max = costs.groups_max(lowered.finish.len());

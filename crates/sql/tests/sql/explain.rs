@@ -82,6 +82,14 @@ async fn explain_says_how_first_rows_are_found() {
     let ran = explained(&session, &format!("EXPLAIN ANALYZE {FIRST}")).await;
     let named = "top-k by radix_select: 6 of 3000 rows by ranks of 33 bits, the ranks of all rows are written first, ";
     assert!(found(&ran["device"], named) && ran["device"].contains("predicted: it was asked for"), "{}", ran["device"]);
+    // More rows than the algorithm gives for any keys, whose widths are not known yet.
+    run(&session, "SELECT x FROM f ORDER BY x, k LIMIT 3").await.unwrap();
+    session.set("warpcube.topk", "heap_registers").unwrap();
+    session.set("warpcube.placement", "auto").unwrap();
+    for (limit, place) in [(64, "GPU"), (65, "CPU"), (6000, "GPU")] {
+        let notes = explained(&session, &format!("EXPLAIN SELECT x FROM f ORDER BY x, k LIMIT {limit}")).await;
+        assert!(notes["placement"].starts_with(place), "{limit}: {}", notes["placement"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
