@@ -102,6 +102,21 @@ WC_EMU_ORDERED(unsigned long)
 WC_EMU_ORDERED(unsigned long long)
 #undef WC_EMU_ORDERED
 
+// Other threads may run between the two words. The type has the checks of addresses look at the alignment.
+struct __attribute__((aligned(16))) wc_emu_pair {
+    uint64_t words[2];
+};
+static inline void wc_load_pair_relaxed(const uint64_t* address, uint64_t (&pair)[2], WC_EMU_SITE) {
+    const wc_emu_pair* both = (const wc_emu_pair*)address;
+    pair[0] = wc_load_relaxed(&both->words[0], wc_file, wc_line);
+    pair[1] = wc_load_relaxed(&both->words[1], wc_file, wc_line);
+}
+static inline void wc_store_pair_relaxed(uint64_t* address, const uint64_t (&pair)[2], WC_EMU_SITE) {
+    wc_emu_pair* both = (wc_emu_pair*)address;
+    wc_store_relaxed(&both->words[0], pair[0], wc_file, wc_line);
+    wc_store_relaxed(&both->words[1], pair[1], wc_file, wc_line);
+}
+
 #define WC_EMU_REDUCTION(name, atomic, T, As)                                       \
     static inline void name(T* address, T value, WC_EMU_SITE) {                     \
         atomic((As*)address, (As)value, wc_file, wc_line);                          \

@@ -73,6 +73,13 @@ WC_DEVICE void wc_store_relaxed(uint32_t* address, uint32_t value) {
 WC_DEVICE void wc_store_relaxed(uint64_t* address, uint64_t value) {
     asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
 }
+// Two words at an address aligned to 16, each seen whole; what is between them is not promised.
+WC_DEVICE void wc_load_pair_relaxed(const uint64_t* address, uint64_t (&pair)[2]) {
+    asm volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];" : "=l"(pair[0]), "=l"(pair[1]) : "l"(address) : "memory");
+}
+WC_DEVICE void wc_store_pair_relaxed(uint64_t* address, const uint64_t (&pair)[2]) {
+    asm volatile("st.relaxed.gpu.v2.u64 [%0], {%1, %2};" : : "l"(address), "l"(pair[0]), "l"(pair[1]) : "memory");
+}
 WC_DEVICE void wc_store_release(uint32_t* address, uint32_t value) {
     asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
 }

@@ -39,7 +39,7 @@ use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
 use crate::access::check_start;
-use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema};
+use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema, plan_statement};
 use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
@@ -330,10 +330,10 @@ impl Session {
         let has_types = declares_types(&parsed);
         let references = state.resolve_table_references(&parsed)?;
         let generation = epoch.catalog;
-        let planned = state.statement_to_plan(parsed.clone()).instrument(tracing::info_span!("plan")).await;
+        let planned = plan_statement(&state, parsed.clone()).instrument(tracing::info_span!("plan")).await;
         let plan = match planned {
             Err(error) if syntax::is_about_repeated_names(&error) && syntax::distinguish(&mut parsed) => {
-                state.statement_to_plan(parsed).instrument(tracing::info_span!("plan")).await.map_err(|_| error)?
+                plan_statement(&state, parsed).instrument(tracing::info_span!("plan")).await.map_err(|_| error)?
             }
             planned => planned?,
         };

@@ -49,7 +49,7 @@ const NAMED: [&str; 4] = ["value: \"", "name: \"", "SingleQuotedString(\"", "Num
 /// The text of an error in SQL's words.
 pub(crate) fn in_sql(text: &str) -> String {
     if let Some(expression) = text.strip_prefix("Physical plan does not support logical expression ") {
-        return format!("{} in this place", in_sql(expression));
+        return format!("{} in this place", in_sql(expression).trim_end_matches([',', ' ']));
     }
     let mut said = without_trees(text);
     for (theirs, ours) in PHRASES {
@@ -224,6 +224,8 @@ mod tests {
             ),
             ("a precision of Some(2)", "a precision of 2"),
             ("got Literal(Utf8(\"x\"), None)", "got 'x'"),
+            ("Physical plan does not support logical expression Exists(x, )", "Exists(x, ) in this place"),
+            ("Physical plan does not support logical expression x, ", "x in this place"),
             ("count(Int64(1)) FILTER (WHERE sum(Int64(1)) > Int64(1))", "count(1) FILTER (WHERE sum(1) > 1)"),
             (
                 "no BinaryExpr(BinaryExpr { left: Column(Column { relation: Some(Bare { table: \"t\" }), name: \"a\" \

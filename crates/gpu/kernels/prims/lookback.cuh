@@ -25,24 +25,19 @@
 // The next tile; one lane of a block asks.
 WC_DEVICE uint32_t wc_draw_tile(char* scratch) { return wc_count((uint32_t*)scratch); }
 
-// The words of a descriptor, which other blocks write meanwhile; two at once where the device can, since a reader that
-// sees one of them without the other has to ask again.
+// The words of a descriptor, which other blocks write meanwhile; two by one access: a reader that sees one of them
+// without the other has to ask again.
+WC_DEVICE void wc_store_words(uint64_t* descriptor, const uint64_t (&words)[2]) {
+    wc_store_pair_relaxed(descriptor, words);
+}
 template <int WORDS> WC_DEVICE void wc_store_words(uint64_t* descriptor, const uint64_t (&words)[WORDS]) {
-#ifndef WARPCUBE_EMULATED
-    if (WORDS == 2) return __stcg((ulonglong2*)descriptor, make_ulonglong2(words[0], words[WORDS - 1]));
-#endif
 #pragma unroll
     for (int i = 0; i < WORDS; ++i) wc_store_relaxed(descriptor + i, words[i]);
 }
+WC_DEVICE void wc_load_words(const uint64_t* descriptor, uint64_t (&words)[2]) {
+    wc_load_pair_relaxed(descriptor, words);
+}
 template <int WORDS> WC_DEVICE void wc_load_words(const uint64_t* descriptor, uint64_t (&words)[WORDS]) {
-#ifndef WARPCUBE_EMULATED
-    if (WORDS == 2) {
-        const ulonglong2 both = __ldcv((const ulonglong2*)descriptor);
-        words[0] = both.x;
-        words[WORDS - 1] = both.y;
-        return;
-    }
-#endif
 #pragma unroll
     for (int i = 0; i < WORDS; ++i) words[i] = wc_load_relaxed(descriptor + i);
 }

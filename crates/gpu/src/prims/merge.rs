@@ -28,7 +28,8 @@ pub struct MergeTuning {
 }
 
 impl MergeTuning {
-    /// The tuning for keys of a type. Not measured yet: 40 registers of keys and sources a thread at most.
+    /// The tuning for keys of a type: 40 registers of keys and sources a thread at most. On an H200 2³¹ and more u32
+    /// take 7.17 ms, 57 % of its bandwidth (2026-11-26, `large/merge`); other shapes were not tried.
     pub fn of(key: Element) -> MergeTuning {
         let items = match key.bytes() {
             1..=4 => 15,

@@ -43,7 +43,7 @@ pub(crate) use files::{ExternalTableFactory, check_received, data_files, replace
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
-pub(crate) use schema::{Kept, SessionSchema};
+pub(crate) use schema::{Kept, SessionSchema, plan_statement};
 pub use snapshot::FileSnapshot;
 
 pub use crate::default_schema::{CATALOG, SCHEMA};

@@ -14,6 +14,8 @@ use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use parking_lot::RwLock;
 
 use super::CatalogShared;
@@ -25,6 +27,28 @@ use crate::syntax;
 tokio::task_local! {
     /// The views that are being planned, outermost first: schema and name.
     static VIEWS_OPEN: Vec<(String, String)>;
+    /// The name of the table that the statement being planned makes.
+    static CREATED: Option<String>;
+}
+
+/// Plans a statement. What it makes is looked for among tables and, as all names, among files: files of that name that
+/// cannot be read are no matter of the statement's.
+pub(crate) async fn plan_statement(state: &SessionState, parsed: ParsedStatement) -> DataFusionResult<LogicalPlan> {
+    let created = created(&parsed).and_then(|name| name.0.last()?.as_ident().map(|ident| ident.value.clone()));
+    CREATED.scope(created, state.statement_to_plan(parsed)).await
+}
+
+/// The name of the table or the view that a statement makes.
+fn created(parsed: &ParsedStatement) -> Option<&ObjectName> {
+    match parsed {
+        ParsedStatement::CreateExternalTable(external) => Some(&external.name),
+        ParsedStatement::Statement(statement) => match statement.as_ref() {
+            SqlStatement::CreateTable(table) => Some(&table.name),
+            SqlStatement::CreateView(view) => Some(&view.name),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -156,9 +180,12 @@ impl SchemaProvider for SessionSchema {
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
         let entry = self.entries.read().get(name).cloned();
         let Some(entry) = entry else {
-            return match self.shared.session() {
-                Some(state) => Ok(files::by_name(&state, name).await?),
-                None => Ok(None),
+            let Some(state) = self.shared.session() else { return Ok(None) };
+            let is_created =
+                |created: &Option<String>| created.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
+            return match files::by_name(&state, name).await {
+                Err(_) if CREATED.try_with(is_created).unwrap_or(false) => Ok(None),
+                found => Ok(found?),
             };
         };
         let looked_at = match &entry {

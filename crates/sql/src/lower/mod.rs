@@ -149,6 +149,9 @@ impl Lowered {
     }
 }
 
+/// Most fragments remembered as unfit; past them all are forgotten, and found out again.
+const REFUSALS_MAX: usize = 4096;
+
 /// Fragments that a run found unfit for the device, with the reason; planned again they stay on the CPU, where they
 /// run in as many partitions as everything else.
 #[derive(Debug, Default)]
@@ -166,7 +169,11 @@ impl Refusals {
     /// Remembers a fragment, and the rows of its join.
     pub(crate) fn remember(&self, lowered: &Lowered, reason: &str) {
         for identity in std::iter::once(&lowered.identity).chain(&lowered.join) {
-            if self.reasons.lock().insert(identity.clone(), reason.to_string()).is_none() {
+            let mut reasons = self.reasons.lock();
+            if reasons.len() >= REFUSALS_MAX {
+                reasons.clear();
+            }
+            if reasons.insert(identity.clone(), reason.to_string()).is_none() {
                 self.count.fetch_add(1, Ordering::AcqRel);
             }
         }

@@ -197,3 +197,21 @@ async fn a_file_that_lacks_a_column_may_come_later() {
         std::fs::remove_file(at("b.parquet")).unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_folder_of_the_name_of_a_new_table_is_no_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = cpu();
+    // There is nothing to read in it.
+    let name = format!("\"{}/Some\"", folder.path().display());
+    std::fs::create_dir(folder.path().join("Some")).unwrap();
+    for kind in ["TABLE", "VIEW"] {
+        session.collect(&format!("CREATE {kind} {name} AS SELECT 1 AS x")).await.unwrap();
+        assert_eq!(one(&session, &format!("SELECT x FROM {name}")).await.0, "1");
+        session.collect(&format!("DROP {kind} {name}")).await.unwrap();
+    }
+    for sql in [format!("SELECT * FROM {name}"), format!("CREATE TABLE u AS SELECT * FROM {name}")] {
+        let error = session.collect(&sql).await.unwrap_err().to_string();
+        assert!(error.starts_with("FILE-005"), "{sql}: {error}");
+    }
+}
