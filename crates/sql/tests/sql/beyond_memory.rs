@@ -76,3 +76,16 @@ async fn groups_that_another_aggregation_reads() {
     let sql = "SELECT s, count(*) AS n FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) AS inner_groups GROUP BY s";
     is_beyond_memory(&[t], sql).await;
 }
+
+/// An outer join to many rows is aggregated by key before: more than 2³¹ matches of one key are counted and added up
+/// without a row for each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_matches_of_one_key_than_31_bits_count() {
+    let t = "CREATE TABLE t AS SELECT 7 + value * 0 AS k, value AS v FROM generate_series(1, 50000)";
+    let u = "CREATE TABLE u AS SELECT 7 + value * 0 AS k, value AS w FROM generate_series(1, 50000)";
+    let tight = session(BUDGET, &[t, u]).await;
+    let sql = "SELECT t.k, count(w) AS n, sum(w) AS s FROM t LEFT JOIN u ON t.k = u.k GROUP BY t.k";
+    let (found, summary) = run(&tight, sql).await.unwrap();
+    assert_eq!(rows(&found)[0], "| 7 | 2500000000 | 62501250000000 |");
+    assert!(summary.fragments.iter().all(|one| one.place == Place::Gpu) && !summary.fragments.is_empty());
+}
