@@ -23,14 +23,14 @@ pub enum ColumnError {
         /// Why it cannot be resident.
         reason: String,
     },
-    /// The columns of the statement exceed the device budget, with all other columns evicted.
+    /// Columns, hash tables and results of the statement exceed the device budget, with all other columns evicted.
     #[error(
-        "COL-002 the statement's columns do not fit the device budget: table '{table}' wants {wanted} more bytes, \
+        "COL-002 the statement does not fit the device budget: {wanted} more bytes are wanted for {purpose}, \
          {available} of {budget} are available; raise warpcube.device_memory or use placement cpu"
     )]
     OverBudget {
-        /// The table being loaded.
-        table: String,
+        /// What the bytes are for: a table's columns, a column's copies, or hash tables and results.
+        purpose: String,
         /// Bytes wanted.
         wanted: u64,
         /// Bytes available.

@@ -9,7 +9,7 @@ use warpcube_gpu::{GpuError, Reservation};
 
 use super::ledger::Origin;
 use super::waiting::{Active, BackgroundLoad, EVERY_TURN, ForegroundLoad, PATIENCE, Turn, WAIT, until};
-use super::{Pinned, Residency, TableRequest};
+use super::{Pinned, Purpose, Residency, TableRequest};
 use crate::device::{Relation, ResidentColumn, Room, request_better};
 use crate::error::{ColumnError, Result};
 use crate::load::{HostColumn, LoadLimits, LoadReport, Loaded, Wanted, bytes_alone, load};
@@ -212,7 +212,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
     /// Reserves transient memory.
     fn reserve(&self, tables: &[Relation]) -> Result<Reservation, Refusal<E>> {
         let bytes = (self.transient)(tables).map_err(Refusal::Caller)?;
-        Ok(self.residency.evicting_for("hash tables and results", self.limits).reserve(bytes)?)
+        Ok(self.residency.evicting_for(Purpose::Results, self.limits).reserve(bytes)?)
     }
 
     /// Pins the columns of a table, after a load of the missing ones.
@@ -244,7 +244,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         // Pins of loaded columns until the pin of the whole table.
         let mut fresh: Vec<Arc<ResidentColumn>> = Vec::new();
         let mut missing = Vec::new();
-        let room = residency.evicting_for(source.name(), limits);
+        let room = residency.evicting_for(Purpose::Table(source.name()), limits);
         let copies = residency.ledger.lock().missing(&key, columns);
         for (column, copy) in copies {
             match copy {

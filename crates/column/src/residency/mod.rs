@@ -16,6 +16,7 @@ mod ledger;
 mod waiting;
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -162,13 +163,13 @@ impl Residency {
         }
     }
 
-    fn evicting_for<'a>(&'a self, table: &'a str, limits: &'a LoadLimits) -> Evicting<'a> {
-        Evicting { residency: self, table, host_bytes: limits.host_bytes, cancelled: &limits.cancelled }
+    fn evicting_for<'a>(&'a self, purpose: Purpose<'a>, limits: &'a LoadLimits) -> Evicting<'a> {
+        Evicting { residency: self, purpose, host_bytes: limits.host_bytes, cancelled: &limits.cancelled }
     }
 
     /// Room for copies of a column outside of an admission.
     fn evicting<'a>(&'a self, column: &'a ResidentColumn) -> Evicting<'a> {
-        Evicting { residency: self, table: column.name(), host_bytes: 0, cancelled: &NOT_CANCELLED }
+        Evicting { residency: self, purpose: Purpose::Column(column.name()), host_bytes: 0, cancelled: &NOT_CANCELLED }
     }
 
     /// The object that [`Residency::keep`] has of a table version.
@@ -253,10 +254,31 @@ impl Residency {
     }
 }
 
+/// What memory is reserved for, as errors name it.
+#[derive(Clone, Copy)]
+enum Purpose<'a> {
+    /// The columns of a table.
+    Table(&'a str),
+    /// Copies of a resident column.
+    Column(&'a str),
+    /// Hash tables, lists of rows and the result of a statement.
+    Results,
+}
+
+impl fmt::Display for Purpose<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Purpose::Table(name) => write!(formatter, "table '{name}'"),
+            Purpose::Column(name) => write!(formatter, "column '{name}'"),
+            Purpose::Results => formatter.write_str("hash tables and results"),
+        }
+    }
+}
+
 /// Reserves memory, and evicts columns without pins for it.
 struct Evicting<'a> {
     residency: &'a Residency,
-    table: &'a str,
+    purpose: Purpose<'a>,
     host_bytes: u64,
     cancelled: &'a AtomicBool,
 }
@@ -275,7 +297,7 @@ impl Room for Evicting<'_> {
             }
             if !self.residency.evict_one(self.host_bytes) {
                 return Err(ColumnError::OverBudget {
-                    table: self.table.to_string(),
+                    purpose: self.purpose.to_string(),
                     wanted: bytes,
                     available: pool.available(),
                     budget: pool.usage().budget,

@@ -37,8 +37,8 @@ fn pinned_columns_stay_and_the_error_names_the_numbers() {
     let source = Source::integers("t", 3, ROWS);
     let residency = residency(2 * column_bytes());
     let error = admit(&residency, &source, &[0, 1, 2], 0).unwrap_err();
-    let ColumnError::OverBudget { table, wanted, budget, .. } = &error else { panic!("{error}") };
-    assert_eq!((table.as_str(), *wanted, *budget), ("t", column_bytes(), 2 * column_bytes()));
+    let ColumnError::OverBudget { purpose, wanted, budget, .. } = &error else { panic!("{error}") };
+    assert_eq!((purpose.as_str(), *wanted, *budget), ("table 't'", column_bytes(), 2 * column_bytes()));
     assert_eq!(residency.device().pool().usage().reserved, 0, "a refused statement holds no memory");
     let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
     assert!(residency.summaries()[0].columns.iter().all(|column| column.pinned));

@@ -2,8 +2,8 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Int8Type, Int32Type, Int64Type, UInt16Type};
-use warpcube_engine::{AggregateCall, BinaryOp, BindingCache, EngineError, RunOptions, Tuning, Ty};
-use warpcube_gpu::{LaneOrder, Priority};
+use warpcube_engine::{AggregateCall, BinaryOp, BindingCache, Engine, EngineError, RunOptions, Tuning, Ty};
+use warpcube_gpu::{Device, EmulatorOptions, LaneOrder, Priority};
 
 use crate::support::*;
 
@@ -122,6 +122,27 @@ fn a_hash_table_that_is_too_small_grows() {
     assert_eq!(report.reruns, 2, "16, 128, 1024 slots");
     check_on(&engine, &fragment, &[&facts]);
     assert!(small.num_rows() > 512, "more than half of the second table");
+}
+
+#[test]
+fn a_hash_table_that_outgrows_the_budget_is_refused_and_leaves_nothing() {
+    let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], all_aggregates());
+    let facts = table(20_000, 15_000, |key| (key as i64 - 500) * 1_000_000_007);
+    let few = table(20_000, 40, |key| (key as i64 - 500) * 1_000_000_007);
+    // 16 slots at first: columns and first tables have room, the table of all groups has none.
+    let options = RunOptions { group_slots: Some(16), ..RunOptions::default() };
+    let engine = Engine::new(Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap());
+    let (batch, _) = engine.run(&fragment, &requests(&fragment, &[&few]), &options).unwrap();
+    assert_eq!(batch.num_rows(), 40);
+    for _ in 0..2 {
+        let refused = engine.run(&fragment, &requests(&fragment, &[&facts]), &options).unwrap_err().to_string();
+        assert!(refused.starts_with("COL-002 ") && refused.contains("hash tables and results"), "{refused}");
+        let columns: u64 =
+            engine.residency().summaries().iter().flat_map(|table| &table.columns).map(|c| c.bytes).sum();
+        assert_eq!(engine.device().pool().usage().live, columns);
+    }
+    let (batch, _) = engine.run(&fragment, &requests(&fragment, &[&few]), &options).unwrap();
+    assert_eq!(batch.num_rows(), 40);
 }
 
 #[test]

@@ -177,7 +177,7 @@ async fn a_table_larger_than_the_budget_stays_on_the_cpu() {
     for _ in 0..2 {
         let (place, reason) = answered(&session).await;
         assert_eq!(place, Place::Cpu);
-        assert!(reason.starts_with("COL-002 the statement's columns do not fit the device budget: "), "{reason}");
+        assert!(reason.starts_with("COL-002 the statement does not fit the device budget: "), "{reason}");
     }
     session.set("warpcube.placement", "cuda").unwrap();
     let error = failed(&session).await;

@@ -3,6 +3,7 @@
 mod access;
 mod again;
 mod bad_files;
+mod beyond_memory;
 mod budget;
 mod cancel;
 mod changes;
