@@ -378,8 +378,8 @@ mod tests {
             let sink = SinkWork::Sort { keys: 1, columns: 2 };
             Costs::of(&[pass(4_000_000, &numbers(2, Place::Device), 0, sink)], Machine { cores, ..SIXTEEN })
         };
-        assert!(sort(1).groups_max(2) > 4_000_000, "{:?}", sort(1));
-        assert!(sort(16).groups_max(2) < 4_000_000, "{:?}", sort(16));
+        assert!(sort(1).groups_max(2) > 2_000_000, "{:?}", sort(1));
+        assert!(sort(16).groups_max(2) < 2_000_000, "{:?}", sort(16));
     }
 
     #[test]
