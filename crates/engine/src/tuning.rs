@@ -78,6 +78,9 @@ pub struct Tuning {
     pub top_deviations: f64,
     /// What the room for its candidates is multiplied by.
     pub top_room: f64,
+    /// Rows of a sort that are put in order by the selection of a top-k; more are by a radix sort, whose launches take
+    /// longer than few rows do.
+    pub selected_rows_max: u64,
     /// Whether kernels start while those before them end.
     pub early_launch: bool,
     /// Whether kernels that build tables are compiled with less effort than those that scan.
@@ -141,6 +144,7 @@ impl Default for Tuning {
             ordered_groups: true,
             top_deviations: 6.0,
             top_room: 1.0,
+            selected_rows_max: 1 << 20,
             early_launch: true,
             quick_builds: true,
             tiers: 1,
@@ -195,6 +199,7 @@ impl FromStr for Tuning {
                 "ordered_groups" => tuning.ordered_groups = flag()?,
                 "top_deviations" => tuning.top_deviations = share()?,
                 "top_room" => tuning.top_room = share()?,
+                "selected_rows_max" => tuning.selected_rows_max = number()?.into(),
                 "early_launch" => tuning.early_launch = flag()?,
                 "quick_builds" => tuning.quick_builds = flag()?,
                 "tiers" => tuning.tiers = number()?.min(2),

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use warpcube_column::{ColumnReader, Dictionary};
-use warpcube_gpu::prims::topk::K_MAX;
 use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::arena::{Arena, Zone};
@@ -54,7 +53,7 @@ pub(crate) struct Ranked {
     /// Number of ranks, and of the best.
     pub(crate) count: u64,
     pub(crate) k: u64,
-    /// The best ranks, and where they lay; where there are tails the latter alone, of all ranks in order.
+    /// The best ranks, and where they lay; where all are sorted the latter alone, of all ranks in order.
     pub(crate) best: [Zone; 2],
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct BoundTop {
     /// Rows of the table, and of the result at most.
     pub(crate) rows: u64,
     pub(crate) k: u64,
-    /// Whether all rows are wanted, so that as many as `k` may not be all.
+    /// Whether all rows are wanted, for which the room may prove too small.
     pub(crate) is_sort: bool,
     pub(crate) columns: Vec<TopColumn>,
     /// Number of the first row of each chunk.
@@ -135,10 +134,21 @@ fn may_raise(input: &PipelineInput, exprs: &[&Expr], registers: &[Option<Facts>]
     Ok(raise)
 }
 
-/// The sort of candidates by ranks and tails, the largest first.
-pub(crate) fn sort_of_tails(row: Element) -> SortSpec {
-    let column = SortColumn { descending: true, ..SortColumn::of(Element::U128) };
-    SortSpec { columns: vec![column; 2], row }
+/// The sort of all ranks, by their tails where they have some, the largest first.
+pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
+    let column = SortColumn { descending: true, ..SortColumn::of(ranks.element()) };
+    let columns = match (ranks.tail_bits, ranks.element()) {
+        (Some(_), _) => vec![column; 2],
+        (None, Element::U64) => vec![SortColumn { bits: ranks.bits(), ..column }],
+        (None, _) => vec![column],
+    };
+    SortSpec { columns, row }
+}
+
+/// Rows that there is room for in a sort of all: as many as a table without filters has; a guess of those that pass.
+fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
+    let is_whole = input.pipeline.steps.is_empty() && input.pipeline.source.table().is_some();
+    if is_whole { rows } else { rows.min(input.group_slots) }
 }
 
 /// Decides and lays out a top-k over a scan that reads so many bytes.
@@ -152,7 +162,7 @@ pub(crate) fn plan(
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let rows = input.rows;
-    let k = top.k.unwrap_or(K_MAX).min(rows);
+    let k = top.k.map_or_else(|| room_of_all(input, rows), |k| k.min(rows));
     let ranks = Ranks::new(&top.keys, &values, rows)?;
     let tail_raises = may_raise(input, &exprs[ranks.leading..], registers)?;
     let question = Question {
@@ -161,6 +171,7 @@ pub(crate) fn plan(
         ranks: &ranks,
         rows,
         k,
+        is_sort: top.k.is_none(),
         named: top.algorithm,
         failed: input.failed_thresholds,
         scan_bytes,
@@ -175,11 +186,9 @@ pub(crate) fn plan(
     let mut ranked = |arena: &mut Arena, count: u64, k: u64| {
         let (bytes, selection) = (ranks.element().bytes(), decision.form.spec(&ranks, rows, k));
         let row_bytes = selection.rows.bytes();
-        let (own, best) = match ranks.tail_bits {
-            None => (selection.scratch_bytes(input.info, count), [k as usize * bytes, k as usize * row_bytes]),
-            Some(_) => {
-                (sort_of_tails(selection.rows).scratch_bytes(input.info, count), [0, count as usize * row_bytes])
-            }
+        let (own, best) = match decision.form.sorts(&ranks) {
+            false => (selection.scratch_bytes(input.info, count), [k as usize * bytes, k as usize * row_bytes]),
+            true => (sort_of(&ranks, selection.rows).scratch_bytes(input.info, count), [0, count as usize * row_bytes]),
         };
         scratch = scratch.max(own);
         let mut zeroed = || arena.zeroed(count as usize * bytes);
@@ -269,30 +278,37 @@ impl BoundTop {
         self.rank(rows, &key);
         let candidates =
             rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(self.candidates.ranks)));
-        let Form::Threshold { sample, room } = self.decision.form else {
-            rows.line(&format!("{candidates}[number] = rank;"));
-            return Ok(());
-        };
-        if sample.is_some() {
+        if self.sample.is_some() {
             rows.line("if (rank < threshold) return;");
         }
+        let tails = match self.candidates.tails {
+            None => None,
+            Some(tails) => {
+                let key = early.map_or_else(|| self.key(rows, keys, behind), Ok)?;
+                let tail = self.above_number(rows, &key, self.ranks.row_bits);
+                rows.line(&format!("const {} tail = {tail};", self.ranks.c_type()));
+                if self.sample.is_some() {
+                    rows.line("if (rank == threshold && tail < least_tail) return;");
+                }
+                Some(rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(tails))))
+            }
+        };
+        let Some(room) = self.decision.form.appends(self.rows) else {
+            rows.line(&format!("{candidates}[number] = rank;"));
+            tails.into_iter().for_each(|tails| rows.line(&format!("{tails}[number] = tail;")));
+            return Ok(());
+        };
         let flags = rows.flags();
         let (count, room) = rows.with_emitter(|emitter| {
             let count = emitter.params.add("uint64_t*", Argument::Zone(self.count));
             (count, emitter.params.add("uint64_t", Argument::U64(room)))
         });
-        let Some(tails) = self.candidates.tails else {
-            rows.line(&format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"));
-            return Ok(());
-        };
-        let key = early.map_or_else(|| self.key(rows, keys, behind), Ok)?;
-        let tail = self.above_number(rows, &key, self.ranks.row_bits);
-        rows.line(&format!("const {} tail = {tail};", self.ranks.c_type()));
-        if sample.is_some() {
-            rows.line("if (rank == threshold && tail < least_tail) return;");
-        }
-        let tails = rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(tails)));
-        rows.line(&format!("wc_append_rank({candidates}, {tails}, {count}, {room}, {flags}, rank, tail);"));
+        rows.line(&match tails {
+            None => format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"),
+            Some(tails) => {
+                format!("wc_append_rank({candidates}, {tails}, {count}, {room}, {flags}, rank, tail);")
+            }
+        });
         Ok(())
     }
 
@@ -375,11 +391,11 @@ impl BoundTop {
         let mut kernel = RowKernel::new(input, scan, self.first_rows);
         // What holds the row's number, by place in the result.
         let best = self.candidates.best;
-        let (numbers, at) = match self.candidates.tails {
-            None => (best[0], "place".to_string()),
-            Some(tails) => {
+        let (numbers, at) = match self.decision.form.sorts(&self.ranks) {
+            false => (best[0], "place".to_string()),
+            true => {
                 let order = kernel.params.add(&format!("const {}*", self.number_type()), Argument::Zone(best[1]));
-                (tails, format!("{order}[place]"))
+                (self.candidates.tails.unwrap_or(self.candidates.ranks), format!("{order}[place]"))
             }
         };
         let numbers = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(numbers));

@@ -10,7 +10,6 @@ use std::time::Duration;
 use arrow::datatypes::DataType;
 use warpcube_column::Storage;
 use warpcube_gpu::DeviceInfo;
-use warpcube_gpu::prims::topk::K_MAX;
 
 use crate::codegen::launch_group::levels;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
@@ -203,9 +202,8 @@ impl Engine {
             },
             steps,
             sink: match (sink, rows, bound) {
-                (Sink::TopK(top), Some(rows), None) => {
-                    let asked = (top.k.unwrap_or(K_MAX), top.algorithm);
-                    let forecast = topk_form::forecast(self.device().info(), &self.tuning, rows, asked);
+                (Sink::TopK(TopK { k: Some(k), algorithm, .. }), Some(rows), None) => {
+                    let forecast = topk_form::forecast(self.device().info(), &self.tuning, rows, (*k, *algorithm));
                     format!("{} ({forecast})", words.sink)
                 }
                 _ => words.sink,

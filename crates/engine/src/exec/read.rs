@@ -53,7 +53,7 @@ pub(crate) fn read<'a>(
 /// A guess that a run found too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooSmall {
-    /// Slots of a hashed group table.
+    /// Slots of a hashed group table, or the room for other rows whose number is guessed.
     GroupTable,
     /// One row for a key in the tables of these pipelines, a bit each.
     SeveralRows(u32),
@@ -173,8 +173,14 @@ fn read_rows<'a>(bound: &BoundRows, read: Reading<'a, '_>, rows_max: Option<u64>
 /// Reads the rows of a top-k, if its threshold let enough rows pass.
 fn read_top<'a>(top: &BoundTop, read: Reading<'a, '_>, rows_max: Option<u64>) -> Result<Result<Rows<'a>, TooSmall>> {
     let head = TopHead::of(read.first);
-    if let Err(too_small) = check(head.error, head.flags)? {
-        return Ok(Err(too_small));
+    match check(head.error, head.flags)? {
+        // All rows that pass were to be candidates, and there are more than the room.
+        Err(TooSmall::Threshold) if top.is_sort => {
+            pays(top.k + 1, rows_max)?;
+            return Ok(Err(TooSmall::GroupTable));
+        }
+        Err(too_small) => return Ok(Err(too_small)),
+        Ok(()) => {}
     }
     if head.thresholded && head.rows < top.k {
         return Ok(Err(TooSmall::Threshold));
@@ -182,9 +188,6 @@ fn read_top<'a>(top: &BoundTop, read: Reading<'a, '_>, rows_max: Option<u64>) ->
     let count = head.rows.min(top.k) as usize;
     if top.is_sort {
         pays(count as u64, rows_max)?;
-        if count as u64 == top.k && top.k < top.rows {
-            return crate::error::unsupported(format!("a sort of {count} rows or more"));
-        }
     }
     read.rows(topk::HEAD_WORDS, count, top.row_words()).map(Ok)
 }

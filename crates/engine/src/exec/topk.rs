@@ -14,7 +14,7 @@ use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Module
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::ParamList;
-use crate::codegen::topk::{BoundTop, GATHER, Ranked, SAMPLE, sort_of_tails};
+use crate::codegen::topk::{BoundTop, GATHER, Ranked, SAMPLE, sort_of};
 use crate::error::Result;
 use crate::exec::recorded::params_of;
 use crate::exec::result::word;
@@ -25,10 +25,10 @@ const BLOCKS: u32 = 8;
 
 /// How the best of some ranks are put in order.
 enum Finding {
-    /// By their ranks.
-    Ranks(Box<Selection>),
-    /// By ranks and these tails, with all others.
-    Tails(Box<Sort>, Zone),
+    /// By a selection.
+    Selected(Box<Selection>),
+    /// By a sort of all, by these tails too where there are some.
+    Sorted(Box<Sort>, Option<Zone>),
 }
 
 /// The kernels beside the scan.
@@ -44,11 +44,15 @@ pub(crate) struct TopKernels {
 impl BoundTop {
     /// The programs of `gpu::prims` that it takes.
     pub(crate) fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
-        let of = |ranked: &Ranked| match ranked.tails {
-            None => self.selection(ranked).programs(info),
-            Some(_) => sort_of_tails(self.selection(ranked).rows).programs(info),
+        let of = |ranked: &Ranked| match self.sorts() {
+            false => self.selection(ranked).programs(info),
+            true => sort_of(&self.ranks, self.selection(ranked).rows).programs(info),
         };
         self.sample.iter().chain([&self.candidates]).flat_map(of).collect()
+    }
+
+    fn sorts(&self) -> bool {
+        self.decision.form.sorts(&self.ranks)
     }
 
     /// The selection of the best of some ranks.
@@ -61,11 +65,11 @@ impl BoundTop {
     pub(crate) fn kernels(&self, device: &Device, module: &Arc<Module>) -> Result<TopKernels> {
         let finding = |ranked: &Ranked| -> Result<Finding> {
             let selection = self.selection(ranked);
-            Ok(match ranked.tails {
-                None => Finding::Ranks(Box::new(Selection::new(device, &selection)?)),
-                Some(tails) => {
-                    let SortSpec { columns, row } = sort_of_tails(selection.rows);
-                    Finding::Tails(Box::new(Sort::new(device, &columns, row)?), tails)
+            Ok(match self.sorts() {
+                false => Finding::Selected(Box::new(Selection::new(device, &selection)?)),
+                true => {
+                    let SortSpec { columns, row } = sort_of(&self.ranks, selection.rows);
+                    Finding::Sorted(Box::new(Sort::new(device, &columns, row)?), ranked.tails)
                 }
             })
         };
@@ -133,15 +137,16 @@ impl TopRun<'_> {
         let scratch = self.arena.part(self.layout.offset(bound.scratch), bound.scratch.bytes())?;
         let ranks = slice(ranked.ranks, element, ranked.count)?;
         match finding {
-            Finding::Ranks(selection) => {
+            Finding::Selected(selection) => {
                 let rows = slice(ranked.best[1], selection.spec().rows, k)?;
                 Ok(selection.launch(work, &ranks, &slice(ranked.best[0], element, k)?, &rows, &scratch)?)
             }
-            Finding::Tails(sort, tails) => {
+            Finding::Sorted(sort, tails) => {
+                let tails = tails.map(|tails| slice(tails, element, ranked.count)).transpose()?;
                 let key = |values| SortKey { values, valid: None };
-                let tails = slice(*tails, element, ranked.count)?;
+                let keys: Vec<SortKey> = std::iter::once(&ranks).chain(&tails).map(key).collect();
                 let rows = slice(ranked.best[1], sort.row(), ranked.count)?;
-                Ok(sort.launch(work, &[key(&ranks), key(&tails)], &rows, &scratch)?)
+                Ok(sort.launch(work, &keys, &rows, &scratch)?)
             }
         }
     }

@@ -8,6 +8,10 @@
 //! algorithm of `gpu::prims` selects among all, in 8 or 16 bytes a row. Named algorithms take the whole form too. Ranks
 //! with a tail have no whole form, which would take more memory than their columns: they draw rows once more. The
 //! smallest tables have no sample: all rows that pass are candidates.
+//!
+//! A sort has no k. All rows that pass are its candidates, for which there is room for a guessed number; where more
+//! come, the run is repeated with more. Up to [`Tuning::selected_rows_max`] of them are put in order by the selection
+//! of a top-k, more in the *sort form*, by the radix sort of `gpu::prims`.
 
 use warpcube_gpu::prims::Element;
 use warpcube_gpu::prims::topk::{Algorithm, K_MAX, Machine, TopKSpec, finish_ms, predict_ms};
@@ -35,6 +39,9 @@ const BETTER_SAMPLES: u64 = 1024;
 const ROOM_MIN: u64 = 1024;
 /// Kernels of the threshold form without the ordering of its result: sample, its selection, scan, selection, gathering.
 const THRESHOLD_LAUNCHES: f64 = 13.0;
+/// Bits of a rank that a pass of a radix sort orders, and its launches beside passes: scan, histogram, gathering.
+const RADIX_BITS: u32 = 8;
+const SORT_LAUNCHES: u32 = 4;
 /// What another algorithm has to save: most have kernels for each k, which are compiled first.
 const SAVED_MS_MIN: f64 = 0.1;
 /// Share of the peak bandwidth that kernels reach.
@@ -63,6 +70,8 @@ pub(crate) enum Form {
     Threshold { sample: Option<Sample>, room: u64 },
     /// An algorithm among the ranks of all rows.
     Whole(Algorithm),
+    /// The radix sort of all rows that pass, of which there is room for so many.
+    Sort { room: u64 },
 }
 
 /// A form with what is expected of it.
@@ -81,6 +90,8 @@ pub(crate) struct Question<'a> {
     /// Rows of the table, and of the result at most.
     pub(crate) rows: u64,
     pub(crate) k: u64,
+    /// Whether all rows are wanted, of which there is room for k.
+    pub(crate) is_sort: bool,
     /// The algorithm that was asked for.
     pub(crate) named: Option<Algorithm>,
     /// Thresholds that have failed.
@@ -114,15 +125,30 @@ impl Form {
     /// Ranks that are selected from.
     pub(crate) fn candidates(self, rows: u64) -> u64 {
         match self {
-            Form::Threshold { room, .. } => room,
+            Form::Threshold { room, .. } | Form::Sort { room } => room,
             Form::Whole(_) => rows,
         }
+    }
+
+    /// The room that candidates are appended to; none where each of so many rows has a place of its own.
+    pub(crate) fn appends(self, rows: u64) -> Option<u64> {
+        match self {
+            Form::Threshold { room, .. } => Some(room),
+            Form::Sort { room } => (room < rows).then_some(room),
+            Form::Whole(_) => None,
+        }
+    }
+
+    /// Whether all candidates are sorted, instead of the best being selected.
+    pub(crate) fn sorts(self, ranks: &Ranks) -> bool {
+        matches!(self, Form::Sort { .. }) || ranks.tail_bits.is_some()
     }
 
     /// The selection among them, where ranks have no tail; of the sample's, the same program with another k.
     pub(crate) fn spec(self, ranks: &Ranks, rows: u64, k: u64) -> TopKSpec {
         let algorithm = match self {
-            Form::Threshold { .. } => Algorithm::Threshold,
+            // A sort has the row numbers of a selection, and none of its kernels.
+            Form::Threshold { .. } | Form::Sort { .. } => Algorithm::Threshold,
             Form::Whole(algorithm) => algorithm,
         };
         spec(ranks.element(), rows, k, algorithm)
@@ -146,8 +172,8 @@ pub(crate) fn forecast(info: &DeviceInfo, tuning: &Tuning, rows: u64, (k, named)
         let row_bits = u64::BITS - rows.leading_zeros();
         let key_bits = if tail_bits.is_some() { bits } else { bits.saturating_sub(row_bits) };
         let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits, tail_bits, row_bits };
-        let (k, ranks) = (k.min(rows), &ranks);
-        let question = Question { info, tuning, ranks, rows, k, named: None, failed: 0, scan_bytes: 0.0 };
+        let (k, ranks, is_sort) = (k.min(rows), &ranks, false);
+        let question = Question { info, tuning, ranks, rows, k, is_sort, named: None, failed: 0, scan_bytes: 0.0 };
         let algorithm = question.algorithm(question.cheapest().0);
         if !algorithms.contains(&algorithm) {
             algorithms.push(algorithm);
@@ -176,6 +202,13 @@ impl Question<'_> {
     /// # Errors
     /// Unsupported if k is too large, for the device or for the algorithm that was asked for.
     pub(crate) fn decide(&self) -> Result<Decision> {
+        if self.is_sort {
+            let form = match self.k <= self.tuning.selected_rows_max.min(K_MAX) {
+                true => Form::Threshold { sample: None, room: self.k },
+                false => Form::Sort { room: self.k },
+            };
+            return Ok(Decision { form, reason: self.words(form) });
+        }
         if self.k > K_MAX {
             return unsupported(format!("the first {} rows of an order, where {K_MAX} are the most", self.k));
         }
@@ -229,7 +262,7 @@ impl Question<'_> {
         let forms = std::iter::once(self.threshold()).chain(whole).filter(fits);
         let mut ranked: Vec<(Form, f64)> = forms.filter_map(|form| Some((form, self.predicted_ms(form)?))).collect();
         let worth = |(form, ms): &(Form, f64)| match form {
-            Form::Threshold { .. } => *ms,
+            Form::Threshold { .. } | Form::Sort { .. } => *ms,
             Form::Whole(_) => ms + SAVED_MS_MIN,
         };
         ranked.sort_by(|a, b| worth(a).total_cmp(&worth(b)));
@@ -272,6 +305,13 @@ impl Question<'_> {
                 let selection = predict_ms(&machine, &form.spec(self.ranks, self.rows, self.k), self.rows)?;
                 Some(ms(bytes) + 2.0 * machine.launch_ms + selection)
             }
+            Form::Sort { room } => {
+                // Each pass reads and writes a key and a row number.
+                let passes = self.ranks.bits().div_ceil(RADIX_BITS);
+                let pass_bytes = 2 * room * (8 + form.spec(self.ranks, self.rows, self.k).rows.bytes() as u64);
+                let launches = f64::from(passes + SORT_LAUNCHES) * machine.launch_ms;
+                Some(ms(bytes + f64::from(passes) * pass_bytes as f64) + launches)
+            }
         }
     }
 
@@ -282,6 +322,7 @@ impl Question<'_> {
         let ranks = match form {
             Form::Threshold { sample, room } => room.min(self.rows) + 2 * sample.map_or(0, |sample| sample.rows),
             Form::Whole(_) => 2 * self.rows,
+            Form::Sort { room } => 2 * room,
         };
         self.scan_bytes + ranks as f64 * rank_bytes
     }
@@ -292,20 +333,24 @@ impl Question<'_> {
 
     fn words(&self, form: Form) -> String {
         let ms = self.predicted_ms(form).map_or_else(String::new, |ms| format!(", {ms:.3} ms"));
-        let bits = self.ranks.key_bits + self.ranks.tail_bits.unwrap_or(0) + self.ranks.row_bits;
+        let (bits, bytes) = (self.ranks.bits(), in_bytes(self.bytes(form) as u64));
+        if self.is_sort {
+            let name = if matches!(form, Form::Sort { .. }) { "radix_sort" } else { "selection" };
+            let (k, rows) = (self.k, self.rows);
+            return format!("{name}: room for {k} of {rows} rows by ranks of {bits} bits, {bytes}{ms} predicted");
+        }
         let candidates = match form {
             Form::Threshold { sample: Some(sample), room } => {
                 format!("{} rows drawn, room for {room} candidates", sample.rows)
             }
             Form::Threshold { sample: None, .. } => "all rows are candidates".into(),
-            Form::Whole(_) => "the ranks of all rows are written first".into(),
+            Form::Whole(_) | Form::Sort { .. } => "the ranks of all rows are written first".into(),
         };
         format!(
-            "{}: {} of {} rows by ranks of {bits} bits, {candidates}, {}{ms} predicted",
+            "{}: {} of {} rows by ranks of {bits} bits, {candidates}, {bytes}{ms} predicted",
             self.algorithm(form),
             self.k,
-            self.rows,
-            in_bytes(self.bytes(form) as u64)
+            self.rows
         )
     }
 }
@@ -323,7 +368,9 @@ mod tests {
         let form = |failed: u32, tail_bits: Option<u32>| {
             let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits: 32, tail_bits, row_bits: 23 };
             let (info, ranks, named, scan_bytes) = (device.info(), &ranks, None, 4.0 * rows as f64);
-            Question { info, tuning: &tuning, ranks, rows, k, named, failed, scan_bytes }.decide().unwrap().form
+            let question =
+                Question { info, tuning: &tuning, ranks, rows, k, is_sort: false, named, failed, scan_bytes };
+            question.decide().unwrap().form
         };
         let drawn = |form: Form| match form {
             Form::Threshold { sample: Some(sample), room } => (sample.place, room),
@@ -349,8 +396,9 @@ mod tests {
             for bits in row_bits + 1..=128 {
                 let ranks =
                     Ranks { parts: Vec::new(), leading: 0, key_bits: bits - row_bits, tail_bits: None, row_bits };
-                let (ranks, named, failed) = (&ranks, None, 0);
-                let question = Question { info, tuning, ranks, rows, k, named, failed, scan_bytes: 4.0 * rows as f64 };
+                let (ranks, named, failed, is_sort) = (&ranks, None, 0, false);
+                let scan_bytes = 4.0 * rows as f64;
+                let question = Question { info, tuning, ranks, rows, k, is_sort, named, failed, scan_bytes };
                 let algorithm = question.algorithm(question.decide().unwrap().form).to_string();
                 let names = told.split(':').next().unwrap();
                 assert!(names.split(" or ").any(|name| name == algorithm), "{algorithm} for {bits} bits: {told}");

@@ -133,6 +133,11 @@ impl Ranks {
         Ok(Ranks { parts, leading, key_bits, tail_bits: has_tail.then_some(tail_bits), row_bits })
     }
 
+    /// Bits of keys and row, in ranks and tails.
+    pub(crate) fn bits(&self) -> u32 {
+        self.key_bits + self.tail_bits.unwrap_or(0) + self.row_bits
+    }
+
     /// Bits below the keys of a rank.
     pub(crate) fn key_shift(&self) -> u32 {
         if self.tail_bits.is_some() { 0 } else { self.row_bits }

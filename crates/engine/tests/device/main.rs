@@ -23,6 +23,7 @@ mod predictions;
 mod random;
 mod runs;
 mod scanned_groups;
+mod sorts;
 mod strings;
 mod sums;
 mod support;

@@ -28,7 +28,7 @@ fn any_float(row: usize) -> Option<f64> {
 }
 
 /// Columns of every kind of key.
-fn all_kinds(rows: usize) -> MemoryTable {
+pub(crate) fn all_kinds(rows: usize) -> MemoryTable {
     MemoryTable::new(
         "kinds",
         vec![

@@ -1,7 +1,6 @@
 //! From DataFusion's final logical plan to fragments for the engine.
 //!
-//! Every aggregation, every sort for first rows or of groups ([`top_k`]) and every join or filter of groups ([`rows`])
-//! is looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and filters
+//! Every aggregation, every sort ([`top_k`]) and every join or filter of groups ([`rows`]) is looked at once, from the top down: its input is flattened to a graph of scans, equi-joins and filters
 //! ([`graph`], [`joins`]), the graph becomes a tree of pipelines with the largest table at its root ([`tree`]) by the
 //! equalities among relations ([`ties`]), expressions are translated ([`expr`]), and the whole is replaced by one
 //! extension node ([`node`]) that keeps the original plan for the CPU. What cannot be translated stays as it was, with
@@ -37,7 +36,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery};
 use parking_lot::Mutex;
-use warpcube_engine::{AggregateKind, BindingCache, Fragment, Sink};
+use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
 pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use expr::literal;
@@ -102,6 +101,13 @@ impl Lowered {
     /// Whether the root aggregates.
     pub(crate) fn aggregates(&self) -> bool {
         matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Aggregate { .. }))
+    }
+
+    /// Whether the root gives all rows of tables in an order.
+    pub(crate) fn sorts_rows(&self) -> bool {
+        let groups = |pipeline: &Pipeline| matches!(pipeline.sink, Sink::Aggregate { .. });
+        let root = self.fragment.pipelines.last().map(|root| &root.sink);
+        matches!(root, Some(Sink::TopK(TopK { k: None, .. }))) && !self.fragment.pipelines.iter().any(groups)
     }
 
     /// Whether the root gives rows as they are.
@@ -203,8 +209,8 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Re
             LogicalPlan::Aggregate(aggregate) => {
                 (lower_one(aggregate, facts, refused), &*aggregate.input, "aggregate", false)
             }
-            LogicalPlan::Sort(sort) if top_k::is_top_k(sort) => {
-                (first_rows(sort, facts, refused), &*sort.input, "top-k", false)
+            LogicalPlan::Sort(sort) if top_k::orders_table(sort) => {
+                (first_rows(sort, facts, refused), &*sort.input, top_k::what(sort), false)
             }
             LogicalPlan::Sort(sort) if !facts.apart && unions::has_first_rows(sort) => {
                 (unions::first_rows_of_branches(sort, facts, refused), &*sort.input, "top-k", true)

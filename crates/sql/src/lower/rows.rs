@@ -13,7 +13,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{FetchType, Join, Limit, LogicalPlan, Projection, SkipType, Union};
 use warpcube_engine::{BindingCache, Sink};
 
@@ -69,16 +68,6 @@ fn rows_let_pass(limit: &Limit) -> Option<u64> {
         return None;
     };
     fetch.checked_add(skip).map(|rows| rows as u64)
-}
-
-/// Whether any groups lie below.
-pub(super) fn has_groups(plan: &LogicalPlan) -> bool {
-    let mut found = false;
-    let _ = plan.apply(|plan| {
-        found |= is_grouped(plan);
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    found
 }
 
 /// The plan in place of one for which [`gives_rows`] holds.

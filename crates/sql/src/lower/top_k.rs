@@ -1,5 +1,5 @@
-//! The first rows by an order, `ORDER BY … LIMIT`, of a table, a join or the groups of an aggregation; and all groups
-//! by an order.
+//! The first rows by an order, `ORDER BY … LIMIT`, of a table, a join or the groups of an aggregation; and all of them,
+//! `ORDER BY` alone.
 //!
 //! ```text
 //! Sort: x + y, fetch=15            Sort: x + y, fetch=15
@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Sor
 use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
 use super::graph::{Core, Graph, describe, rewrite};
-use super::rows::{has_groups, is_grouped, source_of};
+use super::rows::{is_grouped, source_of};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{DeviceNode, Finish, Lowered, Reason, reducers};
@@ -28,20 +28,20 @@ use super::{DeviceNode, Finish, Lowered, Reason, reducers};
 /// Most rows that are found on the device, those that an OFFSET skips included.
 const ROWS_MAX: usize = 1 << 20;
 
-/// Whether a sort is for its first rows of a join or of groups, or for all groups. A sort of all rows of tables stays
-/// with the CPU: its rows are most of what there is to do.
+/// Whether a sort is one of a join or of groups.
 pub(super) fn orders_output(sort: &Sort) -> bool {
     let source = source_of(&sort.input);
-    let is_own = is_grouped(source) || matches!(source, LogicalPlan::Join(_));
-    match sort.fetch {
-        Some(fetch) => fetch > 0 && is_own,
-        None => is_own && has_groups(source),
-    }
+    sort.fetch != Some(0) && (is_grouped(source) || matches!(source, LogicalPlan::Join(_)))
 }
 
-/// Whether a sort is for its first rows, of one table that is filtered at most.
-pub(super) fn is_top_k(sort: &Sort) -> bool {
-    sort.fetch.is_some_and(|fetch| fetch > 0) && matches!(source_of(&sort.input), LogicalPlan::TableScan(_))
+/// Whether a sort is one of a table that is filtered at most.
+pub(super) fn orders_table(sort: &Sort) -> bool {
+    sort.fetch != Some(0) && matches!(source_of(&sort.input), LogicalPlan::TableScan(_))
+}
+
+/// What a sort is, for reports.
+pub(super) fn what(sort: &Sort) -> &'static str {
+    if sort.fetch.is_some() { "top-k" } else { "sort" }
 }
 
 /// Puts projections that compute something above the sorts for first rows of one table:
@@ -65,7 +65,7 @@ pub(crate) fn project_late(plan: LogicalPlan, batch_rows: usize) -> DataFusionRe
 }
 
 fn projected_late(sort: &Sort, batch_rows: usize) -> DataFusionResult<Option<LogicalPlan>> {
-    if !is_top_k(sort) || sort.fetch.is_none_or(|fetch| fetch > batch_rows) {
+    if !orders_table(sort) || sort.fetch.is_none_or(|fetch| fetch > batch_rows) {
         return Ok(None);
     }
     match sort.input.as_ref() {
@@ -135,7 +135,7 @@ pub(super) fn is_done(sort: &Sort) -> bool {
     }
 }
 
-/// Translates a sort for which [`is_top_k`] or [`orders_output`] holds, with all below it.
+/// Translates a sort for which [`orders_table`] or [`orders_output`] holds, with all below it.
 pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> {
     if let Some(fetch) = sort.fetch.filter(|fetch| *fetch > ROWS_MAX) {
         return Err(format!("the first {fetch} rows of an order, where {ROWS_MAX} are the most"));
@@ -169,7 +169,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         tables,
         groups_max: None,
         arguments: tree.into_arguments(),
-        what: describe(&sort.input, if sort.fetch.is_some() { "top-k" } else { "sort" }),
+        what: describe(&sort.input, what(sort)),
         binding: BindingCache::default(),
         valued: Default::default(),
         identity: String::new(),

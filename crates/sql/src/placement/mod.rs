@@ -97,7 +97,7 @@ impl Placing {
     }
 
     fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {
-        let fragment = &lowered.fragment;
+        let (fragment, sorts_rows) = (&lowered.fragment, lowered.sorts_rows());
         let mut rows_of: Vec<u64> = Vec::with_capacity(fragment.pipelines.len());
         let mut pass = |pipeline: &warpcube_engine::Pipeline| {
             let (rows, origin, columns) = match pipeline.source {
@@ -120,6 +120,9 @@ impl Placing {
                 sink: match &pipeline.sink {
                     Sink::Aggregate { groups, aggregates } => {
                         SinkWork::Aggregate { aggregates: aggregates.len() as u32, keys: groups.len() as u32 }
+                    }
+                    Sink::TopK(top) if sorts_rows => {
+                        SinkWork::Sort { keys: top.keys.len() as u32, columns: top.outputs.len() as u32 }
                     }
                     Sink::TopK(top) => SinkWork::TopK { keys: top.keys.len() as u32 },
                     Sink::Rows { columns, limit } => SinkWork::Rows { columns: columns.len() as u32, limit: *limit },
@@ -218,11 +221,15 @@ impl Placer for Placing {
         let costs = Costs::of(&passes, self.machine(&passes));
         let groups_max = costs.groups_max(lowered.finish.len());
         let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
+        let all = rows_sorted(&lowered).unwrap_or(0);
         let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
         let Some(factor) = self.factor else { return Ok(lowered) };
         let too_many = expected > groups_max;
         if too_many && is_certain {
             return Err(format!("a result of about {expected} groups, more than pay to bring back"));
+        }
+        if all > groups_max {
+            return Err(format!("a sort of {all} rows, more than pay to bring back"));
         }
         if lowered.gives_rows() && !costs.rows_pay() {
             return Err(reason(&costs));
@@ -241,6 +248,12 @@ impl Placer for Placing {
         self.declined.lock().push(Declined { missing, load });
         Err(reason(&costs) + remark)
     }
+}
+
+/// Rows of a sort of a table without filters, all of which come back; none where it is not known how many do.
+fn rows_sorted(lowered: &Lowered) -> Option<u64> {
+    let root = lowered.fragment.pipelines.last().filter(|root| lowered.sorts_rows() && root.steps.is_empty())?;
+    lowered.tables[root.source.table()?].rows
 }
 
 /// The columns of a fragment that are not on the device; `passes` are its pipelines.

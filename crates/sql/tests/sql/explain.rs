@@ -111,8 +111,10 @@ async fn explain_says_where_first_rows_are_found() {
     assert_eq!(groups, "GPU: sort over f");
     // What no root of the device is for is not considered.
     let none = "CPU: all of it: it has no part of a kind that the device runs";
-    assert_eq!(placement("SELECT i FROM l ORDER BY i").await, none);
-    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v").await, "GPU: rows over f ⋈ d");
+    assert_eq!(placement("SELECT i FROM l WHERE i > 2").await, none);
+    assert_eq!(placement("SELECT i FROM l ORDER BY i").await, "GPU: sort over l");
+    assert_eq!(placement("SELECT * FROM l ORDER BY i").await, "CPU: sort over l: column 'list' has type List(Int64)");
+    assert_eq!(placement("SELECT f.v FROM f JOIN d ON f.k = d.id ORDER BY f.v").await, "GPU: sort over f ⋈ d");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! First rows by an order, `ORDER BY … LIMIT … OFFSET`: by every algorithm, over keys that mislead.
+//! First rows by an order, `ORDER BY … LIMIT … OFFSET`, and all of them, by every algorithm, over keys that mislead.
 //!
 //! Statements by columns, under plain comparisons, have to run on the device, unless their keys or their number of rows
 //! are beyond what the algorithm takes; of computed keys some may be left to the CPU.
@@ -26,8 +26,8 @@ pub struct FirstRows {
     pub columns: Vec<String>,
     /// Keys, each with its direction and the place of NULL.
     pub keys: Vec<(String, String)>,
-    /// LIMIT.
-    pub limit: usize,
+    /// LIMIT; all rows if none is given.
+    pub limit: Option<usize>,
     /// OFFSET.
     pub offset: usize,
 }
@@ -44,7 +44,8 @@ impl FirstRows {
     /// The order, LIMIT and OFFSET.
     pub fn order(&self) -> String {
         let keys: Vec<String> = self.keys.iter().map(|(key, way)| format!("{key} {way}")).collect();
-        format!(" ORDER BY {} LIMIT {} OFFSET {}", keys.join(", "), self.limit, self.offset)
+        let limit = self.limit.map_or_else(String::new, |limit| format!(" LIMIT {limit} OFFSET {}", self.offset));
+        format!(" ORDER BY {}{limit}", keys.join(", "))
     }
 }
 
@@ -90,14 +91,17 @@ impl Drawn {
     /// True if the device has to run it: bounds of bits are those of types, not of values.
     fn has_to_be_placed(&self, tables: &Tables, info: &DeviceInfo) -> bool {
         let Some(first) = self.query.first.as_ref().filter(|_| self.is_plain) else { return false };
-        let (table, k) = (&tables.tables[0], (first.limit + first.offset) as u64);
+        let table = &tables.tables[0];
         let of = |name: &str| table.columns.iter().find(|column| column.name == name).and_then(bits);
         let Some(keys) = first.keys.iter().map(|(key, _)| of(key)).collect::<Option<Vec<u32>>>() else { return false };
         let rows = usize::BITS - table.rows.num_rows().leading_zeros();
         let all: u32 = keys.iter().sum::<u32>() + rows.max(1);
-        match self.algorithm {
-            None | Some(TopKAlgorithm::Threshold) => all <= BITS_MAX || tail(&keys) + rows.max(1) <= BITS_MAX,
-            Some(algorithm) => {
+        match (self.algorithm, first.limit) {
+            (None | Some(TopKAlgorithm::Threshold), _) | (_, None) => {
+                all <= BITS_MAX || tail(&keys) + rows.max(1) <= BITS_MAX
+            }
+            (Some(algorithm), Some(limit)) => {
+                let k = (limit + first.offset) as u64;
                 let spec = |element| TopKSpec { rows: Element::U32, ..TopKSpec::new(element, k, algorithm) };
                 all <= BITS_MAX
                     && [Element::U64, Element::U128].iter().all(|element| spec(*element).check(info).is_ok())
@@ -138,7 +142,7 @@ async fn random_first_rows() {
     let device = variable("WARPCUBE_FUZZ_DEVICE").unwrap_or_else(|| "emulated".into());
     let mut bench = Bench::new(&device);
     let info = bench.device().info().clone();
-    let (mut wanted, mut placed, mut raised, mut run) = (0, 0, 0, 0);
+    let (mut wanted, mut placed, mut raised, mut run, mut sorts) = (0, 0, 0, 0, 0);
     let (mut refused, mut failures) = (BTreeMap::<String, usize>::new(), Vec::new());
     let seeds = seeds(SEEDS);
     for case in seeds.start / QUERIES_PER_CASE..seeds.end.div_ceil(QUERIES_PER_CASE) {
@@ -158,7 +162,11 @@ async fn random_first_rows() {
             let has_to_be_placed = drawn.has_to_be_placed(&tables, &info);
             (run, wanted) = (run + 1, wanted + usize::from(has_to_be_placed));
             match bench.check(&sql).await {
-                Verdict::Same => placed += usize::from(has_to_be_placed),
+                Verdict::Same => {
+                    placed += usize::from(has_to_be_placed);
+                    sorts +=
+                        usize::from(has_to_be_placed && drawn.query.first.is_some_and(|rows| rows.limit.is_none()));
+                }
                 Verdict::Raised | Verdict::Answered if !drawn.is_plain => raised += 1,
                 Verdict::Refused(reason) if !has_to_be_placed => *refused.entry(kind_of(&reason)).or_default() += 1,
                 Verdict::Differs(difference) => {
@@ -172,8 +180,12 @@ async fn random_first_rows() {
             }
         }
     }
-    eprintln!("{run} first rows: {placed} of {wanted} placed that had to be, {raised} raised, refused: {refused:#?}");
+    eprintln!(
+        "{run} first rows: {placed} of {wanted} placed that had to be, {sorts} of them sorts, {raised} raised, refused: \
+         {refused:#?}"
+    );
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
     assert_eq!(placed, wanted);
     assert!(run < SEEDS.end as usize || wanted * 5 >= run * 2, "{wanted} of {run} have to be placed");
+    assert!(run < SEEDS.end as usize || sorts * 20 >= run, "{sorts} of {run} are sorts on the device");
 }

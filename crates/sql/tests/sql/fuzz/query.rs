@@ -188,8 +188,8 @@ impl<'a> Generator<'a> {
             let key = if are_plain || self.random.chance(60) { self.any().1.name.clone() } else { self.group() };
             keys.push((key, self.random.pick(&WAYS).to_string()));
         }
-        let limit = *self.random.pick(&[1, 3, 20, 64, 300, 2_000]);
-        let offset = if self.random.chance(30) { self.random.below(40) } else { 0 };
+        let limit = Some(*self.random.pick(&[1, 3, 20, 64, 300, 2_000])).filter(|_| self.random.chance(75));
+        let offset = if limit.is_some() && self.random.chance(30) { self.random.below(40) } else { 0 };
         // A join may multiply rows, so that no key is unique.
         let columns = match joins.is_empty() && self.random.chance(50) {
             true => {
