@@ -1,9 +1,9 @@
 //! The shape of a statement's text: its tokens, with holes in place of the constants of WHERE.
 //!
 //! A hole is a constant that WHERE compares something with: `x < 5`, `x = -1.5`, `x BETWEEN 'a' AND 'b'`,
-//! `x IN (1, 2)`, `x LIKE 'a%'`, `x >= DATE '1994-01-01' + INTERVAL '1' YEAR`. In the text of the shape a parameter stands there, `$1` for
-//! the first; a parameter is as much an operand of its own as a constant is, so both texts have the same syntax tree.
-//! What the parameters are compared with is looked at in the plan ([`super::shapes`]).
+//! `x IN (1, 2)`, `x LIKE 'a%'`, `x >= DATE '1994-01-01' + INTERVAL '1' YEAR`. In the text of the shape a parameter
+//! stands there, `$1` for the first; a parameter is as much an operand of its own as a constant is, so both texts have
+//! the same syntax tree. What the parameters are compared with is looked at in the plan ([`super::shapes`]).
 //!
 //! No shape have texts that are no queries, or have parameters, and those with other constants in WHERE: they differ in
 //! these from statement to statement. Left alone are subqueries within WHERE, and all that a select list holds, since
