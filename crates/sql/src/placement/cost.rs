@@ -137,8 +137,8 @@ const GROUP_NS: f64 = 60.0;
 const GROUP_COLUMN_NS: f64 = 20.0;
 /// Fewer groups than this are always brought back: it takes some milliseconds.
 const GROUPS_MAX_MIN: u64 = 64 << 10;
-/// Sorting a row on the CPU by one key, what a further key adds, and merging sorted partitions on one core: four million
-/// rows of four columns, 110 to 173 and 201 ns by one and two keys, and 17 to 26 (DataFusion 55.2, two cores).
+/// Sorting a row on the CPU by one key, what a further key adds, and merging sorted partitions on one core: four
+/// million rows of four columns, 110 to 173 and 201 ns by one and two keys, and 17 to 26 (DataFusion 55.2, two cores).
 const SORT_NS: f64 = 140.0;
 const SORT_KEY_NS: f64 = 40.0;
 const MERGE_NS: f64 = 20.0;

@@ -181,8 +181,8 @@ async fn random_first_rows() {
         }
     }
     eprintln!(
-        "{run} first rows: {placed} of {wanted} placed that had to be, {sorts} of them sorts, {raised} raised, refused: \
-         {refused:#?}"
+        "{run} first rows: {placed} of {wanted} placed that had to be, {sorts} of them sorts, {raised} raised, \
+         refused: {refused:#?}"
     );
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n\n"));
     assert_eq!(placed, wanted);
