@@ -114,12 +114,14 @@ impl Drop for DeviceAllocation {
     }
 }
 
-/// Host memory that the device copies from and to without staging (page-locked on CUDA). A background thread frees it,
-/// because the driver waits for the device while it unlocks pages.
+/// Host memory that the device copies from and to without staging (page-locked on CUDA). It goes back to a cache, or a
+/// background thread frees it, because the driver waits for the device while it unlocks pages.
 pub struct HostBuffer {
     device: Arc<DeviceShared>,
     address: u64,
     bytes: usize,
+    /// Bytes that are allocated.
+    size: usize,
 }
 
 impl fmt::Debug for HostBuffer {
@@ -131,10 +133,10 @@ impl fmt::Debug for HostBuffer {
 impl HostBuffer {
     pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize) -> Result<HostBuffer> {
         let bytes = bytes.max(1);
-        let address = device.backend.allocate_host(bytes)?;
-        // SAFETY: the backend gave `bytes` writable bytes at `address`, which nothing else owns.
+        let (address, size) = device.pool.allocate_host(device.backend.as_ref(), bytes)?;
+        // SAFETY: the pool gave `size` writable bytes at `address`, at least `bytes`, which nothing else owns.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
-        Ok(HostBuffer { device, address, bytes })
+        Ok(HostBuffer { device, address, bytes, size })
     }
 
     /// Size in bytes.
@@ -164,7 +166,7 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        if self.device.pool.discard_host((self.address, self.bytes)) {
+        if self.device.pool.discard_host((self.address, self.size)) {
             self.device.reclaim();
         }
     }

@@ -5,6 +5,7 @@
 //! buffer or cached in a free list. Buffers are covered by reservations made before them, so a warm statement allocates
 //! nothing from the driver. An allocation that would exceed the budget frees cached blocks first. A background thread
 //! frees surplus blocks and page-locked host memory, because the driver waits for the device while it frees memory.
+//! Small blocks of host memory are cached too, up to a limit: locking pages takes longer than most short statements.
 //! Live blocks exceed the budget only where no reservation covers them, or where work in flight outlives their
 //! reservation.
 
@@ -24,6 +25,12 @@ const CLASSES_PER_POWER: usize = 16;
 /// Largest step between two size classes.
 const CLASS_STEP_MAX: usize = 2 << 20;
 
+/// Smallest and largest size of host memory that is cached, both powers of two.
+const HOST_BYTES_MIN: usize = 4 << 10;
+const HOST_BYTES_MAX: usize = 8 << 20;
+/// Bytes of host memory in the cache at most.
+const HOST_CACHED_MAX: usize = 64 << 20;
+
 /// Budget, reservations and blocks of one device.
 #[derive(Debug)]
 pub struct MemoryPool {
@@ -42,6 +49,9 @@ struct PoolState {
     surplus: Vec<Block>,
     /// Page-locked host memory that the background thread frees.
     host: Vec<Block>,
+    /// Cached page-locked host memory, and its bytes.
+    host_free: Vec<Block>,
+    host_cached: usize,
     /// True while the background thread frees memory.
     is_reclaiming: bool,
 }
@@ -209,11 +219,32 @@ impl MemoryPool {
         state.starts_reclaiming()
     }
 
-    /// Puts page-locked host memory that no buffer owns on the list to be freed. True as for [`MemoryPool::discard`].
+    /// Takes page-locked host memory for `bytes` from the cache or the driver; its address and size. Its content is
+    /// undefined.
+    pub(crate) fn allocate_host(&self, backend: &dyn Backend, bytes: usize) -> Result<Block> {
+        let size = host_size(bytes);
+        {
+            let mut state = self.state.lock();
+            if let Some(place) = state.host_free.iter().position(|(_, cached)| *cached == size) {
+                state.host_cached -= size;
+                return Ok(state.host_free.swap_remove(place));
+            }
+        }
+        Ok((backend.allocate_host(size)?, size))
+    }
+
+    /// Puts page-locked host memory that no buffer owns into the cache, or on the list to be freed. True as for
+    /// [`MemoryPool::discard`].
     #[must_use]
     pub(crate) fn discard_host(&self, block: Block) -> bool {
         let mut state = self.state.lock();
-        state.host.push(block);
+        match block.1 <= HOST_BYTES_MAX && state.host_cached + block.1 <= HOST_CACHED_MAX {
+            true => {
+                state.host_cached += block.1;
+                state.host_free.push(block);
+            }
+            false => state.host.push(block),
+        }
         state.starts_reclaiming()
     }
 
@@ -228,22 +259,24 @@ impl MemoryPool {
             state.is_reclaiming.then_some((host, block))
         };
         while let Some((host, block)) = next() {
-            if let Some((address, bytes)) = host {
-                // SAFETY: `HostBuffer` discards its own allocation once; streams keep host buffers until the copies
-                // are done.
-                unsafe { backend.free_host(address, bytes) };
-            }
+            free_all_host(backend, host);
             free_all(backend, block);
         }
     }
 
-    /// Frees all cached blocks, and waits for a background thread that frees memory.
+    /// Frees all cached blocks and cached host memory, and waits for a background thread that frees memory.
     pub(crate) fn trim(&self, backend: &dyn Backend) {
         let blocks: Vec<Block> = {
             let mut state = self.state.lock();
             std::iter::from_fn(|| state.take_largest()).collect()
         };
         free_all(backend, blocks);
+        let host = {
+            let mut state = self.state.lock();
+            state.host_cached = 0;
+            std::mem::take(&mut state.host_free)
+        };
+        free_all_host(backend, host);
         let mut state = self.state.lock();
         self.changed.wait_while(&mut state, |state| state.is_reclaiming);
     }
@@ -256,6 +289,20 @@ fn free_all(backend: &dyn Backend, blocks: impl IntoIterator<Item = Block>) {
         // work on them is done.
         unsafe { backend.free(address, class) };
     }
+}
+
+/// Frees host memory that no buffer owns.
+fn free_all_host(backend: &dyn Backend, blocks: impl IntoIterator<Item = Block>) {
+    for (address, bytes) in blocks {
+        // SAFETY: `HostBuffer` gives its own allocation back once, with its size; streams keep host buffers until the
+        // copies are done.
+        unsafe { backend.free_host(address, bytes) };
+    }
+}
+
+/// Bytes that are allocated for `bytes` of host memory.
+fn host_size(bytes: usize) -> usize {
+    if bytes > HOST_BYTES_MAX { bytes } else { bytes.max(HOST_BYTES_MIN).next_power_of_two() }
 }
 
 /// A share of the budget, released when dropped.

@@ -325,11 +325,36 @@ fn cached_blocks_of_a_size_are_freed_in_the_background() {
 }
 
 #[test]
+fn small_host_memory_is_cached_up_to_a_limit() {
+    let faults = Arc::new(EmulatorFaults::default());
+    let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let mut first = device.host_buffer(5000).unwrap();
+    let address = first.as_slice().as_ptr();
+    first.as_mut_slice().fill(7);
+    drop(first);
+    let second = device.host_buffer(8192).unwrap();
+    assert_eq!(second.as_slice().as_ptr(), address, "sizes up to one power of two share a block");
+    assert!(second.as_slice().iter().all(|byte| *byte == 0), "a block that is used again holds zeros");
+    // The cache holds eight blocks of 8 MiB.
+    let mut blocks: Vec<_> = (0..9).map(|_| device.host_buffer(8 << 20).unwrap()).collect();
+    faults.hold_host_free();
+    blocks.truncate(1);
+    device.settle();
+    assert!(!faults.wait_until_held(Duration::ZERO), "cached blocks are not freed");
+    drop(blocks);
+    assert!(faults.wait_until_held(Duration::from_secs(60)), "the ninth block is freed");
+    faults.release();
+    device.settle();
+}
+
+#[test]
 fn host_memory_is_freed_in_the_background() {
     let faults = Arc::new(EmulatorFaults::default());
     let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
     let device = Device::emulated(options, BUDGET).unwrap();
-    let (first, second) = (device.host_buffer(1 << 20).unwrap(), device.host_buffer(8).unwrap());
+    // Sizes beyond what is cached.
+    let (first, second) = (device.host_buffer(9 << 20).unwrap(), device.host_buffer(10 << 20).unwrap());
     faults.hold_host_free();
     drop(first);
     assert!(faults.wait_until_held(Duration::from_secs(60)), "no thread frees the memory");

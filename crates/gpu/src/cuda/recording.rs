@@ -1,7 +1,9 @@
-//! Recorded work as a CUDA graph: captured from a stream once, launched by one call.
+//! Recorded work: submitted step by step the first time, then a CUDA graph, captured from a stream once and launched by
+//! one call.
 //!
-//! Each mark is an event recorded by a node of the graph, so its time can be read after every launch. Source: CUDA
-//! driver API, stream management (capture) and graph management.
+//! Making a graph takes longer than submitting its steps, and work that never runs again, such as that of a statement
+//! with literals of its own, does not pay it back. Each mark is an event, recorded by a node of the graph, so its time
+//! can be read after every run. Source: CUDA driver API, stream management (capture) and graph management.
 
 use std::sync::Arc;
 
@@ -15,7 +17,9 @@ use crate::error::{GpuError, Result};
 
 pub(super) struct CudaRecording {
     context: Arc<Context>,
+    /// Null until the second run.
     graph: sys::CUgraphExec,
+    has_run: bool,
     events: Vec<CudaEvent>,
 }
 
@@ -24,23 +28,51 @@ pub(super) struct CudaRecording {
 unsafe impl Send for CudaRecording {}
 
 impl CudaRecording {
-    /// Captures steps on an idle stream.
+    /// A recording of these steps.
+    pub(super) fn new(context: Arc<Context>, steps: &[WorkStep]) -> Result<CudaRecording> {
+        let marks = steps.iter().filter(|step| matches!(step, WorkStep::Mark));
+        let events = marks.map(|_| CudaEvent::new(context.clone(), true)).collect::<Result<_>>()?;
+        Ok(CudaRecording { context, graph: std::ptr::null_mut(), has_run: false, events })
+    }
+
+    /// Submits the steps of the recording to an idle stream.
     ///
     /// # Safety
-    /// Modules of the steps, and the host memory, live as long as the recording.
-    pub(super) unsafe fn capture(stream: &mut CudaStream, steps: &[WorkStep], host: u64) -> Result<CudaRecording> {
-        let context = stream.context.clone();
-        context.bind()?;
-        let mut recording = CudaRecording { context, graph: std::ptr::null_mut(), events: Vec::new() };
+    /// As for [`BackendStream::replay`](crate::backend::BackendStream::replay).
+    pub(super) unsafe fn run(&mut self, stream: &mut CudaStream, steps: &[WorkStep], host: u64) -> Result<()> {
+        self.context.bind()?;
+        if !std::mem::replace(&mut self.has_run, true) {
+            let mut events = self.events.iter();
+            let mark = |stream: &mut CudaStream| {
+                let event = events.next().ok_or_else(|| GpuError::Contract("more marks than recorded".into()))?;
+                // SAFETY: event and stream are live and of one context.
+                check("recording an event", unsafe { result::event::record(event.handle, stream.handle) })
+            };
+            // SAFETY: by the caller's promise.
+            return unsafe { submit_steps(stream, steps, host, mark) };
+        }
+        if self.graph.is_null() {
+            // SAFETY: as above; capturing runs no step.
+            unsafe { self.capture(stream, steps, host) }?;
+        }
+        // SAFETY: graph and stream are live; the caller promises the rest.
+        check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream.handle) }.result())
+    }
+
+    /// Captures the steps on an idle stream.
+    ///
+    /// # Safety
+    /// As for [`CudaRecording::run`].
+    unsafe fn capture(&mut self, stream: &mut CudaStream, steps: &[WorkStep], host: u64) -> Result<()> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live.
         check("recording work", unsafe { sys::cuStreamBeginCapture_v2(stream.handle, mode) }.result())?;
+        let mut events = self.events.iter();
         let mark = |stream: &mut CudaStream| {
-            let event = CudaEvent::new(stream.context.clone(), true)?;
+            let event = events.next().ok_or_else(|| GpuError::Contract("more marks than recorded".into()))?;
             let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
             // SAFETY: event and stream are live and of one context.
             let status = unsafe { sys::cuEventRecordWithFlags(event.handle, stream.handle, flag) };
-            recording.events.push(event);
             check("recording an event", status.result())
         };
         // SAFETY: calls on a capturing stream touch no memory; the caller promises the rest.
@@ -51,23 +83,14 @@ impl CudaRecording {
         let ended = check("recording work", unsafe { sys::cuStreamEndCapture(stream.handle, &mut graph) }.result());
         let made = captured.and(ended).and_then(|()| {
             // SAFETY: `graph` is the graph just captured and the handle is writable.
-            let status = unsafe { sys::cuGraphInstantiateWithFlags(&mut recording.graph, graph, 0) };
+            let status = unsafe { sys::cuGraphInstantiateWithFlags(&mut self.graph, graph, 0) };
             check_launch("preparing recorded work", status.result())
         });
         if !graph.is_null() {
             // SAFETY: made by the driver above, destroyed once; the executable graph does not need it.
             let _ = unsafe { sys::cuGraphDestroy(graph) };
         }
-        made.map(|()| recording)
-    }
-
-    /// Submits the work to a stream.
-    ///
-    /// # Safety
-    /// Memory of the steps is valid until the stream is synchronised; the recording is not in flight.
-    pub(super) unsafe fn launch(&mut self, stream: sys::CUstream) -> Result<()> {
-        // SAFETY: graph and stream are live; the caller promises the rest.
-        check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream) }.result())
+        made
     }
 }
 

@@ -95,18 +95,16 @@ impl BackendStream for CudaStream {
         check_launch(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }
 
-    unsafe fn record(&mut self, steps: &[WorkStep], host: u64) -> Result<Box<dyn BackendRecording>> {
-        // SAFETY: the caller promises that modules and host memory outlive the recording; capturing runs no step.
-        Ok(Box::new(unsafe { CudaRecording::capture(self, steps, host) }?))
+    unsafe fn record(&mut self, steps: &[WorkStep], _: u64) -> Result<Box<dyn BackendRecording>> {
+        Ok(Box::new(CudaRecording::new(self.context.clone(), steps)?))
     }
 
-    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, _: &[WorkStep], _: u64) -> Result<()> {
+    unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], host: u64) -> Result<()> {
         let recording = (recording as &mut dyn Any)
             .downcast_mut::<CudaRecording>()
             .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
-        self.context.bind()?;
         // SAFETY: the caller promises that the steps are valid and the recording is not in flight.
-        unsafe { recording.launch(self.handle) }
+        unsafe { recording.run(self, steps, host) }
     }
 
     fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>> {

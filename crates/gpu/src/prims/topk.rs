@@ -24,7 +24,7 @@ mod sort_and_choose;
 
 pub use algorithm::{Algorithm, BitonicLevel};
 pub use model::{Machine, finish_ms, predict_ms};
-pub use plan::FIXED_BYTES_MAX;
+pub use plan::{BLOCK_SORT_MAX, FIXED_BYTES_MAX};
 pub use reference::{check, top_k};
 
 use crate::backend::DeviceInfo;
@@ -44,6 +44,7 @@ const CANDIDATES: &str = include_str!("../../kernels/prims/topk/candidates.cuh")
 const FILTER: &str = include_str!("../../kernels/prims/topk/filter.cuh");
 const SELECT: &str = include_str!("../../kernels/prims/topk/select.cuh");
 const TIES: &str = include_str!("../../kernels/prims/topk/ties.cuh");
+const BLOCK_SORT: &str = include_str!("../../kernels/prims/topk/block_sort.cuh");
 const FINISH: &str = include_str!("../../kernels/prims/topk/finish.cuh");
 const SORT: &str = include_str!("../../kernels/prims/topk/sort.cuh");
 const HEAP: &str = include_str!("../../kernels/prims/topk/heap.cuh");
@@ -87,10 +88,11 @@ pub struct TopKSpec {
     /// How they are found.
     pub algorithm: Algorithm,
     /// Whether keys of the smallest rank stand for nothing, such as places that no row has taken. Where all keys are
-    /// candidates and the result is long they are not put in order: behind the other keys both outputs stay as they
-    /// were.
+    /// candidates and the result is long, or [`TopKSpec::keys`] are few, they are not put in order: behind the other
+    /// keys both outputs stay as they were.
     pub skips_smallest: bool,
-    /// Number of keys of every launch, where it is known: kernels that none of them takes are not compiled.
+    /// Number of keys of every launch, where it is known: kernels that none of them takes are not compiled, and up to
+    /// [`BLOCK_SORT_MAX`] of them are sorted by one kernel.
     pub keys: Option<u64>,
 }
 
@@ -137,7 +139,7 @@ impl TopKSpec {
 
 fn scratch_bytes(spec: &TopKSpec, shapes: &Shapes, n: u64) -> usize {
     match spec.algorithm {
-        _ if spec.k.min(n) == 0 => 0,
+        _ if spec.k.min(n) == 0 || plan::is_block_sorted(spec) => 0,
         Algorithm::Bitonic(level) => bitonic::scratch_bytes(spec, level, n),
         Algorithm::SortAndChoose => sort_and_choose::scratch_bytes(spec, shapes.shared_bytes_max, n),
         _ => Plan::new(spec, shapes, n).bytes,
@@ -189,6 +191,8 @@ enum Kernels {
 }
 
 struct Passes {
+    /// The only kernel, where it is there.
+    block_sort: Option<Kernel>,
     filter: Option<FilterKernels>,
     heap: Option<Kernel>,
     select: Option<SelectKernels>,
@@ -218,6 +222,7 @@ struct SortKernels {
 
 /// The programs of [`Passes`], so many because a launch takes few of their kernels and large programs compile slowly.
 struct PassPrograms {
+    block_sort: Option<Program>,
     filter: Option<Program>,
     heap: Option<Program>,
     select: Option<Program>,
@@ -230,7 +235,13 @@ impl PassPrograms {
         let parts = |name: &str, parts: &[&str]| program(name, spec, tuning, "", parts);
         let (shortest, longest) = (spec.k.min(spec.keys.unwrap_or(0)), spec.k.min(spec.keys.unwrap_or(spec.k)));
         let is_heap = matches!(spec.algorithm, Algorithm::HeapShared | Algorithm::HeapRegisters);
+        if plan::is_block_sorted(spec) {
+            let (filter, heap, select, finish, sort) = Default::default();
+            let block_sort = Some(parts("topk_block_sort", &[BLOCK_SORT]));
+            return PassPrograms { block_sort, filter, heap, select, finish, sort };
+        }
         PassPrograms {
+            block_sort: None,
             filter: (spec.algorithm == Algorithm::Threshold).then(|| parts("topk_filter", &[CUT, FILTER])),
             heap: is_heap.then(|| heap_program(spec, tuning)),
             select: takes_selection(spec).then(|| parts("topk_select", &[CUT, SELECT, TIES])),
@@ -240,7 +251,7 @@ impl PassPrograms {
     }
 
     fn all(self) -> impl Iterator<Item = Program> {
-        [self.filter, self.heap, self.select, self.finish, self.sort].into_iter().flatten()
+        [self.block_sort, self.filter, self.heap, self.select, self.finish, self.sort].into_iter().flatten()
     }
 }
 
@@ -345,6 +356,7 @@ impl Passes {
     fn new(device: &Device, spec: &TopKSpec, tuning: TopKTuning) -> Result<Passes> {
         let programs = PassPrograms::new(spec, tuning);
         let module = |program: &Option<Program>| program.as_ref().map(|program| device.compile(program)).transpose();
+        let block_sort = module(&programs.block_sort)?.map(|module| module.kernel("topk_block_sort"));
         let filter = module(&programs.filter)?.map(|module| -> Result<FilterKernels> {
             Ok(FilterKernels { sample: module.kernel("topk_sample")?, filter: module.kernel("topk_filter")? })
         });
@@ -370,6 +382,7 @@ impl Passes {
             })
         });
         Ok(Passes {
+            block_sort: block_sort.transpose()?,
             filter: filter.transpose()?,
             heap: heap.transpose()?,
             select: select.transpose()?,
@@ -391,8 +404,14 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn launch(&self, queue: &mut impl Queue, out_keys: &DeviceSlice, out_rows: &DeviceSlice) -> Result<()> {
+        let Passes { block_sort, filter, heap, select, .. } = self.passes;
+        if let Some(block_sort) = block_sort {
+            let places = self.shapes.block_sort_places(self.plan.n);
+            let params = Params::new().slice(self.keys).u64(self.plan.n).u64(places).u64(self.plan.results);
+            let params = params.u64(self.spec.skips_smallest.into()).slice(out_keys).slice(out_rows);
+            return queue.launch(block_sort, self.shapes.block_sort(self.plan.n), &params);
+        }
         queue.fill(self.scratch, 0, 0, self.plan.zeroed)?;
-        let Passes { filter, heap, select, .. } = self.passes;
         // A program that is not there is one that no launch takes.
         if let Some(kernels) = filter {
             if let Some(sample) = &self.plan.sample {
@@ -572,6 +591,8 @@ mod tests {
                 let compile = if element == Element::F32 { compile_for_gpus } else { compile_for_hopper };
                 programs.iter().for_each(compile);
             }
+            let few = TopKSpec { rows, order, keys: Some(100), ..TopKSpec::new(element, 100, Algorithm::Threshold) };
+            PassPrograms::new(&few, TOPK_TUNING).all().for_each(|program| compile_for_hopper(&program));
         }
     }
 }

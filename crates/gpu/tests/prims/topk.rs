@@ -322,11 +322,52 @@ fn a_launcher_for_a_known_number_of_keys_finds_the_same() {
     for lanes in orders(&THREE) {
         let mut rig = Rig::new(lanes);
         // Around the lengths that decide which kernels there are.
-        for (n, k) in [(1, 1), (2048, 4000), (2049, 4000), (32_767, 9), (32_768, 9), (40_000, 3000), (40_000, 30_000)] {
+        let few = [(1, 1), (33, 7), (2049, 4000), (4096, 4096), (4096, 5)];
+        let many = [(4097, 1000), (4097, 4000), (32_767, 9), (32_768, 9), (40_000, 3000), (40_000, 30_000)];
+        for (n, k) in few.into_iter().chain(many) {
             let keys: Vec<u64> = (0..n).map(|i| mix(i) % 1000).collect();
             let spec = TopKSpec { keys: Some(n), ..TopKSpec::new(Element::U64, k, Algorithm::Threshold) };
             let top = TopK::new(&rig.device, &spec).unwrap();
             holds(&mut rig, &top, &keys, 1).unwrap_or_else(|reason| panic!("{k} of {n}, {lanes:?}: {reason}"));
+        }
+    }
+}
+
+#[test]
+fn few_keys_of_every_width_are_sorted_by_one_kernel() {
+    fn sorted<K: Key>(of: impl Fn(u64) -> K) {
+        for (order, rows) in [(Order::Largest, Element::U32), (Order::Smallest, Element::U64)] {
+            let n = 4095;
+            let keys = Some(n);
+            let spec = TopKSpec { order, rows, keys, ..TopKSpec::new(K::ELEMENT, n, Algorithm::Threshold) };
+            let mut rig = Rig::new(LaneOrder::Forward);
+            let top = TopK::new(&rig.device, &spec).unwrap();
+            assert_eq!((spec.programs(rig.device.info()).len(), top.scratch_bytes(n)), (1, 0));
+            let keys: Vec<K> = (0..n).map(|i| of(mix(i))).collect();
+            holds(&mut rig, &top, &keys, 1).unwrap_or_else(|reason| panic!("{}, {order:?}: {reason}", K::ELEMENT));
+        }
+    }
+    sorted::<u8>(|x| x as u8);
+    sorted::<i32>(|x| x as i32);
+    sorted::<f64>(|x| if x.is_multiple_of(50) { f64::NAN } else { (x % 100) as f64 - 50.0 });
+    sorted::<u128>(|x| u128::from(x % 3) << 64 | u128::from(x));
+}
+
+#[test]
+fn places_without_a_key_are_not_put_in_order_among_few() {
+    for lanes in orders(&THREE) {
+        let mut rig = Rig::new(lanes);
+        let (skips_smallest, keys) = (true, Some(700));
+        let spec = TopKSpec { skips_smallest, keys, ..TopKSpec::new(Element::U64, 700, Algorithm::Threshold) };
+        let top = TopK::new(&rig.device, &spec).unwrap();
+        for found in [0u64, 1, 31, 699, 700] {
+            let mut keys = vec![0u64; 700];
+            (0..found).for_each(|i| keys[(i * 37 % 700) as usize] = 1 + i * 7919 % 97);
+            let (out_keys, out_rows, _) = run(&mut rig, &top, &keys, 0);
+            let mut expected: Vec<(u64, u64)> = keys.into_iter().zip(0..).filter(|(key, _)| *key != 0).collect();
+            expected.sort_by_key(|(key, row)| (!*key, *row));
+            let rows: Vec<(u64, u64)> = out_keys.into_iter().zip(out_rows).collect();
+            assert_eq!(rows[..expected.len()], expected, "{found} keys, {lanes:?}");
         }
     }
 }

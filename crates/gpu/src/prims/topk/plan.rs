@@ -16,6 +16,9 @@ const DIGIT_BITS: usize = 11;
 pub(super) const TIE_RANGES: u64 = 8192;
 /// Results up to this many are sorted by one block.
 pub(super) const SMALL: u64 = 2048;
+/// Keys that one kernel of one block puts in order, where they are all candidates and no launch has more: those of 128
+/// bits with rows of 64 take 96 KB of shared memory.
+pub const BLOCK_SORT_MAX: u64 = 4096;
 /// Candidates whose ranks are staged in shared memory at most: 2^18 samples let some 20,000 pass for a small k.
 const STAGED_MAX: u64 = 24 << 10;
 /// Bytes of a cut's counters, with a few words beside.
@@ -88,6 +91,11 @@ impl Sample {
 /// Whether a threshold is drawn for so many keys; all of them are candidates otherwise.
 pub(super) fn samples(n: u64, k: u64) -> bool {
     Sample::new(n, k.min(n)).is_some()
+}
+
+/// Whether one kernel does all.
+pub(super) fn is_block_sorted(spec: &TopKSpec) -> bool {
+    spec.algorithm == Algorithm::Threshold && spec.keys.is_some_and(|keys| keys <= BLOCK_SORT_MAX)
 }
 
 /// Where the final sort of a large k has its data.
@@ -252,6 +260,16 @@ impl Shapes {
     pub(super) fn sample(&self, blocks: u32) -> LaunchShape {
         let shared = BLOCK_SAMPLES as usize * self.rank_bytes + CUT_BYTES;
         LaunchShape { grid: blocks, block: 1024, shared_bytes: shared as u32 }
+    }
+
+    /// Places in shared memory for `n` keys.
+    pub(super) fn block_sort_places(&self, n: u64) -> u64 {
+        n.next_multiple_of(16)
+    }
+
+    pub(super) fn block_sort(&self, n: u64) -> LaunchShape {
+        let shared = self.block_sort_places(n) as usize * self.pair_bytes() + 4;
+        LaunchShape { grid: 1, block: 1024, shared_bytes: shared as u32 }
     }
 
     pub(super) fn filter(&self) -> LaunchShape {
