@@ -64,6 +64,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) whole_tables: bool,
     /// Thresholds of a top-k that have failed.
     pub(crate) failed_thresholds: u32,
+    /// Whether more groups are sorted than one block sorts.
+    pub(crate) many_sorted: bool,
     /// What integers do that overflow.
     pub(crate) overflow: Overflow,
     /// What does not change results.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use warpcube_column::{ColumnReader, Dictionary};
+use warpcube_gpu::prims::topk::{BLOCK_SORT_MAX, TopKSpec};
 use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::arena::{Arena, Zone};
@@ -67,6 +68,8 @@ pub(crate) struct BoundTop {
     pub(crate) k: u64,
     /// Whether all rows are wanted, for which the room may prove too small.
     pub(crate) is_sort: bool,
+    /// Whether these are groups, of which there is room for as many as one block sorts.
+    pub(crate) expects_few: bool,
     pub(crate) columns: Vec<TopColumn>,
     /// Number of the first row of each chunk.
     first_rows: Zone,
@@ -145,10 +148,14 @@ pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
     SortSpec { columns, row }
 }
 
-/// Rows that there is room for in a sort of all: as many as a table without filters has; a guess of those that pass.
+/// Rows that there is room for in a sort of all: as many as a table without filters has, a guess of those that pass, and
+/// of groups as many as one block sorts, until there were more.
 fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
-    let is_whole = input.pipeline.steps.is_empty() && input.pipeline.source.table().is_some();
-    if is_whole { rows } else { rows.min(input.group_slots) }
+    match input.pipeline.source.table() {
+        Some(_) if input.pipeline.steps.is_empty() => rows,
+        None if !input.many_sorted => rows.min(BLOCK_SORT_MAX),
+        _ => rows.min(input.group_slots),
+    }
 }
 
 /// Decides and lays out a top-k over a scan that reads so many bytes.
@@ -185,6 +192,7 @@ pub(crate) fn plan(
     let mut scratch = 0;
     let mut ranked = |arena: &mut Arena, count: u64, k: u64| {
         let (bytes, selection) = (ranks.element().bytes(), decision.form.spec(&ranks, rows, k));
+        let selection = TopKSpec { keys: Some(count), ..selection };
         let row_bytes = selection.rows.bytes();
         let (own, best) = match decision.form.sorts(&ranks) {
             false => (selection.scratch_bytes(input.info, count), [k as usize * bytes, k as usize * row_bytes]),
@@ -206,6 +214,7 @@ pub(crate) fn plan(
         rows,
         k,
         is_sort: top.k.is_none(),
+        expects_few: top.k.is_none() && input.pipeline.source.table().is_none() && !input.many_sorted,
         first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
         candidates,
         count: arena.zeroed(8),

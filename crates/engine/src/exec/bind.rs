@@ -132,6 +132,8 @@ pub(crate) struct Guesses {
     pub(crate) failed_thresholds: u32,
     /// A bit a pipeline whose table has several rows for a key.
     pub(crate) several: u32,
+    /// Whether more groups are sorted than one block sorts.
+    pub(crate) many_sorted: bool,
 }
 
 /// Binds a fragment to its tables, one [`Relation`] for each of `fragment.tables`.
@@ -197,6 +199,7 @@ pub(crate) fn bind(
             whole_sums: guesses.whole_sums,
             whole_tables: guesses.whole_tables,
             failed_thresholds: guesses.failed_thresholds,
+            many_sorted: guesses.many_sorted,
             overflow: fragment.overflow,
             tuning,
         };

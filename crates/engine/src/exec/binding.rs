@@ -140,7 +140,7 @@ impl Binding {
 
 /// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
 /// hashes, whether its exact sums need limbs for every finite value and its join tables slots for all rows, whether a
-/// threshold of its top-k has failed, and which tables have several rows for a key.
+/// threshold of its top-k has failed, which tables have several rows for a key, and whether it sorts many groups.
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
@@ -148,6 +148,7 @@ pub struct BindingCache {
     whole_tables: AtomicBool,
     failed_threshold: AtomicBool,
     several: AtomicU32,
+    many_sorted: AtomicBool,
     seed: AtomicU64,
     keeps_seed: bool,
 }
@@ -173,10 +174,17 @@ impl BindingCache {
     /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
-        let (binding, group_slots, whole_sums, whole_tables, failed_threshold, several) = Default::default();
-        let seed = AtomicU64::new(seed);
-        let keeps_seed = false;
-        BindingCache { binding, group_slots, whole_sums, whole_tables, failed_threshold, several, seed, keeps_seed }
+        BindingCache {
+            binding: Mutex::default(),
+            group_slots: AtomicU64::default(),
+            whole_sums: AtomicBool::default(),
+            whole_tables: AtomicBool::default(),
+            failed_threshold: AtomicBool::default(),
+            several: AtomicU32::default(),
+            many_sorted: AtomicBool::default(),
+            seed: AtomicU64::new(seed),
+            keeps_seed: false,
+        }
     }
 
     /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
@@ -209,6 +217,7 @@ impl BindingCache {
             seed: self.seed(),
             failed_thresholds: self.failed_thresholds(),
             several: self.several(),
+            many_sorted: self.many_sorted(),
         }
     }
 
@@ -278,6 +287,16 @@ impl BindingCache {
     /// Remembers that these have.
     pub(crate) fn need_several(&self, tables: u32) {
         self.several.fetch_or(tables, Ordering::Relaxed);
+    }
+
+    /// Whether more groups are sorted than one block sorts.
+    pub(crate) fn many_sorted(&self) -> bool {
+        self.many_sorted.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that they are.
+    pub(crate) fn need_many_sorted(&self) {
+        self.many_sorted.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn keep(&self, binding: &Arc<Binding>) {

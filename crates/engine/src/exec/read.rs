@@ -63,6 +63,8 @@ pub(crate) enum TooSmall {
     LongRun,
     /// Candidates of a top-k, or the room for them.
     Threshold,
+    /// Groups that one block sorts.
+    BlockSort,
 }
 
 /// What error and flags words say.
@@ -177,7 +179,7 @@ fn read_top<'a>(top: &BoundTop, read: Reading<'a, '_>, rows_max: Option<u64>) ->
         // All rows that pass were to be candidates, and there are more than the room.
         Err(TooSmall::Threshold) if top.is_sort => {
             pays(top.k + 1, rows_max)?;
-            return Ok(Err(TooSmall::GroupTable));
+            return Ok(Err(if top.expects_few { TooSmall::BlockSort } else { TooSmall::GroupTable }));
         }
         Err(too_small) => return Ok(Err(too_small)),
         Ok(()) => {}

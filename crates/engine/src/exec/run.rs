@@ -208,6 +208,10 @@ impl Engine {
                     guesses.several |= tables;
                     cache.need_several(tables);
                 }
+                Err(TooSmall::BlockSort) => {
+                    guesses.many_sorted = true;
+                    cache.need_many_sorted();
+                }
                 Err(TooSmall::SumWindow) => {
                     guesses.whole_sums = true;
                     cache.need_whole_sums();

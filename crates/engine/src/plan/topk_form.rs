@@ -10,11 +10,11 @@
 //! smallest tables have no sample: all rows that pass are candidates.
 //!
 //! A sort has no k. All rows that pass are its candidates, for which there is room for a guessed number; where more
-//! come, the run is repeated with more. Up to [`Tuning::selected_rows_max`] of them are put in order by the selection
+//! come, the run is repeated with more; of groups as many are expected as one block sorts in one kernel. Up to [`Tuning::selected_rows_max`] of them are put in order by the selection
 //! of a top-k, more in the *sort form*, by the radix sort of `gpu::prims`.
 
 use warpcube_gpu::prims::Element;
-use warpcube_gpu::prims::topk::{Algorithm, K_MAX, Machine, TopKSpec, finish_ms, predict_ms};
+use warpcube_gpu::prims::topk::{Algorithm, BLOCK_SORT_MAX, K_MAX, Machine, TopKSpec, finish_ms, predict_ms};
 use warpcube_gpu::{DeviceInfo, GpuError};
 
 use super::topk_rank::Ranks;
@@ -39,6 +39,8 @@ const BETTER_SAMPLES: u64 = 1024;
 const ROOM_MIN: u64 = 1024;
 /// Kernels of the threshold form without the ordering of its result: sample, its selection, scan, selection, gathering.
 const THRESHOLD_LAUNCHES: f64 = 13.0;
+/// The same where one kernel selects.
+const BLOCK_SORT_LAUNCHES: f64 = 3.0;
 /// Bits of a rank that a pass of a radix sort orders, and its launches beside passes: scan, histogram, gathering.
 const RADIX_BITS: u32 = 8;
 const SORT_LAUNCHES: u32 = 4;
@@ -297,9 +299,11 @@ impl Question<'_> {
         let ms = |bytes: f64| bytes / machine.read_bandwidth * 1e3;
         let bytes = self.bytes(form);
         match form {
-            Form::Threshold { .. } => {
+            Form::Threshold { sample, room } => {
+                let is_block_sorted = sample.is_none() && room <= BLOCK_SORT_MAX;
+                let launches = if is_block_sorted { BLOCK_SORT_LAUNCHES } else { THRESHOLD_LAUNCHES };
                 let ordered = finish_ms(&machine, &form.spec(self.ranks, self.rows, self.k), self.k.min(self.rows));
-                Some(ms(bytes) + THRESHOLD_LAUNCHES * machine.launch_ms + ordered)
+                Some(ms(bytes) + launches * machine.launch_ms + ordered)
             }
             Form::Whole(_) => {
                 let selection = predict_ms(&machine, &form.spec(self.ranks, self.rows, self.k), self.rows)?;

@@ -88,18 +88,37 @@ fn room_for_a_sort_grows_and_is_kept() {
 #[test]
 fn a_sort_of_groups_takes_either_way() {
     let table = all_kinds(3_000);
-    let by = vec![(reg(1), DataType::Int32), (reg(9), DataType::Utf8)];
-    let calls = vec![count(), max(reg(2), DataType::Int64)];
-    let outputs = vec![(reg(1), DataType::Utf8), (reg(0), DataType::Int32), (reg(3), DataType::Int64)];
-    let keys = vec![descending(reg(2)), ascending(reg(0)), ascending(reg(1))];
-    let sorted = all_rows(&table, vec![], keys);
-    let mut root = sorted.pipelines[0].clone();
-    root.source = warpcube_engine::Source::Groups(0);
-    let Sink::TopK(top) = &mut root.sink else { panic!("no top-k") };
-    top.outputs = outputs;
-    let fragment = fragment(&[11], vec![aggregates(0, vec![], by, calls), root]);
+    let fragment = sorted_groups(&table, 1, DataType::Int32);
     for tuning in ["", "selected_rows_max=0"] {
         let engine = engine(LaneOrder::Forward).with_tuning(tuning.parse().unwrap());
         check_rows_on(&engine, &fragment, &table);
     }
+}
+
+#[test]
+fn groups_beyond_what_one_block_sorts_are_sorted_in_a_second_run() {
+    for (rows, reruns) in [(4_000, 0), (9_000, 1)] {
+        let table = all_kinds(rows);
+        let (engine, fragment) = (engine(LaneOrder::Seeded(3)), sorted_groups(&table, 2, DataType::Int64));
+        let groups = check_rows_on(&engine, &fragment, &table).rows;
+        assert_eq!(groups > 4096, reruns > 0, "{groups} groups");
+        let cache = BindingCache::seeded(5);
+        let run = || engine.run_again(&fragment, &cache, &requests(&fragment, &[&table]), &RunOptions::default());
+        assert_eq!(run().unwrap().1.reruns, reruns, "{groups} groups");
+        assert_eq!(run().unwrap().1.reruns, 0, "the number is kept");
+    }
+}
+
+/// Groups by column `key` and another, in order.
+fn sorted_groups(table: &MemoryTable, key: usize, of: DataType) -> Fragment {
+    let by = vec![(reg(key), of.clone()), (reg(9), DataType::Utf8)];
+    let calls = vec![count(), max(reg(2), DataType::Int64)];
+    let outputs = vec![(reg(1), DataType::Utf8), (reg(0), of), (reg(3), DataType::Int64)];
+    let keys = vec![descending(reg(2)), ascending(reg(0)), ascending(reg(1))];
+    let sorted = all_rows(table, vec![], keys);
+    let mut root = sorted.pipelines[0].clone();
+    root.source = warpcube_engine::Source::Groups(0);
+    let Sink::TopK(top) = &mut root.sink else { panic!("no top-k") };
+    top.outputs = outputs;
+    fragment(&[11], vec![aggregates(0, vec![], by, calls), root])
 }
