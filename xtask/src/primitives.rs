@@ -92,7 +92,7 @@ fn provenance(results: &Value, cases: &[&Value]) -> String {
     }
     let line = |(run, families): ([Option<String>; 3], Vec<String>)| {
         let run = run.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        format!("Results of {} are of another run:\n{run}.\n", families.join(", "))
+        format!("Results of {}\nare of another run: {run}.\n", families.join(", "))
     };
     runs.into_iter().map(line).collect()
 }
@@ -373,8 +373,8 @@ mod tests {
         ]);
         report["commit"] = "b2".into();
         let text = tables(&report, "x").unwrap();
-        let lines = "Results of join, ordered/forms are of another run:\ncommit a1, 2026-01-31.\n\
-                     Results of large are of another run:\ncommit b2, 2026-01-30, 3 timed runs.\n";
+        let lines = "Results of join, ordered/forms\nare of another run: commit a1, 2026-01-31.\n\
+                     Results of large\nare of another run: commit b2, 2026-01-30, 3 timed runs.\n";
         assert!(text.contains(lines), "{text}");
     }
 

@@ -1,9 +1,9 @@
 //! Work that is recorded once and submitted as a whole, any number of times.
 //!
 //! A [`Work`] is a list of copies, fills, launches and points in time over buffers of fixed address;
-//! [`crate::Stream::prepare`] makes a [`Recording`] of it, which [`crate::Stream::run`] submits (on CUDA step by step the
-//! first time, then as a graph by one call) and waits for. The recording owns one page-locked buffer with all host data. It keeps no device buffer alive:
-//! each run takes the buffers as arguments and refuses others.
+//! [`crate::Stream::prepare`] makes a [`Recording`] of it, which [`crate::Stream::run`] submits (on CUDA step by step
+//! the first time, then as a graph by one call) and waits for. The recording owns one page-locked buffer with all host
+//! data. It keeps no device buffer alive: each run takes the buffers as arguments and refuses others.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -148,8 +148,8 @@ pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
     SortSpec { columns, row }
 }
 
-/// Rows that there is room for in a sort of all: as many as a table without filters has, a guess of those that pass, and
-/// of groups as many as one block sorts, until there were more.
+/// Rows that there is room for in a sort of all: as many as a table without filters has, a guess of those that pass,
+/// and of groups as many as one block sorts, until there were more.
 fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
     match input.pipeline.source.table() {
         Some(_) if input.pipeline.steps.is_empty() => rows,

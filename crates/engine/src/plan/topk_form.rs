@@ -10,8 +10,9 @@
 //! smallest tables have no sample: all rows that pass are candidates.
 //!
 //! A sort has no k. All rows that pass are its candidates, for which there is room for a guessed number; where more
-//! come, the run is repeated with more; of groups as many are expected as one block sorts in one kernel. Up to [`Tuning::selected_rows_max`] of them are put in order by the selection
-//! of a top-k, more in the *sort form*, by the radix sort of `gpu::prims`.
+//! come, the run is repeated with more; of groups as many are expected as one block sorts in one kernel. Up to
+//! [`Tuning::selected_rows_max`] of them are put in order by the selection of a top-k, more in the *sort form*, by the
+//! radix sort of `gpu::prims`.
 
 use warpcube_gpu::prims::Element;
 use warpcube_gpu::prims::topk::{Algorithm, BLOCK_SORT_MAX, K_MAX, Machine, TopKSpec, finish_ms, predict_ms};

@@ -15,8 +15,8 @@ struct TopKBlockSortParams {
 };
 
 // Purpose: the best k of few keys in order.
-// Mapping: one block of 1,024 threads: ranks and rows to shared memory, without those that stand for nothing, and a sort
-// there.
+// Mapping: one block of 1,024 threads: ranks and rows to shared memory, without those that stand for nothing, and a
+// sort there.
 // Shared memory: `places` ranks and rows, and a word. Bytes moved: keys and result once.
 // Numerics: exact; equal ranks are in the order of rows.
 WC_KERNEL(topk_block_sort, TopKBlockSortParams, 1024, 1) {
