@@ -29,12 +29,8 @@ WC_KERNEL(topk_block_sort, TopKBlockSortParams, 1024, 1) {
         const uint64_t row = base + wc_lane();
         const TopKRank rank = row < p.n ? topk_rank(p.keys[row]) : (TopKRank)0;
         const bool takes = row < p.n && (p.skips_smallest == 0 || rank != 0);
-        const uint32_t takers = __ballot_sync(WC_FULL_MASK, takes);
-        uint32_t first = 0;
-        if (wc_lane() == 0 && takers != 0) first = atomicAdd(taken, (uint32_t)__popc(takers));
-        first = __shfl_sync(WC_FULL_MASK, first, 0);
+        const uint32_t at = topk_place(taken, takes);
         if (takes) {
-            const uint32_t at = first + (uint32_t)__popc(takers & ((1u << wc_lane()) - 1u));
             ranks[at] = rank;
             rows[at] = (TopKRow)row;
         }

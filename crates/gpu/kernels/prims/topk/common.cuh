@@ -165,6 +165,16 @@ WC_DEVICE bool topk_flush(TopKQueue& queue, const TopKTarget& target) {
     return base + count >= target.room;
 }
 
+// The next place in a list of the block, whose length is `taken` in shared memory, for each lane that `take`s one. All
+// lanes call.
+WC_DEVICE uint32_t topk_place(uint32_t* taken, bool take) {
+    const uint32_t takers = __ballot_sync(WC_FULL_MASK, take);
+    uint32_t first = 0;
+    if (wc_lane() == 0 && takers != 0) first = atomicAdd(taken, (uint32_t)__popc(takers));
+    first = __shfl_sync(WC_FULL_MASK, first, 0);
+    return first + (uint32_t)__popc(takers & ((1u << wc_lane()) - 1u));
+}
+
 // Appends the candidates of the lanes that `take` theirs; whether the room is known to be used up. All lanes call.
 WC_DEVICE bool topk_append(TopKQueue& queue, const TopKTarget& target, bool take, TopKRank rank, TopKRow row) {
     const uint32_t takers = __ballot_sync(WC_FULL_MASK, take);

@@ -82,12 +82,8 @@ WC_KERNEL(topk_finish, TopKFinishParams, 1024, 1) {
             if (reaching == 0) continue;
             const TopKRow row = reaches ? all.rows[all.at(i)] : (TopKRow)0;
             const bool takes = reaches && (own[j] > cut.low || !cut.tied || (TopKRow)~row >= row_cut.low);
-            const uint32_t takers = __ballot_sync(WC_FULL_MASK, takes);
-            uint32_t first = 0;
-            if (wc_lane() == 0 && takers != 0) first = atomicAdd(taken, (uint32_t)__popc(takers));
-            first = __shfl_sync(WC_FULL_MASK, first, 0);
+            const uint32_t at = topk_place(taken, takes);
             if (takes) {
-                const uint32_t at = first + (uint32_t)__popc(takers & ((1u << wc_lane()) - 1u));
                 ranks[at] = own[j];
                 rows[at] = row;
             }
