@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use arrow::array::{Int64Array, RecordBatch};
@@ -71,10 +72,16 @@ async fn a_running_kernel_stops_whichever_way_the_statement_is_cancelled() {
             let faults = session.device().get().unwrap().emulator_faults().unwrap();
             faults.hold_launch();
             let mut stream = session.execute_with(SQL, report.clone()).await.unwrap().stream;
-            assert!(futures::poll!(stream.next()).is_pending());
+            // A poll of a statement that is known to be short runs it, and is ready when the switch has stopped it.
+            let polled = tokio::spawn(async move {
+                let first = futures::poll!(stream.next());
+                (first.map(|batch| batch.map(|rows| rows.map(|_| ()))), stream)
+            });
             assert!(tokio::task::spawn_blocking(move || faults.wait_until_held(PATIENCE)).await.unwrap());
             report.cancel().cancel();
             settled(&session, &before).await;
+            let (first, stream) = polled.await.unwrap();
+            assert!(matches!(first, Poll::Pending | Poll::Ready(Some(Err(_)))), "{first:?}");
             drop(stream);
             continue;
         }
