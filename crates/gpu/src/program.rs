@@ -3,9 +3,11 @@
 //! NVRTC compiles the text for a GPU, the host's C++ compiler for the emulated device. The differences between the two
 //! are in `kernels/prelude.cuh`, which precedes every program.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 /// The header of every program: types, warp collectives, atomics, loads, for CUDA and emulated.
@@ -20,9 +22,14 @@ pub struct Program(Arc<Content>);
 
 struct Content {
     name: String,
-    source: String,
+    /// Texts that many programs begin with.
+    library: Vec<&'static str>,
+    /// What follows the library.
+    own: String,
     options: Vec<String>,
     effort: Effort,
+    /// Cached result of [`Program::source`], where there is a library.
+    source: OnceLock<String>,
     /// Cached result of [`Program::hash`], which every request of a kernel needs.
     hash: OnceLock<Arc<str>>,
 }
@@ -42,16 +49,24 @@ pub enum Effort {
 impl Program {
     /// A program without further options.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Program {
-        Program::of(name.into(), source.into(), Vec::new(), Effort::Full)
+        Program::over(Vec::new(), name, source)
     }
 
-    fn of(name: String, source: String, options: Vec<String>, effort: Effort) -> Program {
-        Program(Arc::new(Content { name, source, options, effort, hash: OnceLock::new() }))
+    /// A program whose source is the texts of `library`, then `own`. The hash of a library is computed once: programs
+    /// that are generated for a statement pay for their own text alone.
+    pub fn over(library: Vec<&'static str>, name: impl Into<String>, own: impl Into<String>) -> Program {
+        Program::of(name.into(), library, own.into(), Vec::new(), Effort::Full)
+    }
+
+    fn of(name: String, library: Vec<&'static str>, own: String, options: Vec<String>, effort: Effort) -> Program {
+        let (source, hash) = (OnceLock::new(), OnceLock::new());
+        Program(Arc::new(Content { name, library, own, options, effort, source, hash }))
     }
 
     /// The program with these further compiler options, for example `-DWIDTH=16`.
     pub fn with_options(&self, options: Vec<String>) -> Program {
-        Program::of(self.0.name.clone(), self.0.source.clone(), options, self.0.effort)
+        let Content { name, library, own, effort, .. } = &*self.0;
+        Program::of(name.clone(), library.clone(), own.clone(), options, *effort)
     }
 
     /// The program with kernels that launch kernels (CUDA Dynamic Parallelism); for devices that pass
@@ -67,7 +82,8 @@ impl Program {
 
     /// The program with another effort.
     pub fn with_effort(&self, effort: Effort) -> Program {
-        Program::of(self.0.name.clone(), self.0.source.clone(), self.0.options.clone(), effort)
+        let Content { name, library, own, options, .. } = &*self.0;
+        Program::of(name.clone(), library.clone(), own.clone(), options.clone(), effort)
     }
 
     /// Name for messages, traces and dumps.
@@ -77,7 +93,8 @@ impl Program {
 
     /// CUDA C++ text without the prelude.
     pub fn source(&self) -> &str {
-        &self.0.source
+        let Content { library, own, source, .. } = &*self.0;
+        if library.is_empty() { own } else { source.get_or_init(|| library.concat() + own) }
     }
 
     /// Further compiler options.
@@ -98,10 +115,8 @@ impl Program {
     /// SHA-256 over prelude, source, options and effort, in hexadecimal.
     pub fn hash(&self) -> &Arc<str> {
         self.0.hash.get_or_init(|| {
-            let mut hasher = Sha256::new();
-            hasher.update(PRELUDE.as_bytes());
-            hasher.update([0]);
-            hasher.update(self.source().as_bytes());
+            let mut hasher = hasher_behind(&self.0.library);
+            hasher.update(self.0.own.as_bytes());
             for option in self.options() {
                 hasher.update([0]);
                 hasher.update(option.as_bytes());
@@ -110,6 +125,21 @@ impl Program {
             hexadecimal(hasher, 32).into()
         })
     }
+}
+
+/// The hash's state behind the prelude and a library. States are kept by the library's addresses: its texts live as
+/// long as the process does.
+fn hasher_behind(library: &[&'static str]) -> Sha256 {
+    static STATES: LazyLock<Mutex<HashMap<Vec<(usize, usize)>, Sha256>>> = LazyLock::new(Mutex::default);
+    let key = library.iter().map(|text| (text.as_ptr().addr(), text.len())).collect();
+    let begin = || {
+        let mut hasher = Sha256::new();
+        hasher.update(PRELUDE.as_bytes());
+        hasher.update([0]);
+        library.iter().for_each(|text| hasher.update(text.as_bytes()));
+        hasher
+    };
+    STATES.lock().entry(key).or_insert_with(begin).clone()
 }
 
 /// The first `bytes` bytes of a digest, as text.
@@ -144,5 +174,16 @@ mod tests {
         assert_ne!(plain.hash(), option.hash());
         assert_ne!(plain.hash(), plain.with_effort(Effort::Less).hash());
         assert_eq!(plain.hash(), Program::new("other name", "x").hash());
+    }
+
+    #[test]
+    fn a_library_and_ones_own_text_are_one_source() {
+        let whole = Program::new("a", "xyz");
+        for (library, own) in [(vec!["x", "y"], "z"), (vec!["xy"], "z"), (vec!["xy"], "z"), (vec!["x"], "yz")] {
+            let program = Program::over(library, "a", own);
+            assert_eq!((program.source(), program.hash()), (whole.source(), whole.hash()));
+            assert_ne!(program.hash(), program.with_effort(Effort::Less).hash());
+        }
+        assert_ne!(Program::over(vec!["x"], "a", "z").hash(), whole.hash());
     }
 }

@@ -152,7 +152,7 @@ fn measure(
     let stored = column.encoding().stored_as(storage);
     let view = column.encoding().view(stored.c_name());
     let text = text(&view, storage, stored, column.lookup().is_some());
-    let program = Program::new("decode", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text)));
+    let program = Program::new("decode", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text).concat()));
     let kernel = device.compile(&program)?.kernel("decode")?;
     let mut stream = device.stream()?;
     let addresses: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();

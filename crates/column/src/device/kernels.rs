@@ -21,11 +21,11 @@ const HEADERS: [(&[&str], &str); 7] = [
 ];
 
 /// The headers of encoded columns that a program's text uses; their place is between [`PLAIN_LIBRARY`] and the text.
-pub fn decoding_library(text: &str) -> String {
+pub fn decoding_library(text: &str) -> Vec<&'static str> {
     let marks = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
-    let own: String = HEADERS.iter().filter(|(names, _)| marks(names)).map(|(_, header)| *header).collect();
+    let own: Vec<_> = HEADERS.iter().filter(|(names, _)| marks(names)).map(|(_, header)| *header).collect();
     let packed = !own.is_empty() || marks(&["WcPacked<", "wc_packed_get<"]);
-    format!("{}{own}", if packed { PACKED } else { "" })
+    packed.then_some(PACKED).into_iter().chain(own).collect()
 }
 
 /// A constant of a view.
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn programs_get_the_headers_that_they_use() {
-        assert_eq!(decoding_library("wc_load_slots<8>(d0, c0 + base, lane);"), "");
-        assert_eq!(decoding_library("WcPacked<12, 8> d0;"), PACKED);
-        let alp = decoding_library("const WcAlp<double, 12, true, true> c0(pointers[0], rows_here);");
+        assert_eq!(decoding_library("wc_load_slots<8>(d0, c0 + base, lane);").concat(), "");
+        assert_eq!(decoding_library("WcPacked<12, 8> d0;"), [PACKED]);
+        let alp = decoding_library("const WcAlp<double, 12, true, true> c0(pointers[0], rows_here);").concat();
         assert!(alp.starts_with(PACKED) && alp.contains("struct WcPatches") && alp.contains("struct WcAlp "));
         assert!(!alp.contains("struct WcRle"));
     }

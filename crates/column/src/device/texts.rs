@@ -64,8 +64,9 @@ const _: () = assert!(CHUNK_ROWS == 1 << 20, "places have 20 bits for the row");
 
 /// The program of the kernels.
 pub fn program_of_texts() -> Program {
-    static PROGRAM: LazyLock<Program> =
-        LazyLock::new(|| Program::new("texts", format!("{PLAIN_LIBRARY}{}{SOURCE}", decoding_library(SOURCE))));
+    static PROGRAM: LazyLock<Program> = LazyLock::new(|| {
+        Program::new("texts", format!("{PLAIN_LIBRARY}{}{SOURCE}", decoding_library(SOURCE).concat()))
+    });
     PROGRAM.clone()
 }
 

@@ -134,7 +134,7 @@ pub fn decodes(storage: Storage, cases: &[Case]) {
         views.entry(case.encoding.view(storage.c_name()).c_type).or_insert(next);
     }
     let text = text(storage, &views);
-    let program = Program::new("decoding", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text)));
+    let program = Program::new("decoding", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text).concat()));
     let width = storage.width();
     for case in cases {
         let Case { name, segment, bytes, encoding } = case;

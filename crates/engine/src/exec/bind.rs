@@ -249,7 +249,7 @@ pub(crate) fn bind(
     let behind = if has_matches { MATCHES } else { "" }.to_string() + if has_ends { RUN_ENDS } else { "" };
     let behind = (!behind.is_empty()).then_some(("behind_builds", behind));
     source.extend(behind.iter().map(|(_, text)| text.as_str()));
-    let program = Arc::new(Program::new("fragment", with_library(&source)));
+    let program = Arc::new(with_library("fragment", source));
     let parts = match info.emulated {
         true => vec![program.as_ref().clone()],
         false => parts(&pipelines, &launch_groups, finish.into_iter().chain(behind), tuning),
@@ -278,17 +278,25 @@ impl BoundFragment {
     }
 }
 
-/// Generated source behind what it calls.
-fn with_library(source: &str) -> String {
-    let extra = if WIDE_KEYS_MARKS.iter().any(|mark| source.contains(mark)) { WIDE_KEYS } else { "" };
-    let decoding = decoding_library(source);
-    let fixed = if source.contains(FIXED_MARK) { FIXED } else { "" };
-    let values = if source.contains(GROUP_VALUES_MARK) { GROUP_VALUES } else { "" };
-    let expand = if source.contains(EXPAND_MARK) { EXPAND } else { "" };
-    let runs = if source.contains(RUNS_MARK) { RUNS } else { "" };
-    let (keys, topk) = if TOPK_MARKS.iter().any(|mark| source.contains(mark)) { (KEYS, TOPK) } else { ("", "") };
-    let texts = if TEXT_MATCH_MARKS.iter().any(|mark| source.contains(mark)) { TEXT_MATCH } else { "" };
-    format!("{PLAIN_LIBRARY}{LIBRARY}{keys}{topk}{extra}{fixed}{values}{expand}{runs}{decoding}{texts}{source}")
+/// A program of generated source behind what it calls.
+fn with_library(name: impl Into<String>, source: String) -> Program {
+    let has = |marks: &[&str]| marks.iter().any(|mark| source.contains(mark));
+    let mut library = vec![PLAIN_LIBRARY, LIBRARY];
+    let is_topk = has(&TOPK_MARKS);
+    for (text, is_called) in [
+        (KEYS, is_topk),
+        (TOPK, is_topk),
+        (WIDE_KEYS, has(&WIDE_KEYS_MARKS)),
+        (FIXED, has(&[FIXED_MARK])),
+        (GROUP_VALUES, has(&[GROUP_VALUES_MARK])),
+        (EXPAND, has(&[EXPAND_MARK])),
+        (RUNS, has(&[RUNS_MARK])),
+    ] {
+        library.extend(is_called.then_some(text));
+    }
+    library.extend(decoding_library(&source));
+    library.extend(has(&TEXT_MATCH_MARKS).then_some(TEXT_MATCH));
+    Program::over(library, name, source)
 }
 
 /// A program a launch group, then those that `others` name.
@@ -300,12 +308,13 @@ fn parts(
 ) -> Vec<Program> {
     let group = |group: &LaunchGroup| {
         let members: String = group.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
-        let source = with_library(&format!("{members}{}", group.source(pipelines)));
+        let source = members + &group.source(pipelines);
         let builds = group.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
         let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
-        Program::new(group.name.clone(), source).with_effort(effort)
+        let program = with_library(group.name.clone(), source);
+        if effort == Effort::Full { program } else { program.with_effort(effort) }
     };
-    let others = others.map(|(name, text)| Program::new(name, with_library(&text)));
+    let others = others.map(|(name, text)| with_library(name, text));
     launch_groups.iter().map(group).chain(others).collect()
 }
 
