@@ -1,7 +1,7 @@
 //! From a fragment and the columns it runs over to generated kernels and an arena.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use warpcube_column::format::Encoding;
 use warpcube_column::{
@@ -84,8 +84,10 @@ pub(crate) struct BoundFragment {
     pub(crate) launch_groups: Vec<LaunchGroup>,
     pub(crate) arena: Arena,
     pub(crate) control: Zone,
-    /// All kernels.
-    pub(crate) program: Arc<Program>,
+    /// Source of the kernels that belong to no pipeline.
+    behind: String,
+    /// Cached result of [`BoundFragment::program`].
+    program: OnceLock<Arc<Program>>,
     /// What is compiled: a program a launch group, side by side, then the one that gathers groups or a top-k's rows,
     /// and those that run behind builds. NVRTC takes some tenths of a second for a large kernel; for the emulated
     /// device, whose compiler starts slowly, all kernels are one program.
@@ -151,7 +153,7 @@ pub(crate) fn bind(
     let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
     let control = arena.zeroed(control_bytes);
     let mut built: Vec<Option<BuiltTable>> = vec![None; fragment.pipelines.len()];
-    let (mut pipelines, mut source) = (Vec::new(), String::new());
+    let mut pipelines = Vec::new();
     let mut root = None;
     let mut groups: Vec<Option<BoundGroups>> = vec![None; fragment.pipelines.len()];
     let mut lists: Vec<Option<BoundList>> = vec![None; fragment.pipelines.len()];
@@ -208,7 +210,6 @@ pub(crate) fn bind(
             let (wanted, most) = (in_bytes(bound.shared_bytes.into()), in_bytes(info.shared_memory_per_block as u64));
             return unsupported(format!("a kernel that takes {wanted} of shared memory, where a block has {most}"));
         }
-        source.push_str(&bound.source);
         match &bound.sink {
             BoundSink::Table(table) => built[index] = Some(table.clone()),
             BoundSink::Groups(bound) => {
@@ -233,7 +234,6 @@ pub(crate) fn bind(
         let most = info.params_bytes_max;
         return unsupported(format!("a kernel with {wanted} bytes of parameters, where the device takes {most}"));
     }
-    launch_groups.iter().for_each(|group| source.push_str(&group.source(&pipelines)));
     // What runs behind the launch groups.
     let finish = match &mut root {
         Root::Groups(groups, compacted) => {
@@ -243,21 +243,43 @@ pub(crate) fn bind(
         Root::TopK(top) => Some(("top", top.source.clone())),
         Root::Rows(_) => None,
     };
-    source.extend(finish.iter().map(|(_, text)| text.as_str()));
     let has_matches = pipelines.iter().any(|pipeline| pipeline.matches().is_some());
     let has_ends = pipelines.iter().any(|pipeline| pipeline.table_with_ends().is_some());
-    let behind = if has_matches { MATCHES } else { "" }.to_string() + if has_ends { RUN_ENDS } else { "" };
-    let behind = (!behind.is_empty()).then_some(("behind_builds", behind));
-    source.extend(behind.iter().map(|(_, text)| text.as_str()));
-    let program = Arc::new(with_library("fragment", source));
-    let parts = match info.emulated {
-        true => vec![program.as_ref().clone()],
-        false => parts(&pipelines, &launch_groups, finish.into_iter().chain(behind), tuning),
+    let builds = if has_matches { MATCHES } else { "" }.to_string() + if has_ends { RUN_ENDS } else { "" };
+    let builds = (!builds.is_empty()).then_some(("behind_builds", builds));
+    let others: Vec<_> = finish.into_iter().chain(builds).collect();
+    let behind = others.iter().map(|(_, text)| text.as_str()).collect();
+    let (parts, program) = (Vec::new(), OnceLock::new());
+    let mut bound = BoundFragment {
+        pipelines,
+        shown,
+        launch_groups,
+        arena,
+        control,
+        behind,
+        program,
+        parts,
+        has_matches,
+        has_ends,
+        root,
     };
-    Ok(BoundFragment { pipelines, shown, launch_groups, arena, control, program, parts, has_matches, has_ends, root })
+    bound.parts = match info.emulated {
+        true => vec![bound.program().as_ref().clone()],
+        false => parts_of(&bound.pipelines, &bound.launch_groups, others, tuning),
+    };
+    Ok(bound)
 }
 
 impl BoundFragment {
+    /// All kernels as one program.
+    pub(crate) fn program(&self) -> &Arc<Program> {
+        self.program.get_or_init(|| {
+            let pipelines = self.pipelines.iter().map(|pipeline| pipeline.source.clone());
+            let groups = self.launch_groups.iter().map(|group| group.source(&self.pipelines));
+            Arc::new(with_library("fragment", pipelines.chain(groups).collect::<String>() + &self.behind))
+        })
+    }
+
     /// The top-k at its root, if there is one.
     pub(crate) fn top(&self) -> Option<&BoundTop> {
         match &self.root {
@@ -300,10 +322,10 @@ fn with_library(name: impl Into<String>, source: String) -> Program {
 }
 
 /// A program a launch group, then those that `others` name.
-fn parts(
+fn parts_of(
     pipelines: &[BoundPipeline],
     launch_groups: &[LaunchGroup],
-    others: impl Iterator<Item = (&'static str, String)>,
+    others: Vec<(&'static str, String)>,
     tuning: &Tuning,
 ) -> Vec<Program> {
     let group = |group: &LaunchGroup| {
@@ -314,7 +336,7 @@ fn parts(
         let program = with_library(group.name.clone(), source);
         if effort == Effort::Full { program } else { program.with_effort(effort) }
     };
-    let others = others.map(|(name, text)| with_library(name, text));
+    let others = others.into_iter().map(|(name, text)| with_library(name, text));
     launch_groups.iter().map(group).chain(others).collect()
 }
 

@@ -87,12 +87,19 @@ pub struct RunReport {
     pub rows: u64,
     /// How a top-k was found, and why so.
     pub top: Option<String>,
-    /// The program that ran.
-    pub program: Option<Arc<Program>>,
+    /// What ran.
+    bound: Option<Arc<BoundFragment>>,
     /// How often the fragment was run again because a group table or the window of an exact sum proved too small, a
     /// table proved to have several rows for a key, join keys collided, or the threshold of a top-k let too few or too
     /// many rows pass.
     pub reruns: u32,
+}
+
+impl RunReport {
+    /// All kernels that ran, as one program.
+    pub fn program(&self) -> Option<Arc<Program>> {
+        self.bound.as_ref().map(|bound| bound.program().clone())
+    }
 }
 
 /// What one launch did.
@@ -279,7 +286,7 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Result<RecordBatch, TooSmall>> {
         report.arena_bytes = binding.fragment.arena.bytes() as u64;
-        report.program = Some(binding.fragment.program.clone());
+        report.bound = Some(binding.fragment.clone());
         report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
         report.in_haste = binding.in_haste;
         self.execute(binding, &pinned.tables, options, report).inspect_err(|error| {
@@ -321,7 +328,7 @@ impl Engine {
             Found::Kept(binding) => self.execute_kept(binding, cache, &pinned, (options, guesses), report),
             Found::New(fragment) => {
                 if let Some(folder) = &options.dump {
-                    dump(&fragment.program, folder)?;
+                    dump(fragment.program(), folder)?;
                 }
                 let binding = Arc::new(self.prepare(*fragment, &pinned.tables, guesses, options.elsewhere, report)?);
                 cache.keep(&binding);

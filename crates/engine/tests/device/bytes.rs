@@ -62,7 +62,8 @@ fn check_bytes(fragment: &warpcube_engine::Fragment, tables: &[&MemoryTable]) ->
         check_on(&engine, fragment, tables)
     });
     let report = std::mem::take(&mut reports[0]);
-    let source = report.program.as_ref().unwrap().source();
+    let program = report.program().unwrap();
+    let source = program.source();
     assert!(source.contains("const WcTexts c"), "no bytes are read");
     report
 }
@@ -80,7 +81,7 @@ fn check_all_bytes(fragments: &[warpcube_engine::Fragment], tables: &[&MemoryTab
 fn like_counts_rows() {
     let steps = vec![filter(not(like(0, "%special%requests%")))];
     let report = check_bytes(&single(1, steps, vec![], vec![count()]), &[&facts(5_000)]);
-    assert!(report.program.unwrap().source().contains("wc_match_step<WC_LIKE"), "a test of whole steps");
+    assert!(report.program().unwrap().source().contains("wc_match_step<WC_LIKE"), "a test of whole steps");
     assert!(report.bytes > 5_000 * 12, "{} bytes", report.bytes);
 }
 

@@ -39,7 +39,7 @@ fn between(register: usize, ty: Ty, (low, high): (i128, i128)) -> Expr {
 #[track_caller]
 fn program(fragment: &Fragment, table: &MemoryTable) -> String {
     check_orders(fragment, &[table]);
-    check_on(&engine(LaneOrder::Forward), fragment, &[table]).program.expect("it ran").full_source()
+    check_on(&engine(LaneOrder::Forward), fragment, &[table]).program().expect("it ran").full_source()
 }
 
 /// Checks that fragments with each of the constants have one program.

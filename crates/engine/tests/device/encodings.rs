@@ -216,7 +216,7 @@ fn sources_differ_in_how_columns_are_read_alone() {
         load(&engine, &table, &[choice; 12]);
         let below = binary(BinaryOp::Lt, reg(1), int(60, Ty::I32));
         let fragment = single(12, vec![filter(below)], vec![], vec![sum(reg(3), DataType::Int64)]);
-        check_on(&engine, &fragment, &[&table]).program.unwrap().source().to_string()
+        check_on(&engine, &fragment, &[&table]).program().unwrap().source().to_string()
     };
     let generated = |source: &str| source[source.find("struct Params0").unwrap()..].to_string();
     let (runs, blocks) = (program(EncodingChoice::Rle), program(EncodingChoice::GpuFor));
@@ -258,7 +258,7 @@ fn packed_values_and_codes_are_compared_with_any_constant() {
         fragments.iter().for_each(|fragment| drop(compare_on(&engine, fragment, &[&table])));
         let between = binary(And, binary(Ge, reg(2), int(-3, Ty::I64)), binary(Lt, reg(3), int(5, Ty::I16)));
         let fragment = single(5, vec![filter(between)], vec![], vec![sum(reg(0), DataType::Int64), count()]);
-        let program = check_on(&engine, &fragment, &[&table]).program.unwrap();
+        let program = check_on(&engine, &fragment, &[&table]).program().unwrap();
         assert!(program.source().contains(".top(k) >= "), "{choice:?}");
     }
 }

@@ -150,7 +150,7 @@ fn dates_that_bounds_do_not_keep_in_the_calendar_are_refused() {
     let inside = [table(last, (last as i64 + 1) * day - 1), table(first, first as i64 * day)];
     for table in &inside {
         for fragment in [days(), seconds()] {
-            assert!(check(&fragment, &[table]).program.is_some());
+            assert!(check(&fragment, &[table]).program().is_some());
         }
     }
     let outside = [table(last + 1, (last as i64 + 1) * day), table(first - 1, first as i64 * day - 1)];

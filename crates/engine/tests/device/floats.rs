@@ -222,10 +222,10 @@ fn conversions_to_integers_truncate_and_raise() {
         min(convert(reg(0), Ty::Bool), DataType::Boolean),
     ];
     let report = check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls), &[&table]);
-    assert!(report.program.is_some());
+    assert!(report.program().is_some());
     for (ty, data_type) in [(Ty::I8, DataType::Int8), (Ty::U64, DataType::UInt64)] {
         let fragment = single(3, vec![], vec![], vec![min(convert(reg(0), ty), data_type)]);
-        assert!(check(&fragment, &[&table]).program.is_none(), "{ty:?}");
+        assert!(check(&fragment, &[&table]).program().is_none(), "{ty:?}");
     }
     for special in [f64::NAN, 9.3e18, f64::INFINITY] {
         let one = MemoryTable::new(
@@ -233,7 +233,7 @@ fn conversions_to_integers_truncate_and_raise() {
             vec![("a", numbers::<Float64Type>(3, |row| Some(if row == 1 { special } else { 1.0 })))],
         );
         let fragment = single(1, vec![], vec![], vec![min(convert(reg(0), Ty::I64), DataType::Int64)]);
-        assert!(check(&fragment, &[&one]).program.is_none(), "{special}");
+        assert!(check(&fragment, &[&one]).program().is_none(), "{special}");
     }
 }
 

@@ -89,7 +89,7 @@ fn keys_that_are_codes_are_looked_up_as_codes() {
         let engine = engine(LaneOrder::Seeded(3));
         load(&engine, tables[0], &[EncodingChoice::Dictionary, EncodingChoice::Dictionary, EncodingChoice::Auto]);
         let report = check_on(&engine, &star(25, parts, dates), &tables);
-        let program = report.program.unwrap();
+        let program = report.program().unwrap();
         assert!(program.source().contains("uint8_t* const map"), "{parts:?} {dates:?}");
     }
 }
@@ -218,7 +218,7 @@ fn a_bitmap_too_large_for_shared_memory_is_probed_in_global_memory() {
         ],
     );
     let report = check(&fragment, &[&facts, &wide]);
-    assert!(!report.program.unwrap().source().contains("wc_stage(bits"), "nothing is staged");
+    assert!(!report.program().unwrap().source().contains("wc_stage(bits"), "nothing is staged");
 }
 
 #[test]
@@ -242,5 +242,8 @@ fn a_bitmap_of_middle_size_takes_one_large_block() {
         ],
     );
     let report = check_orders(&fragment, &[&facts, &wide]);
-    assert!(report.program.unwrap().source().contains("launch_group_1_params, 1024, 1)"), "one block a multiprocessor");
+    assert!(
+        report.program().unwrap().source().contains("launch_group_1_params, 1024, 1)"),
+        "one block a multiprocessor"
+    );
 }

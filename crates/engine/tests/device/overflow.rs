@@ -24,12 +24,12 @@ const TYPES: [(Ty, DataType); 8] = [
 /// Whether the fragment raised, where its outcome is the interpreter's.
 #[track_caller]
 fn raises(fragment: &Fragment, tables: &[&MemoryTable]) -> bool {
-    check(fragment, tables).program.is_none()
+    check(fragment, tables).program().is_none()
 }
 
 /// How often a program raises: the library defines the call.
 fn raising_places(report: &RunReport) -> usize {
-    report.program.as_ref().unwrap().source().matches("wc_raise(").count() - 1
+    report.program().unwrap().source().matches("wc_raise(").count() - 1
 }
 
 /// Pairs of values at the edges of a type's sums, differences and products.
@@ -129,7 +129,7 @@ fn what_bounds_prove_is_not_checked() {
         let report = check(&fragment, &[&table(10)]);
         assert_eq!(raising_places(&report), 0);
         let wraps = Fragment { overflow: Overflow::Wrap, ..fragment.clone() };
-        assert_eq!(check(&wraps, &[&table(10)]).program.unwrap().hash(), report.program.as_ref().unwrap().hash());
+        assert_eq!(check(&wraps, &[&table(10)]).program().unwrap().hash(), report.program().unwrap().hash());
         // Bounds that prove nothing, of values that overflow nowhere: one test.
         let guarded = binary(BinaryOp::Lt, reg(1), int(11, Ty::I32));
         let checked = Expr::Case(vec![(guarded, product())], Box::new(int(0, Ty::I32)));

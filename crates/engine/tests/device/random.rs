@@ -55,7 +55,7 @@ fn attempt(engine: &Engine, seed: u64, fragment: &Fragment, tables: &[&MemoryTab
     let check = if EncodingChoice::ALL.get(seed as usize).is_some() { compare_on } else { check_on };
     match run(engine, fragment, tables) {
         Err(EngineError::Unsupported(reason)) => Err(reason),
-        _ => Ok(check(engine, fragment, tables).program.is_some()),
+        _ => Ok(check(engine, fragment, tables).program().is_some()),
     }
 }
 

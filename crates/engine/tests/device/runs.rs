@@ -50,7 +50,7 @@ fn calls() -> Vec<Vec<AggregateCall>> {
 }
 
 fn source(report: &RunReport) -> String {
-    report.program.as_ref().unwrap().source().to_string()
+    report.program().unwrap().source().to_string()
 }
 
 /// Keys that come in runs, in no order; some are NULL.

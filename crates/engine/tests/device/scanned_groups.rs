@@ -64,7 +64,7 @@ fn aggregates_of_aggregates_by_every_kind_of_grouping() {
         [(70_000, 3, 1, "mine["), (6_000, 2_500, 2, "+ 1;"), (5_000, 900, SPREAD, "wc_table_enter")]
     {
         let report = check_orders(&aggregates_of_aggregates(false), &[&table(rows, keys, spread)]);
-        let source = report.program.unwrap().source().to_string();
+        let source = report.program().unwrap().source().to_string();
         assert!(source.contains(text), "{keys} keys: no {text:?} in\n{source}");
     }
 }
@@ -81,7 +81,7 @@ fn sums_of_a_block_are_scanned() {
     let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64)], calls());
     let outer = over(0, vec![], vec![(reg(2), DataType::Int64)], vec![sum(reg(1), DataType::Int64), count()]);
     let report = check_orders(&fragment(&[5], vec![inner, outer]), &[&table(21_000, 200, 1)]);
-    assert!(report.program.unwrap().source().contains("wc_add_halves(low"), "sums are in shared memory");
+    assert!(report.program().unwrap().source().contains("wc_add_halves(low"), "sums are in shared memory");
 }
 
 #[test]

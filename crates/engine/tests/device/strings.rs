@@ -111,7 +111,7 @@ fn functions_of_a_column_without_strings() {
     let nothing = lookup(2, "upper", Ty::U32, |strings| Arc::new(StringArray::from(strings.to_vec())));
     let calls = vec![count(), sum(length(2), DataType::Int64), max(nothing.clone(), DataType::Utf8)];
     let report = check(&single(4, vec![], vec![(nothing, DataType::Utf8)], calls), &[&facts(2_000)]);
-    assert!(!report.program.unwrap().source().contains("WC_TABLE_FULL); return"), "no hashing for one group");
+    assert!(!report.program().unwrap().source().contains("WC_TABLE_FULL); return"), "no hashing for one group");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn another_dictionary_needs_no_other_kernel() {
         let table =
             MemoryTable::new("t", vec![("s", texts(2_000, |row| (row % 9 != 0).then(|| format!("{}", row % words))))]);
         let fragment = single(1, vec![], vec![], vec![sum(length(0), DataType::Int64)]);
-        check(&fragment, &[&table]).program.unwrap().hash().to_string()
+        check(&fragment, &[&table]).program().unwrap().hash().to_string()
     };
     // As long as codes take as many bits.
     assert_eq!(program(10), program(15));

@@ -24,7 +24,7 @@ fn global_sum_with_a_filter() {
     let calls = vec![sum(reg(1), DataType::Int64), count()];
     let report = check_orders(&single(3, vec![filter(below)], vec![], calls), &[&facts(5_000)]);
     assert_eq!(report.launch_groups.len(), 1);
-    assert!(report.program.unwrap().source().contains("pipeline_0"));
+    assert!(report.program().unwrap().source().contains("pipeline_0"));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn constants_are_arguments_not_source() {
     let table = facts(2_000);
     let program = |limit: i128| {
         let below = binary(BinaryOp::Lt, reg(0), int(limit, Ty::I32));
-        check(&single(3, vec![filter(below)], vec![], vec![count()]), &[&table]).program.unwrap().hash().to_string()
+        check(&single(3, vec![filter(below)], vec![], vec![count()]), &[&table]).program().unwrap().hash().to_string()
     };
     assert_eq!(program(20), program(21));
 }
@@ -65,7 +65,7 @@ fn generated_source_can_be_dumped() {
     let (table, fragment) = (facts(2_000), single(3, vec![], vec![], vec![count()]));
     let options = warpcube_engine::RunOptions { dump: Some(folder.clone()), ..Default::default() };
     let (_, report) = engine(LaneOrder::Forward).run(&fragment, &requests(&fragment, &[&table]), &options).unwrap();
-    let program = report.program.unwrap();
+    let program = report.program().unwrap();
     let path = folder.join(format!("fragment-{}.cu", &program.hash()[..16]));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), program.full_source());
     std::fs::remove_dir_all(&folder).unwrap();

@@ -202,7 +202,7 @@ fn keys_of_several_words() {
             )
         };
         let report = check_orders(&joined(calls.clone()), &[&facts, &side]);
-        assert!(report.program.unwrap().source().contains("wc_wide_find("), "{kind:?}");
+        assert!(report.program().unwrap().source().contains("wc_wide_find("), "{kind:?}");
         // The facts have keys several times over.
         check(&joined(calls), &[&side, &facts]);
     }
@@ -371,7 +371,7 @@ fn keys_of_two_words_that_collide_are_hashed_with_another_seed() {
     let (fragment, [facts, side]) = of_two_words(&colliding_second_words(i64::MAX as u64, 1_500));
     let (tables, engine) = ([&facts, &side], engine(LaneOrder::Forward));
     let report = check_on(&engine, &fragment, &tables);
-    assert!(report.program.unwrap().source().contains("wc_wide_find("));
+    assert!(report.program().unwrap().source().contains("wc_wide_find("));
     let cache = BindingCache::seeded(0);
     for reruns in [1, 0] {
         let again = engine.run_again(&fragment, &cache, &requests(&fragment, &tables), &RunOptions::default());
@@ -420,7 +420,7 @@ fn payload_is_not_read_through_the_cache_of_constants() {
     );
     for side in [keyed(&|row| row as i64), keyed(&key)] {
         let report = check(&fragment, &[&side, &side]);
-        let program = report.program.unwrap();
+        let program = report.program().unwrap();
         let source = program.source();
         let pointers: Vec<&str> = source.lines().filter_map(|line| line.trim().strip_prefix("const float* ")).collect();
         assert_eq!(pointers.len(), 1, "{pointers:?}");

@@ -73,7 +73,7 @@ fn branches_meet_in_every_kind_of_grouping() {
             &union(&[5, 5], 2, vec![branch(0), branch(1)]),
             &[&facts(rows, keys, spread), &others(rows / 2, keys, spread)],
         );
-        let source = report.program.unwrap().source().to_string();
+        let source = report.program().unwrap().source().to_string();
         assert!(source.contains(text), "{keys} keys: no {text:?} in\n{source}");
         assert_eq!(report.launch_groups.len(), 1, "branches share a launch");
     }

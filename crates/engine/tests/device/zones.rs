@@ -83,7 +83,7 @@ fn check_all(fragments: &[Fragment], tables: &[&MemoryTable]) -> Vec<String> {
         rehearse(&engine, fragments, tables);
         for fragment in fragments {
             let report = check_on(&engine, fragment, tables);
-            let source = report.program.unwrap().source().to_string();
+            let source = report.program().unwrap().source().to_string();
             assert_eq!(source.contains("auto zone = "), !small, "{source}");
             if choice == EncodingChoice::Packed && !small {
                 sources.push(source);
@@ -103,7 +103,7 @@ fn what_a_sorted_column_leaves_of_vectors_is_added_up_in_place() {
     load(&engine, &table(), &[EncodingChoice::Packed; COLUMNS]);
     for (condition, queued) in [(clustered, false), (spread, true)] {
         let report = check_on(&engine, &filtered(condition), &[&table()]);
-        let source = report.program.unwrap().source().to_string();
+        let source = report.program().unwrap().source().to_string();
         assert_eq!(source.contains("uint32_t queued = 0;"), queued, "{source}");
     }
 }

@@ -100,7 +100,7 @@ pub fn check_orders(fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
 #[track_caller]
 pub fn check_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
     let report = compare_on(engine, fragment, tables);
-    report.program.as_ref().inspect(|program| super::nvrtc::compile_for_a_gpu(program));
+    report.program().inspect(|program| super::nvrtc::compile_for_a_gpu(program));
     report
 }
 

@@ -133,6 +133,6 @@ pub fn check_rows(fragment: &Fragment, table: &MemoryTable) -> RunReport {
 #[track_caller]
 pub fn check_all_orders(fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
     let mut reports = super::check::ORDERS.map(|order| check_rows_of(&super::check::engine(order), fragment, tables));
-    reports[0].program.as_ref().inspect(|program| super::nvrtc::compile_for_a_gpu(program));
+    reports[0].program().inspect(|program| super::nvrtc::compile_for_a_gpu(program));
     std::mem::take(&mut reports[0])
 }
