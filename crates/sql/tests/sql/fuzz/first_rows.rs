@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use arrow::datatypes::DataType;
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Decimal128Type};
 use warpcube_engine::TopKAlgorithm;
 use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::Element;
 use warpcube_gpu::prims::topk::{BitonicLevel, TopKSpec};
 
 use super::bench::{Bench, Verdict};
-use super::data::{Column, Tables};
+use super::data::{Column, Table, Tables};
 use super::query::{Generator, Query, is_text};
 use super::random::Random;
 use super::{QUERIES_PER_CASE, kind_of, seeds, shrunk, variable};
@@ -92,6 +93,11 @@ impl Drawn {
     fn has_to_be_placed(&self, tables: &Tables, info: &DeviceInfo) -> bool {
         let Some(first) = self.query.first.as_ref().filter(|_| self.is_plain) else { return false };
         let table = &tables.tables[0];
+        let sql = self.query.sql();
+        let mut names = sql.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        if names.any(|name| is_refused(table, name)) {
+            return false;
+        }
         let of = |name: &str| table.columns.iter().find(|column| column.name == name).and_then(bits);
         let Some(keys) = first.keys.iter().map(|(key, _)| of(key)).collect::<Option<Vec<u32>>>() else { return false };
         let rows = usize::BITS - table.rows.num_rows().leading_zeros();
@@ -108,6 +114,13 @@ impl Drawn {
             }
         }
     }
+}
+
+/// True if this is a column of decimals beyond 64 bits, which no device column holds.
+fn is_refused(table: &Table, name: &str) -> bool {
+    let Some(column) = table.rows.column_by_name(name) else { return false };
+    let decimals = column.as_primitive_opt::<Decimal128Type>();
+    decimals.is_some_and(|decimals| decimals.iter().flatten().any(|value| i64::try_from(value).is_err()))
 }
 
 /// Most bits that places of a column take; none if a column of the type may be refused.
