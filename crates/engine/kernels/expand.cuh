@@ -2,11 +2,15 @@
 
 // The place of a row that goes on without a match.
 #define WC_NO_MATCH 0xffffffffu
+// Matches that a warp takes before it asks again whether the run is lost.
+#define WC_MATCHES_ASKED 65536u
 
 // Calls `take(owner, place, valid)` for all lanes together until each match of each lane's row was some lane's:
 // `owner` is the lane whose row it is, `place` one of the `count` places from that lane's `first` on. Lanes without a
-// match left are not `valid`. A row without any match that goes on has one at WC_NO_MATCH.
-template <typename Take> WC_DEVICE void wc_each_match(uint32_t first, uint32_t count, Take take) {
+// match left are not `valid`. A row without any match that goes on has one at WC_NO_MATCH. Where the run is lost, what
+// is left of many matches is not taken.
+template <typename Take>
+WC_DEVICE void wc_each_match(const uint64_t* control, uint32_t first, uint32_t count, Take take) {
     const uint32_t lane = wc_lane();
     uint64_t end = count;
     for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -15,6 +19,8 @@ template <typename Take> WC_DEVICE void wc_each_match(uint32_t first, uint32_t c
     }
     const uint64_t all = __shfl_sync(WC_FULL_MASK, end, 31), begin = end - count;
     for (uint64_t base = 0; base < all; base += 32) {
+        const bool asks = base != 0 && base % WC_MATCHES_ASKED == 0;
+        if (asks && __any_sync(WC_FULL_MASK, lane == 0 && wc_is_lost(control))) break;
         const uint64_t match = base + lane;
         // The last lane whose matches begin at or before this one.
         uint32_t owner = 0;

@@ -75,7 +75,12 @@ WC_DEVICE uint32_t wc_ask(const uint64_t* control, uint32_t lane) {
     return lane - 1 < 6 ? wc_load_relaxed((const uint32_t*)control + lane - 1) : 0;
 }
 
-// The same, and lane 0 asks for the next number of a ticket; wc_drawn waits for the answers.
+// Whether the run is lost, for lanes that ask by themselves.
+WC_DEVICE bool wc_is_lost(const uint64_t* control) {
+    return (wc_load_relaxed(control) | wc_load_relaxed(control + 1) | wc_load_relaxed(control + 2)) != 0;
+}
+
+// wc_ask, and lane 0 asks for the next number of a ticket; wc_drawn waits for the answers.
 WC_DEVICE uint32_t wc_draw(const uint64_t* control, uint32_t* counter, uint32_t lane) {
     return lane == 0 ? wc_count(counter) : wc_ask(control, lane);
 }

@@ -17,6 +17,9 @@ use crate::ir::{Expr, JoinKind, Probe, Ty};
 use crate::plan::order::{self, Item, Planned};
 use crate::plan::table::{BuiltTable, Matches, PayloadColumn, TableLayout};
 
+/// Matches that a thread looks at before it asks again whether the run is lost.
+const WALK_ASKED: u32 = 1024;
+
 /// A probe whose entry may still have to be found.
 #[derive(Debug, Clone)]
 struct Pending {
@@ -109,7 +112,7 @@ impl<'a> RowWriter<'a> {
             let matched: String = (0..stage).map(matched).collect();
             format!("const uint32_t row = row{stage}; (void)row;\n{matched}")
         };
-        let mut text = String::new();
+        let (mut text, control) = (String::new(), self.error_slot);
         for (stage, (statements, order)) in self.stages.iter().enumerate() {
             let next = stage + 1;
             let _ = write!(
@@ -118,7 +121,7 @@ impl<'a> RowWriter<'a> {
 if (valid{stage}) [&]() {{
 uint32_t& first = first{stage}; uint32_t& count = count{stage};
 {}{statements}}}();
-wc_each_match(first{stage}, count{stage}, [&](const uint32_t owner, const uint32_t place, const bool valid{next}) {{
+wc_each_match({control}, first{stage}, count{stage}, [&](uint32_t owner, uint32_t place, const bool valid{next}) {{
 const uint32_t row{next} = __shfl_sync(WC_FULL_MASK, row{stage}, owner);
 const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {order}[place] : WC_NO_MATCH;
 ",
@@ -256,7 +259,8 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
     /// there is one. Without a residual this is the entry that was found.
     ///
     /// A thread walks the matches of its row until one meets the residual; to the end if the residual may raise an
-    /// error, as it does on the CPU whatever other matches are.
+    /// error, as it does on the CPU whatever other matches are. Every [`WALK_ASKED`] matches it asks whether the run is
+    /// lost: a key may have any number of them.
     fn meets(
         &mut self,
         probe: &Probe,
@@ -294,11 +298,13 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         let mut zone = |zone| self.params.add("const uint32_t*", Argument::Zone(zone));
         let (counts, firsts, order) = (zone(matches.counts), zone(matches.firsts), zone(matches.order));
         let (at, end) = (self.name(), self.name());
+        let control = self.error_slot;
         let more = if may_raise { String::new() } else { format!(" && !{met}") };
         self.line(&format!(
             "if ({found}) {{
 uint32_t {at} = {firsts}[{entry}];
 for (const uint32_t {end} = {at} + {counts}[{entry}]; {at} != {end}{more}; ++{at}) {{
+if ({at} % {WALK_ASKED} == 0 && wc_is_lost({control})) break;
 {}
 }}
 }}",

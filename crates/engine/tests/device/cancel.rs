@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use warpcube_column::LoadLimits;
-use warpcube_engine::{BindingCache, Engine, EngineError, Fragment, JoinKind, RunOptions};
+use warpcube_engine::{BinaryOp, BindingCache, Engine, EngineError, Fragment, JoinKind, RunOptions, Ty};
 use warpcube_gpu::{CancelSwitch, GpuError, LaneOrder};
 
 use crate::support::*;
@@ -64,6 +64,41 @@ fn a_running_statement_stops_leaves_nothing_and_the_next_one_is_right() {
             assert_eq!((usage.reserved, usage.live), (resident.reserved, resident.live));
         }
         check_on(&engine, &fragment, &tables);
+    }
+}
+
+/// Facts of one key, and a condition that none of its matches meets.
+fn walked(kind: JoinKind) -> Fragment {
+    let never = binary(BinaryOp::Gt, reg(2), int(100, Ty::I32));
+    let probes = vec![probe_where(0, vec![reg(0)], kind, never)];
+    fragment(&[2, 2], vec![builds(1, vec![], vec![reg(0)], vec![reg(1)]), aggregates(0, probes, vec![], vec![count()])])
+}
+
+#[test]
+fn a_walk_over_the_matches_of_one_key_stops() {
+    let engine = engine(LaneOrder::Forward);
+    let one_key = |name: &str, rows: usize| {
+        let keys = numbers::<Int64Type>(rows, |_| Some(5));
+        MemoryTable::new(name, vec![("k", keys), ("v", numbers::<Int32Type>(rows, |row| Some(row as i32 % 7)))])
+    };
+    // Matches enough for many times the device's time limit, which an uncancelled run would end with.
+    let (facts, dimension) = (one_key("facts", 300_000), one_key("dimension", 300_000));
+    let faults = engine.device().emulator_faults().unwrap();
+    for kind in [JoinKind::Semi, JoinKind::Inner] {
+        let (fragment, switch) = (walked(kind), Arc::new(CancelSwitch::default()));
+        let tables = requests(&fragment, &[&facts, &dimension]);
+        let outcome = std::thread::scope(|scope| {
+            faults.hold_launch();
+            scope.spawn(|| {
+                assert!(faults.wait_until_held(Duration::from_secs(60)));
+                faults.release();
+                // Time for the run to find that the key has several rows, and to come to the walk.
+                std::thread::sleep(Duration::from_secs(2));
+                switch.throw();
+            });
+            engine.run_again(&fragment, &BindingCache::default(), &tables, &options(&switch))
+        });
+        assert!(matches!(outcome, Err(EngineError::Gpu(GpuError::Cancelled))), "{kind:?}: {outcome:?}");
     }
 }
 
