@@ -407,6 +407,13 @@ EOF
         bench tpch 590 tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device auto --verify "${duckdb[@]}" \
             --json "$out/tpch-$gpu-sf10.json"
         ;;
+    tpch100)
+        # Compressed, the files leave memory for who reads them. DuckDB's answers are compared by their sums.
+        over=()
+        [ ${#duckdb[@]} -eq 0 ] || over=(--rival duckdb-files --python "$rival_python")
+        bench tpch100 590 tpch --sf 100 --dir "$data/tpch100" --compression zstd --device cuda "${over[@]}" \
+            --json "$out/tpch-$gpu-sf100.json"
+        ;;
     tune)
         # Each line of TUNINGS is a value of WARPCUBE_TUNING; the device times of all go into one file, a line each.
         limit tune 550 bash -c '

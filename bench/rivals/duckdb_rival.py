@@ -1,11 +1,13 @@
 """DuckDB on all cores beside the queries of `warpcube bench`, which runs this program with `--rival duckdb`.
 
 The request is a JSON object on the standard input: `tables`, a name with its Parquet file or folder each; `cases`, a
-name (`case`) with its query (`sql`) each; `runs`, how often a query is timed warm. The tables are first copied into
-DuckDB's own tables in memory, once and untimed by the queries. Each answer is a JSON line: the first has DuckDB's
-`version`, its `threads` and the milliseconds of copying (`load_ms`), each further one a `case` with its number of
-`rows`, the first run behind copying (`first_ms`) and the median of the warm ones (`warm_ms`). A run is timed from the
-query's text to all rows of its answer in DuckDB's memory; no row becomes a Python object.
+name (`case`) with its query (`sql`) each; `runs`, how often a query is timed warm, or null. The tables are first copied
+into DuckDB's own tables in memory, once and untimed by the queries; where `runs` is null they are views of the files.
+Each answer is a JSON line: the first has DuckDB's `version`, its `threads` and the milliseconds of copying (`load_ms`),
+each further one a `case` with its number of `rows`, the `sums` of its columns, the first run behind copying
+(`first_ms`) and the median of the warm ones (`warm_ms`). The sum of a text column is that of its characters, that of
+other columns without numbers null. A run is timed from the query's text to all rows of its answer in DuckDB's memory;
+no row becomes a Python object.
 """
 
 import glob
@@ -36,21 +38,46 @@ def load(connection, tables):
         connection.execute(f"CREATE TABLE {quoted(table)} AS SELECT * FROM read_parquet(?)", [files])
 
 
+def view(connection, tables):
+    """Names Parquet files, or all in a folder."""
+    for table, path in tables.items():
+        files = os.path.join(glob.escape(path), "*.parquet") if os.path.isdir(path) else path
+        literal = "'" + files.replace("'", "''") + "'"
+        connection.execute(f"CREATE VIEW {quoted(table)} AS SELECT * FROM read_parquet({literal})")
+
+
+def sums(answer):
+    """The sum of each column of an answer."""
+    def summed(place, kind):
+        if str(kind) == "VARCHAR":
+            return f"sum(length(c{place}))"
+        numbers = ("INT", "HUGEINT", "DECIMAL", "DOUBLE", "FLOAT", "BIGINT")
+        return f"sum(c{place}::DOUBLE)" if any(number in str(kind) for number in numbers) else "NULL"
+
+    kinds = answer.types
+    names = ", ".join(f"c{place}" for place in range(len(kinds)))
+    of = ", ".join(summed(place, kind) for place, kind in enumerate(kinds))
+    row = answer.query("answer", f"SELECT {of} FROM (SELECT * FROM answer) AS a({names})").fetchall()[0]
+    return [None if value is None else float(value) for value in row]
+
+
 def main():
     request = json.load(sys.stdin)
     threads = len(os.sched_getaffinity(0))
     connection = duckdb.connect(":memory:", config={"threads": threads})
     # Progress would be written between the lines of the answer.
     connection.execute("SET enable_progress_bar = false")
-    _, load_ms = timed(lambda: load(connection, request["tables"]))
+    copies = request["runs"] is not None
+    _, load_ms = timed(lambda: (load if copies else view)(connection, request["tables"]))
+    load_ms = load_ms if copies else None
     print(json.dumps({"version": duckdb.__version__, "threads": threads, "load_ms": load_ms}), flush=True)
     for case in request["cases"]:
         run = lambda: connection.sql(case["sql"]).materialize()
         answer, first_ms = timed(run)
-        rows = len(answer)
+        line = {"case": case["case"], "rows": len(answer), "sums": sums(answer), "first_ms": first_ms}
         del answer
-        warm_ms = statistics.median_low([timed(run)[1] for _ in range(request["runs"])])
-        line = {"case": case["case"], "rows": rows, "first_ms": first_ms, "warm_ms": warm_ms}
+        if copies:
+            line["warm_ms"] = statistics.median_low([timed(run)[1] for _ in range(request["runs"])])
         print(json.dumps(line), flush=True)
 
 

@@ -197,7 +197,10 @@ pub(crate) struct BenchArgs {
     /// Sort the largest table by this column first, such as lo_orderdate
     #[arg(long, value_name = "COLUMN")]
     pub(crate) sorted_by: Option<String>,
-    /// Time this engine too: the same queries over the same files, on all cores
+    /// Compression of the data's files, if they are made now
+    #[arg(long, value_enum, default_value_t = Compression::None, value_name = "CODEC")]
+    pub(crate) compression: Compression,
+    /// Time this engine too, on all cores, and compare the rows and the sums of columns of its answers
     #[arg(long, value_enum, value_name = "ENGINE")]
     pub(crate) rival: Option<Rival>,
     /// The Python that has the rival's package
@@ -208,11 +211,41 @@ pub(crate) struct BenchArgs {
     pub(crate) threads: usize,
 }
 
+impl BenchArgs {
+    /// Whether files are made smaller than they are by default.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression != Compression::None
+    }
+}
+
 /// An engine beside which queries are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Rival {
     /// DuckDB's package for Python, over its own tables in memory
     Duckdb,
+    /// The same over the files themselves, each query once: for data that memory has no room for twice
+    DuckdbFiles,
+}
+
+/// How pages of Parquet files are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compression {
+    /// Not at all
+    None,
+    /// Snappy
+    Snappy,
+    /// Zstandard
+    Zstd,
+}
+
+impl From<Compression> for warpcube_datagen::Compression {
+    fn from(compression: Compression) -> warpcube_datagen::Compression {
+        match compression {
+            Compression::None => warpcube_datagen::Compression::None,
+            Compression::Snappy => warpcube_datagen::Compression::Snappy,
+            Compression::Zstd => warpcube_datagen::Compression::Zstd,
+        }
+    }
 }
 
 /// What Rust says of texts that are no numbers, and what it means.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use warpcube_datagen::{DatagenError, WriteOptions, WriteReport, write_ssb_parquet, write_tpch_parquet};
+use warpcube_datagen::{Compression, DatagenError, WriteOptions, WriteReport, write_ssb_parquet, write_tpch_parquet};
 use warpcube_sql::{Baseline, Progress, Session, SessionOptions};
 
 use super::suite::{Generator, Suite};
@@ -53,13 +53,19 @@ impl Follower {
 }
 
 /// Makes the tables in `folder` unless they are there; gives their names and paths.
-pub(super) fn make(suite: &Suite, sf: f64, folder: &Path, host: &Host) -> Result<Vec<(String, PathBuf)>> {
+pub(super) fn make(
+    suite: &Suite,
+    sf: f64,
+    folder: &Path,
+    compression: Compression,
+    host: &Host,
+) -> Result<Vec<(String, PathBuf)>> {
     let follower = Arc::new(Follower::default());
     let generator = suite.generator;
     let work = {
         let (follower, folder) = (follower.clone(), folder.to_path_buf());
         host.spawn_blocking(move || -> std::result::Result<WriteReport, DatagenError> {
-            let options = WriteOptions::default();
+            let options = WriteOptions { compression, ..WriteOptions::default() };
             match generator {
                 Generator::Ssb => write_ssb_parquet(&folder, sf, &options, follower.as_ref()),
                 Generator::Tpch => write_tpch_parquet(&folder, sf, &options, follower.as_ref()),

@@ -1,13 +1,17 @@
 //! DuckDB as a rival: `bench/rivals/duckdb_rival.py`, a part of this program, run by a Python that has the package.
 //!
 //! It copies the benchmark's tables into memory tables of DuckDB's own, which is not part of any query's time, runs
-//! each query on all cores and writes a JSON line for each.
+//! each query on all cores and writes a JSON line for each. Rows and sums of columns of its answers are compared.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use arrow::error::ArrowError;
 use serde::Deserialize;
 use serde_json::json;
 use warpcube_sql::SqlError;
@@ -24,20 +28,22 @@ pub(super) struct DuckDb {
     pub(super) version: String,
     /// Threads that it may use.
     pub(super) threads: usize,
-    /// Time of copying the files into its tables.
-    pub(super) load: Duration,
+    /// Time of copying the files into its tables; none where it ran over the files.
+    pub(super) load: Option<Duration>,
     cases: Vec<(String, Times)>,
 }
 
 /// What DuckDB took for a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Times {
     /// Rows of its answer.
     rows: usize,
+    /// Sums of the columns of its answer, of characters where they are text; none where they are neither.
+    sums: Vec<Option<f64>>,
     /// The first run behind the copying of the tables.
     pub(super) first: Duration,
-    /// Median of the warm runs.
-    pub(super) warm: Duration,
+    /// Median of the warm runs, if there were some.
+    pub(super) warm: Option<Duration>,
 }
 
 /// The first line of the rival's output.
@@ -45,7 +51,7 @@ pub(super) struct Times {
 struct Head {
     version: String,
     threads: usize,
-    load_ms: f64,
+    load_ms: Option<f64>,
 }
 
 /// A further line.
@@ -53,12 +59,13 @@ struct Head {
 struct Line {
     case: String,
     rows: usize,
+    sums: Vec<Option<f64>>,
     first_ms: f64,
-    warm_ms: f64,
+    warm_ms: Option<f64>,
 }
 
 impl DuckDb {
-    /// Runs all cases, each `runs` times warm.
+    /// Runs all cases, each `runs` times warm; where it is none, over the files themselves, once.
     ///
     /// # Errors
     /// The Python cannot be run, has no such package, or DuckDB refuses a table or a query.
@@ -66,7 +73,7 @@ impl DuckDb {
         python: &Path,
         tables: &[(String, PathBuf)],
         cases: &[Case],
-        runs: usize,
+        runs: Option<usize>,
     ) -> Result<DuckDb> {
         let failed = |what: String| CliError::Usage(format!("--rival duckdb: {what}"));
         let paths: Vec<(String, PathBuf)> = tables
@@ -109,11 +116,11 @@ impl DuckDb {
         let Head { version, threads, load_ms } = serde_json::from_str(head)?;
         let time = |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default();
         let case = |line: &str| {
-            let Line { case, rows, first_ms, warm_ms } = serde_json::from_str(line)?;
-            Ok((case, Times { rows, first: time(first_ms), warm: time(warm_ms) }))
+            let Line { case, rows, sums, first_ms, warm_ms } = serde_json::from_str(line)?;
+            Ok((case, Times { rows, sums, first: time(first_ms), warm: warm_ms.map(time) }))
         };
         let cases = cases.lines().map(case).collect::<serde_json::Result<_>>()?;
-        Ok(DuckDb { version, threads, load: time(load_ms), cases })
+        Ok(DuckDb { version, threads, load: load_ms.map(time), cases })
     }
 
     /// Times of a case.
@@ -123,15 +130,62 @@ impl DuckDb {
     pub(super) fn times(&self, case: &Case) -> Result<Times> {
         let found = self.cases.iter().find(|(name, _)| *name == case.name);
         let missing = || CliError::Usage(format!("--rival duckdb: no time for {}", case.name));
-        found.map(|(_, times)| *times).ok_or_else(missing)
+        found.map(|(_, times)| times.clone()).ok_or_else(missing)
     }
 }
 
 impl Times {
-    /// Whether DuckDB's answer has another number of rows than ours.
-    pub(super) fn difference(&self, case: &Case, rows: usize) -> Option<String> {
-        (self.rows != rows).then(|| format!("{}: {rows} rows, {} in DuckDB", case.name, self.rows))
+    /// The time to print: of the warm runs, or of the only one.
+    pub(super) fn shown(&self) -> Duration {
+        self.warm.unwrap_or(self.first)
     }
+
+    /// Where DuckDB's answer has another number of rows than ours, or another sum in a column.
+    ///
+    /// # Errors
+    /// A column of ours that cannot be summed up.
+    pub(super) fn difference(&self, case: &Case, answer: &[RecordBatch]) -> Result<Option<String>> {
+        let rows: usize = answer.iter().map(RecordBatch::num_rows).sum();
+        if self.rows != rows {
+            return Ok(Some(format!("{}: {rows} rows, {} in DuckDB", case.name, self.rows)));
+        }
+        let Some(schema) = answer.first().map(RecordBatch::schema) else { return Ok(None) };
+        for (column, field) in schema.fields().iter().enumerate() {
+            let Some(wanted) = self.sums.get(column).copied().flatten() else { continue };
+            let sums = answer.iter().map(|batch| sum(batch.column(column)));
+            let sums = sums.collect::<std::result::Result<Option<Vec<f64>>, _>>();
+            let sums = sums.map_err(|error| CliError::from(SqlError::Internal(error.to_string())))?;
+            let Some(found) = sums.map(|sums| sums.iter().sum::<f64>()) else { continue };
+            // A decimal of ours is cut to its digits, in each row.
+            let cut = match field.data_type() {
+                DataType::Decimal128(_, scale) => rows as f64 * 10f64.powi(-i32::from(*scale)),
+                _ => 0.0,
+            };
+            if (found - wanted).abs() > TOLERANCE * found.abs().max(wanted.abs()) + cut {
+                let (case, name) = (&case.name, field.name());
+                return Ok(Some(format!("{case}: the sum of column '{name}' is {found}, {wanted} in DuckDB")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Largest difference of sums that count as equal, relative to the larger.
+const TOLERANCE: f64 = 1e-9;
+
+/// The sum of a column's numbers, or of the characters of its texts; none of other types.
+fn sum(column: &ArrayRef) -> std::result::Result<Option<f64>, ArrowError> {
+    let is_text = matches!(column.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    if is_text {
+        let texts = cast(column, &DataType::LargeUtf8)?;
+        let characters = texts.as_string::<i64>().iter().flatten().map(|text| text.chars().count());
+        return Ok(Some(characters.sum::<usize>() as f64));
+    }
+    if !column.data_type().is_numeric() {
+        return Ok(None);
+    }
+    let numbers = cast(column, &DataType::Float64)?;
+    Ok(Some(numbers.as_primitive::<Float64Type>().iter().flatten().sum()))
 }
 
 /// A process that ends with what it works for.
@@ -147,21 +201,51 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Decimal128Array, Int64Array, StringArray};
+
     use super::*;
 
     #[test]
-    fn lines_are_read_and_rows_compared() {
+    fn lines_are_read_and_answers_compared() {
         let lines = "{\"version\": \"2.0.1\", \"threads\": 16, \"load_ms\": 1500.0}\n\
-                     {\"case\": \"q1\", \"rows\": 4, \"first_ms\": 2.5, \"warm_ms\": 1.0}\n";
+                     {\"case\": \"q1\", \"rows\": 3, \"sums\": [6.0, 4, null], \"first_ms\": 2.5, \"warm_ms\": 1.0}\n";
         let found = DuckDb::read(lines).unwrap();
         assert_eq!((found.version.as_str(), found.threads), ("2.0.1", 16));
-        assert_eq!(found.load, Duration::from_millis(1500));
+        assert_eq!(found.load, Some(Duration::from_millis(1500)));
         let case = |name: &str| Case { name: name.into(), sql: String::new(), variations: Vec::new() };
         let times = found.times(&case("q1")).unwrap();
-        assert_eq!((times.first, times.warm), (Duration::from_micros(2500), Duration::from_millis(1)));
-        assert_eq!(times.difference(&case("q1"), 4), None);
-        assert_eq!(times.difference(&case("q1"), 5).as_deref(), Some("q1: 5 rows, 4 in DuckDB"));
+        assert_eq!((times.first, times.warm), (Duration::from_micros(2500), Some(Duration::from_millis(1))));
+        let answer = |numbers: Vec<i64>, texts: Vec<&str>| {
+            let texts: ArrayRef = Arc::new(StringArray::from(texts));
+            let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+            vec![RecordBatch::try_from_iter([("n", numbers.clone()), ("t", texts), ("other", numbers)]).unwrap()]
+        };
+        let difference = |answer: Vec<RecordBatch>| times.difference(&case("q1"), &answer).unwrap();
+        assert_eq!(difference(answer(vec![1, 2, 3], vec!["a", "é", "bc"])), None);
+        assert_eq!(difference(answer(vec![1, 2], vec!["a", "b"])).as_deref(), Some("q1: 2 rows, 3 in DuckDB"));
+        let wrong = difference(answer(vec![1, 2, 4], vec!["a", "é", "bc"]));
+        assert_eq!(wrong.as_deref(), Some("q1: the sum of column 'n' is 7, 6 in DuckDB"));
+        let wrong = difference(answer(vec![1, 2, 3], vec!["a", "é", "b"]));
+        assert_eq!(wrong.as_deref(), Some("q1: the sum of column 't' is 3, 4 in DuckDB"));
         assert!(found.times(&case("q2")).unwrap_err().to_string().ends_with("no time for q2"));
-        assert!(DuckDb::read("").is_err() && DuckDb::read(&lines.replace("warm_ms", "ms")).is_err());
+        assert!(DuckDb::read("").is_err() && DuckDb::read(&lines.replace("first_ms", "ms")).is_err());
+        let over_files = DuckDb::read(&lines.replace("1500.0", "null").replace(", \"warm_ms\": 1.0", "")).unwrap();
+        let times = over_files.times(&case("q1")).unwrap();
+        assert_eq!((over_files.load, times.warm, times.shown()), (None, None, Duration::from_micros(2500)));
+    }
+
+    #[test]
+    fn decimals_may_be_cut_in_each_row() {
+        let times = Times { rows: 2, sums: vec![Some(1.0)], first: Duration::ZERO, warm: None };
+        let case = Case { name: "q".into(), sql: String::new(), variations: Vec::new() };
+        let difference = |values: [i128; 2]| {
+            let decimals = Decimal128Array::from(values.to_vec()).with_precision_and_scale(10, 2).unwrap();
+            let answer = RecordBatch::try_from_iter([("d", Arc::new(decimals) as ArrayRef)]).unwrap();
+            times.difference(&case, &[answer]).unwrap()
+        };
+        assert_eq!(difference([33, 66]), None);
+        assert!(difference([33, 64]).is_some());
     }
 }

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use warpcube_kbench::report;
 use warpcube_sql::{DeviceColumn, Session};
@@ -57,11 +58,13 @@ pub(super) fn write(
     if let Some(column) = &arguments.sorted_by {
         params["sorted_by"] = column.as_str().into();
     }
+    if let Some(compression) = arguments.compression.to_possible_value().filter(|_| arguments.is_compressed()) {
+        params["compression"] = compression.get_name().into();
+    }
     object.insert("params".into(), params);
     if let Some(duckdb) = results.duckdb {
-        let figures = json!({
-            "version": duckdb.version, "threads": duckdb.threads, "load_ms": duckdb.load.as_secs_f64() * 1e3,
-        });
+        let load_ms = duckdb.load.map(|time| time.as_secs_f64() * 1e3);
+        let figures = json!({"version": duckdb.version, "threads": duckdb.threads, "load_ms": load_ms, "sums": true});
         object.insert("rivals".into(), json!({ "duckdb": figures }));
     }
     if let Some(loading) = Loading::of(results.cases) {
@@ -136,7 +139,7 @@ fn case(measured: &Measured) -> Value {
     let rivals = [
         ("datafusion_ms", measured.datafusion),
         ("datafusion_first_ms", measured.datafusion_first),
-        ("duckdb_ms", duckdb.map(|times| times.warm)),
+        ("duckdb_ms", duckdb.and_then(|times| times.warm)),
         ("duckdb_first_ms", duckdb.map(|times| times.first)),
     ];
     let rivals = rivals.into_iter().filter_map(|(name, time)| Some((name.to_string(), milliseconds(time?).into())));

@@ -54,7 +54,7 @@ pub(crate) fn queries(name: &str, arguments: &BenchArgs, settings: Vec<Assignmen
     let session = Session::new(SessionOptions::new().with_assignments(settings)).map_err(config::from_outside)?;
     host.hold(&session);
     let folder = arguments.dir.clone().map_or_else(|| default_folder(&suite, arguments.sf), Ok)?;
-    let tables = data::make(&suite, arguments.sf, &folder, host)?;
+    let tables = data::make(&suite, arguments.sf, &folder, arguments.compression.into(), host)?;
 
     let done = host.run(all(suite, arguments.clone(), session.clone(), tables));
     host::leave(&session);
@@ -70,7 +70,10 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
     data::register(&session, &tables).await?;
     // In a process of its own that is over before anything of ours is timed, so that all cores are its alone.
     let duckdb = match arguments.rival {
-        Some(Rival::Duckdb) => Some(DuckDb::measure(&arguments.python, &tables, &suite.cases, arguments.runs).await?),
+        Some(rival) => {
+            let runs = (rival == Rival::Duckdb).then_some(arguments.runs);
+            Some(DuckDb::measure(&arguments.python, &tables, &suite.cases, runs).await?)
+        }
         None => None,
     };
     let judge = if arguments.verify { Some(data::baseline(&tables).await?) } else { None };
@@ -101,7 +104,7 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         }
         if let Some(duckdb) = &duckdb {
             let times = duckdb.times(case)?;
-            differences.extend(times.difference(case, measured.rows));
+            differences.extend(times.difference(case, &measured.answer)?);
             measured.duckdb = Some(times);
         }
         printer.case(&measured)?;

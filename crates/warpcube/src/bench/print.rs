@@ -67,7 +67,7 @@ impl Printer {
             percent(measured.share_of_peak()),
             percent(measured.share),
             maybe(measured.datafusion),
-            measured.duckdb.as_ref().map_or_else(String::new, |times| format!(" {:>11}", time(times.warm))),
+            measured.duckdb.as_ref().map_or_else(String::new, |times| format!(" {:>11}", time(times.shown()))),
             match measured.verified {
                 Some(true) => "yes",
                 Some(false) => "NO",
