@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use mimalloc::MiMalloc;
 use warpcube_sql::{Session, SessionOptions, SqlError, outputs};
 
 use cli::{BenchSuite, Cli, Command};
@@ -34,6 +35,9 @@ use host::Host;
 use output::Target;
 use runner::{Runner, report_error};
 use shell::commands::Next;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Plans are built and dropped on this thread too, however deep they are.
