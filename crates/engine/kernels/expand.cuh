@@ -2,7 +2,7 @@
 
 // The place of a row that goes on without a match.
 #define WC_NO_MATCH 0xffffffffu
-// Matches that a warp takes before it asks again whether the run is lost.
+// Matches that a warp takes before it asks again whether the run is lost; with fewer it does not ask.
 #define WC_MATCHES_ASKED 65536u
 
 // Calls `take(owner, place, valid)` for all lanes together until each match of each lane's row was some lane's:
@@ -19,7 +19,7 @@ WC_DEVICE void wc_each_match(const uint64_t* control, uint32_t first, uint32_t c
     }
     const uint64_t all = __shfl_sync(WC_FULL_MASK, end, 31), begin = end - count;
     for (uint64_t base = 0; base < all; base += 32) {
-        const bool asks = base != 0 && base % WC_MATCHES_ASKED == 0;
+        const bool asks = all >= WC_MATCHES_ASKED && base % WC_MATCHES_ASKED == 0;
         if (asks && __any_sync(WC_FULL_MASK, lane == 0 && wc_is_lost(control))) break;
         const uint64_t match = base + lane;
         // The last lane whose matches begin at or before this one.

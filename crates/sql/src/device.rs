@@ -131,7 +131,9 @@ fn open(choice: DeviceChoice, cuda: Cuda) -> Result<Device> {
         DeviceChoice::Emulated => {
             // The emulated device has no memory of its own to take a share of.
             let bytes = cuda.budget.bytes(EMULATED_MEMORY).unwrap_or(EMULATED_MEMORY);
-            Device::emulated(warpcube_gpu::EmulatorOptions::default(), bytes)
+            let options = warpcube_gpu::EmulatorOptions::default();
+            let memory_bytes = options.memory_bytes.max(bytes);
+            Device::emulated(warpcube_gpu::EmulatorOptions { memory_bytes, ..options }, bytes)
         }
         DeviceChoice::Auto | DeviceChoice::Cpu => cuda.open(0),
     };

@@ -17,7 +17,7 @@ use crate::ir::{Expr, JoinKind, Probe, Ty};
 use crate::plan::order::{self, Item, Planned};
 use crate::plan::table::{BuiltTable, Matches, PayloadColumn, TableLayout};
 
-/// Matches that a thread looks at before it asks again whether the run is lost.
+/// Matches that a thread looks at before it asks again whether the run is lost; with fewer it does not ask.
 const WALK_ASKED: u32 = 1024;
 
 /// A probe whose entry may still have to be found.
@@ -297,18 +297,18 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         };
         let mut zone = |zone| self.params.add("const uint32_t*", Argument::Zone(zone));
         let (counts, firsts, order) = (zone(matches.counts), zone(matches.firsts), zone(matches.order));
-        let (at, end) = (self.name(), self.name());
+        let (from, count, at) = (self.name(), self.name(), self.name());
         let control = self.error_slot;
         let more = if may_raise { String::new() } else { format!(" && !{met}") };
         self.line(&format!(
             "if ({found}) {{
-uint32_t {at} = {firsts}[{entry}];
-for (const uint32_t {end} = {at} + {counts}[{entry}]; {at} != {end}{more}; ++{at}) {{
-if ({at} % {WALK_ASKED} == 0 && wc_is_lost({control})) break;
+const uint32_t {from} = {firsts}[{entry}], {count} = {counts}[{entry}];
+for (uint32_t {at} = 0; {at} != {count}{more}; ++{at}) {{
+if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})) break;
 {}
 }}
 }}",
-            test(&format!("{order}[{at}]"))
+            test(&format!("{order}[{from} + {at}]"))
         ));
         Ok((entry.into(), met))
     }

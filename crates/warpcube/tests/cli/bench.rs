@@ -305,7 +305,7 @@ fn duckdb_is_measured_beside_ours() {
     };
     let head = "{\"version\": \"2.0.1\", \"threads\": 2, \"load_ms\": 150.5}\n";
     let line = |case: &str, rows: usize| {
-        format!("{{\"case\": \"{case}\", \"rows\": {rows}, \"first_ms\": 7.5, \"warm_ms\": 2.25}}")
+        format!("{{\"case\": \"{case}\", \"rows\": {rows}, \"sums\": [], \"first_ms\": 7.5, \"warm_ms\": 2.25}}")
     };
     let all = format!("{head}{}\n{}", line("q1.1", 1), line("q2.3", 5));
     let ran = run(&all, "");
@@ -313,7 +313,8 @@ fn duckdb_is_measured_beside_ours() {
     assert!(ran.out.lines().nth(1).unwrap().ends_with("      DuckDB  verified"), "{}", ran.out);
     assert!(ran.out.lines().any(|line| line.starts_with("q1.1") && line.ends_with("     2.25 ms  -")), "{}", ran.out);
     let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
-    assert_eq!(found["rivals"], serde_json::json!({"duckdb": {"version": "2.0.1", "threads": 2, "load_ms": 150.5}}));
+    let duckdb = serde_json::json!({"version": "2.0.1", "threads": 2, "load_ms": 150.5, "sums": true});
+    assert_eq!(found["rivals"]["duckdb"], duckdb);
     for result in found["results"].as_array().unwrap() {
         assert_eq!(result["rivals"], serde_json::json!({"duckdb_ms": 2.25, "duckdb_first_ms": 7.5}));
     }
@@ -329,6 +330,8 @@ fn duckdb_is_measured_beside_ours() {
 
     let other = run(&format!("{head}{}\n{}", line("q1.1", 1), line("q2.3", 8)), "");
     assert!(other.code == 1 && other.err.contains("CLI-008 q2.3: 5 rows, 8 in DuckDB"), "{other:?}");
+    let sum = run(&format!("{head}{}\n{}", line("q1.1", 1).replace("[]", "[-1]"), line("q2.3", 5)), "");
+    assert!(sum.code == 1 && sum.err.contains("CLI-008 q1.1: the sum of column 'revenue' is "), "{sum:?}");
     let missing = run(&format!("{head}{}", line("q1.1", 1)), "");
     assert!(missing.code == 2 && missing.err.contains("CLI-001 --rival duckdb: no time for q2.3"), "{missing:?}");
     let failed = run("", "echo 'No module named duckdb' >&2; exit 1");
