@@ -21,7 +21,7 @@ use crate::facts::Facts;
 use crate::ir::{Expr, Sink};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::Item;
-use crate::plan::table::{Keep, entry, is_direct};
+use crate::plan::table::{Keep, entry, places};
 
 /// Rows that lie together in shared memory, and their words: `WC_RUN_WORDS` of runs.cuh.
 const WORDS: usize = 144;
@@ -184,8 +184,10 @@ impl RunPlan {
     ) -> Result<Option<RunPlan>> {
         let keys: Vec<&Expr> = keys.iter().collect();
         let entries = payload.iter().map(|(value, keep)| entry(value, *keep)).collect::<Result<Vec<_>>>()?;
-        let bytes = entries.iter().map(|(_, width)| width).sum::<u64>().saturating_mul(pack.domain);
-        let is_stored = bytes >= input.tuning.ordered_bytes && is_direct(pack, input.rows) && are_sorted(input, &keys);
+        let entry_bytes: u64 = entries.iter().map(|(_, width)| width).sum();
+        let room = if input.whole_tables { 1.0 } else { share };
+        let (places, _, bytes) = places(pack, entry_bytes, (input.rows, room), input.tuning.direct_bytes);
+        let is_stored = bytes >= input.tuning.ordered_bytes && is_direct && are_sorted(input, &keys);
         let whole = if is_stored { WholeRuns::Stored } else { WholeRuns::Added };
         // Keys that are NULL do not enter.
         let drops = !split.rows.is_empty() || input.columns.iter().any(|column| column.nullable);

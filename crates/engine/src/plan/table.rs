@@ -8,6 +8,7 @@ use super::keys::KeyPack;
 use crate::arena::{Arena, Zone};
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
+use crate::format::in_bytes;
 use crate::ir::Ty;
 
 /// A domain of up to this many places a row is indexed directly.
@@ -16,8 +17,8 @@ const DIRECT_PLACES_PER_ROW: u64 = 16;
 const DIRECT_PLACES_MIN: u64 = 1 << 16;
 /// Keys that any table has slots for.
 const EXPECTED_MIN: u64 = 1 << 12;
-/// Largest table in bytes.
-const TABLE_BYTES_MAX: u64 = 8 << 30;
+/// Largest table in bytes; what a device has room for is found at admission.
+const TABLE_BYTES_MAX: u64 = 32 << 30;
 
 /// How entries are found.
 #[derive(Debug, Clone, PartialEq)]
@@ -225,26 +226,26 @@ impl PayloadColumn {
 
 impl BuiltTable {
     /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; slots are for a share
-    /// of `room` of them, if that saves much. `several` says how rows are numbered where keys may come
+    /// of `room` of them, if that saves much. It is indexed by key up to `direct_bytes`. `several` says how rows are numbered where keys may come
     /// several times. Entries of extremes are zero at first, but where there is a table of so many slots for the `ends`
     /// of runs.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         keys: &[Facts],
         payload: &[(Facts, Keep)],
-        (rows, share, room): (u64, f64, f64),
+        (rows, share, room, direct_bytes): (u64, f64, f64, u64),
         several: Option<Numbering>,
         seed: u64,
         ends: Option<u64>,
     ) -> Result<BuiltTable> {
         let pack = KeyPack::of_join(keys)?;
         let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
-        let direct = is_direct(&pack, rows);
-        let places = if direct { pack.domain } else { (expected(rows, room).max(8) * 2).next_power_of_two() };
         let widths = payload.iter().map(|(value, keep)| entry(value, *keep).map(|(_, width)| width));
         let entry_bytes: u64 = widths.sum::<Result<u64>>()?;
-        if places.saturating_mul(entry_bytes + if direct { 1 } else { 8 * (1 + pack.words as u64) }) > TABLE_BYTES_MAX {
-            return unsupported("a join table larger than 8 GiB");
+        let (direct, places, bytes) = places(&pack, entry_bytes, (rows, room), direct_bytes);
+        if bytes > TABLE_BYTES_MAX {
+            let (wanted, most) = (in_bytes(bytes), in_bytes(TABLE_BYTES_MAX));
+            return unsupported(format!("a join table of {wanted}, where {most} is the most"));
         }
         let layout = match direct {
             true => TableLayout::Direct { bitmap: arena.zeroed((places.div_ceil(128) * 16) as usize) },
@@ -299,9 +300,22 @@ fn expected(rows: u64, share: f64) -> u64 {
     if expected.saturating_mul(8) <= rows { expected } else { rows }
 }
 
-/// Whether the entries of a table for at most `rows` keys are indexed by key.
-pub(crate) fn is_direct(pack: &KeyPack, rows: u64) -> bool {
-    pack.domain <= (rows.saturating_mul(DIRECT_PLACES_PER_ROW)).max(DIRECT_PLACES_MIN)
+/// Whether the entries of a table for at most `rows` keys are indexed by key, its places, and its bytes. Slots are for a
+/// share of `room` of the keys. Past `direct_bytes` it is indexed by key only where slots would take more.
+pub(crate) fn places(
+    pack: &KeyPack,
+    entry_bytes: u64,
+    (rows, room): (u64, f64),
+    direct_bytes: u64,
+) -> (bool, u64, u64) {
+    let slots = (expected(rows, room).max(8) * 2).next_power_of_two();
+    let slot_bytes = slots.saturating_mul(entry_bytes + 8 * (1 + pack.words as u64));
+    let by_key = pack.domain.saturating_mul(entry_bytes).saturating_add(pack.domain / 8);
+    let is_dense = pack.domain <= rows.saturating_mul(DIRECT_PLACES_PER_ROW).max(DIRECT_PLACES_MIN);
+    match is_dense && by_key <= slot_bytes.max(direct_bytes) {
+        true => (true, pack.domain, by_key),
+        false => (false, slots, slot_bytes),
+    }
 }
 
 /// C type and width of a payload entry: the narrowest that holds the value's range.

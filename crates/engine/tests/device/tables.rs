@@ -3,8 +3,8 @@
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
 use warpcube_engine::{
-    AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Source,
-    Ty,
+    AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, RunReport,
+    Sink, Source, Tuning, Ty,
 };
 use warpcube_gpu::LaneOrder;
 
@@ -205,6 +205,35 @@ fn keys_of_several_words() {
         assert!(report.program().unwrap().source().contains("wc_wide_find("), "{kind:?}");
         // The facts have keys several times over.
         check(&joined(calls), &[&side, &facts]);
+    }
+}
+
+#[test]
+fn a_table_by_key_gives_way_to_slots_that_take_less() {
+    let table = |stride: i64| {
+        let keys = numbers::<Int64Type>(3_000, |row| Some(row as i64 * stride));
+        MemoryTable::new("t", vec![("k", keys), ("v", numbers::<Int64Type>(3_000, |row| Some(row as i64 * 7)))])
+    };
+    let probes = || vec![probe(0, vec![reg(0)], JoinKind::Inner)];
+    let joined = || {
+        fragment(
+            &[2, 2],
+            vec![
+                builds(1, vec![], vec![reg(0)], vec![reg(1)]),
+                aggregates(0, probes(), vec![], vec![count(), sum(reg(2), DataType::Int64)]),
+            ],
+        )
+    };
+    // Calls of the search for a slot, besides its definition.
+    let searches = |report: &RunReport| report.program().unwrap().source().matches("wc_table_find(").count() - 1;
+    let facts = table(8);
+    for (stride, direct_bytes, wanted) in [(16, "1000000", 0), (16, "0", 1), (1, "0", 0)] {
+        let tuning: Tuning = format!("direct_bytes={direct_bytes}").parse().unwrap();
+        for order in ORDERS {
+            let engine = engine(order).with_tuning(tuning.clone());
+            let report = check_on(&engine, &joined(), &[&facts, &table(stride)]);
+            assert_eq!(searches(&report), wanted, "keys {stride} apart, by key up to {direct_bytes} bytes");
+        }
     }
 }
 
