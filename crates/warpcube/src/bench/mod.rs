@@ -113,6 +113,11 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         (measured.first_answer, measured.varied) = (Vec::new(), Vec::new());
         answers.extend((arguments.threads > 0).then_some(answer));
         results.push(measured);
+        // A run that is cut off leaves what it has measured.
+        if let Some(path) = &arguments.json {
+            let results = json::Results { cases: &results, memory: None, threads: None, duckdb: duckdb.as_ref() };
+            json::write(path, &suite, &arguments, &session, &results)?;
+        }
     }
     let memory = Memory::of(&session, &results);
     printer.end(&results, memory)?;
