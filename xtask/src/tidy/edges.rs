@@ -35,6 +35,7 @@ const OWNED: [(&str, &[&str]); 12] = [
     ("clap", &["warpcube", "kbench", "xtask"]),
     ("rustyline", &["warpcube"]),
     ("indicatif", &["warpcube"]),
+    ("mimalloc", &["warpcube"]),
 ];
 
 /// Findings among the workspace's crates.
