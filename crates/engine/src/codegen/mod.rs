@@ -7,7 +7,7 @@
 //! loops, [`vectors`] the values of slots, [`compare`] tests of packed values, [`shared_tables`] what it keeps in
 //! shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at, [`frame`] what a sink does
 //! before and after, [`runs`] what it does a run of rows at a time, [`result_rows`] rows as a result, [`list`] rows for
-//! another pipeline, [`topk`] the kernels of a top-k beside its scan.
+//! another pipeline, [`topk`] the kernels of a top-k beside its scan, [`library`] what all of these call.
 //! `warpcube_column::ColumnReader` has the text that reads columns.
 
 pub(crate) mod aggregate;
@@ -20,6 +20,7 @@ pub(crate) mod input;
 mod integers;
 mod keys;
 pub(crate) mod launch_group;
+pub(crate) mod library;
 pub(crate) mod list;
 pub(crate) mod params;
 pub(crate) mod partials;

@@ -5,10 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use warpcube_column::format::Encoding;
 use warpcube_column::{
-    ColumnLayout, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount, Storage, Traits, VECTOR_ROWS, decoding_library,
-    program_of_texts,
+    ColumnLayout, Relation, ResidentColumn, RowCount, Storage, Traits, VECTOR_ROWS, program_of_texts,
 };
-use warpcube_gpu::prims::KEYS;
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Pointer, Zone};
@@ -16,6 +14,7 @@ use crate::codegen::build::Unique;
 use crate::codegen::group_values::{GroupValue, column_facts, is_group};
 use crate::codegen::input::{Branch, Control, PipelineInput, TICKETS_OFFSET, TICKETS_STRIDE, rows_out};
 use crate::codegen::launch_group::{LaunchGroup, launch_groups};
+use crate::codegen::library::with_library;
 use crate::codegen::list::BoundList;
 use crate::codegen::pipeline::{BoundPipeline, ScanZones, generate};
 use crate::codegen::result_rows::BoundRows;
@@ -26,41 +25,19 @@ use crate::facts::{Facts, Texts};
 use crate::format::in_bytes;
 use crate::ir::{Fragment, Pipeline, Probe, Sink, Source, Step, Ty};
 use crate::plan::bytes::over_bytes;
-use crate::plan::dependencies::determined_keys;
+use crate::plan::dependencies::{Once, determined_keys, is_key};
 use crate::plan::listed::with_list;
 use crate::plan::order;
 use crate::plan::table::BuiltTable;
 use crate::plan::union::{Member, Union};
 use crate::tuning::Tuning;
 
-/// The device library that generated kernels call.
-const LIBRARY: &str = include_str!("../../kernels/scan.cuh");
-/// What few of them call beside it, with the marks by which those are known.
-const WIDE_KEYS: &str = include_str!("../../kernels/wide_keys.cuh");
-const WIDE_KEYS_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_add_months"];
-/// Exact sums of floats, with the mark by which programs are known that have some.
-const FIXED: &str = include_str!("../../kernels/fixed.cuh");
-const FIXED_MARK: &str = "wc_fixed";
-/// Values of groups that another pipeline scans, with their mark.
-const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
-const GROUP_VALUES_MARK: &str = "wc_of_order";
-/// Preaggregation of runs, with its mark.
-const RUNS: &str = include_str!("../../kernels/runs.cuh");
-const RUNS_MARK: &str = "wc_find_runs";
-/// Tests of strings without a dictionary, with their marks.
-const TEXT_MATCH: &str = include_str!("../../kernels/text_match.cuh");
-const TEXT_MATCH_MARKS: [&str; 2] = ["wc_match<", "wc_match_step<"];
 /// The kernel that gathers the groups there are.
 const COMPACT: &str = include_str!("../../kernels/compact.cuh");
-/// Joins with several matches for a row: what kernels call, with its mark, and the kernels behind a build.
-const EXPAND: &str = include_str!("../../kernels/expand.cuh");
-const EXPAND_MARK: &str = "wc_each_match";
+/// The kernels behind a build whose rows may have several matches.
 const MATCHES: &str = include_str!("../../kernels/matches.cuh");
 /// The kernel behind a build whose runs end in another table.
 const RUN_ENDS: &str = include_str!("../../kernels/run_ends.cuh");
-/// What kernels of a top-k call, with the marks by which they are known.
-const TOPK: &str = include_str!("../../kernels/topk.cuh");
-const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
 /// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
 const TICKET_ROWS_MAX: u64 = 64 << 10;
 /// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
@@ -300,27 +277,6 @@ impl BoundFragment {
     }
 }
 
-/// A program of generated source behind what it calls.
-fn with_library(name: impl Into<String>, source: String) -> Program {
-    let has = |marks: &[&str]| marks.iter().any(|mark| source.contains(mark));
-    let mut library = vec![PLAIN_LIBRARY, LIBRARY];
-    let is_topk = has(&TOPK_MARKS);
-    for (text, is_called) in [
-        (KEYS, is_topk),
-        (TOPK, is_topk),
-        (WIDE_KEYS, has(&WIDE_KEYS_MARKS)),
-        (FIXED, has(&[FIXED_MARK])),
-        (GROUP_VALUES, has(&[GROUP_VALUES_MARK])),
-        (EXPAND, has(&[EXPAND_MARK])),
-        (RUNS, has(&[RUNS_MARK])),
-    ] {
-        library.extend(is_called.then_some(text));
-    }
-    library.extend(decoding_library(&source));
-    library.extend(has(&TEXT_MATCH_MARKS).then_some(TEXT_MATCH));
-    Program::over(library, name, source)
-}
-
 /// A program a launch group, then those that `others` name.
 fn parts_of(
     pipelines: &[BoundPipeline],
@@ -417,8 +373,10 @@ impl<'a> Ready<'a> {
         let columns: Vec<Facts> = scanned.columns.iter().chain(values).cloned().collect();
         let registers = order::registers(&pipeline, &columns, built)?;
         if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
-            let is_unique = |probe: &Probe| unique(fragment, probe.build, several) != Unique::No;
-            pipeline = Cow::Owned(over_bytes(&pipeline, &registers, &determined_keys(fragment, index, &is_unique))?);
+            let probed = |probe: &Probe| unique(fragment, probe.build, several) != Unique::No;
+            let scanned = |table, column| is_key(tables, table, column);
+            let determined = determined_keys(fragment, index, &Once { probed: &probed, scanned: &scanned });
+            pipeline = Cow::Owned(over_bytes(&pipeline, &registers, &determined)?);
         }
         let rows = scanned.rows();
         let rows_out = rows_out(&pipeline, rows, built);
