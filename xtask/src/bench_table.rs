@@ -285,13 +285,11 @@ fn table(results: &Value, name: &str) -> Result<String> {
 /// What DuckDB ran over.
 fn rival(duckdb: &Value) -> Option<String> {
     let (version, threads) = (duckdb["version"].as_str()?, duckdb["threads"].as_u64()?);
-    let over = match duckdb["load_ms"].as_f64() {
-        Some(ms) => format!("over its own tables in memory, filled in {:.1} s", ms / 1e3),
-        None => "over the files".into(),
-    };
+    let loaded = duckdb["load_ms"].as_f64().map(|ms| format!(", filled in {:.1} s", ms / 1e3)).unwrap_or_default();
+    let over = if duckdb["files"] == true { "the files".into() } else { format!("its own tables in memory{loaded}") };
     let sums = duckdb["sums"] == true;
     let compared = if sums { ", whose rows and sums of columns its answers share" } else { "" };
-    Some(format!("DuckDB {version}: {threads} threads, {over}{compared}."))
+    Some(format!("DuckDB {version}: {threads} threads, over {over}{compared}."))
 }
 
 /// How fast columns came onto the device.

@@ -127,10 +127,11 @@ impl Program {
     }
 }
 
-/// The hash's state behind the prelude and a library. States are kept by the library's addresses: its texts live as
-/// long as the process does.
+/// The hash's state behind the prelude and a library. States are kept: a library's texts live as long as the process.
 fn hasher_behind(library: &[&'static str]) -> Sha256 {
-    static STATES: LazyLock<Mutex<HashMap<Vec<(usize, usize)>, Sha256>>> = LazyLock::new(Mutex::default);
+    /// States by the address and the length of each text.
+    type States = Mutex<HashMap<Vec<(usize, usize)>, Sha256>>;
+    static STATES: LazyLock<States> = LazyLock::new(Mutex::default);
     let key = library.iter().map(|text| (text.as_ptr().addr(), text.len())).collect();
     let begin = || {
         let mut hasher = Sha256::new();

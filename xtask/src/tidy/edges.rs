@@ -22,7 +22,7 @@ const EDGES: [(&str, &[&str], &[&str]); 10] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 12] = [
+const OWNED: [(&str, &[&str]); 13] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),

@@ -226,9 +226,9 @@ impl PayloadColumn {
 
 impl BuiltTable {
     /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; slots are for a share
-    /// of `room` of them, if that saves much. It is indexed by key up to `direct_bytes`. `several` says how rows are numbered where keys may come
-    /// several times. Entries of extremes are zero at first, but where there is a table of so many slots for the `ends`
-    /// of runs.
+    /// of `room` of them, if that saves much. It is indexed by key up to `direct_bytes`. `several` says how rows are
+    /// numbered where keys may come several times. Entries of extremes are zero at first, but where there is a table of
+    /// so many slots for the `ends` of runs.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         keys: &[Facts],
@@ -300,8 +300,8 @@ fn expected(rows: u64, share: f64) -> u64 {
     if expected.saturating_mul(8) <= rows { expected } else { rows }
 }
 
-/// Whether the entries of a table for at most `rows` keys are indexed by key, its places, and its bytes. Slots are for a
-/// share of `room` of the keys. Past `direct_bytes` it is indexed by key only where slots would take more.
+/// Whether the entries of a table for at most `rows` keys are indexed by key, its places, and its bytes. Slots are for
+/// a share of `room` of the keys. Past `direct_bytes` it is indexed by key only where slots would take more.
 pub(crate) fn places(
     pack: &KeyPack,
     entry_bytes: u64,

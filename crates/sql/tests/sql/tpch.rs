@@ -146,8 +146,8 @@ async fn strings_past_the_limit_beside_a_key_of_their_own_table() {
     let cpu = cpu();
     let tables = [
         // Scanned, for it has the most rows: its key comes once, its number several times.
-        "CREATE TABLE c AS SELECT value AS k, value % 40 AS n, concat('name ', value) AS name, concat('t', value % 60) AS t \
-         FROM generate_series(1, 900)",
+        "CREATE TABLE c AS SELECT value AS k, value % 40 AS n, concat('name ', value) AS name, \
+         concat('t', value % 60) AS t FROM generate_series(1, 900)",
         "CREATE TABLE o AS SELECT value % 70 AS k, value AS v FROM generate_series(1, 300)",
         "CREATE TABLE d AS SELECT value % 50 AS n, concat('of ', value) AS text FROM generate_series(1, 50)",
     ];

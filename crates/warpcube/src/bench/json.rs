@@ -64,7 +64,10 @@ pub(super) fn write(
     object.insert("params".into(), params);
     if let Some(duckdb) = results.duckdb {
         let load_ms = duckdb.load.map(|time| time.as_secs_f64() * 1e3);
-        let figures = json!({"version": duckdb.version, "threads": duckdb.threads, "load_ms": load_ms, "sums": true});
+        let figures = match load_ms {
+            Some(ms) => json!({"version": duckdb.version, "threads": duckdb.threads, "load_ms": ms, "sums": true}),
+            None => json!({"version": duckdb.version, "threads": duckdb.threads, "files": true, "sums": true}),
+        };
         object.insert("rivals".into(), json!({ "duckdb": figures }));
     }
     if let Some(loading) = Loading::of(results.cases) {
