@@ -186,7 +186,7 @@ impl RunPlan {
         let entries = payload.iter().map(|(value, keep)| entry(value, *keep)).collect::<Result<Vec<_>>>()?;
         let entry_bytes: u64 = entries.iter().map(|(_, width)| width).sum();
         let room = if input.whole_tables { 1.0 } else { share };
-        let (places, _, bytes) = places(pack, entry_bytes, (input.rows, room), input.tuning.direct_bytes);
+        let (is_direct, _, bytes) = places(pack, entry_bytes, (input.rows, room), input.tuning.direct_bytes);
         let is_stored = bytes >= input.tuning.ordered_bytes && is_direct && are_sorted(input, &keys);
         let whole = if is_stored { WholeRuns::Stored } else { WholeRuns::Added };
         // Keys that are NULL do not enter.

@@ -212,7 +212,7 @@ fn keys_of_several_words() {
 fn a_table_by_key_gives_way_to_slots_that_take_less() {
     let table = |stride: i64| {
         let keys = numbers::<Int64Type>(3_000, |row| Some(row as i64 * stride));
-        MemoryTable::new("t", vec![("k", keys), ("v", numbers::<Int64Type>(3_000, |row| Some(row as i64 * 7)))])
+        MemoryTable::new("t", vec![("k", keys), ("v", numbers::<Int64Type>(3_000, |row| Some(row as i64 * 1_000_003)))])
     };
     let probes = || vec![probe(0, vec![reg(0)], JoinKind::Inner)];
     let joined = || {
