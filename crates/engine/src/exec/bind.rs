@@ -25,7 +25,7 @@ use crate::facts::{Facts, Texts};
 use crate::format::in_bytes;
 use crate::ir::{Fragment, Pipeline, Probe, Sink, Source, Step, Ty};
 use crate::plan::bytes::over_bytes;
-use crate::plan::dependencies::{Once, determined_keys, is_key};
+use crate::plan::dependencies::determined_keys;
 use crate::plan::listed::with_list;
 use crate::plan::order;
 use crate::plan::table::BuiltTable;
@@ -373,10 +373,8 @@ impl<'a> Ready<'a> {
         let columns: Vec<Facts> = scanned.columns.iter().chain(values).cloned().collect();
         let registers = order::registers(&pipeline, &columns, built)?;
         if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
-            let probed = |probe: &Probe| unique(fragment, probe.build, several) != Unique::No;
-            let scanned = |table, column| is_key(tables, table, column);
-            let determined = determined_keys(fragment, index, &Once { probed: &probed, scanned: &scanned });
-            pipeline = Cow::Owned(over_bytes(&pipeline, &registers, &determined)?);
+            let is_unique = |probe: &Probe| unique(fragment, probe.build, several) != Unique::No;
+            pipeline = Cow::Owned(over_bytes(&pipeline, &registers, &determined_keys(fragment, index, &is_unique))?);
         }
         let rows = scanned.rows();
         let rows_out = rows_out(&pipeline, rows, built);

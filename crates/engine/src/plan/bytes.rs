@@ -12,7 +12,7 @@ use warpcube_column::{ColumnSource, TableRequest};
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::ir::{AggregateKind, BinaryOp, Expr, Fragment, Literal, Pipeline, Sink, Source, Step, Ty, UnaryOp};
-use crate::plan::dependencies::{Once, determined_keys};
+use crate::plan::dependencies::determined_keys;
 use crate::text_match::TextMatch;
 
 impl Fragment {
@@ -25,10 +25,8 @@ impl Fragment {
         for (index, pipeline) in self.pipelines.iter().enumerate().rev() {
             let own = self.width(pipeline.source);
             let mut registers = Vec::new();
-            // Whether tables have one row for a key is found as they are built, and whether a column's values are all
-            // different as it is loaded: strings beside others need codes where they are not.
-            let once = Once { probed: &|_| true, scanned: &|_, _| true };
-            let determined = determined_keys(self, index, &once);
+            // Whether tables have one row for a key is found as they are built: strings beside others need codes then.
+            let determined = determined_keys(self, index, &|_| true);
             asks_codes(pipeline, own, (&asked[index], &determined), &mut |register| registers.push(register));
             let mut first = own;
             for step in &pipeline.steps {

@@ -1,8 +1,7 @@
 //! Which parts of a group key are determined by the others: functional dependencies among registers.
 //!
 //! A table with one row for a key gives all rows with that key the same payload, so a register of the payload is
-//! determined by the key: in whatever pipeline, and through whatever tables both are handed on. A column of a scanned
-//! table whose values are all different determines the others. A string that is
+//! determined by the key: in whatever pipeline, and through whatever tables both are handed on. A string that is
 //! determined by another part of a group key need not be compared; where it has no code, the place of it in its column
 //! stands for it.
 //!
@@ -11,31 +10,18 @@
 
 use std::collections::BTreeSet;
 
-use arrow::datatypes::DataType;
-use warpcube_column::Relation;
-
-use crate::ir::{Expr, Fragment, JoinKind, Probe, Sink, Source, Step};
+use crate::ir::{Expr, Fragment, JoinKind, Probe, Sink, Step};
 
 /// Registers of a pipeline, and others whose values they determine.
 #[derive(Debug, Clone)]
 struct Dependency {
     of: Vec<usize>,
     determined: Vec<usize>,
-    /// Whether it holds of a table's own columns.
-    of_table: bool,
 }
 
-/// What is known to come once.
-pub(crate) struct Once<'a> {
-    /// Whether the table of a probe has one row for a key.
-    pub(crate) probed: &'a dyn Fn(&Probe) -> bool,
-    /// Whether the values of a column are all different and none is NULL, by its table and its place there.
-    pub(crate) scanned: &'a dyn Fn(usize, usize) -> bool,
-}
-
-/// The positions in the group key of a pipeline of those registers that the rest of the key determines. A string of a
-/// scanned table does not determine its other columns.
-pub(crate) fn determined_keys(fragment: &Fragment, pipeline: usize, once: &Once<'_>) -> Vec<usize> {
+/// The positions in the group key of a pipeline of those registers that the rest of the key determines, where the
+/// tables of these probes have one row for a key.
+pub(crate) fn determined_keys(fragment: &Fragment, pipeline: usize, is_unique: &dyn Fn(&Probe) -> bool) -> Vec<usize> {
     let Some(Sink::Aggregate { groups, .. }) = fragment.pipelines.get(pipeline).map(|pipeline| &pipeline.sink) else {
         return Vec::new();
     };
@@ -45,37 +31,20 @@ pub(crate) fn determined_keys(fragment: &Fragment, pipeline: usize, once: &Once<
     }
     let mut known: Vec<Vec<Dependency>> = Vec::with_capacity(pipeline + 1);
     for index in 0..=pipeline {
-        known.push(dependencies(fragment, index, &known, once));
+        known.push(dependencies(fragment, index, &known, is_unique));
     }
-    let texts =
-        groups.iter().filter(|(_, data_type)| is_text(data_type)).filter_map(|(expr, _)| register(expr)).collect();
     let mut rest: BTreeSet<usize> = groups.iter().filter_map(|(expr, _)| register(expr)).collect();
     let mut found = Vec::new();
     for (position, (expr, _)) in groups.iter().enumerate() {
         let Some(register) = register(expr) else { continue };
         let mut others = rest.clone();
         others.remove(&register);
-        if closure(&others, &known[pipeline], &texts).contains(&register) {
+        if closure(&others, &known[pipeline]).contains(&register) {
             rest = others;
             found.push(position);
         }
     }
     found
-}
-
-/// Whether a column of a fragment's table ascends strictly and has no NULL.
-pub(crate) fn is_key(tables: &[Relation], table: usize, column: usize) -> bool {
-    let Some(column) = tables.get(table).and_then(|table| table.columns.get(column)) else { return false };
-    let statistics = &column.facts().statistics;
-    statistics.strictly_ascending && statistics.nulls == 0
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
-        _ => false,
-    }
 }
 
 fn register(expr: &Expr) -> Option<usize> {
@@ -85,16 +54,12 @@ fn register(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// All registers that some determine, those included. Those of `texts` do not determine columns of their own table.
-fn closure(registers: &BTreeSet<usize>, known: &[Dependency], texts: &BTreeSet<usize>) -> BTreeSet<usize> {
+/// All registers that some determine, those included.
+fn closure(registers: &BTreeSet<usize>, known: &[Dependency]) -> BTreeSet<usize> {
     let mut all = registers.clone();
-    let holds = |dependency: &&Dependency| {
-        let by_text = dependency.of_table && dependency.of.iter().any(|register| texts.contains(register));
-        !dependency.of.is_empty() && !by_text
-    };
     loop {
         let before = all.len();
-        for dependency in known.iter().filter(holds) {
+        for dependency in known.iter().filter(|dependency| !dependency.of.is_empty()) {
             if dependency.of.iter().all(|register| all.contains(register)) {
                 all.extend(&dependency.determined);
             }
@@ -106,13 +71,14 @@ fn closure(registers: &BTreeSet<usize>, known: &[Dependency], texts: &BTreeSet<u
 }
 
 /// What holds among the registers of a pipeline; `known` is what holds in those before it.
-fn dependencies(fragment: &Fragment, index: usize, known: &[Vec<Dependency>], once: &Once<'_>) -> Vec<Dependency> {
+fn dependencies(
+    fragment: &Fragment,
+    index: usize,
+    known: &[Vec<Dependency>],
+    is_unique: &dyn Fn(&Probe) -> bool,
+) -> Vec<Dependency> {
     let pipeline = &fragment.pipelines[index];
     let (mut found, mut first) = (Vec::new(), fragment.width(pipeline.source));
-    if let Source::Table(table) = pipeline.source {
-        let keys = (0..first).filter(|column| (once.scanned)(table, *column));
-        found.extend(keys.map(|key| Dependency { of: vec![key], determined: (0..first).collect(), of_table: true }));
-    }
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };
         // Binding refuses a probe of a pipeline that is not before this one.
@@ -120,7 +86,7 @@ fn dependencies(fragment: &Fragment, index: usize, known: &[Vec<Dependency>], on
             break;
         };
         if let (Sink::Build { keys, payload }, JoinKind::Inner | JoinKind::Left) = (&build.sink, probe.kind) {
-            through_probe((probe, (once.probed)(probe)), (keys, payload), of_build, first, &mut found);
+            through_probe((probe, is_unique(probe)), (keys, payload), of_build, first, &mut found);
         }
         first += probe.width(build.sink.payload_width());
     }
@@ -146,12 +112,11 @@ fn through_probe(
         let determined: Vec<usize> = (first..first + payload.len()).collect();
         let here: Option<Vec<usize>> = probe.keys.iter().map(register).collect();
         let there: Option<Vec<usize>> = keys.iter().map(|key| register(key).and_then(as_payload)).collect();
-        let by_key = |of| Dependency { of, determined: determined.clone(), of_table: false };
-        found.extend(here.into_iter().chain(there).map(by_key));
+        found.extend(here.into_iter().chain(there).map(|of| Dependency { of, determined: determined.clone() }));
     }
-    for Dependency { of, determined, of_table } in of_build {
+    for Dependency { of, determined } in of_build {
         let of: Option<Vec<usize>> = of.iter().map(|own| as_payload(*own).or_else(|| as_key(*own))).collect();
         let determined: Vec<usize> = determined.iter().filter_map(|own| as_payload(*own)).collect();
-        found.extend(of.map(|of| Dependency { of, determined, of_table: *of_table }));
+        found.extend(of.map(|of| Dependency { of, determined }));
     }
 }

@@ -138,38 +138,3 @@ async fn strings_past_the_dictionary_limit() {
     let shown = rows(&shown).join("\n");
     assert!(shown.contains("bytes"), "{shown}");
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strings_past_the_limit_beside_a_key_of_their_own_table() {
-    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.dictionary_limit", "9");
-    let device = Session::new(options).unwrap();
-    let cpu = cpu();
-    let tables = [
-        // Scanned, for it has the most rows: its key comes once, its number several times.
-        "CREATE TABLE c AS SELECT value AS k, value % 40 AS n, concat('name ', value) AS name, \
-         concat('t', value % 60) AS t FROM generate_series(1, 900)",
-        "CREATE TABLE o AS SELECT value % 70 AS k, value AS v FROM generate_series(1, 300)",
-        "CREATE TABLE d AS SELECT value % 50 AS n, concat('of ', value) AS text FROM generate_series(1, 50)",
-    ];
-    for table in tables {
-        device.collect(table).await.unwrap();
-        cpu.collect(table).await.unwrap();
-    }
-    let placed = [
-        "SELECT c.k, name, t, sum(v) AS s FROM c JOIN o ON c.k = o.k GROUP BY c.k, name, t ORDER BY c.k",
-        "SELECT name, t, c.k, n, count(*) AS s FROM c WHERE n > 3 GROUP BY name, t, c.k, n ORDER BY c.k",
-        "SELECT c.k, name, text, max(v) AS s FROM c JOIN o ON c.k = o.k JOIN d ON c.n = d.n GROUP BY c.k, name, text \
-         ORDER BY c.k",
-    ];
-    let refused = [
-        "SELECT n, t, count(*) AS s FROM c GROUP BY n, t ORDER BY n, t",
-        "SELECT name, t, count(*) AS s FROM c GROUP BY name, t ORDER BY name",
-    ];
-    for (sql, is_placed) in placed.map(|sql| (sql, true)).into_iter().chain(refused.map(|sql| (sql, false))) {
-        let (expected, _) = run(&cpu, sql).await.unwrap();
-        let (found, summary) = run(&device, sql).await.unwrap();
-        assert_eq!(rows(&found), rows(&expected), "{sql}");
-        let refused = on_cpu(&summary);
-        assert_eq!(refused.is_empty(), is_placed, "{sql}: {refused:#?}");
-    }
-}
