@@ -12,12 +12,19 @@ no row becomes a Python object.
 
 import glob
 import json
+import math
 import os
 import statistics
 import sys
 import time
 
 import duckdb
+
+# Types whose values are summed up.
+NUMBERS = {
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT",
+    "DECIMAL", "FLOAT", "DOUBLE",
+}
 
 
 def quoted(name):
@@ -51,14 +58,14 @@ def sums(answer):
     def summed(place, kind):
         if str(kind) == "VARCHAR":
             return f"sum(length(c{place}))"
-        numbers = ("INT", "HUGEINT", "DECIMAL", "DOUBLE", "FLOAT", "BIGINT")
-        return f"sum(c{place}::DOUBLE)" if any(number in str(kind) for number in numbers) else "NULL"
+        return f"sum(c{place}::DOUBLE)" if str(kind).split("(")[0] in NUMBERS else "NULL"
 
     kinds = answer.types
     names = ", ".join(f"c{place}" for place in range(len(kinds)))
     of = ", ".join(summed(place, kind) for place, kind in enumerate(kinds))
     row = answer.query("answer", f"SELECT {of} FROM (SELECT * FROM answer) AS a({names})").fetchall()[0]
-    return [None if value is None else float(value) for value in row]
+    values = [math.nan if value is None else float(value) for value in row]
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def main():

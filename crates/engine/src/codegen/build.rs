@@ -43,8 +43,10 @@ pub(super) fn plan<'a>(
     };
     let ends = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| end_slots(input, split));
     let room = if input.whole_tables || multiplies { 1.0 } else { share };
-    let rows = (if multiplies { guessed } else { input.rows }, share, room, input.tuning.direct_bytes);
-    let mut table = BuiltTable::lay_out(arena, &key_values, &payload_values, rows, several, input.seed, ends)?;
+    let rows = (if multiplies { guessed } else { input.rows }, share, room);
+    let limits = (input.tuning.direct_bytes, input.info.memory_bytes);
+    let how = (several, input.seed, ends);
+    let mut table = BuiltTable::lay_out(arena, &key_values, &payload_values, rows, limits, how)?;
     table.preaggregates = runs.is_some();
     table.grows = multiplies && guessed < most;
     Ok(SinkPlan::Build { keys, payload, table, unique: input.unique, runs })

@@ -1,5 +1,6 @@
 //! Tables that pipelines build and others probe: where they lie and what their entries look like.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use warpcube_column::Dictionary;
@@ -17,8 +18,8 @@ const DIRECT_PLACES_PER_ROW: u64 = 16;
 const DIRECT_PLACES_MIN: u64 = 1 << 16;
 /// Keys that any table has slots for.
 const EXPECTED_MIN: u64 = 1 << 12;
-/// Largest table in bytes; what a device has room for is found at admission.
-const TABLE_BYTES_MAX: u64 = 32 << 30;
+/// Largest table in bytes: a quarter of the device's memory, between these.
+const TABLE_BYTES_MAX: RangeInclusive<u64> = 8 << 30..=32 << 30;
 
 /// How entries are found.
 #[derive(Debug, Clone, PartialEq)]
@@ -233,18 +234,18 @@ impl BuiltTable {
         arena: &mut Arena,
         keys: &[Facts],
         payload: &[(Facts, Keep)],
-        (rows, share, room, direct_bytes): (u64, f64, f64, u64),
-        several: Option<Numbering>,
-        seed: u64,
-        ends: Option<u64>,
+        (rows, share, room): (u64, f64, f64),
+        (direct_bytes, memory_bytes): (u64, u64),
+        (several, seed, ends): (Option<Numbering>, u64, Option<u64>),
     ) -> Result<BuiltTable> {
         let pack = KeyPack::of_join(keys)?;
         let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
         let widths = payload.iter().map(|(value, keep)| entry(value, *keep).map(|(_, width)| width));
         let entry_bytes: u64 = widths.sum::<Result<u64>>()?;
         let (direct, places, bytes) = places(&pack, entry_bytes, (rows, room), direct_bytes);
-        if bytes > TABLE_BYTES_MAX {
-            let (wanted, most) = (in_bytes(bytes), in_bytes(TABLE_BYTES_MAX));
+        let most = (memory_bytes / 4).clamp(*TABLE_BYTES_MAX.start(), *TABLE_BYTES_MAX.end());
+        if bytes > most {
+            let (wanted, most) = (in_bytes(bytes), in_bytes(most));
             return unsupported(format!("a join table of {wanted}, where {most} is the most"));
         }
         let layout = match direct {

@@ -44,6 +44,8 @@ pub(super) struct Times {
     pub(super) first: Duration,
     /// Median of the warm runs, if there were some.
     pub(super) warm: Option<Duration>,
+    /// Whether the rows and the sums of our answer are the same; as long as they are not compared they are not.
+    pub(super) is_shared: bool,
 }
 
 /// The first line of the rival's output.
@@ -117,7 +119,7 @@ impl DuckDb {
         let time = |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default();
         let case = |line: &str| {
             let Line { case, rows, sums, first_ms, warm_ms } = serde_json::from_str(line)?;
-            Ok((case, Times { rows, sums, first: time(first_ms), warm: warm_ms.map(time) }))
+            Ok((case, Times { rows, sums, first: time(first_ms), warm: warm_ms.map(time), is_shared: false }))
         };
         let cases = cases.lines().map(case).collect::<serde_json::Result<_>>()?;
         Ok(DuckDb { version, threads, load: load_ms.map(time), cases })
@@ -150,6 +152,10 @@ impl Times {
             return Ok(Some(format!("{}: {rows} rows, {} in DuckDB", case.name, self.rows)));
         }
         let Some(schema) = answer.first().map(RecordBatch::schema) else { return Ok(None) };
+        let columns = schema.fields().len();
+        if self.sums.len() != columns {
+            return Ok(Some(format!("{}: {columns} columns, {} in DuckDB", case.name, self.sums.len())));
+        }
         for (column, field) in schema.fields().iter().enumerate() {
             let Some(wanted) = self.sums.get(column).copied().flatten() else { continue };
             let sums = answer.iter().map(|batch| sum(batch.column(column)));
@@ -161,7 +167,8 @@ impl Times {
                 DataType::Decimal128(_, scale) => rows as f64 * 10f64.powi(-i32::from(*scale)),
                 _ => 0.0,
             };
-            if (found - wanted).abs() > TOLERANCE * found.abs().max(wanted.abs()) + cut {
+            let is_same = (found - wanted).abs() <= TOLERANCE * found.abs().max(wanted.abs()) + cut;
+            if !is_same || found.is_finite() != wanted.is_finite() {
                 let (case, name) = (&case.name, field.name());
                 return Ok(Some(format!("{case}: the sum of column '{name}' is {found}, {wanted} in DuckDB")));
             }
@@ -203,7 +210,7 @@ impl Drop for Running {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Decimal128Array, Int64Array, StringArray};
+    use arrow::array::{Decimal128Array, Float64Array, Int64Array, StringArray};
 
     use super::*;
 
@@ -238,7 +245,7 @@ mod tests {
 
     #[test]
     fn decimals_may_be_cut_in_each_row() {
-        let times = Times { rows: 2, sums: vec![Some(1.0)], first: Duration::ZERO, warm: None };
+        let times = Times { rows: 2, sums: vec![Some(1.0)], first: Duration::ZERO, warm: None, is_shared: false };
         let case = Case { name: "q".into(), sql: String::new(), variations: Vec::new() };
         let difference = |values: [i128; 2]| {
             let decimals = Decimal128Array::from(values.to_vec()).with_precision_and_scale(10, 2).unwrap();
@@ -246,6 +253,9 @@ mod tests {
             times.difference(&case, &[answer]).unwrap()
         };
         assert_eq!(difference([33, 66]), None);
+        let not_a_number =
+            RecordBatch::try_from_iter([("f", Arc::new(Float64Array::from(vec![f64::NAN, 1.0])) as ArrayRef)]);
+        assert!(times.difference(&case, &[not_a_number.unwrap()]).unwrap().is_some());
         assert!(difference([33, 64]).is_some());
     }
 }

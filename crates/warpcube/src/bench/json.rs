@@ -64,10 +64,12 @@ pub(super) fn write(
     object.insert("params".into(), params);
     if let Some(duckdb) = results.duckdb {
         let load_ms = duckdb.load.map(|time| time.as_secs_f64() * 1e3);
-        let figures = match load_ms {
-            Some(ms) => json!({"version": duckdb.version, "threads": duckdb.threads, "load_ms": ms, "sums": true}),
-            None => json!({"version": duckdb.version, "threads": duckdb.threads, "files": true, "sums": true}),
-        };
+        let sums = results.cases.iter().all(|case| case.duckdb.as_ref().is_some_and(|times| times.is_shared));
+        let mut figures = json!({"version": duckdb.version, "threads": duckdb.threads, "sums": sums});
+        match load_ms {
+            Some(ms) => figures["load_ms"] = ms.into(),
+            None => figures["files"] = true.into(),
+        }
         object.insert("rivals".into(), json!({ "duckdb": figures }));
     }
     if let Some(loading) = Loading::of(results.cases) {

@@ -103,9 +103,11 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
             differences.extend(found);
         }
         if let Some(duckdb) = &duckdb {
-            let times = duckdb.times(case)?;
-            differences.extend(times.difference(case, &measured.answer)?);
+            let mut times = duckdb.times(case)?;
+            let difference = times.difference(case, &measured.answer)?;
+            times.is_shared = difference.is_none();
             measured.duckdb = Some(times);
+            differences.extend(difference);
         }
         printer.case(&measured)?;
         // The rows of an answer are not needed any more if no thread is to give them again; there may be many.
