@@ -331,6 +331,24 @@ fn duckdb_is_measured_beside_ours() {
     assert_eq!(request["cases"][1]["case"], "q2.3");
     assert!(request["cases"][1]["sql"].as_str().unwrap().contains("p_brand1 = 'MFGR#2239'"));
 
+    // Over the files, once each, of data that are compressed.
+    let files = format!("{head}{}", line("q1.1", 1)).replace("150.5", "null").replace(", \"warm_ms\": 2.25", "");
+    let script = format!("#!/bin/sh\ncat >request\ncat <<E\n{files}\nE\n");
+    place.write("python", script);
+    let arguments =
+        ["ssb", "--sf", "0.01", "--dir", "z", "--queries", "q1.1", "--compression", "zstd", "--device", "cpu"];
+    let rival = ["--rival", "duckdb-files", "--python", "./python", "--json", "z.json"];
+    let ran = place.run(&[&arguments[..], &rival].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let found: Value = serde_json::from_slice(&place.read("z.json")).unwrap();
+    let duckdb = serde_json::json!({"version": "2.0.1", "threads": 2, "files": true, "sums": true});
+    assert_eq!((&found["rivals"]["duckdb"], &found["params"]["compression"]), (&duckdb, &"zstd".into()));
+    assert_eq!(found["results"][0]["rivals"], serde_json::json!({"duckdb_first_ms": 7.5}));
+    let request: Value = serde_json::from_slice(&place.read("request")).unwrap();
+    assert_eq!(request["runs"], Value::Null);
+    let bytes = |folder: &str| place.read(&format!("{folder}/supplier.parquet")).len();
+    assert!(bytes("z") < bytes("d"), "{} and {} bytes", bytes("z"), bytes("d"));
+
     let other = run(&format!("{head}{}\n{}", line("q1.1", 1), line("q2.3", 8)), "");
     assert!(other.code == 1 && other.err.contains("CLI-008 q2.3: 5 rows, 8 in DuckDB"), "{other:?}");
     let sum = run(&format!("{head}{}\n{}", line("q1.1", 1).replace("null", "-1"), line("q2.3", 5)), "");
