@@ -288,7 +288,7 @@ fn rival(duckdb: &Value) -> Option<String> {
     let loaded = duckdb["load_ms"].as_f64().map(|ms| format!(", filled in {:.1} s", ms / 1e3)).unwrap_or_default();
     let over = if duckdb["files"] == true { "the files".into() } else { format!("its own tables in memory{loaded}") };
     let sums = duckdb["sums"] == true;
-    let compared = if sums { ", whose rows and sums of columns its answers share" } else { "" };
+    let compared = if sums { ",\nwhose rows and sums of columns its answers share" } else { "" };
     Some(format!("DuckDB {version}: {threads} threads, over {over}{compared}."))
 }
 

@@ -16,6 +16,7 @@ mod ledger;
 mod waiting;
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -72,6 +73,8 @@ pub struct Residency {
     staging: StagingPool,
     files: ColumnFiles,
     ledger: Mutex<Ledger>,
+    /// What columns are that are made of columns of a table, by the table's key.
+    made: Mutex<HashMap<String, Vec<String>>>,
     loading: Mutex<()>,
     evicting: Mutex<()>,
     /// Held shared by admissions with loads, and exclusively by exclusive admissions.
@@ -94,6 +97,7 @@ impl Residency {
             staging: StagingPool::default(),
             files: ColumnFiles::default(),
             ledger: Mutex::default(),
+            made: Mutex::default(),
             loading: Mutex::new(()),
             evicting: Mutex::new(()),
             admission: RwLock::new(()),
@@ -231,6 +235,27 @@ impl Residency {
     /// Facts of a column that is resident or has a host copy.
     pub fn facts(&self, key: &str, version: &str, column: usize) -> Option<Arc<ColumnFacts>> {
         self.ledger.lock().facts(key, version, column)
+    }
+
+    /// Whether a string column of a table version, by its position and its name, is known to have more than `limit`
+    /// distinct strings.
+    pub fn is_past_limit(&self, key: &str, version: &str, (column, name): (usize, &str), limit: usize) -> bool {
+        let ledger = self.ledger.lock();
+        let is_bytes = ledger.bytes_among(key, version, &[column]).is_some_and(|(_, past)| limit as u64 <= past);
+        is_bytes || ledger.refusal(&(key.to_string(), version.to_string(), limit), name).is_some()
+    }
+
+    /// The number of a column that is made of columns of a table, by what it is: the same for every statement, and
+    /// behind those of the table's schema, which has `columns`.
+    pub fn number(&self, key: &str, columns: usize, what: &str) -> usize {
+        let mut made = self.made.lock();
+        let made = made.entry(key.to_string()).or_default();
+        let known = made.iter().position(|known| known == what);
+        columns
+            + known.unwrap_or_else(|| {
+                made.push(what.to_string());
+                made.len() - 1
+            })
     }
 
     /// Average bytes of a value of a string column that is resident, or has a host copy, as bytes.

@@ -11,6 +11,7 @@ pub(crate) mod float_limbs;
 pub(crate) mod keys;
 pub(crate) mod listed;
 pub(crate) mod order;
+pub(crate) mod parts;
 pub(crate) mod table;
 pub(crate) mod topk_form;
 pub(crate) mod topk_rank;

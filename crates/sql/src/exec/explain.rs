@@ -48,7 +48,7 @@ impl Explained {
 /// What an engine would be asked of a fragment's tables.
 fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
     let facts = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
-        let schema = info.provider.schema();
+        let schema = info.schema();
         let column = |index: &usize| (schema.field(*index).name().clone(), schema.field(*index).data_type().clone());
         TableFacts {
             key: info.key.clone(),

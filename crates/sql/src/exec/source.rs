@@ -7,8 +7,8 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder};
 use datafusion::datasource::source::DataSourceExec;
@@ -24,7 +24,7 @@ use warpcube_column::{
 
 use crate::error::{SqlError, panic_text};
 use crate::exec::kept::column_file;
-use crate::lower::{Lowered, TableInfo, version_now};
+use crate::lower::{Lowered, Part, TableInfo, version_now};
 use crate::row_groups::ParquetTable;
 use crate::settings::Settings;
 use crate::values::Encoding;
@@ -140,7 +140,7 @@ impl ColumnSource for TableColumns {
     }
 
     fn schema(&self) -> SchemaRef {
-        self.info.provider.schema()
+        self.info.schema()
     }
 
     fn rows(&self) -> Option<u64> {
@@ -152,6 +152,19 @@ impl ColumnSource for TableColumns {
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
+        let parts: Vec<Option<&Part>> = columns.iter().map(|column| self.info.part(*column)).collect();
+        let own = columns.iter().zip(&parts).map(|(column, part)| part.map_or(*column, |part| part.column));
+        let scan = self.open_own(&own.collect::<Vec<_>>())?;
+        if parts.iter().all(Option::is_none) {
+            return Ok(scan);
+        }
+        Ok(Box::new(PartScan { scan, parts: parts.into_iter().map(|part| part.cloned()).collect() }))
+    }
+}
+
+impl TableColumns {
+    /// Opens a scan of columns that the table has itself.
+    fn open_own(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
         if let Some(table) = self.direct() {
             return Ok(table.scan(&self.info.name, columns));
         }
@@ -175,6 +188,55 @@ fn unordered(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>()) else { return plan };
     let config = FileScanConfigBuilder::from(config.clone()).with_output_ordering(Vec::new()).build();
     DataSourceExec::from_data_source(config)
+}
+
+/// A scan some of whose columns are parts of those that are read.
+struct PartScan {
+    scan: Box<dyn ColumnScan>,
+    parts: Vec<Option<Part>>,
+}
+
+impl PartScan {
+    /// The columns from `first` on, with parts in place of what they are made of.
+    fn made(&self, first: usize, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut made = Vec::with_capacity(batch.num_columns());
+        for ((column, field), part) in batch.columns().iter().zip(batch.schema().fields()).zip(&self.parts[first..]) {
+            made.push(match part {
+                None => (field.clone(), column.clone()),
+                Some(part) => {
+                    let column = part.of(column).map_err(ColumnError::source)?;
+                    (Arc::new(part.field.as_ref().clone().with_data_type(column.data_type().clone())), column)
+                }
+            });
+        }
+        let (fields, columns): (Vec<FieldRef>, Vec<ArrayRef>) = made.into_iter().unzip();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+            .map_err(|error| ColumnError::source(error.to_string()))
+    }
+}
+
+impl ColumnScan for PartScan {
+    fn partitions(&self) -> usize {
+        self.scan.partitions()
+    }
+
+    fn read(&self, partition: usize, sink: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+        self.scan.read(partition, &mut |batch| sink(self.made(0, &batch)?))
+    }
+
+    fn reads_single_columns(&self) -> bool {
+        self.scan.reads_single_columns()
+    }
+
+    fn read_column(
+        &self,
+        partition: usize,
+        column: usize,
+        sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.scan.read_column(partition, column, &mut |batch| sink(self.made(column, &batch)?))
+    }
 }
 
 struct TableScan {

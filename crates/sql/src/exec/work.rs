@@ -48,11 +48,13 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) async fn run(self) -> Result<SendableRecordBatchStream> {
+    pub(super) async fn run(mut self) -> Result<SendableRecordBatchStream> {
         let settings = self.exec.state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let cancel: Arc<CancelSwitch> = Arc::default();
         let _throw = ThrowOnDrop(cancel.clone());
         let limits = LoadLimits { cancelled: cancel.flag().clone(), ..load_limits(&settings) };
+        let whole = self.exec.lowered.clone();
+        self.take_parts(&limits);
         if let Some(report) = &self.report {
             report.cancel().attach(&cancel);
             self.announce_loads(report, &limits);
@@ -64,10 +66,18 @@ impl Work {
         // Before it runs: what is known afterwards is no prediction.
         let explained = self.report.as_ref().filter(|report| report.is_explained());
         let predicted = explained.map(|_| predict(&self.engine, &self.exec.context.explain_cache, &self.exec.lowered));
-        let valued = self.exec.lowered.with_values(&self.values()?);
+        let mut valued = self.exec.lowered.with_values(&self.values()?);
         let may_wait_elsewhere = self.exec.mode == Mode::Whole && explained.is_none() && is_open(&settings);
         let options = RunOptions { elsewhere: may_wait_elsewhere, ..options };
         let mut outcome = self.on_device(&valued, &options, &settings).await?;
+        if outcome.as_ref().is_err_and(is_lasting) {
+            // A column has just proved to be past the dictionary limit, or a part of one has.
+            let tried = std::mem::replace(&mut self.exec.lowered, whole.clone());
+            if !Arc::ptr_eq(&tried, &whole) || self.take_parts(&options.limits) {
+                valued = self.exec.lowered.with_values(&self.values()?);
+                outcome = self.on_device(&valued, &options, &settings).await?;
+            }
+        }
         if let Err(EngineError::NotCompiled(behind)) = &outcome {
             let clock = Instant::now();
             if let Some(answer) = self.while_compiling(behind).await? {
@@ -117,6 +127,12 @@ impl Work {
             Err(error) if may_fall_back(&error, &settings) => self.on_cpu(&error).await,
             Err(error) => Err(self.explained(SqlError::from(error)).await),
         }
+    }
+
+    /// Takes the fragment over parts of strings, if it needs codes of columns that are past the dictionary limit.
+    fn take_parts(&mut self, limits: &LoadLimits) -> bool {
+        let over_parts = self.exec.lowered.over_parts(self.engine.residency(), limits.dictionary_values);
+        over_parts.map(|lowered| self.exec.lowered = lowered).is_some()
     }
 
     /// Runs the fragment, with the values of its arguments where it has any.

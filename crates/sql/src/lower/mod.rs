@@ -17,6 +17,7 @@ mod graph;
 mod joins;
 mod node;
 mod operators;
+mod parts;
 mod reducers;
 mod rows;
 mod strings;
@@ -45,6 +46,7 @@ pub(crate) use filled::param_values;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use operators::host_operators;
+pub(crate) use parts::{Part, PartsCache};
 pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
 pub(crate) use top_k::project_late;
 
@@ -81,6 +83,8 @@ pub(crate) struct Lowered {
     pub(crate) valued: Mutex<Option<Arc<Valued>>>,
     /// What its last run was bound to.
     pub(crate) binding: BindingCache,
+    /// What may be in place of its columns of strings.
+    pub(crate) parts: PartsCache,
     /// What it is remembered by if a run finds that it cannot run on the device: its plan and its tables' versions.
     pub(crate) identity: String,
     /// The same of the rows of the join below it, which are then not brought back either.
@@ -136,6 +140,7 @@ impl Lowered {
             what: self.what.clone(),
             valued: Mutex::default(),
             binding: BindingCache::default(),
+            parts: PartsCache::default(),
             identity: self.identity.clone(),
             join: self.join.clone(),
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -16,7 +16,7 @@ use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator};
-use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, create_physical_expr, expressions as physical_expr};
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, DictionaryFunction, Expr as Device, LikePattern, Literal, TextMatch, Ty, UnaryOp};
 
@@ -24,6 +24,8 @@ use super::{Reason, filled};
 
 /// Longest list of strings that each string is compared with.
 const IN_LIST_MAX: usize = 64;
+/// Functions of strings and numbers that give strings, by no setting of the session.
+const PART_FUNCTIONS: [&str; 9] = ["substr", "left", "right", "upper", "lower", "btrim", "ltrim", "rtrim", "reverse"];
 /// Most characters in front of a part, and the part's first.
 const PART_FIRST_MAX: usize = 64;
 
@@ -60,6 +62,26 @@ impl StringExpression {
     /// An expression over a schema of one column, with the steps it has.
     fn in_steps(expr: &Expr, own: &DFSchema, options: &Arc<ConfigOptions>) -> Result<StringExpression, Reason> {
         Ok(StringExpression { steps: steps(expr, own, options)?, ..StringExpression::over(expr, own, options)? })
+    }
+
+    /// The function as a column beside the one that it is of, if it gives strings and nothing but its own arguments,
+    /// which are numbers, determines them.
+    pub(super) fn as_column(&self) -> Option<FieldRef> {
+        let field = self.expr.return_field(&self.schema).ok().filter(|field| is_string(field.data_type()))?;
+        let mut is_plain = true;
+        let walk = self.expr.apply(|expr| {
+            is_plain &= match expr.downcast_ref::<ScalarFunctionExpr>() {
+                Some(function) => PART_FUNCTIONS.contains(&function.name()),
+                None => {
+                    let literal = expr.downcast_ref::<physical_expr::Literal>();
+                    expr.is::<physical_expr::Column>()
+                        || literal.is_some_and(|literal| literal.value().data_type().is_integer())
+                }
+            };
+            Ok(if is_plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        });
+        let name = self.expr.to_string();
+        (walk.is_ok() && is_plain).then(|| Arc::new(Field::new(name, field.data_type().clone(), true)))
     }
 
     /// An expression over a schema of one column.

@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -20,6 +21,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use warpcube_engine::{Overflow, TopKAlgorithm};
 
+use super::parts::Part;
 use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
@@ -41,9 +43,42 @@ pub(crate) struct TableInfo {
     pub(crate) rows: Option<u64>,
     /// Its files, if it is made of Parquet files of this machine alone.
     pub(crate) parquet: Option<Arc<ParquetFiles>>,
+    /// Columns that are made of its own.
+    pub(crate) parts: Vec<Part>,
 }
 
 impl TableInfo {
+    /// The table's columns, and behind them those that are made of them, by number.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        let own = self.provider.schema();
+        let Some(last) = self.parts.iter().map(|part| part.number).max() else { return own };
+        // Columns between them are other statements' and not read.
+        let unread = || Arc::new(Field::new("", DataType::Null, true));
+        let field = |number: usize| match own.fields().get(number) {
+            Some(field) => field.clone(),
+            None => self.part(number).map_or_else(unread, |part| part.field.clone()),
+        };
+        Arc::new(Schema::new((0..=last).map(field).collect::<Vec<_>>()))
+    }
+
+    /// The column of this number, if it is made of another.
+    pub(crate) fn part(&self, number: usize) -> Option<&Part> {
+        self.parts.iter().find(|part| part.number == number)
+    }
+
+    /// The table with another column.
+    pub(super) fn with_part(&self, part: Part) -> TableInfo {
+        TableInfo {
+            name: self.name.clone(),
+            provider: self.provider.clone(),
+            key: self.key.clone(),
+            version: self.version.clone(),
+            rows: self.rows,
+            parquet: self.parquet.clone(),
+            parts: self.parts.iter().cloned().chain([part]).collect(),
+        }
+    }
+
     /// Whether both are one table in one version.
     pub(crate) fn is_same(&self, other: &TableInfo) -> bool {
         (&self.key, &self.version) == (&other.key, &other.version)
@@ -132,7 +167,7 @@ pub(crate) async fn describe_table(
         None => rows(provider.as_ref(), state).await,
     };
     parquet.iter().zip(rows).for_each(|(files, rows)| files.note_rows(rows));
-    Ok(TableInfo { name, provider, key, version, rows, parquet })
+    Ok(TableInfo { name, provider, key, version, rows, parquet, parts: Vec::new() })
 }
 
 async fn identity(

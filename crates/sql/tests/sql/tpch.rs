@@ -103,10 +103,11 @@ async fn other_literals_need_no_compiler() {
 
 /// A dictionary limit below the number of suppliers, of types of parts and of everything longer.
 const LIMIT: &str = "99";
-/// Queries that compare strings past the limit with constants or give them back, and ask nothing else of them.
-const OVER_BYTES: [usize; 5] = [8, 9, 10, 13, 15];
+/// Queries that compare strings past the limit with constants or give them back, and ask nothing else of them but a
+/// part that has few values.
+const OVER_BYTES: [usize; 6] = [8, 9, 10, 13, 15, 22];
 /// Queries that order or group by such strings, or compare them behind a join.
-const OVER_CODES: [usize; 5] = [2, 14, 16, 20, 22];
+const OVER_CODES: [usize; 4] = [2, 14, 16, 20];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strings_past_the_dictionary_limit() {
