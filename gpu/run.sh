@@ -275,7 +275,7 @@ for stage in "$@"; do
         ;;
     encode) limit encode 300 "$kbench" encode --json "$out/encode-$gpu.json" ;;
     ssb100)
-        bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --runs "${RUNS:-15}" \
+        bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --verify --runs "${RUNS:-15}" \
             --json "$out/ssb-$gpu-sf100.json"
         ;;
     base-turns)
