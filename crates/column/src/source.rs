@@ -24,7 +24,7 @@ pub trait ColumnSource: Send + Sync {
         Ok(self.version())
     }
 
-    /// All columns of the table.
+    /// All columns of the table, and behind them those that a statement derives from them.
     fn schema(&self) -> SchemaRef;
 
     /// Number of rows, if known before a scan.

@@ -180,7 +180,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         expected: COUNT,
         description: "Most different strings of a column that has codes on the device. A column with more lies there \
                       as bytes: its strings are compared with constants, matched by LIKE and given back; groups, \
-                      joins, order and other functions of it stay on the CPU.",
+                      joins and order by it stay on the CPU. A function of it, as substr, may be a column of its own.",
         get: |s| s.dictionary_limit.to_string(),
         set: |s, v| v.parse().map(|value| s.dictionary_limit = value).ok(),
     },

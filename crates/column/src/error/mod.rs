@@ -59,7 +59,7 @@ pub enum ColumnError {
 
 impl ColumnError {
     /// [`ColumnError::Unsupported`].
-    pub(crate) fn unsupported(column: &str, reason: impl Into<String>) -> ColumnError {
+    pub fn unsupported(column: &str, reason: impl Into<String>) -> ColumnError {
         ColumnError::Unsupported { column: column.to_string(), reason: reason.into() }
     }
 

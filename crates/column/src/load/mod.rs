@@ -141,7 +141,7 @@ struct Progress {
 pub(crate) fn bytes_alone(column: &str, limit: u64) -> ColumnError {
     let reason = format!(
         "it has more than {limit} distinct strings (warpcube.dictionary_limit raises the limit), and lies on the \
-         device as bytes, which are compared with constants alone"
+         device as bytes, which have no codes to group, join or order by"
     );
     ColumnError::unsupported(column, reason)
 }

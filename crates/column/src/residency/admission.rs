@@ -259,7 +259,8 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
             let target = (&residency.device, &room as &dyn Room, &residency.staging);
             let content = (&version[..], chunks.as_deref());
             let wanted = (&missing[..], &request.coded[..]);
-            let restored = residency.files.restore(file, source, content, wanted, limits, target)?;
+            let restored = residency.files.restore(file, source, content, wanted, limits, target);
+            let restored = restored.inspect_err(|error| self.remember(source, &version, error))?;
             self.report.warnings.extend(restored.warnings);
             if let Some(loaded) = restored.loaded {
                 missing.retain(|column| !loaded.relation.columns.iter().any(|restored| restored.index() == *column));
@@ -323,15 +324,19 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
             // The result, an error included, mixes files of two versions.
             return Err(ColumnError::changed(source.name(), "its files were replaced, added or deleted"));
         }
-        let Loaded { relation, report } = loaded.inspect_err(|error| {
-            if error.is_unsupported() {
-                residency.ledger.lock().refuse(refused, error.clone());
-            }
-        })?;
+        let Loaded { relation, report } = loaded.inspect_err(|error| self.remember(source, version, error))?;
         let (LoadReport { rows, bytes, elapsed, .. }, rate) = (&report, report.gigabytes_per_second_core());
         tracing::info!(table = source.name(), rows, bytes, ?elapsed, gigabytes_per_second_core = rate, "loaded");
         self.report.add(&report);
         Ok(relation)
+    }
+
+    /// Remembers the error of a column that cannot be resident under the present limit on dictionaries.
+    fn remember(&self, source: &dyn ColumnSource, version: &str, error: &ColumnError) {
+        if error.is_unsupported() {
+            let key = (source.key(), version.to_string(), self.limits.dictionary_values);
+            self.residency.ledger.lock().refuse(key, error.clone());
+        }
     }
 
     /// Restores a column from its host copy.

@@ -16,7 +16,6 @@ mod ledger;
 mod waiting;
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +40,7 @@ pub use ledger::{ChangeCounts, ColumnSummary, Location, Origin, TableSummary};
 pub struct TableRequest {
     /// The table.
     pub source: Arc<dyn ColumnSource>,
-    /// Columns by position in the table's schema.
+    /// Columns by position in the source's schema.
     pub columns: Vec<usize>,
     /// Those among them whose strings must be codes. Other string columns may be bytes ([`Encoding::Bytes`]).
     pub coded: Vec<usize>,
@@ -73,8 +72,6 @@ pub struct Residency {
     staging: StagingPool,
     files: ColumnFiles,
     ledger: Mutex<Ledger>,
-    /// What columns are that are made of columns of a table, by the table's key.
-    made: Mutex<HashMap<String, Vec<String>>>,
     loading: Mutex<()>,
     evicting: Mutex<()>,
     /// Held shared by admissions with loads, and exclusively by exclusive admissions.
@@ -97,7 +94,6 @@ impl Residency {
             staging: StagingPool::default(),
             files: ColumnFiles::default(),
             ledger: Mutex::default(),
-            made: Mutex::default(),
             loading: Mutex::new(()),
             evicting: Mutex::new(()),
             admission: RwLock::new(()),
@@ -237,25 +233,12 @@ impl Residency {
         self.ledger.lock().facts(key, version, column)
     }
 
-    /// Whether a string column of a table version, by its position and its name, is known to have more than `limit`
-    /// distinct strings.
+    /// Whether a string column of a table version, by its position and its name, is known to have no codes: it has more
+    /// than `limit` distinct strings, or a load has refused it for another reason.
     pub fn is_past_limit(&self, key: &str, version: &str, (column, name): (usize, &str), limit: usize) -> bool {
         let ledger = self.ledger.lock();
         let is_bytes = ledger.bytes_among(key, version, &[column]).is_some_and(|(_, past)| limit as u64 <= past);
         is_bytes || ledger.refusal(&(key.to_string(), version.to_string(), limit), name).is_some()
-    }
-
-    /// The number of a column that is made of columns of a table, by what it is: the same for every statement, and
-    /// behind those of the table's schema, which has `columns`.
-    pub fn number(&self, key: &str, columns: usize, what: &str) -> usize {
-        let mut made = self.made.lock();
-        let made = made.entry(key.to_string()).or_default();
-        let known = made.iter().position(|known| known == what);
-        columns
-            + known.unwrap_or_else(|| {
-                made.push(what.to_string());
-                made.len() - 1
-            })
     }
 
     /// Average bytes of a value of a string column that is resident, or has a host copy, as bytes.

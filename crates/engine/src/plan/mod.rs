@@ -5,13 +5,13 @@
 
 pub(crate) mod bytes;
 pub(crate) mod dependencies;
+pub(crate) mod derived;
 pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod float_limbs;
 pub(crate) mod keys;
 pub(crate) mod listed;
 pub(crate) mod order;
-pub(crate) mod parts;
 pub(crate) mod table;
 pub(crate) mod topk_form;
 pub(crate) mod topk_rank;

@@ -17,7 +17,7 @@ use warpcube_gpu::{CancelSwitch, Threads};
 use super::source::{load_limits, load_threads, requests};
 use super::work::is_lasting;
 use crate::engines::Engines;
-use crate::lower::{Refusals, TableInfo};
+use crate::lower::{Lowered, Refusals, TableInfo};
 use crate::placement::{BackgroundLoad, LoadLedger};
 use crate::settings::Settings;
 
@@ -121,15 +121,24 @@ impl BackgroundLoads {
         let threads = limits.threads.div_ceil(THREADS_SHARE);
         let limits = LoadLimits { cancelled: cancel.flag().clone(), in_background: true, threads, ..limits };
         let limits = limits.with_load_threads();
-        let requests = requests(lowered, &state, &runtime, load_threads(&settings));
-        let outcome = match lowered.arguments.is_empty() {
-            true => {
-                let options = RunOptions { limits, cancel, groups_max: lowered.groups_max, ..RunOptions::default() };
-                engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options).map(drop)
+        let (residency, limit) = (engine.residency(), limits.dictionary_values);
+        let options = RunOptions { limits, cancel, groups_max: lowered.groups_max, ..RunOptions::default() };
+        let attempt = |lowered: &Lowered| {
+            let requests = requests(lowered, &state, &runtime, load_threads(&settings));
+            match lowered.arguments.is_empty() {
+                true => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options).map(drop),
+                // Values of subqueries are known to the statement alone.
+                false => residency.admit(&requests, &options.limits, |_| Ok::<_, EngineError>(0)).map(drop),
             }
-            // Values of subqueries are known to the statement alone.
-            false => engine.residency().admit(&requests, &limits, |_| Ok::<_, EngineError>(0)).map(drop),
         };
+        let (mut tried, mut outcome) = (Vec::new(), Ok(()));
+        while let Some(next) = lowered.next_try(&tried, residency, limit) {
+            outcome = attempt(&next);
+            if !outcome.as_ref().is_err_and(is_lasting) {
+                break;
+            }
+            tried.push(next);
+        }
         match outcome {
             Ok(()) => true,
             Err(error) if is_lasting(&error) => {

@@ -70,9 +70,15 @@ pub(crate) fn fragments(plan: &LogicalPlan) -> Result<Vec<Arc<Lowered>>> {
     Ok(nodes)
 }
 
-/// What is expected of a fragment, from what is known of it or of one equal to it.
-pub(crate) fn predict(engine: &Engine, explain_cache: &ExplainCache, lowered: &Arc<Lowered>) -> Prediction {
-    let lowered = explain_cache.bound(lowered);
+/// What is expected of a fragment, from what is known of it or of one equal to it, under a limit on dictionaries.
+pub(crate) fn predict(
+    engine: &Engine,
+    explain_cache: &ExplainCache,
+    lowered: &Arc<Lowered>,
+    dictionary_limit: usize,
+) -> Prediction {
+    let runs = |lowered: Arc<Lowered>| lowered.over_derived(engine.residency(), dictionary_limit).unwrap_or(lowered);
+    let lowered = explain_cache.bound(lowered, runs);
     engine.predict(&lowered.fragment, &lowered.binding, &table_facts(&lowered))
 }
 
@@ -90,7 +96,7 @@ pub(crate) fn of_plan(
     planned: &Planned,
     engine: Option<&Arc<Engine>>,
     no_device: Option<String>,
-    explain_cache: &ExplainCache,
+    (explain_cache, dictionary_limit): (&ExplainCache, usize),
 ) -> Result<Notes> {
     let nodes = fragments(&planned.plan)?;
     let on_device = nodes.iter().map(|lowered| (Place::Gpu, lowered.what.clone(), None));
@@ -100,7 +106,7 @@ pub(crate) fn of_plan(
     let mut device = String::new();
     if let Some(engine) = engine {
         for (number, lowered) in nodes.iter().enumerate() {
-            let predicted = predict(engine, explain_cache, lowered);
+            let predicted = predict(engine, explain_cache, lowered, dictionary_limit);
             head(&mut device, number, &lowered.what, engine);
             device.push_str(&operators::draw(&predicted, None));
             totals(&mut device, &predicted);

@@ -27,12 +27,14 @@ impl ExplainCache {
         fragments.insert(lowered.identity.clone(), Arc::downgrade(lowered));
     }
 
-    /// The fragment itself, or one equal to it that is bound where it is not.
-    pub(crate) fn bound(&self, lowered: &Arc<Lowered>) -> Arc<Lowered> {
+    /// The fragment itself, or one equal to it that is bound where it is not; as it `runs`, which may be over derived
+    /// columns.
+    pub(crate) fn bound(&self, lowered: &Arc<Lowered>, runs: impl Fn(Arc<Lowered>) -> Arc<Lowered>) -> Arc<Lowered> {
+        let itself = runs(lowered.clone());
         let twin = || self.fragments.lock().get(&lowered.identity).and_then(Weak::upgrade);
-        match lowered.binding.is_bound() {
-            true => lowered.clone(),
-            false => twin().filter(|twin| twin.binding.is_bound()).unwrap_or_else(|| lowered.clone()),
+        match itself.binding.is_bound() {
+            true => itself,
+            false => twin().map(runs).filter(|twin| twin.binding.is_bound()).unwrap_or(itself),
         }
     }
 }

@@ -203,7 +203,8 @@ impl DevicePlanner {
         };
         let notes = match explained {
             Explained::Plan => {
-                Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), &self.context.explain_cache)?)
+                let known = (&self.context.explain_cache, settings.dictionary_limit);
+                Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), known)?)
             }
             Explained::Run => None,
         };

@@ -24,7 +24,7 @@ use warpcube_column::{
 
 use crate::error::{SqlError, panic_text};
 use crate::exec::kept::column_file;
-use crate::lower::{Lowered, Part, TableInfo, version_now};
+use crate::lower::{DerivedColumn, Lowered, TableInfo, version_now};
 use crate::row_groups::ParquetTable;
 use crate::settings::Settings;
 use crate::values::Encoding;
@@ -152,13 +152,13 @@ impl ColumnSource for TableColumns {
     }
 
     fn open(&self, columns: &[usize]) -> Result<Box<dyn ColumnScan>> {
-        let parts: Vec<Option<&Part>> = columns.iter().map(|column| self.info.part(*column)).collect();
-        let own = columns.iter().zip(&parts).map(|(column, part)| part.map_or(*column, |part| part.column));
+        let derived: Vec<Option<&DerivedColumn>> = columns.iter().map(|column| self.info.derived(*column)).collect();
+        let own = columns.iter().zip(&derived).map(|(column, derived)| derived.map_or(*column, |of| of.column));
         let scan = self.open_own(&own.collect::<Vec<_>>())?;
-        if parts.iter().all(Option::is_none) {
+        if derived.iter().all(Option::is_none) {
             return Ok(scan);
         }
-        Ok(Box::new(PartScan { scan, parts: parts.into_iter().map(|part| part.cloned()).collect() }))
+        Ok(Box::new(DerivedScan { scan, derived: derived.into_iter().map(|derived| derived.cloned()).collect() }))
     }
 }
 
@@ -190,22 +190,25 @@ fn unordered(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     DataSourceExec::from_data_source(config)
 }
 
-/// A scan some of whose columns are parts of those that are read.
-struct PartScan {
+/// A scan some of whose columns are derived from those that are read.
+struct DerivedScan {
     scan: Box<dyn ColumnScan>,
-    parts: Vec<Option<Part>>,
+    derived: Vec<Option<DerivedColumn>>,
 }
 
-impl PartScan {
-    /// The columns from `first` on, with parts in place of what they are made of.
+impl DerivedScan {
+    /// The columns from `first` on, with derived ones in place of what they are derived from. What a function cannot
+    /// compute of all strings, it may of those that a query asks for: the CPU answers it.
     fn made(&self, first: usize, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut made = Vec::with_capacity(batch.num_columns());
-        for ((column, field), part) in batch.columns().iter().zip(batch.schema().fields()).zip(&self.parts[first..]) {
-            made.push(match part {
+        let read = batch.columns().iter().zip(batch.schema_ref().fields());
+        for ((column, field), derived) in read.zip(&self.derived[first..]) {
+            made.push(match derived {
                 None => (field.clone(), column.clone()),
-                Some(part) => {
-                    let column = part.of(column).map_err(ColumnError::source)?;
-                    (Arc::new(part.field.as_ref().clone().with_data_type(column.data_type().clone())), column)
+                Some(derived) => {
+                    let name = derived.field.name();
+                    let column = derived.of(column).map_err(|reason| ColumnError::unsupported(name, reason))?;
+                    (Arc::new(derived.field.as_ref().clone().with_data_type(column.data_type().clone())), column)
                 }
             });
         }
@@ -216,7 +219,7 @@ impl PartScan {
     }
 }
 
-impl ColumnScan for PartScan {
+impl ColumnScan for DerivedScan {
     fn partitions(&self) -> usize {
         self.scan.partitions()
     }

@@ -34,7 +34,7 @@ use super::source::{load_limits, load_threads, requests};
 use crate::cancel::ThrowOnDrop;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
-use crate::lower::{Valued, literal};
+use crate::lower::{Lowered, Valued, literal};
 use crate::report::{FragmentReport, FragmentRun, Phase, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::{DeviceChoice, Placement};
@@ -54,7 +54,10 @@ impl Work {
         let _throw = ThrowOnDrop(cancel.clone());
         let limits = LoadLimits { cancelled: cancel.flag().clone(), ..load_limits(&settings) };
         let whole = self.exec.lowered.clone();
-        self.take_parts(&limits);
+        let limit = limits.dictionary_values;
+        let mut tried: Vec<Arc<Lowered>> = Vec::new();
+        let first = whole.next_try(&tried, self.engine.residency(), limit);
+        self.exec.lowered = first.unwrap_or_else(|| whole.clone());
         if let Some(report) = &self.report {
             report.cancel().attach(&cancel);
             self.announce_loads(report, &limits);
@@ -65,18 +68,18 @@ impl Work {
         let options = RunOptions { limits, groups_max, cancel, dump, launch_times, ..RunOptions::default() };
         // Before it runs: what is known afterwards is no prediction.
         let explained = self.report.as_ref().filter(|report| report.is_explained());
-        let predicted = explained.map(|_| predict(&self.engine, &self.exec.context.explain_cache, &self.exec.lowered));
+        let explain_cache = &self.exec.context.explain_cache;
+        let predicted = explained.map(|_| predict(&self.engine, explain_cache, &self.exec.lowered, limit));
         let mut valued = self.exec.lowered.with_values(&self.values()?);
         let may_wait_elsewhere = self.exec.mode == Mode::Whole && explained.is_none() && is_open(&settings);
         let options = RunOptions { elsewhere: may_wait_elsewhere, ..options };
         let mut outcome = self.on_device(&valued, &options, &settings).await?;
-        if outcome.as_ref().is_err_and(is_lasting) {
-            // A column has just proved to be past the dictionary limit, or a part of one has.
-            let tried = std::mem::replace(&mut self.exec.lowered, whole.clone());
-            if !Arc::ptr_eq(&tried, &whole) || self.take_parts(&options.limits) {
-                valued = self.exec.lowered.with_values(&self.values()?);
-                outcome = self.on_device(&valued, &options, &settings).await?;
-            }
+        while outcome.as_ref().is_err_and(is_lasting) {
+            tried.push(self.exec.lowered.clone());
+            let Some(next) = whole.next_try(&tried, self.engine.residency(), limit) else { break };
+            self.exec.lowered = next;
+            valued = self.exec.lowered.with_values(&self.values()?);
+            outcome = self.on_device(&valued, &options, &settings).await?;
         }
         if let Err(EngineError::NotCompiled(behind)) = &outcome {
             let clock = Instant::now();
@@ -127,12 +130,6 @@ impl Work {
             Err(error) if may_fall_back(&error, &settings) => self.on_cpu(&error).await,
             Err(error) => Err(self.explained(SqlError::from(error)).await),
         }
-    }
-
-    /// Takes the fragment over parts of strings, if it needs codes of columns that are past the dictionary limit.
-    fn take_parts(&mut self, limits: &LoadLimits) -> bool {
-        let over_parts = self.exec.lowered.over_parts(self.engine.residency(), limits.dictionary_values);
-        over_parts.map(|lowered| self.exec.lowered = lowered).is_some()
     }
 
     /// Runs the fragment, with the values of its arguments where it has any.

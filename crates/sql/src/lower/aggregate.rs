@@ -178,7 +178,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         arguments,
         what: describe(&aggregate.input, "aggregate"),
         binding: BindingCache::default(),
-        parts: Default::default(),
+        derived: Default::default(),
         valued: Default::default(),
         identity: String::new(),
         join: None,

@@ -72,7 +72,7 @@ impl Lowered {
             what: self.what.clone(),
             valued: Mutex::default(),
             binding: BindingCache::default(),
-            parts: Default::default(),
+            derived: Default::default(),
             identity: identity(&self.identity),
             join: self.join.as_ref().map(identity),
         })

@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod dates;
+mod derived;
 mod distinct;
 mod eager;
 mod expr;
@@ -17,7 +18,6 @@ mod graph;
 mod joins;
 mod node;
 mod operators;
-mod parts;
 mod reducers;
 mod rows;
 mod strings;
@@ -41,12 +41,12 @@ use parking_lot::Mutex;
 use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
 pub(crate) use aggregate::{Finish, Spread};
+pub(crate) use derived::{DerivedCache, DerivedColumn};
 pub(crate) use expr::literal;
 pub(crate) use filled::param_values;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use operators::host_operators;
-pub(crate) use parts::{Part, PartsCache};
 pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
 pub(crate) use top_k::project_late;
 
@@ -83,8 +83,8 @@ pub(crate) struct Lowered {
     pub(crate) valued: Mutex<Option<Arc<Valued>>>,
     /// What its last run was bound to.
     pub(crate) binding: BindingCache,
-    /// What may be in place of its columns of strings.
-    pub(crate) parts: PartsCache,
+    /// Derived columns that may be in place of its columns of strings.
+    pub(crate) derived: DerivedCache,
     /// What it is remembered by if a run finds that it cannot run on the device: its plan and its tables' versions.
     pub(crate) identity: String,
     /// The same of the rows of the join below it, which are then not brought back either.
@@ -140,7 +140,7 @@ impl Lowered {
             what: self.what.clone(),
             valued: Mutex::default(),
             binding: BindingCache::default(),
-            parts: PartsCache::default(),
+            derived: DerivedCache::default(),
             identity: self.identity.clone(),
             join: self.join.clone(),
         })

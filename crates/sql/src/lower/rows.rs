@@ -128,7 +128,7 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
         arguments: tree.into_arguments(),
         what: describe(plan, "rows"),
         binding: BindingCache::default(),
-        parts: Default::default(),
+        derived: Default::default(),
         valued: Default::default(),
         identity: String::new(),
         join: None,

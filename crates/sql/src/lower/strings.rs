@@ -25,7 +25,8 @@ use super::{Reason, filled};
 /// Longest list of strings that each string is compared with.
 const IN_LIST_MAX: usize = 64;
 /// Functions of strings and numbers that give strings, by no setting of the session.
-const PART_FUNCTIONS: [&str; 9] = ["substr", "left", "right", "upper", "lower", "btrim", "ltrim", "rtrim", "reverse"];
+const DERIVING_FUNCTIONS: [&str; 9] =
+    ["substr", "left", "right", "upper", "lower", "btrim", "ltrim", "rtrim", "reverse"];
 /// Most characters in front of a part, and the part's first.
 const PART_FIRST_MAX: usize = 64;
 
@@ -71,7 +72,7 @@ impl StringExpression {
         let mut is_plain = true;
         let walk = self.expr.apply(|expr| {
             is_plain &= match expr.downcast_ref::<ScalarFunctionExpr>() {
-                Some(function) => PART_FUNCTIONS.contains(&function.name()),
+                Some(function) => DERIVING_FUNCTIONS.contains(&function.name()),
                 None => {
                     let literal = expr.downcast_ref::<physical_expr::Literal>();
                     expr.is::<physical_expr::Column>()

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use warpcube_engine::{Overflow, TopKAlgorithm};
 
-use super::parts::Part;
+use super::derived::DerivedColumn;
 use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
@@ -43,31 +43,31 @@ pub(crate) struct TableInfo {
     pub(crate) rows: Option<u64>,
     /// Its files, if it is made of Parquet files of this machine alone.
     pub(crate) parquet: Option<Arc<ParquetFiles>>,
-    /// Columns that are made of its own.
-    pub(crate) parts: Vec<Part>,
+    /// Columns derived from its own.
+    pub(crate) derived: Vec<DerivedColumn>,
 }
 
 impl TableInfo {
-    /// The table's columns, and behind them those that are made of them, by number.
+    /// The table's columns, and behind them those derived from them, by number.
     pub(crate) fn schema(&self) -> SchemaRef {
         let own = self.provider.schema();
-        let Some(last) = self.parts.iter().map(|part| part.number).max() else { return own };
+        let Some(last) = self.derived.iter().map(|derived| derived.number).max() else { return own };
         // Columns between them are other statements' and not read.
         let unread = || Arc::new(Field::new("", DataType::Null, true));
         let field = |number: usize| match own.fields().get(number) {
             Some(field) => field.clone(),
-            None => self.part(number).map_or_else(unread, |part| part.field.clone()),
+            None => self.derived(number).map_or_else(unread, |derived| derived.field.clone()),
         };
         Arc::new(Schema::new((0..=last).map(field).collect::<Vec<_>>()))
     }
 
-    /// The column of this number, if it is made of another.
-    pub(crate) fn part(&self, number: usize) -> Option<&Part> {
-        self.parts.iter().find(|part| part.number == number)
+    /// The column of this number, if it is derived from another.
+    pub(crate) fn derived(&self, number: usize) -> Option<&DerivedColumn> {
+        self.derived.iter().find(|derived| derived.number == number)
     }
 
     /// The table with another column.
-    pub(super) fn with_part(&self, part: Part) -> TableInfo {
+    pub(super) fn with_derived(&self, derived: DerivedColumn) -> TableInfo {
         TableInfo {
             name: self.name.clone(),
             provider: self.provider.clone(),
@@ -75,7 +75,7 @@ impl TableInfo {
             version: self.version.clone(),
             rows: self.rows,
             parquet: self.parquet.clone(),
-            parts: self.parts.iter().cloned().chain([part]).collect(),
+            derived: self.derived.iter().cloned().chain([derived]).collect(),
         }
     }
 
@@ -167,7 +167,7 @@ pub(crate) async fn describe_table(
         None => rows(provider.as_ref(), state).await,
     };
     parquet.iter().zip(rows).for_each(|(files, rows)| files.note_rows(rows));
-    Ok(TableInfo { name, provider, key, version, rows, parquet, parts: Vec::new() })
+    Ok(TableInfo { name, provider, key, version, rows, parquet, derived: Vec::new() })
 }
 
 async fn identity(

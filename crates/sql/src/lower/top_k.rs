@@ -171,7 +171,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         arguments: tree.into_arguments(),
         what: describe(&sort.input, what(sort)),
         binding: BindingCache::default(),
-        parts: Default::default(),
+        derived: Default::default(),
         valued: Default::default(),
         identity: String::new(),
         join: None,

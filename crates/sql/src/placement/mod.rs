@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use warpcube_column::{ChangeCounts, Location, Storage, is_string};
 use warpcube_engine::{Engine, Expr, Sink, Source, Step};
 
-use crate::lower::{Lowered, Placer, Reason, TableInfo};
+use crate::lower::{DerivedCache, Lowered, Placer, Reason, TableInfo};
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
 pub(crate) use ledger::{AskedColumn, BackgroundLoad, Declined, LoadLedger};
 
@@ -162,6 +162,9 @@ impl Placing {
         let facts = residency.and_then(|residency| residency.facts(&info.key, &info.version, column));
         let counted = facts.and_then(|facts| facts.distinct());
         counted.or_else(|| {
+            if info.derived(column).is_some() {
+                return None;
+            }
             let by_bounds = info.parquet.as_ref()?.table()?.distinct_by_bounds(column)?;
             Some(by_bounds.min(info.rows?))
         })
@@ -181,7 +184,7 @@ impl Placing {
             Some(Location::Host) => Place::Host,
             Some(Location::Source) | None => Place::Source,
         };
-        let schema = info.provider.schema();
+        let schema = info.schema();
         let data_type = schema.field(column).data_type();
         let kind = match Storage::of(data_type) {
             _ if data_type.is_decimal() => Kind::Decimal,
@@ -202,8 +205,10 @@ impl Placing {
             return Kind::Text(TEXT_BYTES_UNKNOWN);
         };
         let rows = info.rows.unwrap_or(ROWS_UNKNOWN).max(1);
-        let bytes = table.column_bytes(column) as f64 / rows as f64;
-        match (table.is_coded(column), rows > self.dictionary_limit as u64) {
+        let derived = info.derived(column);
+        let read = derived.map_or(column, |derived| derived.column);
+        let bytes = table.column_bytes(read) as f64 / rows as f64;
+        match (table.is_coded(read), derived.is_none() && rows > self.dictionary_limit as u64) {
             (true, _) => Kind::Coded,
             (false, false) => Kind::Text(bytes),
             // The writer gave up its dictionary: most strings are distinct, and there are more than have codes.
@@ -217,12 +222,17 @@ impl Placer for Placing {
         if let Some(reason) = self.refusal(&lowered) {
             return Err(reason);
         }
-        let passes = self.passes(&lowered);
+        let limit = self.dictionary_limit;
+        let over_derived = self.engine.as_ref().and_then(|engine| lowered.over_derived(engine.residency(), limit));
+        let runs = over_derived.as_deref().unwrap_or(&lowered);
+        let passes = self.passes(runs);
         let costs = Costs::of(&passes, self.machine(&passes));
         let groups_max = costs.groups_max(lowered.finish.len());
-        let (expected, is_certain) = self.groups_expected(&lowered).unwrap_or((0, true));
+        let (expected, is_certain) = self.groups_expected(runs).unwrap_or((0, true));
+        let missing = missing_columns(runs, &passes);
         let all = rows_sorted(&lowered).unwrap_or(0);
-        let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
+        // What is over derived columns has the bound too.
+        let lowered = Lowered { groups_max: Some(groups_max), derived: DerivedCache::default(), ..lowered };
         let Some(factor) = self.factor else { return Ok(lowered) };
         let too_many = expected > groups_max;
         if too_many && is_certain {
@@ -234,7 +244,6 @@ impl Placer for Placing {
         if lowered.gives_rows() && !costs.rows_pay() {
             return Err(reason(&costs));
         }
-        let missing = missing_columns(&lowered, &passes);
         let is_there = self.engine.is_some() && missing.is_empty();
         let is_under_way = self.ledger.is_under_way(&lowered.identity);
         let pays = costs.gpu() <= factor * costs.cpu || factor > 0.0 && costs.load_is_slight();

@@ -449,3 +449,22 @@ async fn folders_and_patterns_do_not_see_them() {
         session.collect("DROP TABLE e").await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_are_derived_from_strings_that_another_session_kept_as_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    write(&path, 0, 5999).await;
+    let keeping = || {
+        let session = keeping("write");
+        session.set("warpcube.dictionary_limit", "20").unwrap();
+        session
+    };
+    let plain = format!("SELECT count(*) FROM '{}' WHERE many LIKE '%99'", path.display());
+    let (_, summary) = run(&keeping(), &plain).await.unwrap();
+    assert!(summary.loaded_bytes > 0 && summary.restored_bytes == 0, "{summary:?}");
+    let derived = format!("SELECT right(many, 1) AS last, count(*) FROM '{}' GROUP BY last", path.display());
+    same_on_device(&keeping(), &cpu(), &derived).await;
+    let (_, summary) = run(&keeping(), &derived).await.unwrap();
+    assert!(summary.restored_bytes > 0 && summary.restored_bytes == summary.loaded_bytes, "{summary:?}");
+}

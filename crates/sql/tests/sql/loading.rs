@@ -251,6 +251,24 @@ async fn what_is_unfit_for_the_device_is_found_in_the_background() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_derived_column_comes_in_the_background() {
+    let session = auto(&[("warpcube.load_factor", "0.25"), ("warpcube.dictionary_limit", "2")]);
+    session.collect("CREATE TABLE t AS VALUES ('ab', 10), ('bc', 20), ('ad', 30), ('be', 40)").await.unwrap();
+    let sql = "SELECT max(left(column1, 1)) AS l FROM t";
+    assert_eq!(second_place_of(&session, sql).await, Place::Cpu);
+    assert!(settle(&session));
+    let (batches, summary) = run(&session, sql).await.unwrap();
+    assert_eq!((rows(&batches)[0].as_str(), summary.fragments[0].place), ("| b |", Place::Gpu));
+    let explained = rows(&session.collect(&format!("EXPLAIN {sql}")).await.unwrap()).join("\n");
+    assert!(explained.contains("to load: nothing"), "{explained}");
+    // Another function is another column, which has to come, too.
+    let sql = "SELECT max(left(column1, 0)) AS l FROM t";
+    assert_eq!(second_place_of(&session, sql).await, Place::Cpu);
+    assert!(settle(&session));
+    assert_eq!(place_of(&session, sql).await.0, Place::Gpu);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_background_load_that_fails_is_tried_again_when_two_more_statements_ask() {
     let settings = [("warpcube.load_factor", "0.25"), ("warpcube.device_memory", "1MiB")];
     let session = auto(&[settings[0], settings[1], ("warpcube.encoding", "plain")]);

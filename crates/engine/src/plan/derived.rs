@@ -1,4 +1,4 @@
-//! Columns in the place of a string column: a function of its strings, if nothing else is asked of them.
+//! Derived columns in the place of a string column: a function of its strings, if nothing else is asked of them.
 //!
 //! A string column past the dictionary limit has no codes. A function of it that gives strings, as `substr(s, 1, 2)`,
 //! may have few results, which have codes: it then serves as the column.
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::ir::{DictionaryFunction, Expr, Fragment, Pipeline, Sink, Source, Step};
 
 impl Fragment {
-    /// The functions that can be in the place of a table's column, at this position, in any order; none if strings of
-    /// the column itself are asked for, or if its bytes will do.
-    pub fn parts(&self, table: usize, position: usize) -> Vec<Arc<dyn DictionaryFunction>> {
+    /// The functions whose results can be in the place of a table's column, at this position, in any order; none if
+    /// strings of the column itself are asked for, or if its bytes will do.
+    pub fn derivable(&self, table: usize, position: usize) -> Vec<Arc<dyn DictionaryFunction>> {
         let mut functions: Vec<Arc<dyn DictionaryFunction>> = Vec::new();
         let (mut asks_codes, mut reads) = (false, 0);
         let registers = self.registers_of(table, position);
@@ -27,22 +27,28 @@ impl Fragment {
             reads -= carried(pipeline, registers).count();
         }
         let Some(first) = functions.first().filter(|_| reads == 0 && asks_codes) else { return Vec::new() };
-        let mut parts = vec![first.clone()];
-        parts.extend(first.steps().map(|[step, _]| step));
-        parts.retain(|part| functions.iter().all(|function| Use::of(function, part.as_ref()).is_some()));
-        parts
+        let mut derivable = vec![first.clone()];
+        derivable.extend(first.steps().map(|[step, _]| step));
+        derivable.retain(|derived| functions.iter().all(|function| Use::of(function, derived.as_ref()).is_some()));
+        derivable
     }
 
-    /// The fragment with the column `number` of the table, which is a function of the column at this position, in
+    /// The fragment with the table's column `number`, the results of a function of the column at this position, in
     /// place of that.
-    pub fn with_part(&self, table: usize, position: usize, part: &dyn DictionaryFunction, number: usize) -> Fragment {
+    pub fn with_derived(
+        &self,
+        table: usize,
+        position: usize,
+        derived: &dyn DictionaryFunction,
+        number: usize,
+    ) -> Fragment {
         let mut fragment = self.clone();
         fragment.tables[table].columns[position] = number;
         let registers = self.registers_of(table, position);
         for (pipeline, registers) in fragment.pipelines.iter_mut().zip(&registers) {
             pipeline.change(&mut |expr| {
                 let Expr::Lookup(register, function, ty) = &*expr else { return };
-                match Use::of(function, part).filter(|_| registers.contains(register)) {
+                match Use::of(function, derived).filter(|_| registers.contains(register)) {
                     Some(Use::Itself) => *expr = Expr::Reg(*register),
                     Some(Use::Then(rest)) => *expr = Expr::Lookup(*register, rest, *ty),
                     None => {}
@@ -86,20 +92,20 @@ fn carried(pipeline: &Pipeline, registers: &[usize]) -> impl Iterator<Item = usi
     payload.iter().enumerate().filter(move |(_, expr)| is_carried(expr)).map(|(at, _)| at)
 }
 
-/// What a function makes of a part.
+/// What a function is of a derived column.
 enum Use {
-    /// It is the part.
+    /// It is the column.
     Itself,
-    /// It is this function of the part.
+    /// It is this function of the column.
     Then(Arc<dyn DictionaryFunction>),
 }
 
 impl Use {
-    fn of(function: &Arc<dyn DictionaryFunction>, part: &dyn DictionaryFunction) -> Option<Use> {
-        if function.is_same(part) {
+    fn of(function: &Arc<dyn DictionaryFunction>, derived: &dyn DictionaryFunction) -> Option<Use> {
+        if function.is_same(derived) {
             return Some(Use::Itself);
         }
         let [step, rest] = function.steps()?;
-        step.is_same(part).then_some(Use::Then(rest))
+        step.is_same(derived).then_some(Use::Then(rest))
     }
 }

@@ -1,0 +1,175 @@
+//! Derived columns: functions of strings as columns of a table.
+//!
+//! A string column past the dictionary limit has no codes, and what needs them, such as GROUP BY, cannot have it. Where
+//! all that a fragment asks of it is a function that gives strings, as `substr(c_phone, 1, 2)`, the function's results
+//! are a column of their own, computed as the column is read, with codes if they are few.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::FieldRef;
+use parking_lot::Mutex;
+use warpcube_column::{Residency, is_string};
+use warpcube_engine::{BindingCache, DictionaryFunction};
+
+use super::Lowered;
+use super::strings::StringExpression;
+use super::tables::TableInfo;
+use crate::error::panic_text;
+
+/// What the derived columns of each table are, by the table's key. Fragments keep their numbers across devices.
+static NUMBERED: LazyLock<Mutex<HashMap<String, Vec<String>>>> = LazyLock::new(Mutex::default);
+
+/// A column that is a function of one of its table's.
+#[derive(Debug, Clone)]
+pub(crate) struct DerivedColumn {
+    /// Its number among the table's columns, behind those of the schema; the same in every statement.
+    pub(crate) number: usize,
+    /// The column that it is derived from.
+    pub(crate) column: usize,
+    /// Its name and type.
+    pub(crate) field: FieldRef,
+    function: Arc<dyn DictionaryFunction>,
+}
+
+impl DerivedColumn {
+    fn new(info: &TableInfo, column: usize, field: FieldRef, function: Arc<dyn DictionaryFunction>) -> DerivedColumn {
+        let what = format!("{column} {}", field.name());
+        let mut numbered = NUMBERED.lock();
+        let known = numbered.entry(info.key.clone()).or_default();
+        let position = known.iter().position(|known| *known == what).unwrap_or_else(|| {
+            known.push(what);
+            known.len() - 1
+        });
+        DerivedColumn { number: info.provider.schema().fields().len() + position, column, field, function }
+    }
+
+    /// The function of some of the column's strings. Strings of a dictionary are computed once.
+    ///
+    /// # Errors
+    /// What the function cannot compute.
+    pub(crate) fn of(&self, strings: &ArrayRef) -> Result<ArrayRef, String> {
+        let compute = || match strings.as_any_dictionary_opt() {
+            Some(coded) => Ok(coded.with_values(self.function.apply(coded.values())?)),
+            None => self.function.apply(strings),
+        };
+        catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|panic| Err(panic_text(panic.as_ref())))
+    }
+}
+
+/// A column of a fragment that may have a derived column in its place.
+#[derive(Debug)]
+struct Place {
+    table: usize,
+    /// The column's position among those of the fragment's table, and its name.
+    position: usize,
+    name: String,
+    derived: DerivedColumn,
+}
+
+/// Which columns of a fragment may have derived ones in their place, and the fragment with some of these.
+#[derive(Debug, Default)]
+pub(crate) struct DerivedCache {
+    places: OnceLock<Vec<Place>>,
+    /// The fragment with derived columns in these places.
+    made: Mutex<Option<(Vec<usize>, Arc<Lowered>)>>,
+}
+
+impl Lowered {
+    /// The fragment with derived columns in place of those columns of strings that are known to be past the dictionary
+    /// limit, where that makes a difference.
+    pub(crate) fn over_derived(&self, residency: &Residency, limit: usize) -> Option<Arc<Lowered>> {
+        let needed = self.derived_needed(residency, limit);
+        if needed.is_empty() {
+            return None;
+        }
+        let mut made = self.derived.made.lock();
+        if let Some((_, lowered)) = made.as_ref().filter(|(of, _)| *of == needed) {
+            return Some(lowered.clone());
+        }
+        let lowered = Arc::new(self.with_derived(&needed));
+        *made = Some((needed, lowered.clone()));
+        Some(lowered)
+    }
+
+    /// What to run after `tried`, each of which was refused: the fragment over what is known to need derived columns by
+    /// now, as a column may have just proved to be past the dictionary limit. The last one is the fragment itself,
+    /// whose refusal names columns that the table has.
+    pub(crate) fn next_try(
+        self: &Arc<Lowered>,
+        tried: &[Arc<Lowered>],
+        residency: &Residency,
+        limit: usize,
+    ) -> Option<Arc<Lowered>> {
+        let next = self.over_derived(residency, limit).unwrap_or_else(|| self.clone());
+        if !tried.iter().any(|tried| Arc::ptr_eq(tried, &next)) {
+            return Some(next);
+        }
+        tried.last().is_some_and(|last| !Arc::ptr_eq(last, self)).then(|| self.clone())
+    }
+
+    /// Positions of the places whose columns are known to be past the limit.
+    fn derived_needed(&self, residency: &Residency, limit: usize) -> Vec<usize> {
+        let places = self.derived.places.get_or_init(|| self.places());
+        let is_needed = |number: &usize| {
+            let Place { table, position, name, .. } = &places[*number];
+            let info = &self.tables[*table];
+            let column = self.fragment.tables[*table].columns[*position];
+            residency.is_past_limit(&info.key, &info.version, (column, name), limit)
+        };
+        (0..places.len()).filter(is_needed).collect()
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let mut places = Vec::new();
+        for (table, (info, columns)) in self.tables.iter().zip(&self.fragment.tables).enumerate() {
+            let schema = info.schema();
+            for (position, column) in columns.columns.iter().enumerate() {
+                // Nothing is derived from derived columns.
+                if info.derived(*column).is_some() || !is_string(schema.field(*column).data_type()) {
+                    continue;
+                }
+                let field_of = |function: &Arc<dyn DictionaryFunction>| {
+                    let function: &dyn Any = function.as_ref();
+                    let field = function.downcast_ref::<StringExpression>()?.as_column()?;
+                    schema.field_with_name(field.name()).is_err().then_some(field)
+                };
+                let functions = self.fragment.derivable(table, position).into_iter();
+                let derived = functions.filter_map(|function| {
+                    let field = field_of(&function)?;
+                    Some(DerivedColumn::new(info, *column, field, function))
+                });
+                let name = schema.field(*column).name();
+                let place = |derived| Place { table, position, name: name.clone(), derived };
+                places.extend(derived.map(place).next());
+            }
+        }
+        places
+    }
+
+    fn with_derived(&self, needed: &[usize]) -> Lowered {
+        let places = self.derived.places.get_or_init(|| self.places());
+        let (mut fragment, mut tables) = (self.fragment.clone(), self.tables.clone());
+        for Place { table, position, derived, .. } in needed.iter().map(|number| &places[*number]) {
+            fragment = fragment.with_derived(*table, *position, derived.function.as_ref(), derived.number);
+            let info = &mut tables[*table];
+            *info = Arc::new(info.with_derived(derived.clone()));
+        }
+        Lowered {
+            fragment,
+            tables,
+            groups_max: self.groups_max,
+            finish: self.finish.clone(),
+            arguments: self.arguments.clone(),
+            what: self.what.clone(),
+            valued: Mutex::default(),
+            binding: BindingCache::default(),
+            derived: DerivedCache::default(),
+            identity: self.identity.clone(),
+            join: self.join.clone(),
+        }
+    }
+}
