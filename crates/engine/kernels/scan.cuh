@@ -168,6 +168,45 @@ WC_DEVICE void wc_stage(uint32_t* target, const uint32_t* source, uint64_t words
     for (uint64_t at = threadIdx.x; at < words / 4; at += blockDim.x) ((uint4*)target)[at] = ((const uint4*)source)[at];
 }
 
+// Brings a bitmap to shared memory so that bit `first` of it comes to place 0; `past` words, and one without bits.
+WC_DEVICE void wc_stage_from(uint32_t* target, uint32_t past, const uint32_t* source, uint64_t words, int64_t first) {
+#pragma unroll 4
+    for (uint32_t at = threadIdx.x; at <= past; at += blockDim.x) {
+        const int64_t word = (first >> 5) + (int64_t)at;
+        const uint32_t low = (uint64_t)word < words ? source[word] : 0;
+        const uint32_t high = (uint64_t)(word + 1) < words ? source[word + 1] : 0;
+        target[at] = at < past ? __funnelshift_r(low, high, (uint32_t)first) : 0;
+    }
+}
+
+// The slots of a packed column whose offsets a bitmap of `past` words has, as bits.
+template <int SLOTS, typename Packed>
+WC_DEVICE uint32_t wc_found(const Packed& column, const uint32_t* bits, uint32_t past) {
+    uint32_t found = 0;
+#pragma unroll
+    for (int slot = 0; slot < SLOTS; ++slot) {
+        const uint32_t offset = column.template value<uint32_t>(slot, 0u);
+        const uint32_t word = bits[min(offset >> 5, past)];
+        // The bit goes in from above.
+        found = __funnelshift_r(found, __funnelshift_r(word, 0u, offset), 1u);
+    }
+    return SLOTS < 32 ? found >> (32 - SLOTS) % 32 : found;
+}
+
+// The same of the slots that are alive; words of others are not loaded.
+template <int SLOTS, typename Packed>
+WC_DEVICE uint32_t wc_found(const Packed& column, const uint32_t* bits, uint32_t past, uint32_t alive) {
+    uint32_t found = 0;
+#pragma unroll
+    for (int slot = 0; slot < SLOTS; ++slot) {
+        const uint32_t offset = column.template value<uint32_t>(slot, 0u);
+        uint32_t word = 0;
+        if (alive >> slot & 1u) word = bits[min(offset >> 5, past)];
+        found = __funnelshift_r(found, __funnelshift_r(word, 0u, offset), 1u);
+    }
+    return SLOTS < 32 ? found >> (32 - SLOTS) % 32 : found;
+}
+
 // How many codes are set, the first one that is, and the first past all of them. All threads of the block start it.
 WC_DEVICE void wc_span_start(uint32_t* span) {
     if (threadIdx.x == 0) {

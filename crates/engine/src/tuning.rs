@@ -34,6 +34,8 @@ pub struct Tuning {
     pub slots_in_place: usize,
     /// Whether the next vectors are loaded before the present ones are worked on.
     pub prefetch: bool,
+    /// Most bytes of a lane's vectors of a step that are loaded so in blocks of 1,024 threads, whose registers are few.
+    pub large_prefetch: usize,
     /// Most steps of a warp that are on their way at once, where all rows are worked on in place and go into one group.
     pub steps_ahead: usize,
     /// Blocks of 256 threads that registers must allow on a multiprocessor, for scans with a queue.
@@ -128,6 +130,7 @@ impl Default for Tuning {
             slots_many: 4,
             slots_in_place: 8,
             prefetch: true,
+            large_prefetch: 64,
             steps_ahead: 4,
             blocks: 4,
             blocks_packed: 4,
@@ -184,6 +187,7 @@ impl FromStr for Tuning {
                 "slots_some" => tuning.slots_some = slots()?,
                 "slots_many" => tuning.slots_many = slots()?,
                 "prefetch" => tuning.prefetch = flag()?,
+                "large_prefetch" => tuning.large_prefetch = number()? as usize,
                 "steps_ahead" => tuning.steps_ahead = number()?.clamp(1, 8) as usize,
                 "blocks" => tuning.blocks = number()?.clamp(1, 8),
                 "blocks_packed" => tuning.blocks_packed = number()?.clamp(1, 8),

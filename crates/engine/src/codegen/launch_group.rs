@@ -4,6 +4,7 @@
 //! a star join are built in one launch that way, and a launch costs about as much as building a small table.
 
 use crate::codegen::pipeline::BoundPipeline;
+use crate::codegen::topk::GATHER;
 use crate::ir::{Fragment, Source, Step};
 
 /// Pipelines launched together, by position in the fragment.
@@ -13,6 +14,17 @@ pub(crate) struct LaunchGroup {
     pub(crate) name: String,
     /// Positions in ascending order.
     pub(crate) members: Vec<usize>,
+    /// What the last of its blocks does at its end, where the root is a top-k of few candidates.
+    pub(crate) last_block: Option<LastBlock>,
+}
+
+/// What the last block of a scan takes to do what follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastBlock {
+    /// Number of parameters.
+    pub(crate) params: usize,
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared_bytes: u32,
 }
 
 /// The level of each pipeline: above those of all tables it probes and of the groups it scans, the root's above all.
@@ -44,8 +56,12 @@ pub(crate) fn levels(fragment: &Fragment) -> Vec<usize> {
 }
 
 /// Groups pipelines: each runs in a launch group after those of all that it reads, and shares it with pipelines of
-/// the same block size.
-pub(crate) fn launch_groups(fragment: &Fragment, bound: &[BoundPipeline]) -> Vec<LaunchGroup> {
+/// the same block size. The root of a top-k is by itself.
+pub(crate) fn launch_groups(
+    fragment: &Fragment,
+    bound: &[BoundPipeline],
+    last_block: Option<LastBlock>,
+) -> Vec<LaunchGroup> {
     let levels = levels(fragment);
     let mut launch_groups: Vec<(usize, u32, Vec<usize>)> = Vec::new();
     for (index, (level, pipeline)) in levels.iter().zip(bound).enumerate() {
@@ -57,11 +73,13 @@ pub(crate) fn launch_groups(fragment: &Fragment, bound: &[BoundPipeline]) -> Vec
     }
     launch_groups.sort_by_key(|(level, _, _)| *level);
     let name = |position: usize| format!("launch_group_{position}");
-    launch_groups
-        .into_iter()
-        .enumerate()
-        .map(|(position, (_, _, members))| LaunchGroup { name: name(position), members })
-        .collect()
+    let groups = launch_groups.into_iter().enumerate();
+    let groups = groups.map(|(position, (_, _, members))| LaunchGroup { name: name(position), members, last_block: None });
+    let mut groups: Vec<LaunchGroup> = groups.collect();
+    if let Some(root) = groups.last_mut() {
+        root.last_block = last_block;
+    }
+    groups
 }
 
 impl LaunchGroup {
@@ -92,6 +110,10 @@ impl LaunchGroup {
         };
         let min_blocks = blocks(true).or_else(|| blocks(false)).unwrap_or(1);
         let block = bound[first].block;
+        if self.last_block.is_some() {
+            members.push_str(&format!("{GATHER}_params last; "));
+            body.push_str(&format!("    {GATHER}(p.last, gridDim.x);\n"));
+        }
         let params = format!("{name}_params");
         format!("struct {params} {{ {members}}};\nWC_KERNEL({name}, {params}, {block}, {min_blocks}) {{\n{body}}}\n")
     }
@@ -99,11 +121,12 @@ impl LaunchGroup {
     /// Size of the parameter struct in bytes.
     pub(crate) fn params_bytes(&self, bound: &[BoundPipeline]) -> usize {
         let members: usize = self.members.iter().map(|index| bound[*index].params.arguments().count()).sum();
-        8 * (members + self.members.len() - 1)
+        8 * (members + self.members.len() - 1 + self.last_block.map_or(0, |last| last.params))
     }
 
     /// Dynamic shared memory of a block in bytes.
     pub(crate) fn shared_bytes(&self, bound: &[BoundPipeline]) -> u32 {
-        self.members.iter().map(|index| bound[*index].shared_bytes).max().unwrap_or(0)
+        let scans = self.members.iter().map(|index| bound[*index].shared_bytes);
+        scans.chain(self.last_block.map(|last| last.shared_bytes)).max().unwrap_or(0)
     }
 }

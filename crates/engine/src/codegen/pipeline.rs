@@ -21,7 +21,7 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::{RowWriter, Statements, keeps_rows};
 use crate::codegen::runs::{self, RunPlan};
-use crate::codegen::shared_tables::{SPAN_BYTES, SharedTable, coded, coded_bytes, range_test, staged_probe};
+use crate::codegen::shared_tables::{SharedTable, found_by_offset, range_test, staged_probe};
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::codegen::weight;
 use crate::codegen::zones::{Scan, Zones, drops_vectors, may_skip};
@@ -163,9 +163,10 @@ pub(crate) fn generate(
     if skips {
         split.ahead = 1;
     }
-    // What waits for the build of a small table waits for its last warp.
+    // What waits for the build of a small table, or for its groups, waits for the last warp.
     let scan = match &input.pipeline.sink {
         Sink::Build { .. } if !skips => lay_out(arena, split.slots as u64 * 32),
+        _ if scans_groups && !skips => lay_out(arena, split.slots as u64 * 32),
         _ => lay_out(arena, input.tuning.step_rows_max()),
     };
     let mut writer = KernelWriter {
@@ -305,6 +306,10 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
         dense.sort_by_key(|planned| matches!(planned.item, Item::Probe(_, _)));
     }
     let slots = if in_place && !single { slots.min(tuning.slots_in_place) } else { slots };
+    // All places of few groups are looked at at once.
+    let lanes = input.info.multiprocessors as u64 * LARGE_WARPS as u64 * 32;
+    let has_few_groups = input.pipeline.source.table().is_none() && input.rows <= lanes * tuning.slots_many as u64;
+    let slots = if has_few_groups { slots.min(tuning.slots_many) } else { slots };
     let slots = if packed { slots.max(GROUP_SLOTS) } else { slots };
     let tiled = loaded.iter().any(|column| input.layouts[*column].is_tiled());
     let has_room = (single || !in_place) && vector_registers(&loaded) <= TILE_REGISTERS;
@@ -445,15 +450,11 @@ impl KernelWriter<'_> {
             else {
                 continue;
             };
-            let coded = coded(self.input, self.split, probe);
-            let spanned = coded.is_none() && self.asks_for_span(probe.build);
-            let bytes = match coded {
-                Some(column) => coded_bytes(self.input.layouts[column].codes),
-                None => bitmap.bytes().next_multiple_of(16) + if spanned { SPAN_BYTES } else { 0 },
-            };
+            let staged = self.shared_table(probe, bitmap.bytes(), bitmap_bytes);
+            let bytes = staged.bytes(bitmap.bytes(), self.input);
             let fits = bitmap_bytes + bytes + block_cells + warp_bytes * LARGE_WARPS <= self.input.shared_limit;
-            if fits && !bitmaps.iter().any(|staged| (staged.build, staged.coded) == (probe.build, coded)) {
-                bitmaps.push(SharedTable { build: probe.build, coded, spanned, offset: bitmap_bytes });
+            if fits && !bitmaps.iter().any(|known| known.is_as(&staged)) {
+                bitmaps.push(staged);
                 bitmap_bytes += bytes;
             }
         }
@@ -497,11 +498,12 @@ impl KernelWriter<'_> {
                 format!("            const uint32_t tn{column} = wc_load_valid<{slots}>(n{column}, base, lane);\n")
             };
             let valid: String = self.text_columns(run).into_iter().map(valid).collect();
+            let staged: Vec<Option<&SharedTable>> = run.iter().map(|planned| self.staged(layout, planned)).collect();
             let mut emitter =
                 Emitter::new(&registers, self.params, self.arena, (error_slot, self.input.overflow), &mut self.next);
             emitter.step_slots = Some(slots);
-            let (mut conditions, mut range) = (Vec::new(), None);
-            for planned in run {
+            let (mut conditions, mut range, mut by_offset) = (Vec::new(), None, None);
+            for (planned, staged) in run.iter().zip(staged) {
                 conditions.push(match &planned.item {
                     Item::Filter(expr) => match packed_test(expr, self.readers, self.input.distinct, emitter.params) {
                         Some(test) => test,
@@ -509,15 +511,22 @@ impl KernelWriter<'_> {
                     },
                     // Only rows that are left are looked up, but for codes, where it is sooner done than asked.
                     Item::Probe(probe, _) => {
-                        let coded = coded(self.input, self.split, probe);
-                        let staged = layout.staged.iter().find(|at| (at.build, at.coded) == (probe.build, coded));
-                        let all = staged.is_some_and(|at| at.coded.is_some());
-                        let left = (!text.is_empty() && !all).then_some("(bool)(alive >> k & 1u)");
+                        let all_are_left = text.is_empty();
+                        if let Some(found) = found_by_offset(probe, staged, (self.input, slots), !all_are_left) {
+                            by_offset = Some(found);
+                            continue;
+                        }
+                        let all = staged.is_some_and(|at| at.coded().is_some());
+                        let left = (!all_are_left && !all).then_some("(bool)(alive >> k & 1u)");
                         range = range_test(&mut emitter, probe, staged, (self.input, self.readers));
                         staged_probe(&mut emitter, probe, staged, (self.input, self.readers), left)?
                     }
                     Item::Limit { .. } => unreachable!("rows are counted one by one"),
                 });
+            }
+            if let Some(found) = by_offset {
+                let _ = writeln!(text, "            {asked}{{\n            alive &= {found};\n            }}");
+                continue;
             }
             let of_step = valid + &emitter.of_step;
             let (statements, condition) = (emitter.out, conditions.join(" && "));

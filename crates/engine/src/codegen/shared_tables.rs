@@ -1,5 +1,9 @@
 //! What probes look at in shared memory: bitmaps of tables, or a byte for each code of a column.
 //!
+//! Where the key is a packed column with one reference, the bitmap's bits are brought to the places of its offsets:
+//! the test is then one load of a word, behind which lies one without bits for all offsets that the table has no place
+//! for.
+//!
 //! Codes are in the order of their values, and what a table holds is often a range of them: a year, a month. A kernel
 //! sees that when it fills in the bytes, and then compares codes with the ends of the range instead.
 
@@ -14,10 +18,24 @@ use crate::codegen::pipeline::{KernelWriter, Layout, Split};
 use crate::codegen::rows::{dense_probe, far_probe};
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
+use crate::plan::keys::{KeyPart, Null};
+use crate::plan::order::{Item, Planned};
 use crate::plan::table::{BuiltTable, TableLayout};
 
+/// What the places of what is kept in shared memory are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Places {
+    /// The keys of the table, a bit each.
+    Keys,
+    /// The codes of a column, a byte each.
+    Codes(usize),
+    /// The offsets of a packed column, a bit each: so many words of them, the first place being as many places behind
+    /// the table's first.
+    Offsets { column: usize, words: usize, first: i64 },
+}
+
 /// Bytes behind what is staged: how many keys there are, the first one, and the first past all of them.
-pub(super) const SPAN_BYTES: usize = 16;
+const SPAN_BYTES: usize = 16;
 
 /// Most codes of a column for which what is known of a table is kept in shared memory.
 const CODES_MAX: usize = 16 << 10;
@@ -27,8 +45,8 @@ const CODES_MAX: usize = 16 << 10;
 pub(super) struct SharedTable {
     /// The table.
     pub(super) build: usize,
-    /// The column of codes that a byte a code tells of; `None` for the table's bitmap.
-    pub(super) coded: Option<usize>,
+    /// What its places are.
+    pub(super) places: Places,
     /// Whether the first and the last key are known, too.
     pub(super) spanned: bool,
     /// Where it lies, in bytes.
@@ -43,14 +61,77 @@ impl SharedTable {
 
     /// Its name in kernels.
     pub(super) fn name(self) -> String {
-        match self.coded {
-            Some(column) => format!("map{}_{column}", self.build),
-            None => format!("bits{}", self.build),
+        match self.places {
+            Places::Keys => format!("bits{}", self.build),
+            Places::Codes(column) => format!("map{}_{column}", self.build),
+            Places::Offsets { column, .. } => format!("bits{}_{column}", self.build),
         }
+    }
+
+    /// The column of codes that a byte a code tells of.
+    pub(super) fn coded(self) -> Option<usize> {
+        match self.places {
+            Places::Codes(column) => Some(column),
+            _ => None,
+        }
+    }
+
+    /// Bytes that it takes, of a table whose bitmap takes so many.
+    pub(super) fn bytes(self, bitmap: usize, input: &PipelineInput) -> usize {
+        match self.places {
+            Places::Keys => bitmap.next_multiple_of(16) + if self.spanned { SPAN_BYTES } else { 0 },
+            Places::Codes(column) => coded_bytes(input.layouts[column].codes),
+            Places::Offsets { words, .. } => (4 * words + 4).next_multiple_of(16),
+        }
+    }
+
+    /// Whether it tells the same as another one.
+    pub(super) fn is_as(&self, other: &SharedTable) -> bool {
+        (self.build, self.places) == (other.build, other.places)
     }
 }
 
 impl KernelWriter<'_> {
+    /// What is kept at `offset` of shared memory for a probe of a table whose bitmap takes `bitmap` bytes.
+    pub(super) fn shared_table(&self, probe: &Probe, bitmap: usize, offset: usize) -> SharedTable {
+        let build = probe.build;
+        if let Some(column) = coded(self.input, self.split, probe) {
+            return SharedTable { build, places: Places::Codes(column), spanned: false, offset };
+        }
+        let spanned = self.asks_for_span(build);
+        let by_offset = || self.offsets(probe, bitmap).filter(|_| !spanned);
+        SharedTable { build, places: by_offset().unwrap_or(Places::Keys), spanned, offset }
+    }
+
+    /// What is kept for a step, if it is a probe for which something was found to fit.
+    pub(super) fn staged<'a>(&self, layout: &'a Layout, planned: &Planned) -> Option<&'a SharedTable> {
+        let Item::Probe(probe, _) = &planned.item else { return None };
+        let TableLayout::Direct { bitmap } = &self.input.tables[probe.build].as_ref()?.layout else { return None };
+        let wanted = self.shared_table(probe, bitmap.bytes(), 0);
+        layout.staged.iter().find(|staged| staged.is_as(&wanted))
+    }
+
+    /// The offsets of the column that is the key of a probe, if they are packed with one reference, and the words of
+    /// their bits are hardly more than those of the table's.
+    fn offsets(&self, probe: &Probe, bitmap: usize) -> Option<Places> {
+        let ([Expr::Reg(column)], table) = (probe.keys.as_slice(), self.input.tables[probe.build].as_ref()?) else {
+            return None;
+        };
+        let (facts, reader) = (self.input.columns.get(*column)?, self.readers.get(*column)?);
+        let (packed, reference) = reader.packed().filter(|_| self.split.loaded.contains(column))?;
+        let [KeyPart { low, places, null: Null::Never, stride: 1, .. }] = table.pack.parts.as_slice() else {
+            return None;
+        };
+        let is_integer = !facts.ty.is_float() && facts.dictionary.is_none() && table.strings.iter().all(Option::is_none);
+        if !is_integer || reader.is_coded() || facts.texts.is_some() {
+            return None;
+        }
+        let first = i64::try_from(reference - low).ok()?;
+        let past = i128::try_from(*places).ok()? - i128::from(first);
+        let words = (past.clamp(0, 1 << packed.width) as usize).div_ceil(32).max(1);
+        (4 * words <= bitmap + bitmap / 8 + 64).then_some(Places::Offsets { column: *column, words, first })
+    }
+
     /// Copies bitmaps to shared memory. Where the key is a column of codes, what is known of its values is brought into
     /// the order of the codes, a byte each: rows are then tested without becoming values.
     pub(super) fn fill_shared_tables(&mut self, layout: &Layout, error_slot: &str) -> Result<String> {
@@ -65,10 +146,20 @@ impl KernelWriter<'_> {
                 0 => "shared".to_string(),
                 offset => format!("(shared + {})", self.params.add("uint64_t", Argument::U64(offset as u64))),
             };
-            let Some(column) = staged.coded else {
+            let Some(column) = staged.coded() else {
                 let pointer = self.params.add("const uint32_t*", Argument::Zone(*bitmap));
                 let words = self.params.add("uint64_t", Argument::U64((bitmap.bytes() / 4) as u64));
                 let _ = writeln!(text, "    uint32_t* const {name} = (uint32_t*){place};");
+                if let Places::Offsets { words: staged, first, .. } = staged.places {
+                    let staged = self.params.add("uint64_t", Argument::U64(staged as u64));
+                    let first = self.params.add("int64_t", Argument::I64(first));
+                    let _ = writeln!(
+                        text,
+                        "    const uint32_t {name}_past = (uint32_t){staged};
+    wc_stage_from({name}, {name}_past, {pointer}, {words}, {first});"
+                    );
+                    continue;
+                }
                 let _ = writeln!(text, "    wc_stage({name}, {pointer}, {words});");
                 if staged.spanned {
                     let _ = writeln!(
@@ -130,8 +221,25 @@ impl KernelWriter<'_> {
     }
 }
 
+/// The slots of a step whose rows pass a probe of a table by the offsets of a packed column, as bits; those that are
+/// `alive` alone where others have been dropped before.
+pub(super) fn found_by_offset(
+    probe: &Probe,
+    staged: Option<&SharedTable>,
+    (input, slots): (&PipelineInput, usize),
+    others_are_dropped: bool,
+) -> Option<String> {
+    let staged = staged?;
+    let Places::Offsets { column, .. } = staged.places else { return None };
+    let name = staged.name();
+    let alive = if others_are_dropped { ", alive" } else { "" };
+    let found = format!("wc_found<{slots}>(d{column}, {name}, {name}_past{alive})");
+    let found = if input.columns[column].nullable { format!("({found} & dn{column})") } else { found };
+    Some(if probe.kind == JoinKind::Anti { format!("~{found}") } else { found })
+}
+
 /// Bytes of shared memory for the codes of a column.
-pub(super) fn coded_bytes(codes: usize) -> usize {
+fn coded_bytes(codes: usize) -> usize {
     codes.next_multiple_of(16) + SPAN_BYTES
 }
 
@@ -143,7 +251,7 @@ pub(super) fn range_test(
     (input, readers): (&PipelineInput, &[ColumnReader]),
 ) -> Option<(String, String)> {
     let staged = staged?;
-    let column = staged.coded?;
+    let column = staged.coded()?;
     let (packed, reference) = readers[column].packed()?;
     let name = staged.name();
     let reference = emitter.params.add("uint64_t", Argument::U64(reference as u64));
@@ -176,7 +284,7 @@ pub(super) fn staged_probe(
         Some(left) => format!("{left} && {test}"),
         None => test,
     };
-    let Some(SharedTable { coded: Some(column), .. }) = staged.copied() else {
+    let Some(column) = staged.and_then(|staged| staged.coded()) else {
         return match staged {
             Some(staged) => Ok(and_left(dense_probe(emitter, probe, input.tables, Some(staged.name()))?)),
             None => far_probe(emitter, probe, input.tables, left.unwrap_or("true")),

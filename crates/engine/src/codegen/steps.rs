@@ -51,10 +51,12 @@ impl KernelWriter<'_> {
 
     /// Text before the loop over steps, at the head of its body, and at its foot.
     pub(super) fn step_loads(&self, layout: &Layout, zones: &Zones) -> (String, String, String) {
-        // A large block has no registers to spare; what is left by steps in turn is short; vectors that lie apart are
-        // asked for whole.
-        let prefetch = self.input.tuning.prefetch && layout.block <= SMALL_BLOCK && self.split.ahead <= 1;
-        let prefetch = prefetch && !zones.any();
+        // What is left by steps in turn is short; vectors that lie apart are asked for whole.
+        let tuning = self.input.tuning;
+        let row_bytes = self.split.loaded.iter().map(|column| self.input.layouts[*column].register_bytes()).sum::<f64>();
+        let has_registers =
+            layout.block <= SMALL_BLOCK || row_bytes * self.split.slots as f64 <= tuning.large_prefetch as f64;
+        let prefetch = tuning.prefetch && has_registers && self.split.ahead <= 1 && !zones.any();
         if !prefetch || self.split.loaded.is_empty() {
             return (String::new(), self.vector_loads("d", "base", true), String::new());
         }

@@ -1,10 +1,10 @@
 //! The kernels of a top-k that are a fragment's own: one that ranks a sample of rows, what the scan does with a row,
-//! and one that reads the columns of the result.
+//! and one that reads the columns of the result. Where candidates are few, there is only the scan: its last block puts
+//! them in order and reads the columns.
 //!
 //! All take filters, probes and keys from the same expressions; the first and the last work on single rows, whose
 //! columns are gathered. Rows are those of a table or the places of a group table.
 
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
 use crate::codegen::input::PipelineInput;
+use crate::codegen::launch_group::LastBlock;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::RowWriter;
@@ -81,6 +82,8 @@ pub(crate) struct BoundTop {
     outputs_raise: bool,
     /// Candidates so far.
     count: Zone,
+    /// Blocks of the scan that are done, where the last of them does what follows the scan.
+    done: Option<Zone>,
     /// The sample.
     pub(crate) sample: Option<Ranked>,
     /// Scratch memory of both selections.
@@ -95,7 +98,8 @@ pub(crate) struct BoundTop {
     pub(crate) gather_params: ParamList,
 }
 
-/// Name of the kernel that ranks a sample, and of the one that reads the result's columns.
+/// Name of the kernel that ranks a sample, and of the kernel, or the function of the scan's last block, that reads the
+/// result's columns.
 pub(crate) const SAMPLE: &str = "top_sample";
 pub(crate) const GATHER: &str = "top_gather";
 
@@ -107,6 +111,15 @@ impl BoundTop {
 
     pub(crate) fn row_words(&self) -> usize {
         self.valid_words() + value_words(&self.columns)
+    }
+
+    /// What the last block of the scan does, if it does what follows the scan.
+    pub(crate) fn last_block(&self) -> Option<LastBlock> {
+        self.done.map(|_| LastBlock {
+            params: self.gather_params.arguments().count(),
+            // The block tells its threads whether it is the last in a word of it.
+            shared_bytes: (self.candidates.count as u32 * self.ranks.element().bytes() as u32).max(4),
+        })
     }
 }
 
@@ -189,18 +202,32 @@ pub(crate) fn plan(
     if input.multiplies() {
         return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
     }
+    // Candidates that one block sorts in shared memory.
+    let has_few = |candidates: u64| {
+        let bytes = candidates as usize * ranks.element().bytes();
+        candidates <= BLOCK_SORT_MAX && bytes <= input.shared_limit
+    };
+    let by_last_block = match decision.form {
+        Form::Threshold { sample: None, room } => !decision.form.sorts(&ranks) && has_few(room),
+        _ => false,
+    };
     let mut scratch = 0;
     let mut ranked = |arena: &mut Arena, count: u64, k: u64| {
         let (bytes, selection) = (ranks.element().bytes(), decision.form.spec(&ranks, rows, k));
         let selection = TopKSpec { keys: Some(count), ..selection };
         let row_bytes = selection.rows.bytes();
         let (own, best) = match decision.form.sorts(&ranks) {
+            _ if by_last_block => (0, [0, 0]),
             false => (selection.scratch_bytes(input.info, count), [k as usize * bytes, k as usize * row_bytes]),
             true => (sort_of(&ranks, selection.rows).scratch_bytes(input.info, count), [0, count as usize * row_bytes]),
         };
         scratch = scratch.max(own);
-        let mut zeroed = || arena.zeroed(count as usize * bytes);
-        let (ranks, tails) = (zeroed(), ranks.tail_bits.map(|_| zeroed()));
+        // The last block reads the ranks that were appended, and no others.
+        let mut zone = || match by_last_block {
+            true => arena.scratch(count as usize * bytes),
+            false => arena.zeroed(count as usize * bytes),
+        };
+        let (ranks, tails) = (zone(), ranks.tail_bits.map(|_| zone()));
         // The selection leaves places alone that no rank has taken.
         Ranked { ranks, tails, count, k, best: [arena.zeroed(best[0]), arena.scratch(best[1])] }
     };
@@ -218,6 +245,7 @@ pub(crate) fn plan(
         first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
         candidates,
         count: arena.zeroed(8),
+        done: by_last_block.then(|| arena.zeroed(8)),
         tail_raises,
         outputs_raise,
         sample,
@@ -398,6 +426,9 @@ impl BoundTop {
             self.sample_params = kernel.params;
         }
         let mut kernel = RowKernel::new(input, scan, self.first_rows);
+        if let Some(done) = self.done {
+            return self.write_last_block(kernel, done, (&top.outputs, order), arena);
+        }
         // What holds the row's number, by place in the result.
         let best = self.candidates.best;
         let (numbers, at) = match self.decision.form.sorts(&self.ranks) {
@@ -433,14 +464,61 @@ impl BoundTop {
         if (i + 1 == {k} || rank_at(i + 1) == 0) {output}[2] = i + 1;
         const uint64_t number = {mask} - ((uint64_t)rank_at(i) & {mask});"
         );
-        let statements = kernel.rows(arena, |rows| {
-            // Rows are here because they have passed; what probes find is read again.
-            order.iter().filter(|planned| planned.gives_registers()).try_for_each(|planned| rows.step(planned))?;
-            self.columns(rows, &top.outputs, &output)
-        })?;
+        let statements = kernel.rows(arena, |rows| self.gather(rows, &top.outputs, order, &output))?;
         self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));
         self.gather_params = kernel.params;
         Ok(())
+    }
+
+    /// Writes the function that the scan's blocks call at their end: the last one puts the candidates in order and
+    /// reads the columns of the best.
+    fn write_last_block(
+        &mut self,
+        mut kernel: RowKernel,
+        done: Zone,
+        (outputs, order): (&[(Expr, DataType)], &[Planned]),
+        arena: &mut Arena,
+    ) -> Result<()> {
+        let c_type = self.ranks.c_type();
+        let done = kernel.params.add("uint64_t*", Argument::Zone(done));
+        let candidates = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(self.candidates.ranks));
+        let count = kernel.params.add("const uint64_t*", Argument::Zone(self.count));
+        let room = kernel.params.add("uint64_t", Argument::U64(self.candidates.count));
+        let k = kernel.params.add("uint64_t", Argument::U64(self.k));
+        let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
+        let output = kernel.params.add("uint64_t*", Argument::Zone(self.output));
+        let control = &kernel.control;
+        let head = format!(
+            "    if (!wc_is_last_block({done}, blocks)) return;
+    {c_type}* const ranks = ({c_type}*)wc_shared();
+    const uint64_t held = min(wc_load_relaxed({count}), {room}), best = min(held, {k});
+    wc_sorted_ranks(ranks, {candidates}, (uint32_t)held);
+    if (threadIdx.x == 0) {{
+        {output}[0] = wc_load_relaxed({control});
+        {output}[1] = wc_load_relaxed({control} + 1);
+        {output}[2] = best;
+        {output}[3] = 0;
+    }}
+"
+        );
+        let number = format!("const uint64_t number = {mask} - ((uint64_t)ranks[i] & {mask});");
+        let statements = kernel.rows(arena, |rows| self.gather(rows, outputs, order, &output))?;
+        self.source.push_str(&kernel.function(GATHER, &head, "best", &number, &statements));
+        self.gather_params = kernel.params;
+        Ok(())
+    }
+
+    /// Writes what reads the columns of result row `i`.
+    fn gather(
+        &self,
+        rows: &mut RowWriter,
+        outputs: &[(Expr, DataType)],
+        order: &[Planned],
+        output: &str,
+    ) -> Result<()> {
+        // Rows are here because they have passed; what probes find is read again.
+        order.iter().filter(|planned| planned.gives_registers()).try_for_each(|planned| rows.step(planned))?;
+        self.columns(rows, outputs, output)
     }
 
     /// Writes what stores the columns of result row `i`.
@@ -547,14 +625,32 @@ impl<'a> RowKernel<'a> {
     /// The parameter struct and the kernel: `head` first, then for each `i` below `count` the row whose number `number`
     /// declares.
     fn source(&self, name: &str, head: &str, count: &str, number: &str, statements: &str) -> String {
+        let first = "(uint64_t)blockIdx.x * blockDim.x + threadIdx.x";
+        let body = self.body((head, first, "(uint64_t)gridDim.x * blockDim.x"), count, number, statements);
+        self.params.declaration(&format!("{name}_params")) + &format!("WC_KERNEL({name}, {name}_params, 256, 1) {body}")
+    }
+
+    /// The parameter struct and a function for the threads of one block, of a grid of `blocks`; otherwise as the
+    /// kernel.
+    fn function(&self, name: &str, head: &str, count: &str, number: &str, statements: &str) -> String {
+        let body = self.body((head, "threadIdx.x", "blockDim.x"), count, number, statements);
+        let signature = format!("WC_DEVICE void {name}(const {name}_params& p, uint64_t blocks) ");
+        self.params.declaration(&format!("{name}_params")) + &signature + &body
+    }
+
+    fn body(
+        &self,
+        (head, first, step): (&str, &str, &str),
+        count: &str,
+        number: &str,
+        statements: &str,
+    ) -> String {
         let RowKernel { first_rows, chunk_rows, segments, chunks, .. } = self;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
-        let mut text = self.params.declaration(&format!("{name}_params"));
-        let _ = writeln!(
-            text,
-            "WC_KERNEL({name}, {name}_params, 256, 1) {{
-{head}    const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < {count}; i += step) {{
+        format!(
+            "{{
+{head}    const uint64_t step = {step};
+    for (uint64_t i = {first}; i < {count}; i += step) {{
         {number}
         const uint32_t chunk = wc_chunk_of_row({first_rows}, (uint32_t){chunks}, number);
         const uint32_t row = (uint32_t)(number - wc_load_cached({first_rows} + chunk));
@@ -570,7 +666,6 @@ impl<'a> RowKernel<'a> {
 }}
 ",
             self.input.columns.len() * 2
-        );
-        text
+        )
     }
 }

@@ -13,7 +13,7 @@ use warpcube_column::{CHUNK_ROWS, ColumnLayout, ColumnReader, VECTOR_ROWS};
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::{KernelWriter, Layout, ScanZones, Split};
-use crate::codegen::shared_tables::{SharedTable, coded};
+use crate::codegen::shared_tables::{Places, SharedTable, coded};
 use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
 use crate::plan::order::Item;
 use crate::plan::table::TableLayout;
@@ -281,7 +281,7 @@ impl KernelWriter<'_> {
     /// The keys that a probe finds, if their ends are known in shared memory.
     fn spanned(&mut self, probe: &Probe, layout: &Layout) -> Option<Passing> {
         let (column, low) = probed(self.scan(), probe)?;
-        let at = |staged: &&SharedTable| staged.build == probe.build && staged.coded.is_none();
+        let at = |staged: &&SharedTable| staged.build == probe.build && staged.places == Places::Keys;
         let staged = layout.staged.iter().find(at).filter(|_| coded(self.input, self.split, probe).is_none())?;
         let low = format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(low as i64 as u64)));
         let (first, past) = staged.span();

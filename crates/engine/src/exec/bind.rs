@@ -204,7 +204,11 @@ pub(crate) fn bind(
     if !matches!(last, Some(Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. })) {
         return Err(EngineError::Malformed("the root of a fragment gives no rows".into()));
     }
-    let launch_groups = launch_groups(fragment, &pipelines);
+    let last_block = match &root {
+        Root::TopK(top) => top.last_block(),
+        _ => None,
+    };
+    let launch_groups = launch_groups(fragment, &pipelines, last_block);
     if let Some(wanted) = launch_groups.iter().map(|group| group.params_bytes(&pipelines)).max()
         && wanted > info.params_bytes_max
     {
@@ -217,8 +221,8 @@ pub(crate) fn bind(
             *compacted = lay_out_result(&mut arena, groups);
             compacted.map(|_| ("compact", COMPACT.to_string()))
         }
-        Root::TopK(top) => Some(("top", top.source.clone())),
-        Root::Rows(_) => None,
+        Root::TopK(top) if top.last_block().is_none() => Some(("top", top.source.clone())),
+        Root::TopK(_) | Root::Rows(_) => None,
     };
     let has_matches = pipelines.iter().any(|pipeline| pipeline.matches().is_some());
     let has_ends = pipelines.iter().any(|pipeline| pipeline.table_with_ends().is_some());
@@ -242,7 +246,7 @@ pub(crate) fn bind(
     };
     bound.parts = match info.emulated {
         true => vec![bound.program().as_ref().clone()],
-        false => parts_of(&bound.pipelines, &bound.launch_groups, others, tuning),
+        false => parts_of(&bound, others, tuning),
     };
     Ok(bound)
 }
@@ -252,6 +256,8 @@ impl BoundFragment {
     pub(crate) fn program(&self) -> &Arc<Program> {
         self.program.get_or_init(|| {
             let pipelines = self.pipelines.iter().map(|pipeline| pipeline.source.clone());
+            let last_block = self.top().filter(|top| top.last_block().is_some()).map(|top| top.source.clone());
+            let pipelines = pipelines.chain(last_block);
             let groups = self.launch_groups.iter().map(|group| group.source(&self.pipelines));
             Arc::new(with_library("fragment", pipelines.chain(groups).collect::<String>() + &self.behind))
         })
@@ -278,22 +284,19 @@ impl BoundFragment {
 }
 
 /// A program a launch group, then those that `others` name.
-fn parts_of(
-    pipelines: &[BoundPipeline],
-    launch_groups: &[LaunchGroup],
-    others: Vec<(&'static str, String)>,
-    tuning: &Tuning,
-) -> Vec<Program> {
+fn parts_of(bound: &BoundFragment, others: Vec<(&'static str, String)>, tuning: &Tuning) -> Vec<Program> {
+    let pipelines = &bound.pipelines;
     let group = |group: &LaunchGroup| {
         let members: String = group.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
-        let source = members + &group.source(pipelines);
+        let last_block = bound.top().filter(|_| group.last_block.is_some()).map_or("", |top| &top.source);
+        let source = members + last_block + &group.source(pipelines);
         let builds = group.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));
         let effort = if tuning.quick_builds && builds { Effort::Less } else { Effort::Full };
         let program = with_library(group.name.clone(), source);
         if effort == Effort::Full { program } else { program.with_effort(effort) }
     };
     let others = others.into_iter().map(|(name, text)| with_library(name, text));
-    launch_groups.iter().map(group).chain(others).collect()
+    bound.launch_groups.iter().map(group).chain(others).collect()
 }
 
 fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {

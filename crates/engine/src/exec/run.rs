@@ -382,6 +382,7 @@ impl Engine {
         let last = module(launches.len());
         let finish = match &fragment.root {
             Root::Groups(_, None) | Root::Rows(_) => Finish::Nothing,
+            Root::TopK(top) if top.last_block().is_some() => Finish::Nothing,
             Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
             Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
         };

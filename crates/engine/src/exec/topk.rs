@@ -5,6 +5,7 @@
 //! ```
 //!
 //! The first two are there where there is a threshold. All is put on one queue: the host decides nothing in between.
+//! Where candidates are few, the last block of the scan does what follows it.
 
 use std::sync::Arc;
 
@@ -44,6 +45,9 @@ pub(crate) struct TopKernels {
 impl BoundTop {
     /// The programs of `gpu::prims` that it takes.
     pub(crate) fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
+        if self.last_block().is_some() {
+            return Vec::new();
+        }
         let of = |ranked: &Ranked| match self.sorts() {
             false => self.selection(ranked).programs(info),
             true => sort_of(&self.ranks, self.selection(ranked).rows).programs(info),

@@ -10,7 +10,7 @@
 //! smallest tables have no sample: all rows that pass are candidates.
 //!
 //! A sort has no k. All rows that pass are its candidates, for which there is room for a guessed number; where more
-//! come, the run is repeated with more; of groups as many are expected as one block sorts in one kernel. Up to
+//! come, the run is repeated with more; of groups as many are expected as one block sorts. Up to
 //! [`Tuning::selected_rows_max`] of them are put in order by the selection of a top-k, more in the *sort form*, by the
 //! radix sort of `gpu::prims`.
 
@@ -40,8 +40,8 @@ const BETTER_SAMPLES: u64 = 1024;
 const ROOM_MIN: u64 = 1024;
 /// Kernels of the threshold form without the ordering of its result: sample, its selection, scan, selection, gathering.
 const THRESHOLD_LAUNCHES: f64 = 13.0;
-/// The same where one kernel selects.
-const BLOCK_SORT_LAUNCHES: f64 = 3.0;
+/// The same where the last block of the scan selects.
+const BLOCK_SORT_LAUNCHES: f64 = 1.0;
 /// Bits of a rank that a pass of a radix sort orders, and its launches beside passes: scan, histogram, gathering.
 const RADIX_BITS: u32 = 8;
 const SORT_LAUNCHES: u32 = 4;

@@ -86,6 +86,9 @@ use crate::error::{GpuError, Result};
 /// Kernel text that all primitives start with: order-preserving bits of keys.
 pub const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
 
+/// Kernel text of a sort of few items by one block.
+pub const SORT_NETWORK: &str = include_str!("../../kernels/prims/sort_network.cuh");
+
 /// Refuses an operand that is not as long as the operation.
 pub(crate) fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, length: u64) -> Result<()> {
     if slice.len() == length {

@@ -298,7 +298,7 @@ WC_KERNEL(topk_sort_last, TopKBitonicParams, 1024, 1) {
         rows[i] = p.rows[i];
     }
     __syncthreads();
-    topk_sort(TopKColumns{ranks, rows}, (uint32_t)p.count);
+    wc_sort_network(TopKColumns{ranks, rows}, (uint32_t)p.count);
     for (uint32_t i = threadIdx.x; i < p.k; i += blockDim.x) {
         p.keys_out[i] = topk_key(ranks[i]);
         p.rows_out[i] = rows[i];

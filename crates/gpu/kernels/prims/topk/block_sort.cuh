@@ -37,7 +37,7 @@ WC_KERNEL(topk_block_sort, TopKBlockSortParams, 1024, 1) {
     }
     __syncthreads();
     const uint32_t count = *taken;
-    topk_sort(TopKColumns{ranks, rows}, count);
+    wc_sort_network(TopKColumns{ranks, rows}, count);
     for (uint32_t i = threadIdx.x; i < min((uint64_t)count, p.k); i += blockDim.x) {
         p.keys_out[i] = topk_key(ranks[i]);
         p.rows_out[i] = rows[i];

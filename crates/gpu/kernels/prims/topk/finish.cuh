@@ -90,7 +90,7 @@ WC_KERNEL(topk_finish, TopKFinishParams, 1024, 1) {
         }
     }
     __syncthreads();
-    topk_sort(TopKColumns{ranks, rows}, (uint32_t)p.k);
+    wc_sort_network(TopKColumns{ranks, rows}, (uint32_t)p.k);
     for (uint32_t i = threadIdx.x; i < p.k; i += blockDim.x) {
         p.keys_out[i] = topk_key(ranks[i]);
         p.rows_out[i] = rows[i];

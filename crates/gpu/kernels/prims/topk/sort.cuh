@@ -44,7 +44,7 @@ struct TopKSortParams {
     uint64_t bucket_max;
 };
 
-// Candidates for topk_sort.
+// Candidates for wc_sort_network.
 struct TopKPairs {
     TopKPair* pairs;
     WC_INLINE void order(uint32_t i, uint32_t j) const {
@@ -300,7 +300,7 @@ WC_KERNEL(topk_sort_buckets, TopKSortParams, TOPK_BUCKET_THREADS, 4) {
         __syncthreads();
         topk_merge_sort(pairs, (uint32_t)size);
     } else {
-        topk_sort(TopKPairs{pairs}, (uint32_t)size);
+        wc_sort_network(TopKPairs{pairs}, (uint32_t)size);
     }
     const uint64_t end = min(size, p.k - start);
     for (uint64_t i = threadIdx.x; i < end; i += blockDim.x) {

@@ -1,0 +1,20 @@
+// A sort of few items by one block.
+#pragma once
+
+// Sorts `count` items. All threads of the block call; barriers around are the caller's. `items.order(i, j)`, i < j,
+// exchanges two that are out of order. A bitonic network whose first step of a merge compares mirrored places: the
+// better one always goes to the lower place, so places behind the end need no padding.
+template <typename Items> WC_DEVICE void wc_sort_network(const Items& items, uint32_t count) {
+    for (uint32_t run = 2; run / 2 < count; run *= 2) {
+        for (uint32_t step = run / 2; step > 0; step /= 2) {
+            // Pairs whose lower place is within the sequence.
+            for (uint32_t pair = threadIdx.x;; pair += blockDim.x) {
+                const uint32_t offset = pair & (step - 1), base = (pair - offset) * 2;
+                if (base >= count) break;
+                const uint32_t i = base + offset, j = step == run / 2 ? base + run - 1 - offset : i + step;
+                if (j < count) items.order(i, j);
+            }
+            __syncthreads();
+        }
+    }
+}
