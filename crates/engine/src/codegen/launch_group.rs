@@ -74,7 +74,8 @@ pub(crate) fn launch_groups(
     launch_groups.sort_by_key(|(level, _, _)| *level);
     let name = |position: usize| format!("launch_group_{position}");
     let groups = launch_groups.into_iter().enumerate();
-    let groups = groups.map(|(position, (_, _, members))| LaunchGroup { name: name(position), members, last_block: None });
+    let groups =
+        groups.map(|(position, (_, _, members))| LaunchGroup { name: name(position), members, last_block: None });
     let mut groups: Vec<LaunchGroup> = groups.collect();
     if let Some(root) = groups.last_mut() {
         root.last_block = last_block;

@@ -122,7 +122,8 @@ impl KernelWriter<'_> {
         let [KeyPart { low, places, null: Null::Never, stride: 1, .. }] = table.pack.parts.as_slice() else {
             return None;
         };
-        let is_integer = !facts.ty.is_float() && facts.dictionary.is_none() && table.strings.iter().all(Option::is_none);
+        let is_integer =
+            !facts.ty.is_float() && facts.dictionary.is_none() && table.strings.iter().all(Option::is_none);
         if !is_integer || reader.is_coded() || facts.texts.is_some() {
             return None;
         }

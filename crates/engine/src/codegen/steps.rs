@@ -53,7 +53,8 @@ impl KernelWriter<'_> {
     pub(super) fn step_loads(&self, layout: &Layout, zones: &Zones) -> (String, String, String) {
         // What is left by steps in turn is short; vectors that lie apart are asked for whole.
         let tuning = self.input.tuning;
-        let row_bytes = self.split.loaded.iter().map(|column| self.input.layouts[*column].register_bytes()).sum::<f64>();
+        let row_bytes =
+            self.split.loaded.iter().map(|column| self.input.layouts[*column].register_bytes()).sum::<f64>();
         let has_registers =
             layout.block <= SMALL_BLOCK || row_bytes * self.split.slots as f64 <= tuning.large_prefetch as f64;
         let prefetch = tuning.prefetch && has_registers && self.split.ahead <= 1 && !zones.any();

@@ -638,13 +638,7 @@ impl<'a> RowKernel<'a> {
         self.params.declaration(&format!("{name}_params")) + &signature + &body
     }
 
-    fn body(
-        &self,
-        (head, first, step): (&str, &str, &str),
-        count: &str,
-        number: &str,
-        statements: &str,
-    ) -> String {
+    fn body(&self, (head, first, step): (&str, &str, &str), count: &str, number: &str, statements: &str) -> String {
         let RowKernel { first_rows, chunk_rows, segments, chunks, .. } = self;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         format!(

@@ -63,8 +63,9 @@ impl Recorded {
                 members.fold(Params::new(), |params, member| params_of(params, &member.params, &bound.arena, arena));
             let params = launch.firsts.iter().fold(params, |params, first| params.u64(u64::from(*first)));
             let last_block = bound.top().filter(|_| group.last_block.is_some());
-            let params =
-                last_block.iter().fold(params, |params, top| params_of(params, &top.gather_params, &bound.arena, arena));
+            let params = last_block
+                .iter()
+                .fold(params, |params, top| params_of(params, &top.gather_params, &bound.arena, arena));
             // Columns are read through the read-only cache, which a kernel that starts early may have filled before
             // groups were written.
             let scans_groups = group.members.iter().any(|index| bound.pipelines[*index].scans_groups);

@@ -218,7 +218,8 @@ fn a_bitmap_too_large_for_shared_memory_is_probed_in_global_memory() {
         ],
     );
     let report = check(&fragment, &[&facts, &wide]);
-    assert!(!report.program().unwrap().source().contains("wc_stage(bits"), "nothing is staged");
+    let source = report.program().unwrap().source().to_string();
+    assert!(!source.contains("wc_stage(bits") && !source.contains("wc_stage_from(bits"), "nothing is staged");
 }
 
 #[test]
@@ -246,4 +247,42 @@ fn a_bitmap_of_middle_size_takes_one_large_block() {
         report.program().unwrap().source().contains("launch_group_1_params, 1024, 1)"),
         "one block a multiprocessor"
     );
+}
+
+#[test]
+fn offsets_of_packed_keys_meet_the_bitmap_of_another_range() {
+    let rows = 3_000;
+    // Keys that begin before the table's, within them, or past them all; and some NULLs.
+    for (first, keys, has_nulls) in [(0, 700, false), (137, 90, true), (260, 900, false), (5_000, 40, true)] {
+        let key = |row: usize| (first + mixed(row, 1) % keys) as i32;
+        let is_null = |row: usize| has_nulls && row.is_multiple_of(11);
+        let facts = MemoryTable::new(
+            "facts",
+            vec![
+                ("k", numbers::<Int32Type>(rows, |row| (!is_null(row)).then(|| key(row)))),
+                ("l", numbers::<Int32Type>(rows, |row| Some(first as i32 + (mixed(row, 2) % 64) as i32))),
+            ],
+        );
+        let wide = MemoryTable::new("wide", vec![("k", numbers::<Int32Type>(300, |row| Some(100 + row as i32 * 3)))]);
+        for kinds in
+            [[JoinKind::Semi, JoinKind::Anti], [JoinKind::Anti, JoinKind::Semi], [JoinKind::Inner, JoinKind::Semi]]
+        {
+            let probes = vec![probe(0, vec![reg(0)], kinds[0]), probe(0, vec![reg(1)], kinds[1])];
+            let fragment = fragment(
+                &[2, 1],
+                vec![
+                    builds(1, vec![], vec![reg(0)], vec![]),
+                    aggregates(0, probes, vec![], vec![count(), sum(reg(1), DataType::Int64), count_of(reg(0))]),
+                ],
+            );
+            for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)] {
+                let engine = engine(order);
+                load(&engine, &facts, &[EncodingChoice::Packed; 2]);
+                let report = check_on(&engine, &fragment, &[&facts, &wide]);
+                let source = report.program().unwrap().source().to_string();
+                let kernel = &source[source.find("void pipeline_1(").unwrap()..];
+                assert!(kernel.contains("wc_found<"), "{first}, {keys}, {has_nulls}: {kernel}");
+            }
+        }
+    }
 }

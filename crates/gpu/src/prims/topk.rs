@@ -31,9 +31,7 @@ use crate::backend::DeviceInfo;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
-use crate::prims::{
-    DeviceSlice, Element, KEYS, Queue, SORT_NETWORK, check_element, check_length, check_scratch,
-};
+use crate::prims::{DeviceSlice, Element, KEYS, Queue, SORT_NETWORK, check_element, check_length, check_scratch};
 use crate::program::Program;
 use crate::stream::Params;
 use bitonic::Bitonic;
