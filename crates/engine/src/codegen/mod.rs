@@ -26,6 +26,7 @@ pub(crate) mod params;
 pub(crate) mod partials;
 pub(crate) mod pipeline;
 pub(crate) mod result_rows;
+mod row_kernel;
 pub(crate) mod rows;
 pub(crate) mod runs;
 mod shared_tables;

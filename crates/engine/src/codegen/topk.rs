@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use warpcube_column::{ColumnReader, Dictionary};
+use warpcube_column::Dictionary;
 use warpcube_gpu::prims::topk::{BLOCK_SORT_MAX, TopKSpec};
 use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
@@ -19,6 +19,7 @@ use crate::codegen::input::PipelineInput;
 use crate::codegen::launch_group::LastBlock;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
+use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
 use crate::error::{EngineError, Result};
 use crate::facts::{Facts, Texts, analyse};
@@ -579,87 +580,4 @@ fn place(rows: &mut RowWriter, part: &Part, value: &Value) -> String {
         }
         emitter.define(c_type, &offset)
     })
-}
-
-/// A kernel that works on one row a thread, by its number in the table.
-struct RowKernel<'a> {
-    input: &'a PipelineInput<'a>,
-    params: ParamList,
-    readers: Vec<ColumnReader>,
-    /// Parameters that the scan has too.
-    control: String,
-    first_rows: String,
-    chunk_rows: String,
-    segments: String,
-    chunks: String,
-}
-
-impl<'a> RowKernel<'a> {
-    fn new(input: &'a PipelineInput<'a>, scan: &ScanZones, first_rows: Zone) -> RowKernel<'a> {
-        let mut params = ParamList::default();
-        let control = params.add("uint64_t*", Argument::Zone(input.control.zone));
-        let first_rows = params.add("const uint64_t*", Argument::Zone(first_rows));
-        let chunk_rows = params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
-        let segments = params.add("const uint64_t*", Argument::Zone(scan.segments));
-        let chunks = params.add("uint64_t", Argument::U64(scan.chunks.into()));
-        let readers = input.layouts.iter().zip(input.columns).enumerate();
-        let readers = readers
-            .map(|(column, (layout, value))| {
-                ColumnReader::new(column, layout.clone(), value.nullable, |c_type, constant| {
-                    params.constant(c_type, constant)
-                })
-            })
-            .collect();
-        RowKernel { input, params, readers, control, first_rows, chunk_rows, segments, chunks }
-    }
-
-    /// The statements of one row.
-    fn rows(&mut self, arena: &mut Arena, write: impl FnOnce(&mut RowWriter) -> Result<()>) -> Result<String> {
-        let mut next = 0;
-        let mut rows =
-            RowWriter::new(self.input, &self.readers, &mut self.params, arena, &self.control, &mut next, &[]);
-        write(&mut rows)?;
-        Ok(rows.finish().row)
-    }
-
-    /// The parameter struct and the kernel: `head` first, then for each `i` below `count` the row whose number `number`
-    /// declares.
-    fn source(&self, name: &str, head: &str, count: &str, number: &str, statements: &str) -> String {
-        let first = "(uint64_t)blockIdx.x * blockDim.x + threadIdx.x";
-        let body = self.body((head, first, "(uint64_t)gridDim.x * blockDim.x"), count, number, statements);
-        self.params.declaration(&format!("{name}_params")) + &format!("WC_KERNEL({name}, {name}_params, 256, 1) {body}")
-    }
-
-    /// The parameter struct and a function for the threads of one block, of a grid of `blocks`; otherwise as the
-    /// kernel.
-    fn function(&self, name: &str, head: &str, count: &str, number: &str, statements: &str) -> String {
-        let body = self.body((head, "threadIdx.x", "blockDim.x"), count, number, statements);
-        let signature = format!("WC_DEVICE void {name}(const {name}_params& p, uint64_t blocks) ");
-        self.params.declaration(&format!("{name}_params")) + &signature + &body
-    }
-
-    fn body(&self, (head, first, step): (&str, &str, &str), count: &str, number: &str, statements: &str) -> String {
-        let RowKernel { first_rows, chunk_rows, segments, chunks, .. } = self;
-        let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
-        format!(
-            "{{
-{head}    const uint64_t step = {step};
-    for (uint64_t i = {first}; i < {count}; i += step) {{
-        {number}
-        const uint32_t chunk = wc_chunk_of_row({first_rows}, (uint32_t){chunks}, number);
-        const uint32_t row = (uint32_t)(number - wc_load_cached({first_rows} + chunk));
-        const uint32_t rows_here = wc_load_cached({chunk_rows} + chunk);
-        const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
-        (void)rows_here;
-        (void)pointers;
-{columns}        auto process = [&]() {{
-(void)row;
-{statements}        }};
-        process();
-    }}
-}}
-",
-            self.input.columns.len() * 2
-        )
-    }
 }
