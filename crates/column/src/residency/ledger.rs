@@ -144,6 +144,9 @@ impl Ledger {
 
     /// Stores the error of a column that cannot be resident.
     pub(crate) fn refuse(&mut self, key: RefusalKey, error: ColumnError) {
+        if matches!(&error, ColumnError::Unsupported { column, .. } if self.refusal(&key, column).is_some()) {
+            return;
+        }
         if self.refused.len() == REFUSED_MAX {
             self.refused.remove(0);
         }

@@ -235,7 +235,7 @@ impl Residency {
 
     /// Whether a string column of a table version, by its position and its name, is known to have no codes: it has more
     /// than `limit` distinct strings, or a load has refused it for another reason.
-    pub fn is_past_limit(&self, key: &str, version: &str, (column, name): (usize, &str), limit: usize) -> bool {
+    pub fn has_no_codes(&self, key: &str, version: &str, (column, name): (usize, &str), limit: usize) -> bool {
         let ledger = self.ledger.lock();
         let is_bytes = ledger.bytes_among(key, version, &[column]).is_some_and(|(_, past)| limit as u64 <= past);
         is_bytes || ledger.refusal(&(key.to_string(), version.to_string(), limit), name).is_some()

@@ -18,7 +18,7 @@ pub(crate) struct LaunchGroup {
     pub(crate) last_block: Option<LastBlock>,
 }
 
-/// What the last block of a scan takes to do what follows it.
+/// Parameters and shared memory of the last block of a scan that sorts the candidates of a top-k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastBlock {
     /// Number of parameters.

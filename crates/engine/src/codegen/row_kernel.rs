@@ -9,7 +9,7 @@ use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
 
-/// What is known of such a kernel or function.
+/// A kernel or function that works on single rows: its parameters, and how it reads columns.
 pub(super) struct RowKernel<'a> {
     input: &'a PipelineInput<'a>,
     pub(super) params: ParamList,

@@ -22,7 +22,7 @@ use crate::plan::keys::{KeyPart, Null};
 use crate::plan::order::{Item, Planned};
 use crate::plan::table::{BuiltTable, TableLayout};
 
-/// What the places of what is kept in shared memory are.
+/// What the places of a bitmap or byte map in shared memory stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Places {
     /// The keys of the table, a bit each.
@@ -40,7 +40,7 @@ const SPAN_BYTES: usize = 16;
 /// Most codes of a column for which what is known of a table is kept in shared memory.
 const CODES_MAX: usize = 16 << 10;
 
-/// What a kernel knows of a table's keys in shared memory.
+/// A bitmap or byte map in shared memory that tells which keys a table has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SharedTable {
     /// The table.
@@ -85,7 +85,7 @@ impl SharedTable {
         }
     }
 
-    /// Whether it tells the same as another one.
+    /// Whether both have the same places of the same table.
     pub(super) fn is_as(&self, other: &SharedTable) -> bool {
         (self.build, self.places) == (other.build, other.places)
     }

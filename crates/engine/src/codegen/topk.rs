@@ -49,7 +49,8 @@ pub(crate) struct TopColumn {
 /// Rows by their ranks, of which the best are put in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ranked {
-    /// Ranks; zero where there is no row, or one that does not pass.
+    /// Ranks; zero where there is no row, or one that does not pass. Of candidates that the scan's last block sorts,
+    /// those that were appended, and undefined behind them.
     pub(crate) ranks: Zone,
     /// Their tails, likewise, where ranks have tails.
     pub(crate) tails: Option<Zone>,
@@ -93,7 +94,7 @@ pub(crate) struct BoundTop {
     pub(crate) output: Zone,
     /// The seed that rows are drawn with.
     seed: u64,
-    /// The kernels beside the scan.
+    /// The kernels beside the scan, or the function of its last block.
     pub(crate) source: String,
     pub(crate) sample_params: ParamList,
     pub(crate) gather_params: ParamList,

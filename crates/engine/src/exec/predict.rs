@@ -143,7 +143,9 @@ impl Engine {
             .collect();
         let launches = bound.map_or_else(|| launches(fragment), launches_of);
         let is_top = matches!(fragment.pipelines.last().map(|root| &root.sink), Some(Sink::TopK(_)));
-        let selections = if is_top { SELECTION_LAUNCHES } else { 0 };
+        // The last block of the scan may do what selections would.
+        let by_last_block = bound.and_then(|bound| bound.top()).is_some_and(|top| top.last_block().is_some());
+        let selections = if is_top && !by_last_block { SELECTION_LAUNCHES } else { 0 };
         let total: Option<u64> = pipelines.iter().map(|pipeline| pipeline.bytes).sum();
         let load_bytes = tables
             .iter()

@@ -69,7 +69,7 @@ impl Recorded {
             // Columns are read through the read-only cache, which a kernel that starts early may have filled before
             // groups were written.
             let scans_groups = group.members.iter().any(|index| bound.pipelines[*index].scans_groups);
-            // What stands before the root of a top-k is no launch of the scan's: a sample, or fills.
+            // What stands before the root of a top-k with a sample, or with kernels of its own behind it, is no launch.
             let early = early && index > 0 && !(is_root && top.is_some()) && !scans_groups;
             work.launch(&launch.kernel, launch.shape, &params, early)?;
             if let Some(kernels) = matches {

@@ -301,7 +301,8 @@ impl Question<'_> {
         let bytes = self.bytes(form);
         match form {
             Form::Threshold { sample, room } => {
-                let is_block_sorted = sample.is_none() && room <= BLOCK_SORT_MAX;
+                let has_tails = self.ranks.tail_bits.is_some();
+                let is_block_sorted = sample.is_none() && room <= BLOCK_SORT_MAX && !has_tails;
                 let launches = if is_block_sorted { BLOCK_SORT_LAUNCHES } else { THRESHOLD_LAUNCHES };
                 let ordered = finish_ms(&machine, &form.spec(self.ranks, self.rows, self.k), self.k.min(self.rows));
                 Some(ms(bytes) + launches * machine.launch_ms + ordered)

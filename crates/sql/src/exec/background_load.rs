@@ -15,7 +15,7 @@ use warpcube_engine::{Engine, EngineError, RunOptions};
 use warpcube_gpu::{CancelSwitch, Threads};
 
 use super::source::{load_limits, load_threads, requests};
-use super::work::is_lasting;
+use super::work::{is_lasting, is_of_column};
 use crate::engines::Engines;
 use crate::lower::{Lowered, Refusals, TableInfo};
 use crate::placement::{BackgroundLoad, LoadLedger};
@@ -134,7 +134,7 @@ impl BackgroundLoads {
         let (mut tried, mut outcome) = (Vec::new(), Ok(()));
         while let Some(next) = lowered.next_try(&tried, residency, limit) {
             outcome = attempt(&next);
-            if !outcome.as_ref().is_err_and(is_lasting) {
+            if !outcome.as_ref().is_err_and(is_of_column) {
                 break;
             }
             tried.push(next);

@@ -74,7 +74,7 @@ impl Work {
         let may_wait_elsewhere = self.exec.mode == Mode::Whole && explained.is_none() && is_open(&settings);
         let options = RunOptions { elsewhere: may_wait_elsewhere, ..options };
         let mut outcome = self.on_device(&valued, &options, &settings).await?;
-        while outcome.as_ref().is_err_and(is_lasting) {
+        while outcome.as_ref().is_err_and(is_of_column) {
             tried.push(self.exec.lowered.clone());
             let Some(next) = whole.next_try(&tried, self.engine.residency(), limit) else { break };
             self.exec.lowered = next;
@@ -320,6 +320,11 @@ pub(super) fn is_lasting(error: &EngineError) -> bool {
         EngineError::Column(error) => error.is_unsupported(),
         _ => false,
     }
+}
+
+/// Whether a column cannot be resident as the fragment asks for it.
+pub(super) fn is_of_column(error: &EngineError) -> bool {
+    matches!(error, EngineError::Column(error) if error.is_unsupported())
 }
 
 /// Whether neither the device nor the placement was named, so that any place may give the answer.

@@ -44,7 +44,8 @@ impl DerivedColumn {
             known.push(what);
             known.len() - 1
         });
-        DerivedColumn { number: info.provider.schema().fields().len() + position, column, field, function }
+        let number = info.provider.schema().fields().len() + position;
+        DerivedColumn { number, column, field, function }
     }
 
     /// The function of some of the column's strings. Strings of a dictionary are computed once.
@@ -64,10 +65,13 @@ impl DerivedColumn {
 #[derive(Debug)]
 struct Place {
     table: usize,
-    /// The column's position among those of the fragment's table, and its name.
+    /// The column's position among those of the fragment's table, its number in the table, and its name.
     position: usize,
+    column: usize,
     name: String,
-    derived: DerivedColumn,
+    /// Name and type of the derived column, and its function.
+    field: FieldRef,
+    function: Arc<dyn DictionaryFunction>,
 }
 
 /// Which columns of a fragment may have derived ones in their place, and the fragment with some of these.
@@ -95,7 +99,7 @@ impl Lowered {
         Some(lowered)
     }
 
-    /// What to run after `tried`, each of which was refused: the fragment over what is known to need derived columns by
+    /// What to run after `tried`, of each of which a column was refused: the fragment over what is known to need derived columns by
     /// now, as a column may have just proved to be past the dictionary limit. The last one is the fragment itself,
     /// whose refusal names columns that the table has.
     pub(crate) fn next_try(
@@ -115,10 +119,9 @@ impl Lowered {
     fn derived_needed(&self, residency: &Residency, limit: usize) -> Vec<usize> {
         let places = self.derived.places.get_or_init(|| self.places());
         let is_needed = |number: &usize| {
-            let Place { table, position, name, .. } = &places[*number];
+            let Place { table, column, name, .. } = &places[*number];
             let info = &self.tables[*table];
-            let column = self.fragment.tables[*table].columns[*position];
-            residency.is_past_limit(&info.key, &info.version, (column, name), limit)
+            residency.has_no_codes(&info.key, &info.version, (*column, name), limit)
         };
         (0..places.len()).filter(is_needed).collect()
     }
@@ -138,13 +141,10 @@ impl Lowered {
                     schema.field_with_name(field.name()).is_err().then_some(field)
                 };
                 let functions = self.fragment.derivable(table, position).into_iter();
-                let derived = functions.filter_map(|function| {
-                    let field = field_of(&function)?;
-                    Some(DerivedColumn::new(info, *column, field, function))
-                });
-                let name = schema.field(*column).name();
-                let place = |derived| Place { table, position, name: name.clone(), derived };
-                places.extend(derived.map(place).next());
+                let derived = functions.filter_map(|function| field_of(&function).map(|field| (field, function)));
+                let (column, name) = (*column, schema.field(*column).name().clone());
+                let place = |(field, function)| Place { table, position, column, name, field, function };
+                places.extend({ derived }.next().map(place));
             }
         }
         places
@@ -153,10 +153,11 @@ impl Lowered {
     fn with_derived(&self, needed: &[usize]) -> Lowered {
         let places = self.derived.places.get_or_init(|| self.places());
         let (mut fragment, mut tables) = (self.fragment.clone(), self.tables.clone());
-        for Place { table, position, derived, .. } in needed.iter().map(|number| &places[*number]) {
-            fragment = fragment.with_derived(*table, *position, derived.function.as_ref(), derived.number);
+        for Place { table, position, column, field, function, .. } in needed.iter().map(|number| &places[*number]) {
             let info = &mut tables[*table];
-            *info = Arc::new(info.with_derived(derived.clone()));
+            let derived = DerivedColumn::new(info, *column, field.clone(), function.clone());
+            fragment = fragment.with_derived(*table, *position, function.as_ref(), derived.number);
+            *info = Arc::new(info.with_derived(derived));
         }
         Lowered {
             fragment,
