@@ -99,9 +99,9 @@ impl Lowered {
         Some(lowered)
     }
 
-    /// What to run after `tried`, of each of which a column was refused: the fragment over what is known to need derived columns by
-    /// now, as a column may have just proved to be past the dictionary limit. The last one is the fragment itself,
-    /// whose refusal names columns that the table has.
+    /// What to run after `tried`, of each of which a column was refused: the fragment over what is known to need
+    /// derived columns by now, as a column may have just proved to be past the dictionary limit. The last one is the
+    /// fragment itself, whose refusal names columns that the table has.
     pub(crate) fn next_try(
         self: &Arc<Lowered>,
         tried: &[Arc<Lowered>],
