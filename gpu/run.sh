@@ -369,14 +369,14 @@ print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "
                 arguments=("$suite" --sf "$sf" --dir "$data/$folder" --runs 1)
                 # Files that were just written still go to the disk.
                 "$program" "${arguments[@]}" --device cpu >/dev/null && sync || exit 1
-                for turn in $(seq 1 "${TURNS:-5}"); do
+                for turn in $(seq 1 "${TURNS:-3}"); do
                     cache=$(mktemp -d)
                     WARPCUBE_CACHE=$cache CUDA_CACHE_DISABLE=1 "$program" "${arguments[@]}" --device auto --verify \
                         --json "$out/first-$suite-$turn.part" >/dev/null || exit 1
                     rm -rf "$cache"
                 done
             done
-            python3 - "$out" "${TURNS:-5}" <<EOF
+            python3 - "$out" "${TURNS:-3}" <<EOF
 import json, sys
 whole = None
 for suite in ("ssb", "tpch"):

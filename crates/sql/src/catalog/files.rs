@@ -89,7 +89,14 @@ impl ExternalTable {
         if trailing && !command.schema.fields().is_empty() {
             resolved.schema = Arc::new(with_trailing_column(command)?);
         }
-        let mut listing = match ListingTableFactory::new().create(state, &resolved).await {
+        let mut created = ListingTableFactory::new().create(state, &resolved).await;
+        if created.is_err()
+            && let Some(alike) = lacking::with_one_text_type(state, &resolved, &files).await
+            && let Ok(listing) = ListingTableFactory::new().create(state, &alike).await
+        {
+            created = Ok(listing);
+        }
+        let mut listing = match created {
             Ok(listing) => listing,
             Err(error) => {
                 let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();

@@ -1,25 +1,30 @@
-//! Columns that some of a table's files lack, or have at another place.
+//! Columns that some of a table's files lack, or have at another place or as another type of strings.
 //!
-//! Two defects of DataFusion 55.2. It merges the columns of files and leaves a column NOT NULL that is so in the files
+//! Three defects of DataFusion 55.2. It merges the columns of files, and leaves a column NOT NULL that is so in files
 //! that have it; rows of files without it have NULL there, so that reading them is an error. Here such a column may be
 //! NULL ([`with_nulls`]), until merged schemas do so (`ListingOptions::infer_schema`). And it reads files in Arrow's
 //! format by position, whatever the columns there are called, so that columns of files that differ are mixed up. Here
-//! such files are refused ([`check_positions`]), until the reader goes by name (`datafusion-datasource-arrow`).
+//! such files are refused ([`check_positions`]), until the reader goes by name (`datafusion-datasource-arrow`). Last,
+//! it writes strings as the type that a plan gives them, which a literal and a column of a file differ in, and does not
+//! merge files whose strings differ in type. Here strings of Parquet files are of one type ([`with_one_text_type`]),
+//! until merged schemas have that.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result as DataFusionResult};
 use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::CreateExternalTable;
 use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use futures::{StreamExt, TryStreamExt};
+use warpcube_column::is_string;
 
 use crate::error::{Result, SqlError};
 
@@ -62,6 +67,33 @@ pub(super) async fn with_nulls(
     changed.schema = Arc::new(DFSchema::try_from(Schema::new_with_metadata(fields, schema.metadata().clone()))?);
     changed.table_partition_cols = keys.iter().map(|(key, _)| key.clone()).collect();
     Ok(Some(changed))
+}
+
+/// The command of a table over Parquet files whose columns are to be inferred, with columns that are the same but for
+/// the type of their strings. None if they differ otherwise, or values of columns are in the files' paths.
+pub(super) async fn with_one_text_type(
+    state: &dyn Session,
+    command: &CreateExternalTable,
+    files: &[PathBuf],
+) -> Option<CreateExternalTable> {
+    let has_keys = files.iter().any(|path| path.parent().is_some_and(|folder| folder.to_string_lossy().contains('=')));
+    if command.file_type != "PARQUET" || !command.schema.fields().is_empty() || has_keys {
+        return None;
+    }
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem()).ok()?;
+    let format: Arc<dyn FileFormat> = Arc::new(ParquetFormat::default());
+    let looks: Vec<_> = files.iter().map(|path| columns_of(state, &store, &format, path)).collect();
+    let schemas = futures::stream::iter(looks).buffered(AT_ONCE).try_collect::<Vec<SchemaRef>>().await.ok()?;
+    let is_everywhere = |name: &str| schemas.iter().all(|schema| schema.field_with_name(name).is_ok());
+    let field = |field: &Arc<Field>| {
+        let nullable = field.is_nullable() || !is_everywhere(field.name());
+        let data_type = if is_string(field.data_type()) { &DataType::Utf8View } else { field.data_type() };
+        Field::new(field.name(), data_type.clone(), nullable)
+    };
+    let alike = schemas.iter().map(|schema| Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
+    let merged = Schema::try_merge(alike).ok()?;
+    let schema = Arc::new(DFSchema::try_from(merged).ok()?);
+    Some(CreateExternalTable { schema, ..command.clone() })
 }
 
 /// Refuses files in Arrow's format whose columns are not those of the table in their order.

@@ -100,8 +100,7 @@ impl Lowered {
     }
 
     /// What to run after `tried`, of each of which a column was refused: the fragment over what is known to need
-    /// derived columns by now, as a column may have just proved to be past the dictionary limit. The last one is the
-    /// fragment itself, whose refusal names columns that the table has.
+    /// derived columns by now, as a column may have just proved to be past the dictionary limit.
     pub(crate) fn next_try(
         self: &Arc<Lowered>,
         tried: &[Arc<Lowered>],
@@ -109,10 +108,7 @@ impl Lowered {
         limit: usize,
     ) -> Option<Arc<Lowered>> {
         let next = self.over_derived(residency, limit).unwrap_or_else(|| self.clone());
-        if !tried.iter().any(|tried| Arc::ptr_eq(tried, &next)) {
-            return Some(next);
-        }
-        tried.last().is_some_and(|last| !Arc::ptr_eq(last, self)).then(|| self.clone())
+        (!tried.iter().any(|tried| Arc::ptr_eq(tried, &next))).then_some(next)
     }
 
     /// Positions of the places whose columns are known to be past the limit.

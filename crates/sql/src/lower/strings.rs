@@ -81,7 +81,9 @@ impl StringExpression {
             };
             Ok(if is_plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
         });
-        let name = self.expr.to_string();
+        // Without the column's position.
+        let own = self.schema.field(0).name();
+        let name = self.expr.to_string().replace(&format!("{own}@0"), own);
         (walk.is_ok() && is_plain).then(|| Arc::new(Field::new(name, field.data_type().clone(), true)))
     }
 

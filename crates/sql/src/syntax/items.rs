@@ -2,14 +2,18 @@
 //!
 //! SQL lets a result have several columns of one name; DataFusion 55.2 refuses such a projection. The items of a
 //! statement's own select list that repeat a name are given one that is unique, with a mark that the result's schema is
-//! cleared of. Below the top (subqueries, views, tables that are made) names stay what they are.
+//! cleared of. Below the top (subqueries, views, tables that are made) names stay what they are, but for those of the
+//! second branch of a set operation and of later ones, which name nothing.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, Value};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value, VisitorMut,
+};
 
 /// Stands between a name and its number; no name that is typed has it.
 const MARK: char = '\u{2063}';
@@ -49,11 +53,76 @@ pub(super) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
-/// Makes the names of a statement's select list unique; gives whether there was anything to do.
+/// Makes the names of a statement's select list unique, and those of later branches of all set operations; gives
+/// whether there was anything to do.
 pub(crate) fn distinguish(parsed: &mut ParsedStatement) -> bool {
-    let Some(query) = super::query_of(parsed) else { return false };
-    let ordered = ordered_by(query);
-    distinguish_body(&mut query.body, &ordered)
+    let top = super::query_of(parsed).is_some_and(|query| {
+        let ordered = ordered_by(query);
+        distinguish_body(&mut query.body, &ordered)
+    });
+    let mut branches = LaterBranches { changed: false };
+    let _ = super::visit(parsed, &mut branches);
+    top || branches.changed
+}
+
+/// Gives the items of later branches of set operations names that are unique.
+struct LaterBranches {
+    changed: bool,
+}
+
+impl VisitorMut for LaterBranches {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.later(&mut query.body);
+        ControlFlow::Continue(())
+    }
+}
+
+impl LaterBranches {
+    fn later(&mut self, body: &mut SetExpr) {
+        use SetQuantifier::{AllByName, ByName, DistinctByName};
+        match body {
+            SetExpr::SetOperation { set_quantifier: AllByName | ByName | DistinctByName, .. } => {}
+            SetExpr::SetOperation { left, right, .. } => {
+                self.later(left);
+                self.all(right);
+            }
+            _ => {}
+        }
+    }
+
+    fn all(&mut self, body: &mut SetExpr) {
+        match body {
+            SetExpr::Select(select) => {
+                for (number, item) in select.projection.iter_mut().enumerate() {
+                    self.changed |= rename(item, |name| format!("{name}{MARK}{number}"));
+                }
+            }
+            SetExpr::SetOperation { left, right, .. } => {
+                self.all(left);
+                self.all(right);
+            }
+            // Its own order may take names from the list.
+            SetExpr::Query(query) if query.order_by.is_none() => self.all(&mut query.body),
+            _ => {}
+        }
+    }
+}
+
+/// Gives an item a name made of its present one, which is empty where the planner makes one up; whether it takes one.
+fn rename(item: &mut SelectItem, new: impl FnOnce(&str) -> String) -> bool {
+    let name = match &*item {
+        SelectItem::UnnamedExpr(expr) => column_name(expr).unwrap_or_default(),
+        SelectItem::ExprWithAlias { alias, .. } => folded(alias),
+        _ => return false,
+    };
+    let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
+    if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = std::mem::replace(item, placeholder)
+    {
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', new(&name)) };
+    }
+    true
 }
 
 /// Names that ORDER BY may take from the select list.
@@ -90,14 +159,7 @@ fn distinguish_items(items: &mut [SelectItem], ordered: &HashSet<String>) -> boo
         if !is_repeated && (!any || is_needed) {
             continue;
         }
-        let alias = Ident::with_quote('"', format!("{name}{MARK}{number}"));
-        let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } =
-            std::mem::replace(item, placeholder)
-        {
-            *item = SelectItem::ExprWithAlias { expr, alias };
-            changed = true;
-        }
+        changed |= rename(item, |name| format!("{name}{MARK}{number}"));
     }
     changed
 }

@@ -215,3 +215,22 @@ async fn a_folder_of_the_name_of_a_new_table_is_no_matter() {
         assert!(error.starts_with("FILE-005"), "{sql}: {error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strings_of_any_type_are_one_column_of_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().display().to_string();
+    for (name, text, data_type) in [("a", "x", "Utf8"), ("b", "y", "Utf8View"), ("c", "x", "LargeUtf8")] {
+        let copy = format!("COPY (SELECT 7 AS a, arrow_cast('{text}', '{data_type}') AS s) TO '{at}/{name}.parquet'");
+        cpu().collect(&copy).await.unwrap();
+    }
+    let sql = format!("SELECT count(*), sum(a), min(s), max(s) FROM '{at}/' WHERE s LIKE '%'");
+    for (number, session) in [emulated(), cpu()].into_iter().enumerate() {
+        let rows = 3 + number;
+        assert_eq!(one(&session, &sql).await.0, format!("{rows} {} x y", rows * 7));
+        // The table that is inserted into is the folder.
+        session.collect(&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'")).await.unwrap();
+        session.collect("INSERT INTO t VALUES (7, 'x')").await.unwrap();
+        assert_eq!(one(&session, "SELECT count(*) FROM t WHERE s = 'x'").await.0, (rows).to_string());
+    }
+}
