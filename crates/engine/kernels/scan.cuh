@@ -179,21 +179,8 @@ WC_DEVICE void wc_stage_from(uint32_t* target, uint32_t past, const uint32_t* so
     }
 }
 
-// The slots of a packed column whose offsets a bitmap of `past` words has, as bits.
-template <int SLOTS, typename Packed>
-WC_DEVICE uint32_t wc_found(const Packed& column, const uint32_t* bits, uint32_t past) {
-    uint32_t found = 0;
-#pragma unroll
-    for (int slot = 0; slot < SLOTS; ++slot) {
-        const uint32_t offset = column.template value<uint32_t>(slot, 0u);
-        const uint32_t word = bits[min(offset >> 5, past)];
-        // The bit goes in from above.
-        found = __funnelshift_r(found, __funnelshift_r(word, 0u, offset), 1u);
-    }
-    return SLOTS < 32 ? found >> (32 - SLOTS) % 32 : found;
-}
-
-// The same of the slots that are alive; words of others are not loaded.
+// The slots of a packed column that are alive and whose offsets a bitmap of `past` words has, as bits. Words of slots
+// that are not alive are not loaded.
 template <int SLOTS, typename Packed>
 WC_DEVICE uint32_t wc_found(const Packed& column, const uint32_t* bits, uint32_t past, uint32_t alive) {
     uint32_t found = 0;
@@ -202,6 +189,7 @@ WC_DEVICE uint32_t wc_found(const Packed& column, const uint32_t* bits, uint32_t
         const uint32_t offset = column.template value<uint32_t>(slot, 0u);
         uint32_t word = 0;
         if (alive >> slot & 1u) word = bits[min(offset >> 5, past)];
+        // The bit goes in from above.
         found = __funnelshift_r(found, __funnelshift_r(word, 0u, offset), 1u);
     }
     return SLOTS < 32 ? found >> (32 - SLOTS) % 32 : found;

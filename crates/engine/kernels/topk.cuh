@@ -46,20 +46,6 @@ WC_DEVICE uint64_t wc_sampled_row(uint64_t seed, uint64_t sample, uint64_t rows)
     return __umul64hi(wc_hash(seed + sample * 0x9e3779b97f4a7c15ULL), rows);
 }
 
-// Whether the calling block is the last of `blocks` to get here: what the others wrote is then there to be read. All
-// threads of the block call, and none uses its shared memory any more; `done` is zeroed beforehand.
-WC_DEVICE bool wc_is_last_block(uint64_t* done, uint64_t blocks) {
-    uint32_t* const last = (uint32_t*)wc_shared();
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) *last = wc_fetch_add(done, (uint64_t)1) == blocks - 1;
-    __syncthreads();
-    const bool is_last = *last != 0;
-    __syncthreads();
-    __threadfence();
-    return is_last;
-}
-
 // Ranks to be sorted, the largest first. They are distinct.
 template <typename R> struct WcRanks {
     R* ranks;
@@ -71,8 +57,9 @@ template <typename R> struct WcRanks {
     }
 };
 
-// Brings ranks to shared memory in order. All threads of the block call.
+// Brings ranks to shared memory in order. All threads of the block call, and none uses that memory any more.
 template <typename R> WC_DEVICE void wc_sorted_ranks(R* ranks, const R* candidates, uint32_t count) {
+    __syncthreads();
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) ranks[i] = candidates[i];
     __syncthreads();
     wc_sort_network(WcRanks<R>{ranks}, count);

@@ -2,7 +2,7 @@
 
 use warpcube_column::{PLAIN_LIBRARY, decoding_library};
 use warpcube_gpu::Program;
-use warpcube_gpu::prims::{KEYS, SORT_NETWORK};
+use warpcube_gpu::prims::{KEYS, ONE_BLOCK};
 
 /// The device library that generated kernels call.
 const LIBRARY: &str = include_str!("../../kernels/scan.cuh");
@@ -35,7 +35,7 @@ pub(crate) fn with_library(name: impl Into<String>, source: String) -> Program {
     let is_topk = has(&TOPK_MARKS);
     for (text, is_called) in [
         (KEYS, is_topk),
-        (SORT_NETWORK, is_topk),
+        (ONE_BLOCK, is_topk),
         (TOPK, is_topk),
         (WIDE_KEYS, has(&WIDE_KEYS_MARKS)),
         (FIXED, has(&[FIXED_MARK])),

@@ -233,8 +233,8 @@ pub(super) fn found_by_offset(
     let staged = staged?;
     let Places::Offsets { column, .. } = staged.places else { return None };
     let name = staged.name();
-    let alive = if others_are_dropped { ", alive" } else { "" };
-    let found = format!("wc_found<{slots}>(d{column}, {name}, {name}_past{alive})");
+    let alive = if others_are_dropped { "alive" } else { "WC_FULL_MASK" };
+    let found = format!("wc_found<{slots}>(d{column}, {name}, {name}_past, {alive})");
     let found = if input.columns[column].nullable { format!("({found} & dn{column})") } else { found };
     Some(if probe.kind == JoinKind::Anti { format!("~{found}") } else { found })
 }

@@ -491,7 +491,7 @@ impl BoundTop {
         let output = kernel.params.add("uint64_t*", Argument::Zone(self.output));
         let control = &kernel.control;
         let head = format!(
-            "    if (!wc_is_last_block({done}, blocks)) return;
+            "    if (!wc_is_last_block({done}, blocks, (uint32_t*)wc_shared())) return;
     {c_type}* const ranks = ({c_type}*)wc_shared();
     const uint64_t held = min(wc_load_relaxed({count}), {room}), best = min(held, {k});
     wc_sorted_ranks(ranks, {candidates}, (uint32_t)held);

@@ -86,8 +86,8 @@ use crate::error::{GpuError, Result};
 /// Kernel text that all primitives start with: order-preserving bits of keys.
 pub const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
 
-/// Kernel text of a sort of few items by one block.
-pub const SORT_NETWORK: &str = include_str!("../../kernels/prims/sort_network.cuh");
+/// Kernel text of what one block does for a grid: the last one that is done, and a sort of few items.
+pub const ONE_BLOCK: &str = include_str!("../../kernels/prims/one_block.cuh");
 
 /// Refuses an operand that is not as long as the operation.
 pub(crate) fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, length: u64) -> Result<()> {

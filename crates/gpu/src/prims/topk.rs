@@ -31,7 +31,7 @@ use crate::backend::DeviceInfo;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
-use crate::prims::{DeviceSlice, Element, KEYS, Queue, SORT_NETWORK, check_element, check_length, check_scratch};
+use crate::prims::{DeviceSlice, Element, KEYS, ONE_BLOCK, Queue, check_element, check_length, check_scratch};
 use crate::program::Program;
 use crate::stream::Params;
 use bitonic::Bitonic;
@@ -537,7 +537,7 @@ fn program(name: &str, spec: &TopKSpec, tuning: TopKTuning, more: &str, parts: &
         tuning.select_threads,
         tuning.select_blocks,
     );
-    Program::new(name, format!("{more}{defines}{KEYS}{SORT_NETWORK}{COMMON}{}", parts.concat()))
+    Program::new(name, format!("{more}{defines}{KEYS}{ONE_BLOCK}{COMMON}{}", parts.concat()))
 }
 
 fn choose_program(spec: &TopKSpec, tuning: TopKTuning) -> Program {

@@ -62,7 +62,7 @@ impl Work {
             report.cancel().attach(&cancel);
             self.announce_loads(report, &limits);
         }
-        let groups_max = self.exec.lowered.groups_max;
+        let groups_max = whole.groups_max;
         let dump = settings.dump_source.clone();
         let launch_times = self.report.as_ref().is_some_and(|report| report.is_explained());
         let options = RunOptions { limits, groups_max, cancel, dump, launch_times, ..RunOptions::default() };

@@ -13,7 +13,7 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::FieldRef;
 use parking_lot::Mutex;
 use warpcube_column::{Residency, is_string};
-use warpcube_engine::{BindingCache, DictionaryFunction};
+use warpcube_engine::DictionaryFunction;
 
 use super::Lowered;
 use super::strings::StringExpression;
@@ -155,18 +155,6 @@ impl Lowered {
             fragment = fragment.with_derived(*table, *position, function.as_ref(), derived.number);
             *info = Arc::new(info.with_derived(derived));
         }
-        Lowered {
-            fragment,
-            tables,
-            groups_max: self.groups_max,
-            finish: self.finish.clone(),
-            arguments: self.arguments.clone(),
-            what: self.what.clone(),
-            valued: Mutex::default(),
-            binding: BindingCache::default(),
-            derived: DerivedCache::default(),
-            identity: self.identity.clone(),
-            join: self.join.clone(),
-        }
+        Lowered { tables, ..self.with_fragment(fragment) }
     }
 }

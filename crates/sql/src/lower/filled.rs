@@ -11,9 +11,8 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::Placeholder;
-use parking_lot::Mutex;
 use warpcube_column::is_string;
-use warpcube_engine::{BindingCache, Expr as Device, Literal, Ty};
+use warpcube_engine::{Expr as Device, Literal, Ty};
 
 use super::strings::OpenExpression;
 use super::{Lowered, Reason, literal};
@@ -64,17 +63,9 @@ impl Lowered {
         }
         let identity = |known: &String| with_values(known, values);
         Ok(Lowered {
-            fragment,
-            tables: self.tables.clone(),
-            groups_max: self.groups_max,
-            finish: self.finish.clone(),
-            arguments: self.arguments.clone(),
-            what: self.what.clone(),
-            valued: Mutex::default(),
-            binding: BindingCache::default(),
-            derived: Default::default(),
             identity: identity(&self.identity),
             join: self.join.as_ref().map(identity),
+            ..self.with_fragment(fragment)
         })
     }
 }

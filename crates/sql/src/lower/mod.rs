@@ -131,7 +131,12 @@ impl Lowered {
         let mut sums = calls.filter(|call| call.kind == AggregateKind::ExactSum).peekable();
         sums.peek()?;
         sums.for_each(|call| call.data_type = DataType::Binary);
-        Some(Lowered {
+        Some(self.with_fragment(fragment))
+    }
+
+    /// The same with other device work, for which nothing is bound yet.
+    fn with_fragment(&self, fragment: Fragment) -> Lowered {
+        Lowered {
             fragment,
             tables: self.tables.clone(),
             groups_max: self.groups_max,
@@ -143,7 +148,7 @@ impl Lowered {
             derived: DerivedCache::default(),
             identity: self.identity.clone(),
             join: self.join.clone(),
-        })
+        }
     }
 
     /// The fragment with these values of its arguments, none where it takes none; the last one is kept.

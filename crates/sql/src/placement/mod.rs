@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use warpcube_column::{ChangeCounts, Location, Storage, is_string};
 use warpcube_engine::{Engine, Expr, Sink, Source, Step};
 
-use crate::lower::{DerivedCache, Lowered, Placer, Reason, TableInfo};
+use crate::lower::{Lowered, Placer, Reason, TableInfo};
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
 pub(crate) use ledger::{AskedColumn, BackgroundLoad, Declined, LoadLedger};
 
@@ -231,8 +231,7 @@ impl Placer for Placing {
         let (expected, is_certain) = self.groups_expected(runs).unwrap_or((0, true));
         let missing = missing_columns(runs, &passes);
         let all = rows_sorted(&lowered).unwrap_or(0);
-        // What is over derived columns has the bound too.
-        let lowered = Lowered { groups_max: Some(groups_max), derived: DerivedCache::default(), ..lowered };
+        let lowered = Lowered { groups_max: Some(groups_max), ..lowered };
         let Some(factor) = self.factor else { return Ok(lowered) };
         let too_many = expected > groups_max;
         if too_many && is_certain {

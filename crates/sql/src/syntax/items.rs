@@ -65,7 +65,7 @@ pub(crate) fn distinguish(parsed: &mut ParsedStatement) -> bool {
     top || branches.changed
 }
 
-/// Gives the items of later branches of set operations names that are unique.
+/// Makes the names in each later branch of set operations unique.
 struct LaterBranches {
     changed: bool,
 }
@@ -74,55 +74,18 @@ impl VisitorMut for LaterBranches {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.later(&mut query.body);
+        self.changed |= distinguish_later(&mut query.body);
         ControlFlow::Continue(())
     }
 }
 
-impl LaterBranches {
-    fn later(&mut self, body: &mut SetExpr) {
-        use SetQuantifier::{AllByName, ByName, DistinctByName};
-        match body {
-            SetExpr::SetOperation { set_quantifier: AllByName | ByName | DistinctByName, .. } => {}
-            SetExpr::SetOperation { left, right, .. } => {
-                self.later(left);
-                self.all(right);
-            }
-            _ => {}
-        }
+fn distinguish_later(body: &mut SetExpr) -> bool {
+    use SetQuantifier::{AllByName, ByName, DistinctByName};
+    match body {
+        SetExpr::SetOperation { set_quantifier: AllByName | ByName | DistinctByName, .. } => false,
+        SetExpr::SetOperation { left, right, .. } => distinguish_later(left) | distinguish_body(right, &HashSet::new()),
+        _ => false,
     }
-
-    fn all(&mut self, body: &mut SetExpr) {
-        match body {
-            SetExpr::Select(select) => {
-                for (number, item) in select.projection.iter_mut().enumerate() {
-                    self.changed |= rename(item, |name| format!("{name}{MARK}{number}"));
-                }
-            }
-            SetExpr::SetOperation { left, right, .. } => {
-                self.all(left);
-                self.all(right);
-            }
-            // Its own order may take names from the list.
-            SetExpr::Query(query) if query.order_by.is_none() => self.all(&mut query.body),
-            _ => {}
-        }
-    }
-}
-
-/// Gives an item a name made of its present one, which is empty where the planner makes one up; whether it takes one.
-fn rename(item: &mut SelectItem, new: impl FnOnce(&str) -> String) -> bool {
-    let name = match &*item {
-        SelectItem::UnnamedExpr(expr) => column_name(expr).unwrap_or_default(),
-        SelectItem::ExprWithAlias { alias, .. } => folded(alias),
-        _ => return false,
-    };
-    let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
-    if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = std::mem::replace(item, placeholder)
-    {
-        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', new(&name)) };
-    }
-    true
 }
 
 /// Names that ORDER BY may take from the select list.
@@ -159,7 +122,14 @@ fn distinguish_items(items: &mut [SelectItem], ordered: &HashSet<String>) -> boo
         if !is_repeated && (!any || is_needed) {
             continue;
         }
-        changed |= rename(item, |name| format!("{name}{MARK}{number}"));
+        let alias = Ident::with_quote('"', format!("{name}{MARK}{number}"));
+        let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } =
+            std::mem::replace(item, placeholder)
+        {
+            *item = SelectItem::ExprWithAlias { expr, alias };
+            changed = true;
+        }
     }
     changed
 }

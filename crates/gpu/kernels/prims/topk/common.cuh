@@ -229,17 +229,6 @@ template <typename T> WC_DEVICE T topk_block_inclusive_sum(T value, T* parts) {
     return sum;
 }
 
-// Whether the block is the last of the grid to get here; what the others wrote before is then there to be read. `word`
-// is in shared memory.
-WC_DEVICE bool topk_is_last(TopKState* state, uint32_t* word) {
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) *word = wc_fetch_add(&state->ticket, (uint64_t)1) == gridDim.x - 1;
-    __syncthreads();
-    __threadfence();
-    return *word != 0;
-}
-
 // Candidates in two arrays, to be sorted by rank, the largest first, and by row.
 struct TopKColumns {
     TopKRank* ranks;

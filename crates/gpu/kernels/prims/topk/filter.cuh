@@ -50,7 +50,7 @@ WC_KERNEL(topk_sample, TopKSampleParams, 1024, 1) {
         if (keeps && cut.tied && rank == cut.low) keeps = atomicAdd(ties, 1u) < cut.ties;
         if (keeps) p.kept[blockIdx.x * p.keep + atomicAdd(word, 1u)] = rank;
     }
-    if (!topk_is_last(p.state, words)) return;
+    if (!wc_is_last_block(&p.state->ticket, gridDim.x, words)) return;
     __syncthreads();
     const TopKCut<TopKRank> last =
         topk_cut(TopKValues{p.kept}, gridDim.x * p.keep, (uint32_t)p.rank, (TopKRank)0, all, words);

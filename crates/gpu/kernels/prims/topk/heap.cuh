@@ -121,7 +121,7 @@ WC_KERNEL(topk_heap_shared, TopKHeapParams, TOPK_HEAP_THREADS, 1) {
         const uint64_t row = held ? heap.steps[i * blockDim.x] * threads + own : 0;
         topk_append_at_once(target, held, held ? heap.ranks[i * blockDim.x] : (TopKRank)0, (TopKRow)row);
     }
-    if (topk_is_last(p.state, word) && threadIdx.x == 0) topk_start_selection(p);
+    if (wc_is_last_block(&p.state->ticket, gridDim.x, word) && threadIdx.x == 0) topk_start_selection(p);
 }
 
 #else
@@ -182,7 +182,7 @@ WC_KERNEL(topk_heap_registers, TopKHeapParams, TOPK_HEAP_THREADS, 1) {
         const uint64_t row = list.steps[j] * threads + own;
         topk_append_at_once(target, j < mine, list.ranks[j], (TopKRow)row);
     }
-    if (topk_is_last(p.state, (uint32_t*)wc_shared()) && threadIdx.x == 0) topk_start_selection(p);
+    if (wc_is_last_block(&p.state->ticket, gridDim.x, (uint32_t*)wc_shared()) && threadIdx.x == 0) topk_start_selection(p);
 }
 
 #endif

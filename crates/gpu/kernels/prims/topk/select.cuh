@@ -168,7 +168,7 @@ WC_KERNEL(topk_select, TopKSelectParams, TOPK_SELECT_THREADS, TOPK_SELECT_BLOCKS
             if (bins[i] > 0) wc_add(p.bins + i, (uint64_t)bins[i]);
         }
     }
-    if (topk_is_last(p.state, bins)) topk_narrow(p, range, parts);
+    if (wc_is_last_block(&p.state->ticket, gridDim.x, bins)) topk_narrow(p, range, parts);
 }
 
 struct TopKExtentParams {
@@ -193,7 +193,7 @@ WC_KERNEL(topk_extent, TopKExtentParams, TOPK_SELECT_THREADS, TOPK_SELECT_BLOCKS
         p.extents[2 * (uint64_t)blockIdx.x] = extent.low;
         p.extents[2 * (uint64_t)blockIdx.x + 1] = extent.high;
     }
-    if (!topk_is_last(p.state, word)) return;
+    if (!wc_is_last_block(&p.state->ticket, gridDim.x, word)) return;
     for (uint32_t i = threadIdx.x; i < gridDim.x; i += blockDim.x) {
         // A block without keys leaves an empty extent: the greatest rank as the least.
         extent.low = topk_least(extent.low, p.extents[2 * (uint64_t)i]);

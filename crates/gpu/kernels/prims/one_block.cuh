@@ -1,5 +1,16 @@
-// A sort of few items by one block.
+// What one block does for a grid: the last one that is done, and a sort of few items.
 #pragma once
+
+// Whether the calling block is the last of `blocks` to get here: what the others wrote is then there to be read. All
+// threads of the block call; `word` is in shared memory, `done` is zeroed beforehand.
+WC_DEVICE bool wc_is_last_block(uint64_t* done, uint64_t blocks, uint32_t* word) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) *word = wc_fetch_add(done, (uint64_t)1) == blocks - 1;
+    __syncthreads();
+    __threadfence();
+    return *word != 0;
+}
 
 // Sorts `count` items. All threads of the block call; barriers around are the caller's. `items.order(i, j)`, i < j,
 // exchanges two that are out of order. A bitonic network whose first step of a merge compares mirrored places: the
