@@ -182,7 +182,8 @@ WC_KERNEL(topk_heap_registers, TopKHeapParams, TOPK_HEAP_THREADS, 1) {
         const uint64_t row = list.steps[j] * threads + own;
         topk_append_at_once(target, j < mine, list.ranks[j], (TopKRow)row);
     }
-    if (wc_is_last_block(&p.state->ticket, gridDim.x, (uint32_t*)wc_shared()) && threadIdx.x == 0) topk_start_selection(p);
+    uint32_t* word = (uint32_t*)wc_shared();
+    if (wc_is_last_block(&p.state->ticket, gridDim.x, word) && threadIdx.x == 0) topk_start_selection(p);
 }
 
 #endif
