@@ -88,6 +88,31 @@ impl Arena {
         self.zone(Part::Constant, offset, content.len())
     }
 
+    /// An arena without zones, as that of the same statement with other constants.
+    pub(crate) fn beside(&self) -> Arena {
+        Arena { gap: self.gap, ..Arena::default() }
+    }
+
+    /// All zones, in the order in which they were made.
+    pub(crate) fn zones(&self) -> &[Zone] {
+        &self.zones
+    }
+
+    /// Whether zones are constants of as many bytes as those of another arena, which has no others.
+    pub(crate) fn is_laid_out_as(&self, zones: &[Zone], other: &Arena) -> bool {
+        let is_same = |(own, new): (&Zone, &Zone)| {
+            own.part == Part::Constant && new.part == Part::Constant && own.bytes == new.bytes
+        };
+        zones.len() == other.zones.len() && other.addresses.is_empty() && zones.iter().zip(&other.zones).all(is_same)
+    }
+
+    /// Copies the constants of another arena to zones that are laid out as all of its.
+    pub(crate) fn take_constants(&mut self, zones: &[Zone], other: &Arena) {
+        for (own, new) in zones.iter().zip(&other.zones) {
+            self.constants[own.offset..][..own.bytes].copy_from_slice(&other.constants[new.offset..][..new.bytes]);
+        }
+    }
+
     /// A zone of addresses that is uploaded.
     pub(crate) fn pointers(&mut self, pointers: &[Pointer]) -> Zone {
         let outside = |pointer: &Pointer| match pointer {

@@ -516,14 +516,25 @@ impl Fragment {
         union.cloned().unwrap_or(pipeline..pipeline + 1)
     }
 
-    /// The fragment with `arguments` in place of [`Literal::Argument`], by position.
-    pub fn with_arguments(&self, arguments: &[Expr]) -> Fragment {
-        self.with_exprs(|expr| {
+    /// The fragment with `arguments` in place of [`Literal::Argument`], by position, and the number of these places.
+    pub fn with_arguments(&self, arguments: &[Expr]) -> (Fragment, usize) {
+        let mut places = 0;
+        let fragment = self.with_exprs(|expr| {
             if let Expr::Literal(Literal::Argument(position), _) = expr
                 && let Some(argument) = arguments.get(*position)
             {
                 *expr = argument.clone();
+                places += 1;
             }
+        });
+        (fragment, places)
+    }
+
+    /// The conditions of all filters.
+    pub fn filters(&self) -> impl Iterator<Item = &Expr> {
+        self.pipelines.iter().flat_map(|pipeline| &pipeline.steps).filter_map(|step| match step {
+            Step::Filter(expr) => Some(expr),
+            Step::Probe(_) | Step::Limit { .. } => None,
         })
     }
 

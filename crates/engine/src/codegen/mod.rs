@@ -14,6 +14,7 @@ pub(crate) mod aggregate;
 pub(crate) mod build;
 mod compare;
 pub(crate) mod expr;
+pub(crate) mod filters;
 mod frame;
 pub(crate) mod group_values;
 pub(crate) mod input;

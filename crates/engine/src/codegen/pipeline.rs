@@ -9,12 +9,14 @@
 
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 use warpcube_column::{ColumnLayout, ColumnReader, GROUP_SLOTS, TILE_SLOTS};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
-use crate::codegen::expr::Emitter;
+use crate::codegen::expr::{Emitter, Value};
+use crate::codegen::filters::{Before, Filters, Site, Written};
 use crate::codegen::group_values::is_of_entry;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
@@ -47,12 +49,12 @@ const AHEAD_BYTES: f64 = 128.0;
 const TILE_REGISTERS: usize = 12;
 
 /// A generated device function and what launching it takes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BoundPipeline {
     /// Name of the function.
     pub(crate) name: String,
     /// Parameter struct and function.
-    pub(crate) source: String,
+    pub(crate) source: Arc<str>,
     /// Values of the parameter struct.
     pub(crate) params: ParamList,
     /// Threads of a block.
@@ -73,6 +75,10 @@ pub(crate) struct BoundPipeline {
     pub(crate) bytes: f64,
     /// Steps in the order in which they are taken.
     pub(crate) order: Vec<Planned>,
+    /// Where it has the constants of its filters.
+    pub(crate) filters: Filters,
+    /// What is known of the registers.
+    pub(crate) registers: Arc<[Option<Facts>]>,
 }
 
 impl BoundPipeline {
@@ -176,14 +182,18 @@ pub(crate) fn generate(
         params: &mut params,
         arena,
         next: 0,
+        error_slot: String::new(),
+        filters: Vec::new(),
         out: String::new(),
     };
     let layout = writer.kernel(&name, &scan, &plan)?;
-    let body = writer.out;
+    let KernelWriter { out: body, error_slot, filters: sites, .. } = writer;
     if let SinkPlan::TopK { top, bound } = &mut plan {
         bound.write(input, top, &order, &scan, arena)?;
     }
-    let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index)));
+    let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index))).into();
+    let (readers, distinct) = (readers.into(), input.distinct.into());
+    let filters = Filters { sites, readers, distinct, error_slot, overflow: input.overflow };
     Ok(BoundPipeline {
         name,
         source,
@@ -197,6 +207,8 @@ pub(crate) fn generate(
         sink: plan.bound(),
         bytes: split.bytes,
         order,
+        filters,
+        registers: registers.into(),
     })
 }
 
@@ -365,6 +377,10 @@ pub(super) struct KernelWriter<'a> {
     pub(super) params: &'a mut ParamList,
     pub(super) arena: &'a mut Arena,
     pub(super) next: usize,
+    /// C expression of the pointer to the error slot.
+    error_slot: String,
+    /// What its filters wrote.
+    pub(super) filters: Vec<Site>,
     out: String,
 }
 
@@ -374,6 +390,7 @@ impl KernelWriter<'_> {
         let slots = self.split.slots;
         let control = self.params.add("uint64_t*", Argument::Zone(self.input.control.zone));
         let error_slot = control.clone();
+        self.error_slot.clone_from(&error_slot);
         let segments = self.params.add("const uint64_t*", Argument::Zone(scan.segments));
         let chunk_rows = self.params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
         let chunks = self.params.add("uint64_t", Argument::U64(scan.chunks.into()));
@@ -489,7 +506,7 @@ impl KernelWriter<'_> {
     /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for
     /// each probe.
     fn dense_tests(&mut self, layout: &Layout, zones: &Zones, error_slot: &str) -> Result<String> {
-        let registers = self.vector_registers();
+        let registers: Arc<[Option<Value>]> = self.vector_registers().into();
         let mut text = String::new();
         for positions in self.dense_runs().collect::<Vec<_>>() {
             let asked = zones.asked_of(&positions.clone().collect::<Vec<_>>());
@@ -505,10 +522,23 @@ impl KernelWriter<'_> {
             let (mut conditions, mut range, mut by_offset) = (Vec::new(), None, None);
             for (planned, staged) in run.iter().zip(staged) {
                 conditions.push(match &planned.item {
-                    Item::Filter(expr) => match packed_test(expr, self.readers, self.input.distinct, emitter.params) {
-                        Some(test) => test,
-                        None => emitter.emit(expr)?.truth(),
-                    },
+                    Item::Filter(expr) => {
+                        let before = Before::of(emitter.params, emitter.arena);
+                        let (out, of_step, next) = (emitter.out.len(), emitter.of_step.len(), *emitter.next);
+                        let packed = packed_test(expr, self.readers, self.input.distinct, emitter.params);
+                        let (condition, written, wrote) = match packed {
+                            Some(test) => (test.clone(), Written::Packed, test),
+                            None => {
+                                let truth = emitter.emit(expr)?.truth();
+                                let wrote = emitter.of_step[of_step..].to_string() + &emitter.out[out..] + &truth;
+                                let (registers, step_slots) = (registers.clone(), Some(slots));
+                                (truth, Written::Statements { registers, next, step_slots }, wrote)
+                            }
+                        };
+                        let wrote = before.site(planned.part, written, wrote, (emitter.params, emitter.arena));
+                        self.filters.push(wrote);
+                        condition
+                    }
                     // Only rows that are left are looked up, but for codes, where it is sooner done than asked.
                     Item::Probe(probe, _) => {
                         let all_are_left = text.is_empty();
@@ -573,7 +603,8 @@ impl KernelWriter<'_> {
         // A queue is drained one row a lane at a time: there is nothing to add up before.
         let partials = plan.row(&mut rows, if self.split.in_place { self.split.slots } else { usize::MAX })?;
         let multiplies = rows.multiplies();
-        let Statements { row: statements, runs } = rows.finish();
+        let Statements { row: statements, runs, filters } = rows.finish();
+        self.filters.extend(filters);
         let mut arguments = String::new();
         for column in &passed {
             let c_type = self.input.layouts[*column].storage.c_name();

@@ -3,10 +3,11 @@
 use warpcube_column::ColumnReader;
 
 use crate::arena::{Arena, Zone};
+use crate::codegen::filters::{Filters, Site};
 use crate::codegen::input::PipelineInput;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
-use crate::codegen::rows::RowWriter;
+use crate::codegen::rows::{RowWriter, Statements};
 use crate::error::Result;
 
 /// A kernel or function that works on single rows: its parameters, and how it reads columns.
@@ -20,6 +21,8 @@ pub(super) struct RowKernel<'a> {
     chunk_rows: String,
     segments: String,
     chunks: String,
+    /// What its filters wrote.
+    filters: Vec<Site>,
 }
 
 impl<'a> RowKernel<'a> {
@@ -38,7 +41,8 @@ impl<'a> RowKernel<'a> {
                 })
             })
             .collect();
-        RowKernel { input, params, readers, control, first_rows, chunk_rows, segments, chunks }
+        let filters = Vec::new();
+        RowKernel { input, params, readers, control, first_rows, chunk_rows, segments, chunks, filters }
     }
 
     /// The statements of one row.
@@ -51,7 +55,15 @@ impl<'a> RowKernel<'a> {
         let mut rows =
             RowWriter::new(self.input, &self.readers, &mut self.params, arena, &self.control, &mut next, &[]);
         write(&mut rows)?;
-        Ok(rows.finish().row)
+        let Statements { row, filters, .. } = rows.finish();
+        self.filters.extend(filters);
+        Ok(row)
+    }
+
+    /// What its filters wrote, once it is written.
+    pub(super) fn filters(&mut self) -> Filters {
+        let (sites, error_slot) = (std::mem::take(&mut self.filters), self.control.clone());
+        Filters { sites, error_slot, overflow: self.input.overflow, ..Filters::default() }
     }
 
     /// The parameter struct and the kernel: `head` first, then for each `i` below `count` the row whose number `number`

@@ -8,6 +8,7 @@ use warpcube_column::ColumnReader;
 use crate::arena::Arena;
 use crate::codegen::build::{hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
+use crate::codegen::filters::{Before, Site, Written};
 use crate::codegen::input::{Branch, PipelineInput};
 use crate::codegen::keys::Packed;
 use crate::codegen::params::{Argument, ParamList};
@@ -49,6 +50,8 @@ pub(crate) struct RowWriter<'a> {
     stages: Vec<(String, String)>,
     /// What a row does, once what is done with each run of rows is being written.
     of_row: Option<String>,
+    /// What its filters wrote.
+    filters: Vec<Site>,
     out: String,
 }
 
@@ -56,6 +59,8 @@ pub(crate) struct RowWriter<'a> {
 pub(crate) struct Statements {
     pub(crate) row: String,
     pub(crate) runs: Option<String>,
+    /// What filters wrote among them.
+    pub(crate) filters: Vec<Site>,
 }
 
 impl<'a> RowWriter<'a> {
@@ -82,6 +87,7 @@ impl<'a> RowWriter<'a> {
             pending: Vec::new(),
             stages: Vec::new(),
             of_row: None,
+            filters: Vec::new(),
             out: String::new(),
         }
     }
@@ -101,11 +107,12 @@ impl<'a> RowWriter<'a> {
     /// A stage ends in a probe with several matches: it leaves their places, `first` and `count`. The next stage has a
     /// match a lane, with the row that it belongs to, and reads again what it needs of the row.
     pub(crate) fn finish(mut self) -> Statements {
+        let filters = std::mem::take(&mut self.filters);
         if let Some(row) = self.of_row.take() {
-            return Statements { row, runs: Some(self.out) };
+            return Statements { row, runs: Some(self.out), filters };
         }
         if self.stages.is_empty() {
-            return Statements { row: self.out, runs: None };
+            return Statements { row: self.out, runs: None, filters };
         }
         let names = |stage: usize| -> String {
             let matched = |of: usize| format!("const uint32_t match{of} = match{of}_{stage}; (void)match{of};\n");
@@ -137,7 +144,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         let last = self.stages.len();
         let _ = writeln!(text, "if (valid{last}) [&]() {{\n{}{}}}();", names(last), self.out);
         text.push_str(&"});\n".repeat(last));
-        Statements { row: text, runs: None }
+        Statements { row: text, runs: None, filters }
     }
 
     /// The word that holds the run's flags, behind that of its error.
@@ -175,9 +182,8 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         self.drops = true;
         match &planned.item {
             Item::Filter(expr) => {
-                let value = self.emit(expr)?;
-                let line = format!("if (!{}) return;", value.truth());
-                self.line(&line);
+                let truth = self.filter(expr, planned.part)?;
+                self.line(&format!("if (!{truth}) return;"));
                 Ok(())
             }
             Item::Probe(probe, payload) => self.probe(probe, payload),
@@ -186,6 +192,19 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
                 Ok(())
             }
         }
+    }
+
+    /// Writes what computes a conjunct of the filters, and notes what that was; the condition that it holds.
+    fn filter(&mut self, expr: &Expr, part: usize) -> Result<String> {
+        self.ensure_all(expr)?;
+        let (before, out, next) = (Before::of(self.params, self.arena), self.out.len(), *self.next);
+        let mut registers = vec![None; self.registers.len()];
+        expr.registers(&mut |register| registers[register].clone_from(&self.registers[register]));
+        let truth = self.with_emitter(|emitter| emitter.emit(expr))?.truth();
+        let text = self.out[out..].to_string() + &truth;
+        let written = Written::Statements { registers: registers.into(), next, step_slots: None };
+        self.filters.push(before.site(part, written, text, (self.params, self.arena)));
+        Ok(truth)
     }
 
     /// Writes what counts the row and lets it pass if its number is within the limit.

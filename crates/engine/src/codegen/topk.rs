@@ -19,6 +19,7 @@ use crate::codegen::input::PipelineInput;
 use crate::codegen::launch_group::LastBlock;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
+use crate::codegen::filters::Filters;
 use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
 use crate::error::{EngineError, Result};
@@ -97,6 +98,8 @@ pub(crate) struct BoundTop {
     /// The kernels beside the scan, or the function of its last block.
     pub(crate) source: String,
     pub(crate) sample_params: ParamList,
+    /// What filters wrote in the kernel of the sample.
+    pub(crate) sample_filters: Filters,
     pub(crate) gather_params: ParamList,
 }
 
@@ -256,6 +259,7 @@ pub(crate) fn plan(
         seed: input.seed,
         source: String::new(),
         sample_params: ParamList::default(),
+        sample_filters: Filters::default(),
         gather_params: ParamList::default(),
         ranks,
         decision,
@@ -425,6 +429,7 @@ impl BoundTop {
                 Ok(())
             })?;
             self.source.push_str(&kernel.source(SAMPLE, "", &samples, &number, &statements));
+            self.sample_filters = kernel.filters();
             self.sample_params = kernel.params;
         }
         let mut kernel = RowKernel::new(input, scan, self.first_rows);

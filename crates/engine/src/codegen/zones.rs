@@ -10,8 +10,9 @@ use std::fmt::Write;
 
 use warpcube_column::{CHUNK_ROWS, ColumnLayout, ColumnReader, VECTOR_ROWS};
 
+use crate::codegen::filters::{Before, Written};
 use crate::codegen::input::PipelineInput;
-use crate::codegen::params::Argument;
+use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{KernelWriter, Layout, ScanZones, Split};
 use crate::codegen::shared_tables::{Places, SharedTable, coded};
 use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
@@ -38,6 +39,37 @@ struct Passing {
     high: Option<String>,
     /// First key, number of keys and bitmap of a probe.
     keys: Option<[String; 3]>,
+}
+
+/// The least and the largest value that a comparison of a column with a constant lets pass, in kernel source.
+pub(super) struct Ends {
+    low: Option<String>,
+    high: Option<String>,
+}
+
+impl Ends {
+    /// Both as one text.
+    pub(super) fn text(&self) -> String {
+        format!("{:?} {:?}", self.low, self.high)
+    }
+}
+
+/// What a comparison with a constant lets pass; none where that is no range.
+pub(super) fn ends(expr: &Expr, params: &mut ParamList) -> Option<Ends> {
+    let (_, op, constant) = expr.against_constant()?;
+    let (low, high) = match op {
+        BinaryOp::Eq => (Some(constant), Some(constant)),
+        BinaryOp::Lt => (None, constant.checked_sub(1)),
+        BinaryOp::Le => (None, Some(constant)),
+        BinaryOp::Gt => (constant.checked_add(1), None),
+        BinaryOp::Ge => (Some(constant), None),
+        _ => return None,
+    };
+    let mut end = |end: Option<i128>| {
+        let inside = end?.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        Some(format!("(int64_t){}", params.add("uint64_t", Argument::U64(inside as u64))))
+    };
+    Some(Ends { low: end(low), high: end(high) })
 }
 
 impl Zones {
@@ -149,7 +181,7 @@ impl KernelWriter<'_> {
         let (mut zones, mut tests, mut bounded_columns) = (Zones::default(), String::new(), Vec::new());
         for (position, planned) in self.split.dense.iter().enumerate() {
             let passing = match &planned.item {
-                Item::Filter(expr) => self.compared(expr),
+                Item::Filter(expr) => self.compared(expr, planned.part),
                 Item::Probe(probe, _) => self.spanned(probe, layout),
                 Item::Limit { .. } => None,
             };
@@ -258,24 +290,15 @@ impl KernelWriter<'_> {
     }
 
     /// The values that a comparison with a constant lets pass, where vectors of its column have bounds.
-    fn compared(&mut self, expr: &Expr) -> Option<Passing> {
-        let (column, op, constant) = expr.against_constant()?;
-        let ends = match op {
-            BinaryOp::Eq => (Some(constant), Some(constant)),
-            BinaryOp::Lt => (None, constant.checked_sub(1)),
-            BinaryOp::Le => (None, Some(constant)),
-            BinaryOp::Gt => (constant.checked_add(1), None),
-            BinaryOp::Ge => (Some(constant), None),
-            _ => return None,
-        };
+    fn compared(&mut self, expr: &Expr, part: usize) -> Option<Passing> {
+        let (column, _, _) = expr.against_constant()?;
         if !bounded(self.scan(), column) {
             return None;
         }
-        let mut end = |end: Option<i128>| {
-            let inside = end?.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-            Some(format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(inside as u64))))
-        };
-        Some(Passing { column, low: end(ends.0), high: end(ends.1), keys: None })
+        let before = Before::of(self.params, self.arena);
+        let ends = ends(expr, self.params)?;
+        self.filters.push(before.site(part, Written::Ends, ends.text(), (self.params, self.arena)));
+        Some(Passing { column, low: ends.low, high: ends.high, keys: None })
     }
 
     /// The keys that a probe finds, if their ends are known in shared memory.

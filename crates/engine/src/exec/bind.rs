@@ -52,7 +52,7 @@ const GROUP_CHUNK_ROWS: u64 = 1 << 20;
 pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
 
 /// A fragment ready to run on one device.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BoundFragment {
     pub(crate) pipelines: Vec<BoundPipeline>,
     /// Pipelines of the fragment as it was lowered: one more that binding has added is a part of the last.
@@ -73,11 +73,13 @@ pub(crate) struct BoundFragment {
     pub(crate) has_matches: bool,
     /// Whether the runs of any table end in another one.
     pub(crate) has_ends: bool,
+    /// Whether the filters of its pipelines are those of the fragment, so that other constants can take their places.
+    pub(crate) takes_constants: bool,
     pub(crate) root: Root,
 }
 
 /// What the last pipeline leaves behind.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Root {
     /// Groups, and where compacted ones go; `None` if the group table is downloaded whole.
     Groups(Box<BoundGroups>, Option<Compacted>),
@@ -125,6 +127,7 @@ pub(crate) fn bind(
 ) -> Result<BoundFragment> {
     let shown = fragment.pipelines.len();
     let fragment = with_list(fragment, guesses.several);
+    let mut takes_constants = shown == fragment.pipelines.len();
     let fragment = fragment.as_ref();
     let mut arena = Arena::new(info.emulated);
     let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
@@ -150,6 +153,8 @@ pub(crate) fn bind(
         let Some(Ready { scanned, pipeline, rows, .. }) = ready.get(number) else {
             return Err(malformed(index, "is the end of an empty union"));
         };
+        let has_filters = fragment.pipelines[index].steps.iter().any(|step| matches!(step, Step::Filter(_)));
+        takes_constants &= !has_filters || matches!(pipeline, Cow::Borrowed(_));
         let rows = *rows;
         let first = groups[branches.start].clone();
         let branch = union.as_ref().map(|union| Branch { union, number, groups: first.as_ref() });
@@ -242,6 +247,7 @@ pub(crate) fn bind(
         parts,
         has_matches,
         has_ends,
+        takes_constants,
         root,
     };
     bound.parts = match info.emulated {
@@ -255,11 +261,10 @@ impl BoundFragment {
     /// All kernels as one program.
     pub(crate) fn program(&self) -> &Arc<Program> {
         self.program.get_or_init(|| {
-            let pipelines = self.pipelines.iter().map(|pipeline| pipeline.source.clone());
-            let last_block = self.top().filter(|top| top.last_block().is_some()).map(|top| top.source.clone());
-            let pipelines = pipelines.chain(last_block);
-            let groups = self.launch_groups.iter().map(|group| group.source(&self.pipelines));
-            Arc::new(with_library("fragment", pipelines.chain(groups).collect::<String>() + &self.behind))
+            let mut source: String = self.pipelines.iter().map(|pipeline| &*pipeline.source).collect();
+            source.extend(self.top().filter(|top| top.last_block().is_some()).map(|top| top.source.as_str()));
+            source.extend(self.launch_groups.iter().map(|group| group.source(&self.pipelines)));
+            Arc::new(with_library("fragment", source + &self.behind))
         })
     }
 
@@ -287,7 +292,7 @@ impl BoundFragment {
 fn parts_of(bound: &BoundFragment, others: Vec<(&'static str, String)>, tuning: &Tuning) -> Vec<Program> {
     let pipelines = &bound.pipelines;
     let group = |group: &LaunchGroup| {
-        let members: String = group.members.iter().map(|index| pipelines[*index].source.as_str()).collect();
+        let members: String = group.members.iter().map(|index| &*pipelines[*index].source).collect();
         let last_block = bound.top().filter(|_| group.last_block.is_some()).map_or("", |top| &top.source);
         let source = members + last_block + &group.source(pipelines);
         let builds = group.members.iter().all(|index| matches!(pipelines[*index].sink, BoundSink::Table(_)));

@@ -54,9 +54,9 @@ pub(crate) struct Binding {
     pub(crate) fragment: Arc<BoundFragment>,
     /// Whether the launches are of programs that were compiled in haste.
     pub(crate) in_haste: bool,
-    /// The fragment's own programs, once a second run has asked for them.
-    pub(crate) better: OnceLock<Compilation>,
-    pub(crate) kernels: Kernels,
+    /// The fragment's own programs, once a second run has asked for them; one request for all of a shape.
+    pub(crate) better: Arc<OnceLock<Compilation>>,
+    pub(crate) kernels: Arc<Kernels>,
     /// Why a run over these columns was refused, if one was.
     pub(crate) refused: OnceLock<EngineError>,
     columns: Vec<Weak<ResidentColumn>>,
@@ -82,13 +82,29 @@ impl Binding {
         fragment: Arc<BoundFragment>,
         tables: &[Relation],
         guesses: Guesses,
-        kernels: Kernels,
+        kernels: Arc<Kernels>,
         in_haste: bool,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
         let (recorded, first_bytes) = (Mutex::default(), FIRST_BYTES.start().to_owned().into());
-        let (refused, better, device_ns) = (OnceLock::new(), OnceLock::new(), AtomicU64::new(0));
+        let (refused, better, device_ns) = (OnceLock::new(), Arc::default(), AtomicU64::new(0));
         Binding { fragment, in_haste, better, kernels, refused, columns, guesses, recorded, first_bytes, device_ns }
+    }
+
+    /// A binding to the same columns and kernels, of the same shape with other constants.
+    pub(crate) fn with_fragment(&self, fragment: BoundFragment) -> Binding {
+        Binding {
+            fragment: Arc::new(fragment),
+            in_haste: self.in_haste,
+            better: self.better.clone(),
+            kernels: self.kernels.clone(),
+            refused: OnceLock::new(),
+            columns: self.columns.clone(),
+            guesses: self.guesses,
+            recorded: Mutex::default(),
+            first_bytes: self.first_bytes().into(),
+            device_ns: self.device_ns.load(Ordering::Relaxed).into(),
+        }
     }
 
     /// Takes a recording over `arena`, with or without a time for each launch group.
@@ -138,11 +154,20 @@ impl Binding {
     }
 }
 
-/// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
-/// hashes, whether its exact sums need limbs for every finite value and its join tables slots for all rows, whether a
-/// threshold of its top-k has failed, which tables have several rows for a key, and whether it sorts many groups.
+/// Keeps the last binding of one fragment, and what its runs have learned.
+///
+/// Fragments of one shape, which differ in constants of filters alone, have a cache each that share what was learned,
+/// and the last binding of any of them ([`BindingCache::for_other_constants`]).
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
+    shape: Arc<Shape>,
+}
+
+/// What the runs of fragments of one shape have learned: the size of the group table that proved large enough, the
+/// seed of hashes, whether exact sums need limbs for every finite value and join tables slots for all rows, whether a
+/// threshold of the top-k has failed, which tables have several rows for a key, and whether many groups are sorted.
+struct Shape {
+    latest: Mutex<Option<Arc<Binding>>>,
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
     whole_tables: AtomicBool,
@@ -174,22 +199,22 @@ impl BindingCache {
     /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
-        BindingCache {
-            binding: Mutex::default(),
-            group_slots: AtomicU64::default(),
-            whole_sums: AtomicBool::default(),
-            whole_tables: AtomicBool::default(),
-            failed_threshold: AtomicBool::default(),
-            several: AtomicU32::default(),
-            many_sorted: AtomicBool::default(),
-            seed: AtomicU64::new(seed),
-            keeps_seed: false,
-        }
+        BindingCache::of(Shape::seeded(seed, false))
     }
 
     /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
     pub fn always_seeded(seed: u64) -> BindingCache {
-        BindingCache { keeps_seed: true, ..BindingCache::seeded(seed) }
+        BindingCache::of(Shape::seeded(seed, true))
+    }
+
+    fn of(shape: Shape) -> BindingCache {
+        BindingCache { binding: Mutex::default(), shape: Arc::new(shape) }
+    }
+
+    /// A cache for a fragment that differs from this one's in constants of filters alone: a run of one takes over what
+    /// was bound for another.
+    pub fn for_other_constants(&self) -> BindingCache {
+        BindingCache { binding: Mutex::default(), shape: self.shape.clone() }
     }
 
     /// The binding for these columns, if it was the last one.
@@ -209,7 +234,7 @@ impl BindingCache {
 
     /// What the next run guesses first: `group_slots` if they are not known to be too few, and what has proved right.
     pub(crate) fn guesses(&self, group_slots: Option<u64>) -> Guesses {
-        let slots = group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(self.group_slots.load(Ordering::Relaxed));
+        let slots = group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(self.shape.group_slots.load(Ordering::Relaxed));
         Guesses {
             group_slots: slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two(),
             whole_sums: self.whole_sums(),
@@ -221,88 +246,111 @@ impl BindingCache {
         }
     }
 
-    /// Whether the next run is known to be short: it was bound before, its columns are where they were, and the last
-    /// run over them was short on the device.
+    /// Whether the next run is known to be short: it, or another of its shape, was bound before, its columns are where
+    /// they were, and the last run over them was short on the device.
     pub fn is_short(&self) -> bool {
-        let binding = self.binding.lock();
-        let Some(binding) = binding.as_ref() else { return false };
+        let Some(binding) = self.kept().or_else(|| self.latest()) else { return false };
         let last = Duration::from_nanos(binding.device_ns.load(Ordering::Relaxed));
-        (Duration::from_nanos(1)..SHORT).contains(&last) && binding.is_alive()
+        (Duration::from_nanos(1)..SHORT).contains(&last)
     }
 
     /// Remembers that fewer slots are too few.
     pub(crate) fn need_slots(&self, slots: u64) {
-        self.group_slots.fetch_max(slots, Ordering::Relaxed);
+        self.shape.group_slots.fetch_max(slots, Ordering::Relaxed);
     }
 
     /// The seed of hashes.
     pub(crate) fn seed(&self) -> u64 {
-        self.seed.load(Ordering::Relaxed)
+        self.shape.seed.load(Ordering::Relaxed)
     }
 
     /// Another seed, for keys that collided under the last one; it is remembered.
     pub(crate) fn another_seed(&self) -> u64 {
-        if !self.keeps_seed {
-            self.seed.store(random_seed(), Ordering::Relaxed);
+        if !self.shape.keeps_seed {
+            self.shape.seed.store(random_seed(), Ordering::Relaxed);
         }
         self.seed()
     }
 
     /// Whether a guess of the window of an exact sum proved too small.
     pub(crate) fn whole_sums(&self) -> bool {
-        self.whole_sums.load(Ordering::Relaxed)
+        self.shape.whole_sums.load(Ordering::Relaxed)
     }
 
     /// Remembers that it did.
     pub(crate) fn need_whole_sums(&self) {
-        self.whole_sums.store(true, Ordering::Relaxed);
+        self.shape.whole_sums.store(true, Ordering::Relaxed);
     }
 
     /// Whether a join table for the rows that were expected proved too small.
     pub(crate) fn whole_tables(&self) -> bool {
-        self.whole_tables.load(Ordering::Relaxed)
+        self.shape.whole_tables.load(Ordering::Relaxed)
     }
 
     /// Remembers that one did.
     pub(crate) fn need_whole_tables(&self) {
-        self.whole_tables.store(true, Ordering::Relaxed);
+        self.shape.whole_tables.store(true, Ordering::Relaxed);
     }
 
     /// Thresholds of a top-k that a run starts as if they had failed: one at most, so that no run begins with the ranks
     /// of all rows, which a later run may not need.
     pub(crate) fn failed_thresholds(&self) -> u32 {
-        self.failed_threshold.load(Ordering::Relaxed).into()
+        self.shape.failed_threshold.load(Ordering::Relaxed).into()
     }
 
     /// Remembers that one has.
     pub(crate) fn note_failed_threshold(&self) {
-        self.failed_threshold.store(true, Ordering::Relaxed);
+        self.shape.failed_threshold.store(true, Ordering::Relaxed);
     }
 
     /// A bit a pipeline whose table proved to have several rows for a key.
     pub(crate) fn several(&self) -> u32 {
-        self.several.load(Ordering::Relaxed)
+        self.shape.several.load(Ordering::Relaxed)
     }
 
     /// Remembers that these have.
     pub(crate) fn need_several(&self, tables: u32) {
-        self.several.fetch_or(tables, Ordering::Relaxed);
+        self.shape.several.fetch_or(tables, Ordering::Relaxed);
     }
 
     /// Whether more groups are sorted than one block sorts.
     pub(crate) fn many_sorted(&self) -> bool {
-        self.many_sorted.load(Ordering::Relaxed)
+        self.shape.many_sorted.load(Ordering::Relaxed)
     }
 
     /// Remembers that they are.
     pub(crate) fn need_many_sorted(&self) {
-        self.many_sorted.store(true, Ordering::Relaxed);
+        self.shape.many_sorted.store(true, Ordering::Relaxed);
     }
 
+    /// Keeps a binding of this fragment.
     pub(crate) fn keep(&self, binding: &Arc<Binding>) {
         *self.binding.lock() = Some(binding.clone());
+        *self.shape.latest.lock() = Some(binding.clone());
+    }
+
+    /// The last binding of any fragment of the shape, if its columns are still on the device.
+    pub(crate) fn latest(&self) -> Option<Arc<Binding>> {
+        self.shape.latest.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
     }
 }
+
+impl Shape {
+    fn seeded(seed: u64, keeps_seed: bool) -> Shape {
+        Shape {
+            latest: Mutex::default(),
+            group_slots: AtomicU64::default(),
+            whole_sums: AtomicBool::default(),
+            whole_tables: AtomicBool::default(),
+            failed_threshold: AtomicBool::default(),
+            several: AtomicU32::default(),
+            many_sorted: AtomicBool::default(),
+            seed: AtomicU64::new(seed),
+            keeps_seed,
+        }
+    }
+}
+
 
 /// What an admission found.
 pub(crate) enum Found {

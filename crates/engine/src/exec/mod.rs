@@ -6,6 +6,7 @@
 
 pub(crate) mod bind;
 pub(crate) mod binding;
+mod constants;
 pub(crate) mod predict;
 pub(crate) mod read;
 pub(crate) mod recorded;

@@ -46,7 +46,7 @@ impl Recorded {
         let mut marks = vec![work.mark()];
         let (offset, bytes) = bound.arena.zeroed_range();
         work.fill(arena, offset, 0, bytes)?;
-        let Kernels { launches, finish, matches, ends } = &binding.kernels;
+        let Kernels { launches, finish, matches, ends } = binding.kernels.as_ref();
         let top = match (&bound.root, finish) {
             (Root::TopK(top), Finish::TopK(kernels)) => {
                 Some((top, TopRun { device, kernels, layout: &bound.arena, arena }))

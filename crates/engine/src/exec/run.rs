@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
@@ -65,6 +65,8 @@ pub struct RunReport {
     pub loaded: LoadReport,
     /// Time to bind and generate source.
     pub bind: Duration,
+    /// Whether it took over what a fragment of its shape was bound to, with its own constants.
+    pub took_over: bool,
     /// Time to compile or find the kernels.
     pub compile: Duration,
     /// Whether a compiler ran.
@@ -243,20 +245,27 @@ impl Engine {
     /// Those of [`Engine::run_again`].
     pub fn run_at_once(
         &self,
+        fragment: &Fragment,
         cache: &BindingCache,
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<Option<(RecordBatch, RunReport)>> {
-        let Some(binding) = cache.kept() else { return Ok(None) };
+        let Some(known) = cache.kept().or_else(|| cache.latest()) else { return Ok(None) };
         let guesses = cache.guesses(options.group_slots);
-        let bytes = size_class(binding.fragment.arena.bytes().max(1)) as u64;
+        let bytes = size_class(known.fragment.arena.bytes().max(1)) as u64;
         let span = tracing::info_span!("admit").entered();
         let Some(pinned) = self.residency.admit_at_once(requests, &options.limits, bytes)? else { return Ok(None) };
         drop(span);
-        if !binding.is_for(&pinned.tables, guesses) {
-            return Ok(None);
-        }
         let mut report = RunReport::default();
+        let clock = Instant::now();
+        let binding = match cache.get(&pinned.tables, guesses) {
+            Some(own) => own,
+            None => match self.taken_over(fragment, cache, &pinned.tables, guesses) {
+                Some(taken) => taken,
+                None => return Ok(None),
+            },
+        };
+        (report.bind, report.took_over) = (clock.elapsed(), !Arc::ptr_eq(&binding, &known));
         let done = self.execute_kept(binding, cache, &pinned, (options, guesses), &mut report)?;
         Ok(done.ok().map(|batch| (batch, report)))
     }
@@ -307,12 +316,15 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Result<RecordBatch, TooSmall>> {
         let found: Mutex<Option<Found>> = Mutex::new(None);
-        let start = Mutex::new(Duration::ZERO);
+        let (start, took_over) = (Mutex::new(Duration::ZERO), AtomicBool::new(false));
         let span = tracing::info_span!("admit").entered();
         let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
             let clock = Instant::now();
             let _span = tracing::info_span!("bind").entered();
-            let binding = match cache.get(tables, guesses) {
+            let own = cache.get(tables, guesses);
+            let taken = own.is_none().then(|| self.taken_over(fragment, cache, tables, guesses)).flatten();
+            took_over.store(taken.is_some(), Ordering::Relaxed);
+            let binding = match own.or(taken) {
                 Some(binding) => Found::Kept(binding),
                 None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses, &self.tuning)?)),
             };
@@ -323,6 +335,7 @@ impl Engine {
         })?;
         drop(span);
         report.bind += start.into_inner();
+        report.took_over = took_over.into_inner();
         report.loaded.add(&pinned.loaded);
         match found.into_inner().expect("admission binds") {
             Found::Kept(binding) => self.execute_kept(binding, cache, &pinned, (options, guesses), report),
@@ -335,6 +348,21 @@ impl Engine {
                 self.execute_bound(&binding, &pinned, options, report)
             }
         }
+    }
+
+    /// The last binding of a fragment of the shape, with this one's constants; none if that was for other columns or
+    /// these constants ask for other kernels.
+    fn taken_over(
+        &self,
+        fragment: &Fragment,
+        cache: &BindingCache,
+        tables: &[Relation],
+        guesses: Guesses,
+    ) -> Option<Arc<Binding>> {
+        let latest = cache.latest().filter(|latest| latest.is_for(tables, guesses))?;
+        let binding = Arc::new(latest.with_fragment(latest.fragment.with_constants_of(fragment)?));
+        cache.keep(&binding);
+        Some(binding)
     }
 
     /// Compiles a bound fragment and chooses its launches.
@@ -368,7 +396,7 @@ impl Engine {
         let kernels = self.kernels(&fragment, &modules[..own])?;
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;
-        Ok(Binding::new(Arc::new(fragment), tables, guesses, kernels, hasty))
+        Ok(Binding::new(Arc::new(fragment), tables, guesses, Arc::new(kernels), hasty))
     }
 
     /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.
@@ -411,7 +439,8 @@ impl Engine {
         let Some(Ok(modules)) = binding.better.get_or_init(request).poll() else { return binding };
         match self.kernels(&binding.fragment, &modules) {
             Ok(kernels) => {
-                let better = Arc::new(Binding::new(binding.fragment.clone(), tables, guesses, kernels, false));
+                let (fragment, kernels) = (binding.fragment.clone(), Arc::new(kernels));
+                let better = Arc::new(Binding::new(fragment, tables, guesses, kernels, false));
                 cache.keep(&better);
                 better
             }

@@ -13,6 +13,12 @@ impl Expr {
         }
     }
 
+    /// Calls `visit` for the expression and every one within it.
+    pub fn walk(&self, visit: &mut impl FnMut(&Expr)) {
+        visit(self);
+        self.each(&mut |inner| inner.walk(visit));
+    }
+
     /// Whether it tests a string without a dictionary.
     pub(crate) fn tests_strings(&self) -> bool {
         let mut found = matches!(self, Expr::Match(_, _));

@@ -32,6 +32,8 @@ const WEAK_SHARE: f64 = 0.5;
 pub(crate) struct Planned {
     /// What is done.
     pub(crate) item: Item,
+    /// Number of a filter among the [`filter_parts`] of the pipeline.
+    pub(crate) part: usize,
     /// Estimated share of rows that go on.
     pub(crate) share: f64,
     /// The same of all filters that are taken together with it.
@@ -133,17 +135,18 @@ pub(crate) fn order(
     let mut waiting: Vec<Planned> = Vec::new();
     // Registers that filters read alone, with the share that passes all of them.
     let mut alone: Vec<(usize, f64)> = Vec::new();
-    let mut register = columns;
+    let (mut register, mut part) = (columns, 0);
     for step in &pipeline.steps {
         match step {
             Step::Filter(expr) => {
                 let mut parts = Vec::new();
                 conjuncts(expr, &mut parts);
-                for part in parts {
-                    let (_, fallible) = analyse(&[&part], registers, overflow)?;
-                    let share = beside(&mut alone, &part, selectivity(&part, registers));
-                    let cost = if part.tests_strings() { TEXT_COST } else { 1.0 };
-                    waiting.push(Planned { item: Item::Filter(part), share, together: share, cost, fallible });
+                for expr in parts {
+                    let (_, fallible) = analyse(&[&expr], registers, overflow)?;
+                    let share = beside(&mut alone, &expr, selectivity(&expr, registers));
+                    let cost = if expr.tests_strings() { TEXT_COST } else { 1.0 };
+                    waiting.push(Planned { item: Item::Filter(expr), part, share, together: share, cost, fallible });
+                    part += 1;
                 }
             }
             Step::Probe(probe) => {
@@ -166,12 +169,12 @@ pub(crate) fn order(
                 };
                 let width = probe.width(built.payload.len());
                 let item = Item::Probe(probe.clone(), register..register + width);
-                waiting.push(Planned { item, share, together: share, cost, fallible });
+                waiting.push(Planned { item, part, share, together: share, cost, fallible });
                 register += width;
             }
             Step::Limit { skip, rows } => {
                 let item = Item::Limit { skip: *skip, rows: *rows };
-                waiting.push(Planned { item, share: 1.0, together: 1.0, cost: 1.0, fallible: true });
+                waiting.push(Planned { item, part, share: 1.0, together: 1.0, cost: 1.0, fallible: true });
             }
         }
     }
@@ -259,6 +262,23 @@ fn pick(waiting: &[(Planned, usize)], available: &[bool]) -> Option<usize> {
         in_turn && ready(planned)
     });
     candidates.min_by(|(_, (a, _)), (_, (b, _))| weight(a).total_cmp(&weight(b))).map(|(position, _)| position)
+}
+
+/// The conjuncts of a pipeline's filters, in the order of the plan.
+pub(crate) fn filter_parts(pipeline: &Pipeline) -> Vec<Expr> {
+    let mut parts = Vec::new();
+    for step in &pipeline.steps {
+        if let Step::Filter(expr) = step {
+            conjuncts(expr, &mut parts);
+        }
+    }
+    parts
+}
+
+/// Estimated share of rows that pass all of these filters.
+pub(crate) fn share_of<'a>(parts: impl IntoIterator<Item = &'a Expr>, registers: &[Option<Facts>]) -> f64 {
+    let mut alone = Vec::new();
+    parts.into_iter().map(|part| beside(&mut alone, part, selectivity(part, registers))).product()
 }
 
 fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {

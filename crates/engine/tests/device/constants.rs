@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
-use warpcube_engine::{BinaryOp, Expr, Fragment, LikePattern, TextMatch, Ty};
+use warpcube_engine::{BinaryOp, BindingCache, Expr, Fragment, JoinKind, LikePattern, TextMatch, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -46,15 +46,78 @@ fn program(fragment: &Fragment, table: &MemoryTable) -> String {
 #[track_caller]
 fn one_program<T: std::fmt::Debug>(constants: impl IntoIterator<Item = T>, filters: impl Fn(&T) -> Vec<Expr>) {
     let table = facts(4_000);
+    let (engine, cache) = (engine(LaneOrder::Forward), BindingCache::default());
     let mut first: Option<String> = None;
     for constants in constants {
         let steps = filters(&constants).into_iter().map(filter).collect();
-        let found = program(&single(7, steps, vec![], vec![count(), sum(reg(2), DataType::Int64)]), &table);
+        let fragment = single(7, steps, vec![], vec![count(), sum(reg(2), DataType::Int64)]);
+        let found = program(&fragment, &table);
+        compare_again(&engine, &fragment, &cache.for_other_constants(), &[&table]);
         match &first {
             Some(first) => assert_eq!(*first, found, "{constants:?}"),
             None => first = Some(found),
         }
     }
+}
+
+/// A join of facts of some days with others of some text and discounts, by quantity, and what its groups sum up to.
+fn joined(days: (i128, i128), text: &str, discounts: (i128, i128)) -> Fragment {
+    let named = vec![filter(test(3, TextMatch::In(vec![text.into()]))), filter(between(1, Ty::I32, discounts))];
+    let of_days = vec![
+        filter(between(0, Ty::I32, days)),
+        probe(0, vec![reg(2)], JoinKind::Semi),
+        filter(binary(BinaryOp::Ne, binary(BinaryOp::Mul, reg(6), reg(6)), int(days.0, Ty::I128))),
+    ];
+    let calls = vec![count(), sum(reg(0), DataType::Int64)];
+    let pipelines = vec![
+        builds(0, named, vec![reg(2)], vec![]),
+        aggregates(1, of_days, vec![(reg(2), DataType::Int64)], calls),
+    ];
+    fragment(&[7, 7], pipelines)
+}
+
+#[test]
+fn other_constants_take_over_what_was_bound() {
+    for order in ORDERS {
+        let (table, engine, cache) = (facts(40_000), engine(order), BindingCache::default());
+        let again = |cache: &BindingCache, days, text: &str, discounts| {
+            compare_again(&engine, &joined(days, text, discounts), cache, &[&table, &table]).took_over
+        };
+        let of = |days, text, discounts| again(&cache.for_other_constants(), days, text, discounts);
+        assert!(!again(&cache, (100, 400), "003 of 20", (1, 5)), "the first");
+        assert!(of((700, 1_400), "007 of 20", (2, 5)));
+        assert!(of((1_200, 1_500), "019 of 20", (3, 8)));
+        // The constants of the binding are the shape's last ones, and a cache keeps its own.
+        assert!(!again(&cache, (100, 400), "003 of 20", (1, 5)), "bound before");
+        // Comparisons that hold for no value, or for all, have other kernels.
+        assert!(!of((100, 400), "no such", (1, 5)));
+        assert!(!of((-5, 5_000), "003 of 20", (1, 5)));
+        // Much fewer rows pass.
+        assert!(!of((100, 101), "003 of 20", (1, 5)));
+        assert!(of((102, 104), "003 of 20", (1, 5)));
+        // Other columns.
+        engine.residency().clear();
+        assert!(!of((102, 104), "003 of 20", (1, 5)));
+        // Another shape shares nothing.
+        assert!(!again(&BindingCache::default(), (102, 104), "003 of 20", (1, 5)));
+    }
+}
+
+#[test]
+fn first_rows_take_over_what_was_bound() {
+    let (table, engine, cache) = (facts(40_000), engine(LaneOrder::Forward), BindingCache::default());
+    let again = |cache: &BindingCache, days, most: i128| {
+        let steps = vec![filter(between(0, Ty::I32, days)), filter(binary(BinaryOp::Lt, reg(2), int(most, Ty::I64)))];
+        let fragment = first_rows(&table, steps, vec![descending(reg(6))], 20);
+        check_rows_on(&engine, &fragment, &table);
+        let [(batch, report), (expected, _)] =
+            [cache, &BindingCache::default()].map(|cache| run_again(&engine, &fragment, &table, cache).unwrap());
+        assert_eq!(batch, expected, "{days:?} {most}");
+        report.took_over
+    };
+    assert!(!again(&cache, (100, 900), 40));
+    assert!(again(&cache.for_other_constants(), (300, 1_700), 30));
+    assert!(again(&cache.for_other_constants(), (1_000, 1_400), 45));
 }
 
 #[test]

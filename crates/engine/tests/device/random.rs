@@ -6,7 +6,7 @@
 mod generator;
 
 use warpcube_column::EncodingChoice;
-use warpcube_engine::{Engine, EngineError, Fragment};
+use warpcube_engine::{BindingCache, Engine, EngineError, Expr, Fragment, Literal, Step, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -18,7 +18,7 @@ const SEEDS: u64 = 24;
 #[test]
 fn random_fragments_equal_the_interpreter() {
     let engines = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(engine);
-    let (mut compared, mut refused, mut raised) = (0, Vec::new(), 0);
+    let (mut compared, mut refused, mut raised, mut took_over) = (0, Vec::new(), 0, 0);
     let cases: Vec<(u64, Vec<MemoryTable>, Fragment)> = (0..SEEDS)
         .map(|seed| {
             let mut generator = Generator::new(seed);
@@ -42,10 +42,41 @@ fn random_fragments_equal_the_interpreter() {
                 Err(reason) => refused.push(format!("{seed}: {reason}")),
             }
         }
+        // Other constants, on what was bound for these.
+        let cache = BindingCache::default();
+        if attempt(&engines[0], seed, fragment, &tables).is_ok() {
+            compare_again(&engines[0], fragment, &cache, &tables);
+            let report = compare_again(&engines[0], &moved(fragment), &cache.for_other_constants(), &tables);
+            took_over += usize::from(report.took_over);
+        }
     }
+    assert!(took_over * 4 > SEEDS as usize, "{took_over} of {SEEDS} took over what was bound");
     let all = SEEDS as usize * engines.len();
     assert!(refused.len() * 5 < all, "too many refused: {refused:#?}");
     assert!(compared * 2 > all, "{compared} of {all} compared, {raised} raised");
+}
+
+/// The fragment with other constants in its filters.
+fn moved(fragment: &Fragment) -> Fragment {
+    fn constants(expr: &mut Expr) {
+        match expr {
+            Expr::Literal(Literal::Int(number), ty) if *ty != Ty::Bool => *number += if *number > 0 { -1 } else { 1 },
+            Expr::Literal(Literal::Float(number), _) => *number += 0.5,
+            Expr::Unary(_, inner) => constants(inner),
+            Expr::Binary(_, left, right) => {
+                constants(left);
+                constants(right);
+            }
+            _ => {}
+        }
+    }
+    let mut fragment = fragment.clone();
+    for step in fragment.pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.steps) {
+        if let Step::Filter(expr) = step {
+            constants(expr);
+        }
+    }
+    fragment
 }
 
 /// Whether rows came back and were compared; an error says why the fragment was refused.

@@ -203,20 +203,26 @@ WC_KERNEL(wc_ordered, OrderedParams, WC_THREADS, WC_BLOCKS) {
         }
         open = wc_warp_sum(open);
     } else {
+        WC_SUM sums[WC_ROWS];
+        uint32_t heads[WC_ROWS], in_all = WC_FULL_MASK;
 #pragma unroll
         for (int j = 0; j < WC_ROWS; ++j) {
-            WC_SUM sum = (WC_SUM)0;
+            sums[j] = (WC_SUM)0;
 #pragma unroll
             for (int k = 0; k < WC_VEC; ++k) {
                 const WC_SUM value = WC_WIDEN(values[j][k]);
-                sum = marks >> (j * WC_VEC + k) & 1u ? value : sum + value;
+                sums[j] = marks >> (j * WC_VEC + k) & 1u ? value : sums[j] + value;
             }
-            const uint32_t heads = __ballot_sync(WC_FULL_MASK, WcRanks<WC_VEC, WC_ROWS>::row(marks, j) != 0);
-            if (heads != WC_FULL_MASK) sum = wc_lanes_sum_since(sum, heads);
-            const WC_SUM row = __shfl_sync(WC_FULL_MASK, sum, 31);
-            reaching[j] = wc_from_below(sum, (WC_SUM)0);
-            if ((heads & ((1u << lane) - 1)) == 0) reaching[j] += open;
-            open = heads == 0 ? open + row : row;
+            heads[j] = __ballot_sync(WC_FULL_MASK, WcRanks<WC_VEC, WC_ROWS>::row(marks, j) != 0);
+            in_all &= heads[j];
+        }
+        if (in_all != WC_FULL_MASK) wc_lanes_sums_since(sums, heads);
+#pragma unroll
+        for (int j = 0; j < WC_ROWS; ++j) {
+            const WC_SUM row = __shfl_sync(WC_FULL_MASK, sums[j], 31);
+            reaching[j] = wc_from_below(sums[j], (WC_SUM)0);
+            if ((heads[j] & ((1u << lane) - 1)) == 0) reaching[j] += open;
+            open = heads[j] == 0 ? open + row : row;
         }
     }
     if (lane == 0) shared.sums[warp] = wc_sum_bits(open);

@@ -126,14 +126,28 @@ template <int VEC, int ROWS> struct WcRanks {
     }
 };
 
-// Sums over the lanes up to one's own from the last marked lane on, that one's own value counting whole.
-template <typename T> WC_DEVICE T wc_lanes_sum_since(T sum, uint32_t marks) {
-    const uint32_t lane = wc_lane(), up_to = marks & (0xffffffffu >> (31 - lane));
-    const uint32_t reach = up_to == 0 ? lane : lane - (31 - (uint32_t)__clz((int)up_to));
+// Sums over the lanes up to one's own from the last marked lane on, that one's own value counting whole; of several
+// rows, a word of marks each, whose steps are on their way together.
+template <int ROWS, typename T> WC_DEVICE void wc_lanes_sums_since(T (&sums)[ROWS], const uint32_t (&marks)[ROWS]) {
+    const uint32_t lane = wc_lane();
+    uint32_t reach[ROWS];
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) {
+        const uint32_t up_to = marks[j] & (0xffffffffu >> (31 - lane));
+        reach[j] = up_to == 0 ? lane : lane - (31 - (uint32_t)__clz((int)up_to));
+    }
 #pragma unroll
     for (uint32_t step = 1; step < 32; step *= 2) {
-        const T other = __shfl_up_sync(WC_FULL_MASK, sum, step);
-        if (step <= reach) sum += other;
+#pragma unroll
+        for (int j = 0; j < ROWS; ++j) {
+            const T other = __shfl_up_sync(WC_FULL_MASK, sums[j], step);
+            if (step <= reach[j]) sums[j] += other;
+        }
     }
-    return sum;
+}
+template <typename T> WC_DEVICE T wc_lanes_sum_since(T sum, uint32_t marks) {
+    T sums[1] = {sum};
+    const uint32_t rows[1] = {marks};
+    wc_lanes_sums_since(sums, rows);
+    return sums[0];
 }

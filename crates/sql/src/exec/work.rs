@@ -148,7 +148,8 @@ impl Work {
             // Another thread would take about as long to wake up. Other workers take what waits for this one meanwhile.
             let _entered = span.enter();
             let requests = requests(&lowered, &state, &runtime, partitions);
-            match engine.run_at_once(binding, &requests, options) {
+            let fragment = valued.as_ref().map_or(&lowered.fragment, |valued| &valued.fragment);
+            match engine.run_at_once(fragment, binding, &requests, options) {
                 Ok(None) => {}
                 Ok(Some(done)) => return Ok(Ok(done)),
                 Err(error) => return Ok(Err(error)),

@@ -39,7 +39,7 @@ impl Lowered {
     /// # Errors
     /// What cannot be computed of them.
     pub(crate) fn filled(&self, values: &[ScalarValue]) -> Result<Lowered, Reason> {
-        let mut failed = None;
+        let (mut failed, mut places) = (None, 0);
         let value = |position: usize| values.get(position).ok_or_else(|| format!("parameter {position} has no value"));
         let fragment = self.fragment.with_exprs(|expr| {
             let filled = match expr {
@@ -53,6 +53,7 @@ impl Lowered {
                 }
                 _ => return,
             };
+            places += 1;
             match filled {
                 Ok(filled) => *expr = filled,
                 Err(reason) => failed = Some(reason),
@@ -62,7 +63,13 @@ impl Lowered {
             return Err(reason);
         }
         let identity = |known: &String| with_values(known, values);
+        let is_open = |expr: &Device| match expr {
+            Device::Literal(Literal::Argument(argument), _) => *argument >= FIRST,
+            Device::Lookup(_, function, _) => (function.as_ref() as &dyn Any).is::<OpenExpression>(),
+            _ => false,
+        };
         Ok(Lowered {
+            binding: self.binding_of_constants(places, is_open),
             identity: identity(&self.identity),
             join: self.join.as_ref().map(identity),
             ..self.with_fragment(fragment)

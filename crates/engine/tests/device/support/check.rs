@@ -107,8 +107,19 @@ pub fn check_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -
 /// Runs a fragment on an engine and compares with the interpreter.
 #[track_caller]
 pub fn compare_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    compare_again(engine, fragment, &BindingCache::default(), tables)
+}
+
+/// Runs a fragment with what `cache` keeps of earlier runs, and compares with the interpreter.
+#[track_caller]
+pub fn compare_again(
+    engine: &Engine,
+    fragment: &Fragment,
+    cache: &BindingCache,
+    tables: &[&MemoryTable],
+) -> RunReport {
     let expected = interpret(fragment, tables);
-    let outcome = run(engine, fragment, tables);
+    let outcome = engine.run_again(fragment, cache, &requests(fragment, tables), &RunOptions::default());
     match (expected, outcome) {
         (Outcome::Rows(expected), Ok((batch, report))) => {
             compare(&expected, &batch, fragment);
