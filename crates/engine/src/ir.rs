@@ -516,50 +516,12 @@ impl Fragment {
         union.cloned().unwrap_or(pipeline..pipeline + 1)
     }
 
-    /// The fragment with `arguments` in place of [`Literal::Argument`], by position, and the number of these places.
-    pub fn with_arguments(&self, arguments: &[Expr]) -> (Fragment, usize) {
-        let mut places = 0;
-        let fragment = self.with_exprs(|expr| {
-            if let Expr::Literal(Literal::Argument(position), _) = expr
-                && let Some(argument) = arguments.get(*position)
-            {
-                *expr = argument.clone();
-                places += 1;
-            }
-        });
-        (fragment, places)
-    }
-
-    /// The conditions of all filters.
-    pub fn filters(&self) -> impl Iterator<Item = &Expr> {
-        self.pipelines.iter().flat_map(|pipeline| &pipeline.steps).filter_map(|step| match step {
-            Step::Filter(expr) => Some(expr),
-            Step::Probe(_) | Step::Limit { .. } => None,
-        })
-    }
-
     /// What a pipeline scans, in words.
     pub fn source_name(&self, source: Source) -> String {
         match source {
             Source::Table(table) => self.tables.get(table).map_or_else(String::new, |table| table.name.clone()),
             Source::Groups(pipeline) => format!("groups of pipeline {pipeline}"),
         }
-    }
-
-    /// The fragment without the values of its literals: mostly, fragments of one shape have the same kernels.
-    pub fn shape(&self) -> Fragment {
-        self.with_exprs(|expr| match expr {
-            Expr::Literal(value, _) => *value = Literal::Null,
-            Expr::Text(text) => *text = Arc::default(),
-            _ => {}
-        })
-    }
-
-    /// The fragment with its expressions changed from the inside out.
-    pub fn with_exprs(&self, mut fill: impl FnMut(&mut Expr)) -> Fragment {
-        let mut fragment = self.clone();
-        fragment.pipelines.iter_mut().for_each(|pipeline| pipeline.change(&mut fill));
-        fragment
     }
 }
 

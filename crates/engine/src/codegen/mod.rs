@@ -13,6 +13,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod build;
 mod compare;
+mod dense;
 pub(crate) mod expr;
 pub(crate) mod filters;
 mod frame;

@@ -59,9 +59,7 @@ impl ParamList {
         // Equal constants must not share a member: source text would then depend on their values, and every new
         // combination would compile anew. Zones are distinct by shape alone and may be shared.
         let known = match &argument {
-            Argument::Zone(_) => {
-                self.members.iter().position(|(known, value)| known == c_type && *value == argument)
-            }
+            Argument::Zone(_) => self.members.iter().position(|(known, value)| known == c_type && *value == argument),
             _ => None,
         };
         let index = known.unwrap_or_else(|| {

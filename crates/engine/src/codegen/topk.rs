@@ -15,11 +15,11 @@ use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
+use crate::codegen::filters::Filters;
 use crate::codegen::input::PipelineInput;
 use crate::codegen::launch_group::LastBlock;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::ScanZones;
-use crate::codegen::filters::Filters;
 use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
 use crate::error::{EngineError, Result};

@@ -351,7 +351,6 @@ impl Shape {
     }
 }
 
-
 /// What an admission found.
 pub(crate) enum Found {
     /// A binding of an earlier run.

@@ -1,6 +1,8 @@
 //! Walks over expressions.
 
-use super::Expr;
+use std::sync::Arc;
+
+use super::{Expr, Fragment, Literal, Step};
 
 impl Expr {
     /// Calls `visit` for every register the expression reads.
@@ -81,5 +83,45 @@ impl Expr {
             }
         }
         change(self);
+    }
+}
+
+impl Fragment {
+    /// The fragment with `arguments` in place of [`Literal::Argument`], by position, and the number of these places.
+    pub fn with_arguments(&self, arguments: &[Expr]) -> (Fragment, usize) {
+        let mut places = 0;
+        let fragment = self.with_exprs(|expr| {
+            if let Expr::Literal(Literal::Argument(position), _) = expr
+                && let Some(argument) = arguments.get(*position)
+            {
+                *expr = argument.clone();
+                places += 1;
+            }
+        });
+        (fragment, places)
+    }
+
+    /// The conditions of all filters.
+    pub fn filters(&self) -> impl Iterator<Item = &Expr> {
+        self.pipelines.iter().flat_map(|pipeline| &pipeline.steps).filter_map(|step| match step {
+            Step::Filter(expr) => Some(expr),
+            Step::Probe(_) | Step::Limit { .. } => None,
+        })
+    }
+
+    /// The fragment without the values of its literals: mostly, fragments of one shape have the same kernels.
+    pub fn shape(&self) -> Fragment {
+        self.with_exprs(|expr| match expr {
+            Expr::Literal(value, _) => *value = Literal::Null,
+            Expr::Text(text) => *text = Arc::default(),
+            _ => {}
+        })
+    }
+
+    /// The fragment with its expressions changed from the inside out.
+    pub fn with_exprs(&self, mut fill: impl FnMut(&mut Expr)) -> Fragment {
+        let mut fragment = self.clone();
+        fragment.pipelines.iter_mut().for_each(|pipeline| pipeline.change(&mut fill));
+        fragment
     }
 }

@@ -69,10 +69,8 @@ fn joined(days: (i128, i128), text: &str, discounts: (i128, i128)) -> Fragment {
         filter(binary(BinaryOp::Ne, binary(BinaryOp::Mul, reg(6), reg(6)), int(days.0, Ty::I128))),
     ];
     let calls = vec![count(), sum(reg(0), DataType::Int64)];
-    let pipelines = vec![
-        builds(0, named, vec![reg(2)], vec![]),
-        aggregates(1, of_days, vec![(reg(2), DataType::Int64)], calls),
-    ];
+    let pipelines =
+        vec![builds(0, named, vec![reg(2)], vec![]), aggregates(1, of_days, vec![(reg(2), DataType::Int64)], calls)];
     fragment(&[7, 7], pipelines)
 }
 

@@ -151,8 +151,8 @@ impl Lowered {
         }
     }
 
-    /// A cache of bindings for the fragment with constants in so many places, those that `is_open` tells: it shares with
-    /// those for other constants if all places are within filters.
+    /// A cache of bindings for the fragment with constants in so many places, those that `is_open` tells: it shares
+    /// with those for other constants if all places are within filters.
     fn binding_of_constants(&self, places: usize, is_open: impl Fn(&Device) -> bool) -> BindingCache {
         let mut of_filters = 0;
         self.fragment.filters().for_each(|filter| filter.walk(&mut |expr| of_filters += usize::from(is_open(expr))));

@@ -112,12 +112,7 @@ pub fn compare_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable])
 
 /// Runs a fragment with what `cache` keeps of earlier runs, and compares with the interpreter.
 #[track_caller]
-pub fn compare_again(
-    engine: &Engine,
-    fragment: &Fragment,
-    cache: &BindingCache,
-    tables: &[&MemoryTable],
-) -> RunReport {
+pub fn compare_again(engine: &Engine, fragment: &Fragment, cache: &BindingCache, tables: &[&MemoryTable]) -> RunReport {
     let expected = interpret(fragment, tables);
     let outcome = engine.run_again(fragment, cache, &requests(fragment, tables), &RunOptions::default());
     match (expected, outcome) {
