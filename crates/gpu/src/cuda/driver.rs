@@ -183,6 +183,9 @@ unsafe impl Send for Context {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Context {}
 
+/// Bytes of a fetch of the L2 cache.
+const L2_FETCH_BYTES: usize = 32;
+
 /// A device by its number.
 fn device(ordinal: usize) -> Result<sys::CUdevice> {
     let devices = count()?;
@@ -221,7 +224,22 @@ impl Context {
         let device = device(ordinal)?;
         // SAFETY: the handle came from the driver.
         let handle = check("creating a context", unsafe { result::primary_ctx::retain(device) })?;
-        Ok(Context { device, handle })
+        let context = Context { device, handle };
+        context.fetch_little()?;
+        Ok(context)
+    }
+
+    /// Asks the L2 cache to bring no more than the 32 bytes that a load misses: rows that survive a filter lie apart.
+    /// A hint, which a device need not follow. On an H200 (2026-11-28) SSB at scale 20 takes 0.163 ms on the device, by
+    /// the driver's own 64 bytes 0.167 and with 128 bytes 0.175; query 4.1 takes 0.316, 0.335 and 0.379.
+    fn fetch_little(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the context is current on this thread.
+        let status = unsafe { sys::cuCtxSetLimit(sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY, L2_FETCH_BYTES) };
+        if let Err(error) = check("setting the bytes that the L2 cache fetches", status.result()) {
+            tracing::info!(%error, "the L2 cache fetches what it does by default");
+        }
+        Ok(())
     }
 
     /// Makes the context current on this thread.

@@ -72,32 +72,3 @@ async fn the_baseline_is_right_about_extremes() {
         assert_eq!(rows(&found)[0], "| 100.0 | 500000 |", "{table}");
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "measures; WARPCUBE_FRESH names a file of statements"]
-async fn fresh_statements() {
-    let folder = tempfile::tempdir().unwrap();
-    write_ssb_parquet(folder.path(), 0.01, &WriteOptions::default(), &NoProgress).unwrap();
-    let session = crate::support::emulated();
-    for table in TABLES {
-        let path = folder.path().join(format!("{table}.parquet"));
-        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());
-        session.collect(&sql).await.unwrap();
-    }
-    let text = std::fs::read_to_string(std::env::var("WARPCUBE_FRESH").unwrap()).unwrap();
-    let mut phases: Vec<Vec<Duration>> = vec![Vec::new(); 9];
-    for (at, sql) in text.split(';').map(str::trim).filter(|sql| sql.starts_with("select")).enumerate() {
-        let clock = Instant::now();
-        let execution = session.execute(sql).await.unwrap();
-        let report = execution.report.clone();
-        execution.collect().await.unwrap();
-        if at > 2 {
-            let summary = report.summary();
-            for (phase, time) in phases.iter_mut().zip(summary.phases) {
-                phase.push(time);
-            }
-            phases[8].push(clock.elapsed());
-        }
-    }
-    println!("{:?}", phases.into_iter().filter(|times| !times.is_empty()).map(median).collect::<Vec<_>>());
-}

@@ -141,6 +141,13 @@ async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_p
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
             writeln!(file.expect("the log can be written"), "{seed} {word}").expect("the log can be written");
         }
+        // The same statement with other constants takes over what was bound for it.
+        let other = moved(&sql).filter(|_| verdict == Verdict::Same);
+        if let Some(other) = other
+            && let Verdict::Differs(difference) = bench.check(&other).await
+        {
+            failures.push(format!("seed {seed}, with other constants: {difference}\n{other}\nafter\n{sql}"));
+        }
         if let Verdict::Differs(difference) = verdict {
             eprintln!("seed {seed}: {difference}\n{sql}");
             failures.push(shrunk(&mut bench, tables, query, &format!("seed-{seed}"), &difference).await);
@@ -154,6 +161,36 @@ async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_p
         run == 0 || placed * 100 >= (run - raised - answered) * placed_percent_min,
         "the device answered {placed} of {run}"
     );
+}
+
+/// The text with other integers wherever it compares something with one; none if it does so nowhere.
+fn moved(sql: &str) -> Option<String> {
+    let mut moved = String::new();
+    let mut rest = sql;
+    while let Some(at) = rest.find(['<', '>', '=']) {
+        let (before, after) = rest.split_at(at + 1);
+        moved.push_str(before);
+        rest = after;
+        let digits = rest.strip_prefix(' ').map_or(0, |text| text.bytes().take_while(u8::is_ascii_digit).count());
+        let (number, behind) = rest.split_at(if digits == 0 { 0 } else { 1 + digits });
+        let is_whole = !behind.starts_with(|next: char| next.is_alphanumeric() || "_.".contains(next));
+        if let (true, Ok(number)) = (is_whole, number.trim().parse::<u32>()) {
+            moved.push_str(&format!(" {}", number.saturating_add(1)));
+            rest = behind;
+        }
+    }
+    moved.push_str(rest);
+    (moved != sql).then_some(moved)
+}
+
+#[test]
+fn constants_that_are_moved_are_whole_integers_of_comparisons() {
+    let sql =
+        "SELECT a FROM t1 WHERE a <= 9 AND b = 1.5 AND 'x = 7' <> c AND d IN (1) AND CAST(e AS DECIMAL(4, 2)) > 0";
+    let moved_sql =
+        "SELECT a FROM t1 WHERE a <= 10 AND b = 1.5 AND 'x = 8' <> c AND d IN (1) AND CAST(e AS DECIMAL(4, 2)) > 1";
+    assert_eq!(moved(sql).as_deref(), Some(moved_sql));
+    assert_eq!(moved("SELECT 1 FROM t WHERE a = 1e3 OR a > b2"), None);
 }
 
 /// Shrinks a case that differs and writes it to `slt/regressions`; what to say of it.
