@@ -19,7 +19,7 @@ mod text_match;
 mod tuning;
 
 pub use error::{EngineError, NotCompiled, Result};
-pub use exec::binding::BindingCache;
+pub use exec::binding::{BindingCache, BindingOrigin};
 pub use exec::predict::{PredictedPipeline, PredictedStep, Prediction, Rows, TableFacts};
 pub use exec::run::{Engine, LaunchReport, RunOptions, RunReport};
 pub use float_sum::FloatSum;

@@ -92,6 +92,7 @@ pub struct StatementReport {
     phases_ns: [AtomicU64; Phase::ALL.len()],
     /// Whether it was planned, rather than run by a plan that was kept.
     planned: AtomicBool,
+    bound: AtomicU64,
     loading_ns: AtomicU64,
     loaded_bytes: AtomicU64,
     restored_bytes: AtomicU64,
@@ -126,6 +127,7 @@ impl Default for StatementReport {
             planning_ns: zero(),
             phases_ns: Default::default(),
             planned: AtomicBool::new(false),
+            bound: AtomicU64::new(0),
             loading_ns: zero(),
             loaded_bytes: zero(),
             restored_bytes: zero(),
@@ -195,6 +197,11 @@ impl StatementReport {
         self.loaded_bytes.fetch_add(load.bytes, Ordering::Relaxed);
         self.restored_bytes.fetch_add(load.restored, Ordering::Relaxed);
         self.warnings.lock().extend_from_slice(&load.warnings);
+    }
+
+    /// Notes that a fragment was bound.
+    pub(crate) fn note_bound(&self) {
+        self.bound.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes that the statement was planned.
@@ -318,6 +325,7 @@ impl StatementReport {
             planning: time(&self.planning_ns),
             phases: Phase::ALL.map(|phase| time(&self.phases_ns[phase as usize])),
             planned: self.planned.load(Ordering::Relaxed),
+            bound: read(&self.bound),
             loading: time(&self.loading_ns),
             loaded_bytes: read(&self.loaded_bytes),
             restored_bytes: read(&self.restored_bytes),
@@ -355,6 +363,9 @@ pub struct Summary {
     pub phases: [Duration; Phase::ALL.len()],
     /// Whether the statement was planned; not where a plan of an earlier run was taken.
     pub planned: bool,
+    /// Fragments that were bound to their columns; not those that took what an earlier run was bound to, of the same
+    /// statement or of one with other constants.
+    pub bound: u64,
     /// Reading files, encoding and moving columns to the device; zero where nothing was loaded.
     pub loading: Duration,
     /// Bytes that this moved to the device.

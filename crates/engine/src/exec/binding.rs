@@ -19,6 +19,18 @@ use crate::exec::bind::{BoundFragment, Guesses};
 use crate::exec::recorded::Recorded;
 use crate::exec::topk::TopKernels;
 
+/// Where the binding of a run came from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BindingOrigin {
+    /// The fragment was bound to its columns.
+    #[default]
+    Anew,
+    /// It was bound by an earlier run.
+    Kept,
+    /// A fragment of its shape was, and it took that over with its own constants.
+    TakenOver,
+}
+
 /// How a launch group is launched.
 pub(crate) struct Launch {
     pub(crate) kernel: Kernel,

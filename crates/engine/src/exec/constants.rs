@@ -1,6 +1,12 @@
 //! A bound fragment with other constants in its filters.
 
-use crate::exec::bind::{BoundFragment, Root};
+use std::sync::Arc;
+
+use warpcube_column::Relation;
+
+use crate::exec::bind::{BoundFragment, Guesses, Root};
+use crate::exec::binding::{Binding, BindingCache};
+use crate::exec::run::Engine;
 use crate::ir::{Expr, Fragment};
 use crate::plan::order::{Item, filter_parts, share_of};
 
@@ -50,5 +56,22 @@ impl BoundFragment {
             }
         }
         Some(bound)
+    }
+}
+
+impl Engine {
+    /// The last binding of a fragment of the shape, with this one's constants; none if that was for other columns or
+    /// these constants ask for other kernels.
+    pub(super) fn taken_over(
+        &self,
+        fragment: &Fragment,
+        cache: &BindingCache,
+        tables: &[Relation],
+        guesses: Guesses,
+    ) -> Option<Arc<Binding>> {
+        let latest = cache.latest().filter(|latest| latest.is_for(tables, guesses))?;
+        let binding = Arc::new(latest.with_fragment(latest.fragment.with_constants_of(fragment)?));
+        cache.keep(&binding);
+        Some(binding)
     }
 }

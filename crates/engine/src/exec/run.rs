@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
@@ -18,7 +18,7 @@ use crate::codegen::launch_group::LaunchGroup;
 use crate::codegen::sink::GROUP_SLOTS_MAX;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
-use crate::exec::binding::{Binding, BindingCache, Finish, Found, Kernels, Launch};
+use crate::exec::binding::{Binding, BindingCache, BindingOrigin, Finish, Found, Kernels, Launch};
 use crate::exec::read::{TooSmall, read};
 use crate::exec::recorded::Recorded;
 use crate::facts::Texts;
@@ -65,8 +65,8 @@ pub struct RunReport {
     pub loaded: LoadReport,
     /// Time to bind and generate source.
     pub bind: Duration,
-    /// Whether it took over what a fragment of its shape was bound to, with its own constants.
-    pub took_over: bool,
+    /// Where its binding came from.
+    pub origin: BindingOrigin,
     /// Time to compile or find the kernels.
     pub compile: Duration,
     /// Whether a compiler ran.
@@ -265,7 +265,11 @@ impl Engine {
                 None => return Ok(None),
             },
         };
-        (report.bind, report.took_over) = (clock.elapsed(), !Arc::ptr_eq(&binding, &known));
+        report.bind = clock.elapsed();
+        report.origin = match Arc::ptr_eq(&binding, &known) {
+            true => BindingOrigin::Kept,
+            false => BindingOrigin::TakenOver,
+        };
         let done = self.execute_kept(binding, cache, &pinned, (options, guesses), &mut report)?;
         Ok(done.ok().map(|batch| (batch, report)))
     }
@@ -316,26 +320,31 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Result<RecordBatch, TooSmall>> {
         let found: Mutex<Option<Found>> = Mutex::new(None);
-        let (start, took_over) = (Mutex::new(Duration::ZERO), AtomicBool::new(false));
+        let start = Mutex::new((Duration::ZERO, BindingOrigin::Anew));
         let span = tracing::info_span!("admit").entered();
         let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
             let clock = Instant::now();
             let _span = tracing::info_span!("bind").entered();
             let own = cache.get(tables, guesses);
             let taken = own.is_none().then(|| self.taken_over(fragment, cache, tables, guesses)).flatten();
-            took_over.store(taken.is_some(), Ordering::Relaxed);
+            let origin = match (&own, &taken) {
+                (Some(_), _) => BindingOrigin::Kept,
+                (None, Some(_)) => BindingOrigin::TakenOver,
+                (None, None) => BindingOrigin::Anew,
+            };
             let binding = match own.or(taken) {
                 Some(binding) => Found::Kept(binding),
                 None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses, &self.tuning)?)),
             };
             let bytes = size_class(binding.fragment().arena.bytes().max(1)) as u64;
             *found.lock() = Some(binding);
-            *start.lock() = clock.elapsed();
+            *start.lock() = (clock.elapsed(), origin);
             Ok(bytes)
         })?;
         drop(span);
-        report.bind += start.into_inner();
-        report.took_over = took_over.into_inner();
+        let (bind, origin) = start.into_inner();
+        report.bind += bind;
+        report.origin = origin;
         report.loaded.add(&pinned.loaded);
         match found.into_inner().expect("admission binds") {
             Found::Kept(binding) => self.execute_kept(binding, cache, &pinned, (options, guesses), report),
@@ -348,21 +357,6 @@ impl Engine {
                 self.execute_bound(&binding, &pinned, options, report)
             }
         }
-    }
-
-    /// The last binding of a fragment of the shape, with this one's constants; none if that was for other columns or
-    /// these constants ask for other kernels.
-    fn taken_over(
-        &self,
-        fragment: &Fragment,
-        cache: &BindingCache,
-        tables: &[Relation],
-        guesses: Guesses,
-    ) -> Option<Arc<Binding>> {
-        let latest = cache.latest().filter(|latest| latest.is_for(tables, guesses))?;
-        let binding = Arc::new(latest.with_fragment(latest.fragment.with_constants_of(fragment)?));
-        cache.keep(&binding);
-        Some(binding)
     }
 
     /// Compiles a bound fragment and chooses its launches.

@@ -87,18 +87,15 @@ impl Expr {
 }
 
 impl Fragment {
-    /// The fragment with `arguments` in place of [`Literal::Argument`], by position, and the number of these places.
-    pub fn with_arguments(&self, arguments: &[Expr]) -> (Fragment, usize) {
-        let mut places = 0;
-        let fragment = self.with_exprs(|expr| {
+    /// The fragment with `arguments` in place of [`Literal::Argument`], by position.
+    pub fn with_arguments(&self, arguments: &[Expr]) -> Fragment {
+        self.with_exprs(|expr| {
             if let Expr::Literal(Literal::Argument(position), _) = expr
                 && let Some(argument) = arguments.get(*position)
             {
                 *expr = argument.clone();
-                places += 1;
             }
-        });
-        (fragment, places)
+        })
     }
 
     /// The conditions of all filters.

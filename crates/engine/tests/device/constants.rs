@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
-use warpcube_engine::{BinaryOp, BindingCache, Expr, Fragment, JoinKind, LikePattern, TextMatch, Ty};
+use warpcube_engine::{BinaryOp, BindingCache, BindingOrigin, Expr, Fragment, JoinKind, LikePattern, TextMatch, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -79,25 +79,25 @@ fn other_constants_take_over_what_was_bound() {
     for order in ORDERS {
         let (table, engine, cache) = (facts(40_000), engine(order), BindingCache::default());
         let again = |cache: &BindingCache, days, text: &str, discounts| {
-            compare_again(&engine, &joined(days, text, discounts), cache, &[&table, &table]).took_over
+            compare_again(&engine, &joined(days, text, discounts), cache, &[&table, &table]).origin
         };
         let of = |days, text, discounts| again(&cache.for_other_constants(), days, text, discounts);
-        assert!(!again(&cache, (100, 400), "003 of 20", (1, 5)), "the first");
-        assert!(of((700, 1_400), "007 of 20", (2, 5)));
-        assert!(of((1_200, 1_500), "019 of 20", (3, 8)));
+        assert_eq!(again(&cache, (100, 400), "003 of 20", (1, 5)), BindingOrigin::Anew);
+        assert_eq!(of((700, 1_400), "007 of 20", (2, 5)), BindingOrigin::TakenOver);
+        assert_eq!(of((1_200, 1_500), "019 of 20", (3, 8)), BindingOrigin::TakenOver);
         // The constants of the binding are the shape's last ones, and a cache keeps its own.
-        assert!(!again(&cache, (100, 400), "003 of 20", (1, 5)), "bound before");
+        assert_eq!(again(&cache, (100, 400), "003 of 20", (1, 5)), BindingOrigin::Kept);
         // Comparisons that hold for no value, or for all, have other kernels.
-        assert!(!of((100, 400), "no such", (1, 5)));
-        assert!(!of((-5, 5_000), "003 of 20", (1, 5)));
+        assert_eq!(of((100, 400), "no such", (1, 5)), BindingOrigin::Anew);
+        assert_eq!(of((-5, 5_000), "003 of 20", (1, 5)), BindingOrigin::Anew);
         // Much fewer rows pass.
-        assert!(!of((100, 101), "003 of 20", (1, 5)));
-        assert!(of((102, 104), "003 of 20", (1, 5)));
+        assert_eq!(of((100, 101), "003 of 20", (1, 5)), BindingOrigin::Anew);
+        assert_eq!(of((102, 104), "003 of 20", (1, 5)), BindingOrigin::TakenOver);
         // Other columns.
         engine.residency().clear();
-        assert!(!of((102, 104), "003 of 20", (1, 5)));
+        assert_eq!(of((102, 104), "003 of 20", (1, 5)), BindingOrigin::Anew);
         // Another shape shares nothing.
-        assert!(!again(&BindingCache::default(), (102, 104), "003 of 20", (1, 5)));
+        assert_eq!(again(&BindingCache::default(), (102, 104), "003 of 20", (1, 5)), BindingOrigin::Anew);
     }
 }
 
@@ -111,11 +111,11 @@ fn first_rows_take_over_what_was_bound() {
         let [(batch, report), (expected, _)] =
             [cache, &BindingCache::default()].map(|cache| run_again(&engine, &fragment, &table, cache).unwrap());
         assert_eq!(batch, expected, "{days:?} {most}");
-        report.took_over
+        report.origin
     };
-    assert!(!again(&cache, (100, 900), 40));
-    assert!(again(&cache.for_other_constants(), (300, 1_700), 30));
-    assert!(again(&cache.for_other_constants(), (1_000, 1_400), 45));
+    assert_eq!(again(&cache, (100, 900), 40), BindingOrigin::Anew);
+    assert_eq!(again(&cache.for_other_constants(), (300, 1_700), 30), BindingOrigin::TakenOver);
+    assert_eq!(again(&cache.for_other_constants(), (1_000, 1_400), 45), BindingOrigin::TakenOver);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn arguments_are_given_at_each_run() {
     let same = binary(BinaryOp::Eq, reg(1), argument(1, Ty::U32));
     let fragment = single(2, vec![filter(below), filter(same)], vec![], vec![count(), max(reg(0), DataType::Int32)]);
     for (number, text) in [(int(30, Ty::I32), Expr::Text("3".into())), (int(7, Ty::I32), null(Ty::U32))] {
-        check(&fragment.with_arguments(&[number, text]).0, &[&table]);
+        check(&fragment.with_arguments(&[number, text]), &[&table]);
     }
     let error = run(&engine(LaneOrder::Forward), &fragment, &[&table]).unwrap_err();
     assert!(matches!(error, EngineError::Malformed(_)), "{error}");

@@ -23,7 +23,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
 use warpcube_column::{ColumnError, LoadLimits};
-use warpcube_engine::{Engine, EngineError, NotCompiled, RunOptions, RunReport};
+use warpcube_engine::{BindingOrigin, Engine, EngineError, NotCompiled, RunOptions, RunReport};
 use warpcube_gpu::{CancelSwitch, GpuError, Priority};
 
 use super::device_exec::{DeviceExec, Mode};
@@ -230,6 +230,9 @@ impl Work {
         let Some(report) = &self.report else { return };
         report.add_load(&run.loaded);
         report.add_phase(Phase::Bind, run.bind);
+        if run.origin == BindingOrigin::Anew {
+            report.note_bound();
+        }
         if run.compiled {
             report.add_compile(run.compile);
         }

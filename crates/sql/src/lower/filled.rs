@@ -12,7 +12,7 @@ use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::Placeholder;
 use warpcube_column::is_string;
-use warpcube_engine::{Expr as Device, Literal, Ty};
+use warpcube_engine::{BindingCache, Expr as Device, Literal, Ty};
 
 use super::strings::OpenExpression;
 use super::{Lowered, Reason, literal};
@@ -63,17 +63,28 @@ impl Lowered {
             return Err(reason);
         }
         let identity = |known: &String| with_values(known, values);
-        let is_open = |expr: &Device| match expr {
-            Device::Literal(Literal::Argument(argument), _) => *argument >= FIRST,
-            Device::Lookup(_, function, _) => (function.as_ref() as &dyn Any).is::<OpenExpression>(),
-            _ => false,
-        };
+        // Parameters that are all within filters leave what was bound for other values as it is, but for these.
+        let mut of_filters = 0;
+        self.fragment.filters().for_each(|filter| filter.walk(&mut |expr| of_filters += usize::from(is_open(expr))));
+        let binding = if places == of_filters { self.binding.for_other_constants() } else { BindingCache::default() };
         Ok(Lowered {
-            binding: self.binding_of_constants(places, is_open),
+            binding,
             identity: identity(&self.identity),
             join: self.join.as_ref().map(identity),
             ..self.with_fragment(fragment)
         })
+    }
+}
+
+/// Whether an expression is a parameter, or a function of a string with one.
+fn is_open(expr: &Device) -> bool {
+    match expr {
+        Device::Literal(Literal::Argument(argument), _) => *argument >= FIRST,
+        Device::Lookup(_, function, _) => {
+            let function: &dyn Any = function.as_ref();
+            function.is::<OpenExpression>()
+        }
+        _ => false,
     }
 }
 

@@ -38,7 +38,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery};
 use parking_lot::Mutex;
-use warpcube_engine::{AggregateKind, BindingCache, Expr as Device, Fragment, Literal, Pipeline, Sink, TopK};
+use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
 pub(crate) use aggregate::{Finish, Spread};
 pub(crate) use derived::{DerivedCache, DerivedColumn};
@@ -151,14 +151,6 @@ impl Lowered {
         }
     }
 
-    /// A cache of bindings for the fragment with constants in so many places, those that `is_open` tells: it shares
-    /// with those for other constants if all places are within filters.
-    fn binding_of_constants(&self, places: usize, is_open: impl Fn(&Device) -> bool) -> BindingCache {
-        let mut of_filters = 0;
-        self.fragment.filters().for_each(|filter| filter.walk(&mut |expr| of_filters += usize::from(is_open(expr))));
-        if places == of_filters { self.binding.for_other_constants() } else { BindingCache::default() }
-    }
-
     /// The fragment with these values of its arguments, none where it takes none; the last one is kept.
     pub(crate) fn with_values(&self, values: &[warpcube_engine::Expr]) -> Option<Arc<Valued>> {
         if values.is_empty() {
@@ -169,10 +161,8 @@ impl Lowered {
         if let Some(known) = valued.as_ref().filter(|known| known.text == text) {
             return Some(known.clone());
         }
-        let (fragment, places) = self.fragment.with_arguments(values);
-        let is_argument = |expr: &Device| matches!(expr, Device::Literal(Literal::Argument(_), _));
-        let binding = self.binding_of_constants(places, is_argument);
-        Some(valued.insert(Arc::new(Valued { text, fragment, binding })).clone())
+        let fragment = self.fragment.with_arguments(values);
+        Some(valued.insert(Arc::new(Valued { text, fragment, binding: BindingCache::default() })).clone())
     }
 }
 

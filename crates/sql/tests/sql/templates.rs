@@ -413,3 +413,31 @@ async fn constants_beside_zones_are_those_of_the_zone() {
         }
     }
 }
+
+/// Shapes whose statements have the same kernels.
+const BOUND_ONCE: [(&str, &[&[&str]]); 4] = [
+    (
+        "SELECT label, count(*), sum(v) FROM t JOIN d ON t.k = d.k WHERE v < {0} AND d.label <> {1} GROUP BY label",
+        &[&["300", "'A'"], &["400", "'B'"], &["350", "'D'"]],
+    ),
+    (
+        "SELECT v, name FROM t WHERE v >= {0} AND name LIKE {1} ORDER BY v LIMIT 5",
+        &[&["100", "'a%'"], &["200", "'b%'"]],
+    ),
+    ("SELECT count(*) FROM t WHERE price < {0} AND small IN ({1}, {2})", &[&["12.5", "1", "3"], &["22.25", "2", "6"]]),
+    ("SELECT k, max(v) FROM t WHERE day >= DATE {0} AND flag GROUP BY k", &[&["'1970-01-20'"], &["'1970-02-01'"]]),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_constants_take_over_what_was_bound() {
+    let (session, context) = (lenient(), datafusion().await);
+    make_tables(&session).await;
+    for (shape, statements) in BOUND_ONCE {
+        for (repeat, values) in statements.iter().enumerate() {
+            let sql = filled(shape, values);
+            let summary = same(&session, &context, &sql).await;
+            assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu), "{sql}: {summary:?}");
+            assert_eq!(summary.bound > 0, repeat == 0, "{sql}: {summary:?}");
+        }
+    }
+}
