@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::facts::Facts;
 use crate::ir::Sink;
 use crate::plan::estimate::surviving_lines;
-use crate::plan::order::{self, Item, Planned};
+use crate::plan::order::{self, Item, Passing, Planned};
 use crate::plan::table::{BuiltTable, Matches, RunEnds, TableLayout};
 
 /// Bitmaps beyond this many bytes of shared memory ask for one large block a multiprocessor.
@@ -74,8 +74,9 @@ pub(crate) struct BoundPipeline {
     pub(crate) order: Vec<Planned>,
     /// Where it has the constants of its filters.
     pub(crate) filters: Filters,
-    /// What is known of the registers.
+    /// What is known of the registers, and what passes its filters with the constants that it was generated for.
     pub(crate) registers: Arc<[Option<Facts>]>,
+    pub(crate) passing: Passing,
 }
 
 impl BoundPipeline {
@@ -205,6 +206,7 @@ pub(crate) fn generate(
         bytes: split.bytes,
         order,
         filters,
+        passing: Passing::of(&order::filter_parts(input.pipeline), &registers),
         registers: registers.into(),
     })
 }

@@ -114,7 +114,7 @@ impl Binding {
             columns: self.columns.clone(),
             guesses: self.guesses,
             recorded: Mutex::default(),
-            first_bytes: self.first_bytes().into(),
+            first_bytes: FIRST_BYTES.start().to_owned().into(),
             device_ns: self.device_ns.load(Ordering::Relaxed).into(),
         }
     }
@@ -166,20 +166,15 @@ impl Binding {
     }
 }
 
-/// Keeps the last binding of one fragment, and what its runs have learned.
+/// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
+/// hashes, whether its exact sums need limbs for every finite value and its join tables slots for all rows, whether a
+/// threshold of its top-k has failed, which tables have several rows for a key, and whether it sorts many groups.
 ///
-/// Fragments of one shape, which differ in constants of filters alone, have a cache each that share what was learned,
-/// and the last binding of any of them ([`BindingCache::for_other_constants`]).
+/// Fragments of one shape, which differ in constants of filters alone, have a cache each, and share the last binding of
+/// any of them ([`BindingCache::for_other_constants`]).
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
-    shape: Arc<Shape>,
-}
-
-/// What the runs of fragments of one shape have learned: the size of the group table that proved large enough, the
-/// seed of hashes, whether exact sums need limbs for every finite value and join tables slots for all rows, whether a
-/// threshold of the top-k has failed, which tables have several rows for a key, and whether many groups are sorted.
-struct Shape {
-    latest: Mutex<Option<Arc<Binding>>>,
+    latest: Arc<Mutex<Option<Arc<Binding>>>>,
     group_slots: AtomicU64,
     whole_sums: AtomicBool,
     whole_tables: AtomicBool,
@@ -211,22 +206,29 @@ impl BindingCache {
     /// An empty cache whose fragment seeds its hashes with `seed` at first: tests make keys collide that way. Others
     /// start with a random one.
     pub fn seeded(seed: u64) -> BindingCache {
-        BindingCache::of(Shape::seeded(seed, false))
+        BindingCache {
+            binding: Mutex::default(),
+            latest: Arc::default(),
+            group_slots: AtomicU64::default(),
+            whole_sums: AtomicBool::default(),
+            whole_tables: AtomicBool::default(),
+            failed_threshold: AtomicBool::default(),
+            several: AtomicU32::default(),
+            many_sorted: AtomicBool::default(),
+            seed: AtomicU64::new(seed),
+            keeps_seed: false,
+        }
     }
 
     /// As [`BindingCache::seeded`], with this seed however often keys collide under it: for tests too.
     pub fn always_seeded(seed: u64) -> BindingCache {
-        BindingCache::of(Shape::seeded(seed, true))
+        BindingCache { keeps_seed: true, ..BindingCache::seeded(seed) }
     }
 
-    fn of(shape: Shape) -> BindingCache {
-        BindingCache { binding: Mutex::default(), shape: Arc::new(shape) }
-    }
-
-    /// A cache for a fragment that differs from this one's in constants of filters alone: a run of one takes over what
-    /// was bound for another.
+    /// An empty cache for a fragment that differs from this one's in constants of filters alone: a run of one takes
+    /// over what was bound for another, as long as both guess the same. What one has learned is not the other's.
     pub fn for_other_constants(&self) -> BindingCache {
-        BindingCache { binding: Mutex::default(), shape: self.shape.clone() }
+        BindingCache { latest: self.latest.clone(), keeps_seed: self.keeps_seed, ..BindingCache::seeded(self.seed()) }
     }
 
     /// The binding for these columns, if it was the last one.
@@ -239,6 +241,11 @@ impl BindingCache {
         self.kept().is_some()
     }
 
+    /// The last binding that was made by these guesses, if its columns are still on the device.
+    pub(crate) fn kept_by(&self, guesses: Guesses) -> Option<Arc<Binding>> {
+        self.kept().filter(|binding| binding.guesses == guesses)
+    }
+
     /// The last binding, if its columns are still on the device.
     pub(crate) fn kept(&self) -> Option<Arc<Binding>> {
         self.binding.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
@@ -246,7 +253,7 @@ impl BindingCache {
 
     /// What the next run guesses first: `group_slots` if they are not known to be too few, and what has proved right.
     pub(crate) fn guesses(&self, group_slots: Option<u64>) -> Guesses {
-        let slots = group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(self.shape.group_slots.load(Ordering::Relaxed));
+        let slots = group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(self.group_slots.load(Ordering::Relaxed));
         Guesses {
             group_slots: slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two(),
             whole_sums: self.whole_sums(),
@@ -261,111 +268,104 @@ impl BindingCache {
     /// Whether the next run is known to be short: it, or another of its shape, was bound before, its columns are where
     /// they were, and the last run over them was short on the device.
     pub fn is_short(&self) -> bool {
-        let Some(binding) = self.kept().or_else(|| self.latest()) else { return false };
+        let Some(binding) = self.kept().or_else(|| self.latest(self.guesses(None))) else { return false };
         let last = Duration::from_nanos(binding.device_ns.load(Ordering::Relaxed));
         (Duration::from_nanos(1)..SHORT).contains(&last)
     }
 
     /// Remembers that fewer slots are too few.
     pub(crate) fn need_slots(&self, slots: u64) {
-        self.shape.group_slots.fetch_max(slots, Ordering::Relaxed);
+        self.group_slots.fetch_max(slots, Ordering::Relaxed);
     }
 
     /// The seed of hashes.
     pub(crate) fn seed(&self) -> u64 {
-        self.shape.seed.load(Ordering::Relaxed)
+        self.seed.load(Ordering::Relaxed)
     }
 
     /// Another seed, for keys that collided under the last one; it is remembered.
     pub(crate) fn another_seed(&self) -> u64 {
-        if !self.shape.keeps_seed {
-            self.shape.seed.store(random_seed(), Ordering::Relaxed);
+        if !self.keeps_seed {
+            self.seed.store(random_seed(), Ordering::Relaxed);
         }
         self.seed()
     }
 
     /// Whether a guess of the window of an exact sum proved too small.
     pub(crate) fn whole_sums(&self) -> bool {
-        self.shape.whole_sums.load(Ordering::Relaxed)
+        self.whole_sums.load(Ordering::Relaxed)
     }
 
     /// Remembers that it did.
     pub(crate) fn need_whole_sums(&self) {
-        self.shape.whole_sums.store(true, Ordering::Relaxed);
+        self.whole_sums.store(true, Ordering::Relaxed);
     }
 
     /// Whether a join table for the rows that were expected proved too small.
     pub(crate) fn whole_tables(&self) -> bool {
-        self.shape.whole_tables.load(Ordering::Relaxed)
+        self.whole_tables.load(Ordering::Relaxed)
     }
 
     /// Remembers that one did.
     pub(crate) fn need_whole_tables(&self) {
-        self.shape.whole_tables.store(true, Ordering::Relaxed);
+        self.whole_tables.store(true, Ordering::Relaxed);
     }
 
     /// Thresholds of a top-k that a run starts as if they had failed: one at most, so that no run begins with the ranks
     /// of all rows, which a later run may not need.
     pub(crate) fn failed_thresholds(&self) -> u32 {
-        self.shape.failed_threshold.load(Ordering::Relaxed).into()
+        self.failed_threshold.load(Ordering::Relaxed).into()
     }
 
     /// Remembers that one has.
     pub(crate) fn note_failed_threshold(&self) {
-        self.shape.failed_threshold.store(true, Ordering::Relaxed);
+        self.failed_threshold.store(true, Ordering::Relaxed);
     }
 
     /// A bit a pipeline whose table proved to have several rows for a key.
     pub(crate) fn several(&self) -> u32 {
-        self.shape.several.load(Ordering::Relaxed)
+        self.several.load(Ordering::Relaxed)
     }
 
     /// Remembers that these have.
     pub(crate) fn need_several(&self, tables: u32) {
-        self.shape.several.fetch_or(tables, Ordering::Relaxed);
+        self.several.fetch_or(tables, Ordering::Relaxed);
     }
 
     /// Whether more groups are sorted than one block sorts.
     pub(crate) fn many_sorted(&self) -> bool {
-        self.shape.many_sorted.load(Ordering::Relaxed)
+        self.many_sorted.load(Ordering::Relaxed)
     }
 
     /// Remembers that they are.
     pub(crate) fn need_many_sorted(&self) {
-        self.shape.many_sorted.store(true, Ordering::Relaxed);
+        self.many_sorted.store(true, Ordering::Relaxed);
     }
 
     /// Keeps a binding of this fragment.
     pub(crate) fn keep(&self, binding: &Arc<Binding>) {
-        *self.binding.lock() = Some(binding.clone());
-        *self.shape.latest.lock() = Some(binding.clone());
+        let old = self.binding.lock().replace(binding.clone());
+        let latest = self.latest.lock().replace(binding.clone());
+        // Their recordings go without a lock.
+        drop((old, latest));
     }
 
-    /// The last binding of any fragment of the shape, if its columns are still on the device.
-    pub(crate) fn latest(&self) -> Option<Arc<Binding>> {
-        self.shape.latest.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
-    }
-}
-
-impl Shape {
-    fn seeded(seed: u64, keeps_seed: bool) -> Shape {
-        Shape {
-            latest: Mutex::default(),
-            group_slots: AtomicU64::default(),
-            whole_sums: AtomicBool::default(),
-            whole_tables: AtomicBool::default(),
-            failed_threshold: AtomicBool::default(),
-            several: AtomicU32::default(),
-            many_sorted: AtomicBool::default(),
-            seed: AtomicU64::new(seed),
-            keeps_seed,
-        }
+    /// The last binding of any fragment of the shape, if it was made by these guesses and its columns are still on the
+    /// device.
+    pub(crate) fn latest(&self, guesses: Guesses) -> Option<Arc<Binding>> {
+        let mut latest = self.latest.lock();
+        // One whose columns have left is of no use any more.
+        let gone = latest.take_if(|binding| !binding.is_alive());
+        let found = latest.as_ref().filter(|binding| binding.guesses == guesses).cloned();
+        drop(latest);
+        drop(gone);
+        found
     }
 }
 
 /// What an admission found.
 pub(crate) enum Found {
-    /// A binding of an earlier run.
+    /// A binding of an earlier run, or one that was taken over.
     Kept(Arc<Binding>),
     /// A fragment just bound, not compiled yet.
     New(Box<BoundFragment>),

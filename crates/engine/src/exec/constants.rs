@@ -2,23 +2,21 @@
 
 use std::sync::Arc;
 
-use warpcube_column::Relation;
-
-use crate::exec::bind::{BoundFragment, Guesses, Root};
+use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::{Binding, BindingCache};
-use crate::exec::run::Engine;
-use crate::ir::{Expr, Fragment};
-use crate::plan::order::{Item, filter_parts, share_of};
+use crate::ir::Fragment;
+use crate::plan::order::{Item, Passing, filter_parts};
 
-/// How many times more or fewer rows may pass the filters of a pipeline than with the constants that its kernel was
-/// made for: the order of its steps and what it loads whole fit about as many.
+/// How many times more or fewer rows the filters of the same registers may let pass than with the constants that a
+/// kernel was made for: the order of its steps and what it loads whole fit about as many.
 const PASSING_FACTOR: f64 = 4.0;
 /// A share below which no shares are told apart.
 const PASSING_LEAST: f64 = 1e-6;
 
 impl BoundFragment {
     /// The same kernels for a fragment that differs from this one's in constants of filters alone. None where these
-    /// constants ask for other kernels, or where much more or fewer rows pass.
+    /// constants ask for other kernels, or where many more or fewer rows pass. Estimates of bytes, and of what probes
+    /// let pass, stay those of the constants that it was bound with.
     pub(crate) fn with_constants_of(&self, fragment: &Fragment) -> Option<BoundFragment> {
         if !self.takes_constants || self.pipelines.len() != fragment.pipelines.len() {
             return None;
@@ -30,20 +28,15 @@ impl BoundFragment {
             if parts.is_empty() {
                 continue;
             }
-            let mut known: Vec<(usize, &mut Expr)> = Vec::new();
-            known.extend(pipeline.order.iter_mut().filter_map(|planned| match &mut planned.item {
-                Item::Filter(expr) => Some((planned.part, expr)),
-                Item::Probe(_, _) | Item::Limit { .. } => None,
-            }));
-            known.sort_unstable_by_key(|(part, _)| *part);
-            if known.len() != parts.len() {
+            let passing = Passing::of(&parts, &pipeline.registers);
+            if !fits(&pipeline.passing, &passing) {
                 return None;
             }
-            let before = share_of(known.iter().map(|(_, expr)| &**expr), &pipeline.registers).max(PASSING_LEAST);
-            let ratio = share_of(&parts, &pipeline.registers).max(PASSING_LEAST) / before;
-            known.into_iter().zip(&parts).for_each(|((_, expr), new)| expr.clone_from(new));
-            if !(1.0 / PASSING_FACTOR..=PASSING_FACTOR).contains(&ratio) {
-                return None;
+            for planned in &mut pipeline.order {
+                if let Item::Filter(expr) = &mut planned.item {
+                    expr.clone_from(parts.get(planned.part)?);
+                    planned.share = *passing.shares.get(planned.part)?;
+                }
             }
             if !pipeline.filters.put(&parts, &mut pipeline.params, &mut bound.arena) {
                 return None;
@@ -59,19 +52,19 @@ impl BoundFragment {
     }
 }
 
-impl Engine {
-    /// The last binding of a fragment of the shape, with this one's constants; none if that was for other columns or
-    /// these constants ask for other kernels.
-    pub(super) fn taken_over(
-        &self,
-        fragment: &Fragment,
-        cache: &BindingCache,
-        tables: &[Relation],
-        guesses: Guesses,
-    ) -> Option<Arc<Binding>> {
-        let latest = cache.latest().filter(|latest| latest.is_for(tables, guesses))?;
-        let binding = Arc::new(latest.with_fragment(latest.fragment.with_constants_of(fragment)?));
-        cache.keep(&binding);
-        Some(binding)
-    }
+/// Whether about as many rows pass each group of filters.
+fn fits(made_for: &Passing, now: &Passing) -> bool {
+    let is_near = |(made_for, now): (&f64, &f64)| {
+        let ratio = now.max(PASSING_LEAST) / made_for.max(PASSING_LEAST);
+        (1.0 / PASSING_FACTOR..=PASSING_FACTOR).contains(&ratio)
+    };
+    made_for.groups.len() == now.groups.len() && made_for.groups.iter().zip(&now.groups).all(is_near)
+}
+
+/// A binding with the constants of another fragment of its shape, which `cache` keeps; none if these ask for other
+/// kernels.
+pub(super) fn taken_over(binding: &Binding, fragment: &Fragment, cache: &BindingCache) -> Option<Arc<Binding>> {
+    let taken = Arc::new(binding.with_fragment(binding.fragment.with_constants_of(fragment)?));
+    cache.keep(&taken);
+    Some(taken)
 }

@@ -19,6 +19,7 @@ use crate::codegen::sink::GROUP_SLOTS_MAX;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
 use crate::exec::binding::{Binding, BindingCache, BindingOrigin, Finish, Found, Kernels, Launch};
+use crate::exec::constants::taken_over;
 use crate::exec::read::{TooSmall, read};
 use crate::exec::recorded::Recorded;
 use crate::facts::Texts;
@@ -177,8 +178,8 @@ impl Engine {
         self.run_again(fragment, &BindingCache::default(), requests, options)
     }
 
-    /// As [`Engine::run`], for a fragment that is run repeatedly: `cache` belongs to this fragment alone and keeps what
-    /// binding found, for as long as the columns stay where they are.
+    /// As [`Engine::run`], for a fragment that is run repeatedly: `cache` is this fragment's own and keeps what binding
+    /// found, for as long as the columns stay where they are.
     pub fn run_again(
         &self,
         fragment: &Fragment,
@@ -238,8 +239,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::run_again`], if the fragment is bound to the columns as they are and nothing has to be waited for
-    /// but its own kernels; `None` otherwise, and where a guess proves too small.
+    /// As [`Engine::run_again`], if the fragment, or another of its shape, is bound to the columns as they are and
+    /// nothing has to be waited for but its own kernels; `None` otherwise, and where a guess proves too small.
     ///
     /// # Errors
     /// Those of [`Engine::run_again`].
@@ -250,17 +251,20 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<Option<(RecordBatch, RunReport)>> {
-        let Some(known) = cache.kept().or_else(|| cache.latest()) else { return Ok(None) };
         let guesses = cache.guesses(options.group_slots);
+        let own = cache.kept_by(guesses);
+        let Some(known) = own.clone().or_else(|| cache.latest(guesses)) else { return Ok(None) };
         let bytes = size_class(known.fragment.arena.bytes().max(1)) as u64;
         let span = tracing::info_span!("admit").entered();
         let Some(pinned) = self.residency.admit_at_once(requests, &options.limits, bytes)? else { return Ok(None) };
         drop(span);
-        let mut report = RunReport::default();
-        let clock = Instant::now();
-        let binding = match cache.get(&pinned.tables, guesses) {
+        if !known.is_for(&pinned.tables, guesses) {
+            return Ok(None);
+        }
+        let (mut report, clock) = (RunReport::default(), Instant::now());
+        let binding = match own {
             Some(own) => own,
-            None => match self.taken_over(fragment, cache, &pinned.tables, guesses) {
+            None => match taken_over(&known, fragment, cache) {
                 Some(taken) => taken,
                 None => return Ok(None),
             },
@@ -320,29 +324,32 @@ impl Engine {
         report: &mut RunReport,
     ) -> Result<Result<RecordBatch, TooSmall>> {
         let found: Mutex<Option<Found>> = Mutex::new(None);
-        let start = Mutex::new((Duration::ZERO, BindingOrigin::Anew));
+        let start: Mutex<Option<(Duration, BindingOrigin)>> = Mutex::new(None);
         let span = tracing::info_span!("admit").entered();
         let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
             let clock = Instant::now();
             let _span = tracing::info_span!("bind").entered();
             let own = cache.get(tables, guesses);
-            let taken = own.is_none().then(|| self.taken_over(fragment, cache, tables, guesses)).flatten();
-            let origin = match (&own, &taken) {
-                (Some(_), _) => BindingOrigin::Kept,
-                (None, Some(_)) => BindingOrigin::TakenOver,
-                (None, None) => BindingOrigin::Anew,
-            };
-            let binding = match own.or(taken) {
-                Some(binding) => Found::Kept(binding),
-                None => Found::New(Box::new(bind(fragment, tables, self.device().info(), guesses, &self.tuning)?)),
+            let latest = || cache.latest(guesses).filter(|latest| latest.is_for(tables, guesses));
+            let taken = || latest().and_then(|latest| taken_over(&latest, fragment, cache));
+            let (binding, origin) = match own {
+                Some(own) => (Found::Kept(own), BindingOrigin::Kept),
+                None => match taken() {
+                    Some(taken) => (Found::Kept(taken), BindingOrigin::TakenOver),
+                    None => {
+                        let bound = bind(fragment, tables, self.device().info(), guesses, &self.tuning)?;
+                        (Found::New(Box::new(bound)), BindingOrigin::Anew)
+                    }
+                },
             };
             let bytes = size_class(binding.fragment().arena.bytes().max(1)) as u64;
             *found.lock() = Some(binding);
-            *start.lock() = (clock.elapsed(), origin);
+            // Where admission asks again, it finds what it was told before.
+            start.lock().get_or_insert((Duration::ZERO, origin)).0 += clock.elapsed();
             Ok(bytes)
         })?;
         drop(span);
-        let (bind, origin) = start.into_inner();
+        let (bind, origin) = start.into_inner().unwrap_or_default();
         report.bind += bind;
         report.origin = origin;
         report.loaded.add(&pinned.loaded);

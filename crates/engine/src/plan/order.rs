@@ -32,7 +32,7 @@ const WEAK_SHARE: f64 = 0.5;
 pub(crate) struct Planned {
     /// What is done.
     pub(crate) item: Item,
-    /// Number of a filter among the [`filter_parts`] of the pipeline.
+    /// Of a filter, its number among the [`filter_parts`] of the pipeline.
     pub(crate) part: usize,
     /// Estimated share of rows that go on.
     pub(crate) share: f64,
@@ -275,10 +275,37 @@ pub(crate) fn filter_parts(pipeline: &Pipeline) -> Vec<Expr> {
     parts
 }
 
-/// Estimated share of rows that pass all of these filters.
-pub(crate) fn share_of<'a>(parts: impl IntoIterator<Item = &'a Expr>, registers: &[Option<Facts>]) -> f64 {
-    let mut alone = Vec::new();
-    parts.into_iter().map(|part| beside(&mut alone, part, selectivity(part, registers))).product()
+/// Estimated shares of rows that pass the parts of a pipeline's filters.
+#[derive(Debug, Clone)]
+pub(crate) struct Passing {
+    /// For each part, of the rows that passed those before it.
+    pub(crate) shares: Vec<f64>,
+    /// For all parts that read the same registers.
+    pub(crate) groups: Vec<f64>,
+}
+
+impl Passing {
+    /// The shares of these parts.
+    pub(crate) fn of(parts: &[Expr], registers: &[Option<Facts>]) -> Passing {
+        let (mut alone, mut known) = (Vec::new(), Vec::<Vec<usize>>::new());
+        let mut passing = Passing { shares: Vec::with_capacity(parts.len()), groups: Vec::new() };
+        for part in parts {
+            let share = beside(&mut alone, part, selectivity(part, registers));
+            passing.shares.push(share);
+            let mut read = Vec::new();
+            part.registers(&mut |register| read.push(register));
+            read.sort_unstable();
+            read.dedup();
+            match known.iter().position(|known| *known == read) {
+                Some(group) => passing.groups[group] *= share,
+                None => {
+                    known.push(read);
+                    passing.groups.push(share);
+                }
+            }
+        }
+        passing
+    }
 }
 
 fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {

@@ -155,6 +155,8 @@ impl Work {
                 Err(error) => return Ok(Err(error)),
             }
         }
+        // What has to be bound first, or compiled, takes longer.
+        let short = short && binding.is_bound();
         let (valued, options) = (valued.clone(), options.clone());
         off_the_workers(short, move || {
             let _entered = span.entered();
