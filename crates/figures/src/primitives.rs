@@ -3,6 +3,8 @@
 //! A result's case is a path (`topk/f32/uniform/32`); fields such as `algorithm` tell results of one case apart.
 //! Floors and predictions come from the results too, as do rivals.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::Figure;
@@ -32,15 +34,29 @@ pub fn primitives(report: &Value) -> Vec<Figure> {
     ];
     let drawn = figures.into_iter().filter_map(|(name, chart)| {
         let mut chart = chart?;
-        let said = ["device", "date"].into_iter().filter_map(|key| report[key].as_str());
-        chart.note = said
+        let measured = dates(&results, name).or_else(|| Some(report["date"].as_str()?.to_string()));
+        chart.note = report["device"]
+            .as_str()
             .map(str::to_string)
+            .into_iter()
+            .chain(measured)
             .chain(Some(chart.note).filter(|note| !note.is_empty()))
             .collect::<Vec<_>>()
             .join(", ");
         Some(Figure { name, title: chart.title.clone(), svg: svg::draw(&chart) })
     });
     drawn.collect()
+}
+
+/// The days on which the results of a figure's family were measured: the first and the last, where results tell.
+fn dates(results: &[Case<'_>], figure: &str) -> Option<String> {
+    let family = figure.split('-').next();
+    let of_family = results.iter().filter(|case| case.parts.first().copied() == family);
+    let dates: BTreeSet<&str> = of_family.filter_map(|case| case.text("date")).collect();
+    match (dates.first()?, dates.last()?) {
+        (first, last) if first == last => Some(first.to_string()),
+        (first, last) => Some(format!("{first} to {last}")),
+    }
 }
 
 /// A result with its name in parts.
@@ -369,6 +385,14 @@ mod tests {
         let figures = primitives(&report(vec![select]));
         assert_eq!(figures[0].name, "select");
         assert!(figures[0].svg.contains(">D, 2026-01-31, 2²⁹ rows</text>"), "{}", figures[0].svg);
+        let dated = |percent: u32, date: &str| {
+            let case = format!("select/{percent}");
+            json!({"case": case, "device_ms": 1.0, "order": "any", "rows": 1u64 << 29, "date": date})
+        };
+        let figures = primitives(&report(vec![dated(10, "2026-01-02"), dated(30, "2026-01-02")]));
+        assert!(figures[0].svg.contains(">D, 2026-01-02, 2²⁹ rows</text>"), "{}", figures[0].svg);
+        let figures = primitives(&report(vec![dated(10, "2026-01-02"), dated(30, "2025-12-30")]));
+        assert!(figures[0].svg.contains(">D, 2025-12-30 to 2026-01-02, 2²⁹ rows</text>"), "{}", figures[0].svg);
     }
 
     #[test]

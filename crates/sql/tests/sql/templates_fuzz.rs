@@ -1,15 +1,18 @@
-//! Random statements by their templates and planned anew: the same rows.
+//! Random statements by their templates, and by what was bound for other literals, and planned anew: the same rows.
 //!
 //! Each shape is run with several sets of literals, so that all but the first take its template; the judge is the same
-//! statement through DataFusion's context, which plans by no template. `WARPCUBE_TEMPLATE_STATEMENTS=10000` runs more.
+//! statement through DataFusion's context on the CPU, which plans by no template. `WARPCUBE_TEMPLATE_STATEMENTS=10000`
+//! runs more.
 
-use warpcube_sql::Session;
+use warpcube_sql::{Place, Session, Summary};
 
 use crate::fuzz::random::Random;
-use crate::support::cpu;
+use crate::support::{cpu, lenient};
 
 /// Statements of the test run.
 const STATEMENTS: usize = 200;
+/// The same on the device.
+const STATEMENTS_ON_DEVICE: usize = 60;
 /// Sets of literals of one shape.
 const SETS: usize = 4;
 
@@ -82,15 +85,14 @@ async fn anew(session: &Session, sql: &str) -> Vec<Vec<String>> {
     crate::format::rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn templates_give_the_rows_of_planning_anew() {
-    let session = cpu();
+/// Runs so many statements in a session and compares them with plans made anew on the CPU; what is known of each.
+async fn run_all(session: &Session, statements: usize, seed: u64) -> Vec<Summary> {
+    let judge = cpu();
     for table in TABLES {
         session.collect(table).await.unwrap();
+        judge.collect(table).await.unwrap();
     }
-    let wanted = std::env::var("WARPCUBE_TEMPLATE_STATEMENTS").ok().and_then(|count| count.parse().ok());
-    let statements: usize = wanted.unwrap_or(STATEMENTS);
-    let (mut random, mut by_template) = (Random::new(19), 0);
+    let (mut random, mut summaries) = (Random::new(seed), Vec::new());
     for _ in 0..statements.div_ceil(SETS) {
         let shape = shape(&mut random);
         for _ in 0..SETS {
@@ -98,10 +100,31 @@ async fn templates_give_the_rows_of_planning_anew() {
             let execution = session.execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
             let report = execution.report.clone();
             let found = execution.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-            assert_eq!(crate::format::rows(&found), anew(&session, &sql).await, "{sql}");
-            by_template += usize::from(!report.summary().planned);
+            assert_eq!(crate::format::rows(&found), anew(&judge, &sql).await, "{sql}");
+            summaries.push(report.summary());
         }
     }
+    summaries
+}
+
+fn wanted() -> Option<usize> {
+    std::env::var("WARPCUBE_TEMPLATE_STATEMENTS").ok().and_then(|count| count.parse().ok())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn templates_give_the_rows_of_planning_anew() {
+    let summaries = run_all(&cpu(), wanted().unwrap_or(STATEMENTS), 19).await;
+    let by_template = summaries.iter().filter(|summary| !summary.planned).count();
     // All but the first of each shape, save shapes whose literals are folded away.
-    assert!(by_template * 2 > statements, "{by_template} of {statements} by a template");
+    assert!(by_template * 2 > summaries.len(), "{by_template} of {} by a template", summaries.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_bound_for_other_literals_gives_the_rows_of_planning_anew() {
+    let summaries = run_all(&lenient(), wanted().unwrap_or(STATEMENTS_ON_DEVICE), 23).await;
+    let on_device = |summary: &&Summary| summary.fragments.iter().any(|fragment| fragment.place == Place::Gpu);
+    let placed = summaries.iter().filter(on_device).count();
+    let taken = summaries.iter().filter(on_device).filter(|summary| summary.bound == 0).count();
+    assert!(placed * 2 > summaries.len(), "{placed} of {} on the device", summaries.len());
+    assert!(taken * 8 > placed, "{taken} of {placed} by what was bound before");
 }
