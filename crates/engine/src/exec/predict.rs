@@ -10,6 +10,7 @@ use std::time::Duration;
 use arrow::datatypes::DataType;
 use warpcube_column::Storage;
 use warpcube_gpu::DeviceInfo;
+use warpcube_gpu::prims::DeviceRates;
 
 use crate::codegen::launch_group::levels;
 use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
@@ -29,8 +30,6 @@ const LAUNCH: Duration = Duration::from_micros(75);
 /// Launches of a top-k beside its scan, most of which work on few candidates, and what one costs.
 const SELECTION_LAUNCHES: u32 = 16;
 const SELECTION_LAUNCH: Duration = Duration::from_nanos(3_500);
-/// Share of the peak bandwidth that scans reach.
-const BANDWIDTH_SHARE: f64 = 0.92;
 
 /// What is known of a table of a fragment before it is loaded.
 #[derive(Debug, Clone)]
@@ -223,8 +222,8 @@ impl Engine {
 
 /// Time to read `bytes` with so many launches; none for a device that tells no bandwidth.
 fn device_time(info: &DeviceInfo, bytes: u64, launches: u32) -> Option<Duration> {
-    let bandwidth = info.peak_bandwidth * BANDWIDTH_SHARE;
-    (bandwidth > 0.0).then(|| Duration::from_secs_f64(bytes as f64 / bandwidth) + LAUNCH * launches)
+    let read = || Duration::from_secs_f64(bytes as f64 / DeviceRates::of(info).read.value);
+    (info.peak_bandwidth > 0.0).then(|| read() + LAUNCH * launches)
 }
 
 /// Bytes of those columns of a table whose position `wanted` picks; none where its rows are not known.

@@ -14,8 +14,8 @@
 //! [`Tuning::selected_rows_max`] of them are put in order by the selection of a top-k, more in the *sort form*, by the
 //! radix sort of `gpu::prims`.
 
-use warpcube_gpu::prims::Element;
 use warpcube_gpu::prims::topk::{Algorithm, BLOCK_SORT_MAX, K_MAX, Machine, TopKSpec, finish_ms, predict_ms};
+use warpcube_gpu::prims::{DeviceRates, Element};
 use warpcube_gpu::{DeviceInfo, GpuError};
 
 use super::topk_rank::Ranks;
@@ -47,11 +47,6 @@ const RADIX_BITS: u32 = 8;
 const SORT_LAUNCHES: u32 = 4;
 /// What another algorithm has to save: most have kernels for each k, which are compiled first.
 const SAVED_MS_MIN: f64 = 0.1;
-/// Share of the peak bandwidth that kernels reach.
-const BANDWIDTH_SHARE: f64 = 0.95;
-/// Bytes of shared memory that a multiprocessor moves a second, and instructions of lanes that it issues: 128 a cycle
-/// at 1.75 GHz.
-const SHARED_BANDWIDTH: f64 = 2.24e11;
 
 /// Bits of the widest rank of each type, and of a tail.
 const WIDTHS: [(u32, Option<u32>); 4] = [(32, None), (64, None), (128, None), (128, Some(64))];
@@ -280,17 +275,7 @@ impl Question<'_> {
     }
 
     fn machine(&self) -> Machine {
-        let DeviceInfo { peak_bandwidth, multiprocessors, shared_memory_per_block, .. } = *self.info;
-        if peak_bandwidth <= 0.0 {
-            return Machine { shared_bytes: shared_memory_per_block, ..Machine::H200 };
-        }
-        Machine {
-            read_bandwidth: peak_bandwidth * BANDWIDTH_SHARE,
-            shared_bandwidth: f64::from(multiprocessors) * SHARED_BANDWIDTH,
-            issue: f64::from(multiprocessors) * SHARED_BANDWIDTH,
-            shared_bytes: shared_memory_per_block,
-            ..Machine::H200
-        }
+        Machine::of(&DeviceRates::of(self.info))
     }
 
     /// Milliseconds: the scan, for whole forms the ranks that it clears and writes, and the selection among them; few

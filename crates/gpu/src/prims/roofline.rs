@@ -7,6 +7,7 @@
 
 use super::radix_sort::RadixAlgorithm;
 use super::tuning::{Measured, on_h200};
+use crate::backend::DeviceInfo;
 
 /// Bytes that a random access moves.
 const SECTOR_BYTES: f64 = 32.0;
@@ -86,13 +87,18 @@ pub enum CacheLevel {
 }
 
 impl DeviceRates {
-    /// The rates of a device by the peak of its memory, in bytes a second: those of device memory in proportion to an
-    /// H200's, the others as they are; an H200's where the peak is not known.
-    pub fn of_peak(peak_bandwidth: f64) -> DeviceRates {
-        if peak_bandwidth <= 0.0 {
-            return H200;
+    /// The rates of a device: those of device memory by its peak, and those of all multiprocessors by their number, in
+    /// proportion to an H200's, or an H200's where the peak is not known; the shared memory that its blocks are given;
+    /// the others as they are on an H200.
+    pub fn of(info: &DeviceInfo) -> DeviceRates {
+        let shared_bytes = Measured { value: info.shared_memory_per_block, ..H200.shared_bytes };
+        let rates = DeviceRates { shared_bytes, ..H200 };
+        if info.peak_bandwidth <= 0.0 {
+            return rates;
         }
-        let of = |rate: Measured<f64>| Measured { value: rate.value * peak_bandwidth / H200_PEAK, ..rate };
+        let times = |rate: Measured<f64>, factor: f64| Measured { value: rate.value * factor, ..rate };
+        let of = |rate: Measured<f64>| times(rate, info.peak_bandwidth / H200_PEAK);
+        let of_all = |rate: Measured<f64>| times(rate, f64::from(info.multiprocessors) / H200_MULTIPROCESSORS);
         DeviceRates {
             read: of(H200.read),
             sorted: of(H200.sorted),
@@ -100,7 +106,12 @@ impl DeviceRates {
             device_sectors: of(H200.device_sectors),
             device_adds: of(H200.device_adds),
             partition: of(H200.partition),
-            ..H200
+            shared_words: of_all(H200.shared_words),
+            shared_pairs: of_all(H200.shared_pairs),
+            shared_adds: of_all(H200.shared_adds),
+            shared: of_all(H200.shared),
+            issue: of_all(H200.issue),
+            ..rates
         }
     }
 
@@ -279,6 +290,9 @@ fn warp_keys(groups: f64) -> f64 {
 /// Peak bandwidth of an H200 by its clock and bus width, bytes a second.
 const H200_PEAK: f64 = 4.814e12;
 
+/// Multiprocessors of an H200.
+const H200_MULTIPROCESSORS: f64 = 132.0;
+
 /// One H200, 141 GB.
 pub const H200: DeviceRates = DeviceRates {
     read: on_h200!(4.55e12, "2026-11-23", "4.55 TB/s, sums of plain columns of 2 GB"),
@@ -305,6 +319,7 @@ pub const H200: DeviceRates = DeviceRates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Device, EmulatorOptions};
 
     #[test]
     fn streams_are_copies_and_reads() {
@@ -323,11 +338,20 @@ mod tests {
 
     #[test]
     fn other_devices_have_other_memory_and_the_same_bus() {
-        assert_eq!(DeviceRates::of_peak(0.0), H200);
-        let half = DeviceRates::of_peak(H200_PEAK / 2.0);
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
+        let info = |peak_bandwidth, shared_memory_per_block| {
+            let (multiprocessors, info) = (132, device.info().clone());
+            DeviceRates::of(&DeviceInfo { peak_bandwidth, shared_memory_per_block, multiprocessors, ..info })
+        };
+        assert_eq!(info(0.0, 227 << 10), H200);
+        let half = info(H200_PEAK / 2.0, 99 << 10);
+        assert_eq!((half.level(98.0 * 1024.0), half.level(100.0 * 1024.0)), (CacheLevel::Shared, CacheLevel::L2));
         let (ms, other_ms) = (H200.stream_ms(3e9, 1e9), half.stream_ms(3e9, 1e9));
         assert!((other_ms - 2.0 * ms).abs() < 1e-9 * ms, "{ms} and {other_ms}");
         assert_eq!(half.sent_ms(1e9, 0.0, 4), H200.sent_ms(1e9, 0.0, 4));
+        assert_eq!(half.issue.value, H200.issue.value);
+        let few = DeviceInfo { multiprocessors: 33, peak_bandwidth: H200_PEAK, ..device.info().clone() };
+        assert_eq!(DeviceRates::of(&few).issue.value, H200.issue.value / 4.0);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use warpcube_gpu::prims::radix_partition::{PARTITIONS, radix_partition};
 use warpcube_gpu::prims::topk::{Algorithm, TopK, TopKSpec, check};
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Merge, OrderedAggregation, OrderedForm,
-    OrderedOperands, Pairs, PartitionBy, RadixOrder, RadixPartition, Records, SegmentedSort, Sort, SortColumn, SortKey,
-    hash_group_by, hash_join, segmented_sort,
+    DeviceRates, DeviceSlice, Element, GroupSpec, GroupStrategy, HashGroupBy, HashJoin, JoinSpec, JoinStrategy,
+    KeyRange, Merge, OrderedAggregation, OrderedForm, OrderedOperands, Pairs, PartitionBy, RadixOrder, RadixPartition,
+    Records, SegmentedSort, Sort, SortColumn, SortKey, hash_group_by, hash_join, segmented_sort,
 };
 use warpcube_gpu::{Device, EmulatorOptions};
 
@@ -154,4 +154,20 @@ fn ordered_rows_are_aggregated() {
     assert_eq!(taken::<u64>(&mut rig, &runs), [groups.len() as u64]);
     let (keys, sums) = (taken::<u32>(&mut rig, &keys_out), taken::<u64>(&mut rig, &sums));
     assert!(keys.into_iter().zip(sums).eq(groups));
+}
+
+#[test]
+fn groups_are_aggregated_by_every_strategy_that_has_a_prediction() {
+    let rig = small();
+    let rates = DeviceRates::of(rig.device.info());
+    for (groups, fits) in [(5_000, true), (10_000, false)] {
+        let spec = GroupSpec { rows: 1 << 20, groups, is_ordered: false };
+        let predicted = |strategy: &GroupStrategy| spec.predict_ms(&rates, *strategy).is_some();
+        let taken: Vec<GroupStrategy> = GroupStrategy::ALL.into_iter().filter(predicted).collect();
+        assert_eq!(taken.contains(&GroupStrategy::PrivateTables), fits, "{groups} groups");
+        assert!(taken.contains(&spec.choose(&rates).0), "{groups} groups");
+        for strategy in taken {
+            HashGroupBy::new(&rig.device, spec, strategy).unwrap_or_else(|error| panic!("{groups} groups: {error}"));
+        }
+    }
 }

@@ -322,9 +322,8 @@ impl<'a> CubeBench<'a> {
             result["thesis_ms"] = self.thesis.query(name)?.best_ms().into();
             result["limit_ms"] = query.limit_ms.into();
         }
-        let peak = self.device.info().peak_bandwidth;
-        if peak > 0.0 {
-            let floor_ms = bytes as f64 / (DeviceRates::of_peak(peak).read.value) * 1e3;
+        if self.device.info().peak_bandwidth > 0.0 {
+            let floor_ms = bytes as f64 / DeviceRates::of(self.device.info()).read.value * 1e3;
             result["floor_ms"] = floor_ms.into();
             result["share_of_peak"] = (floor_ms / device_ms).into();
         }

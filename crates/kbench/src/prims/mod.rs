@@ -136,7 +136,7 @@ impl<'a> Bench<'a> {
         follower: &'a mut dyn Follower,
     ) -> Result<Bench<'a>, GpuError> {
         let (device, stream, rivals) = (device.clone(), device.stream()?, Rivals::default());
-        let rates = DeviceRates::of_peak(device.info().peak_bandwidth);
+        let rates = DeviceRates::of(device.info());
         Ok(Bench { device, stream, rates, arguments, rivals, follower, listed: None, results: Vec::new() })
     }
 
