@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use warpcube_sql::Session;
+use warpcube_sql::{Session, SessionOptions};
 
-use crate::support::{cpu, emulated, one};
+use crate::support::{cpu, emulated, lenient, one};
 
 /// Writes a table of one row at a place of a folder.
 async fn write(folder: &Path, name: &str, value: i64) {
@@ -232,5 +232,30 @@ async fn strings_of_any_type_are_one_column_of_a_folder() {
         session.collect(&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'")).await.unwrap();
         session.collect("INSERT INTO t VALUES (7, 'x')").await.unwrap();
         assert_eq!(one(&session, "SELECT count(*) FROM t WHERE s = 'x'").await.0, (rows).to_string());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_compare_an_earlier_one_with_a_subquery_sort_several_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let cpu = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
+    cpu.set("warpcube.target_partitions", "3").unwrap();
+    for (file, from) in [(0, 1), (1, 501)] {
+        let rows =
+            format!("SELECT value AS id, value % 7 AS a, value % 5 AS b FROM generate_series({from}, {})", from + 499);
+        let path = folder.path().join(format!("{file}.parquet"));
+        cpu.collect(&format!("COPY ({rows}) TO '{}'", path.display())).await.unwrap();
+    }
+    for session in [&cpu, &lenient()] {
+        let create = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{}/'", folder.path().display());
+        session.collect(&create).await.unwrap();
+        let key = "CASE WHEN a >= (SELECT max(a) FROM f) THEN -b ELSE b END";
+        for (select, expected) in [
+            (format!("SELECT id FROM f ORDER BY a DESC, {key}, id LIMIT 2"), ["34", "69"]),
+            (format!("SELECT id, {key} AS k FROM f ORDER BY a, k DESC, id LIMIT 2"), ["14 4", "49 4"]),
+        ] {
+            let found = crate::format::rows(&session.collect(&select).await.unwrap());
+            assert_eq!(found.iter().map(|row| row.join(" ")).collect::<Vec<_>>(), expected, "{select}");
+        }
     }
 }
