@@ -146,7 +146,7 @@ pub(crate) fn generate(
     let columns: Vec<Facts> = input.columns.iter().chain(values).cloned().collect();
     let registers = order::registers(input.pipeline, &columns, input.tables)?;
     let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
-    let mut planned = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
+    let (mut planned, passing) = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
     let scans_groups = input.pipeline.source.table().is_none();
     if scans_groups {
         // Places without a group hold no values: nothing else may look at them.
@@ -206,7 +206,7 @@ pub(crate) fn generate(
         bytes: split.bytes,
         order,
         filters,
-        passing: Passing::of(&order::filter_parts(input.pipeline), &registers),
+        passing,
         registers: registers.into(),
     })
 }

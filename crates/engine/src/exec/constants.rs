@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::{Binding, BindingCache};
-use crate::ir::Fragment;
+use crate::ir::{Expr, Fragment};
 use crate::plan::order::{Item, Passing, filter_parts};
 
 /// How many times more or fewer rows the filters of the same registers may let pass than with the constants that a
@@ -21,17 +21,17 @@ impl BoundFragment {
         if !self.takes_constants || self.pipelines.len() != fragment.pipelines.len() {
             return None;
         }
+        let filters = self.pipelines.iter().zip(&fragment.pipelines).map(|(pipeline, new)| {
+            let parts = filter_parts(new);
+            // Those over groups have a filter of their own, and no other.
+            let passing = (!parts.is_empty()).then(|| Passing::of(&parts, &pipeline.registers));
+            passing.as_ref().is_none_or(|passing| fits(&pipeline.passing, passing)).then_some((parts, passing))
+        });
+        let filters: Vec<(Vec<Expr>, Option<Passing>)> = filters.collect::<Option<_>>()?;
         let mut bound = self.clone();
         let last = bound.pipelines.len() - 1;
-        for (index, (pipeline, new)) in bound.pipelines.iter_mut().zip(&fragment.pipelines).enumerate() {
-            let parts = filter_parts(new);
-            if parts.is_empty() {
-                continue;
-            }
-            let passing = Passing::of(&parts, &pipeline.registers);
-            if !fits(&pipeline.passing, &passing) {
-                return None;
-            }
+        for (index, (pipeline, (parts, passing))) in bound.pipelines.iter_mut().zip(filters).enumerate() {
+            let Some(passing) = passing else { continue };
             for planned in &mut pipeline.order {
                 if let Item::Filter(expr) = &mut planned.item {
                     expr.clone_from(parts.get(planned.part)?);

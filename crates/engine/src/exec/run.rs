@@ -262,18 +262,11 @@ impl Engine {
             return Ok(None);
         }
         let (mut report, clock) = (RunReport::default(), Instant::now());
-        let binding = match own {
-            Some(own) => own,
-            None => match taken_over(&known, fragment, cache) {
-                Some(taken) => taken,
-                None => return Ok(None),
-            },
+        let taken = || Some((taken_over(&known, fragment, cache)?, BindingOrigin::TakenOver));
+        let Some((binding, origin)) = own.map(|own| (own, BindingOrigin::Kept)).or_else(taken) else {
+            return Ok(None);
         };
-        report.bind = clock.elapsed();
-        report.origin = match Arc::ptr_eq(&binding, &known) {
-            true => BindingOrigin::Kept,
-            false => BindingOrigin::TakenOver,
-        };
+        (report.bind, report.origin) = (clock.elapsed(), origin);
         let done = self.execute_kept(binding, cache, &pinned, (options, guesses), &mut report)?;
         Ok(done.ok().map(|batch| (batch, report)))
     }

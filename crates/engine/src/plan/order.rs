@@ -32,7 +32,7 @@ const WEAK_SHARE: f64 = 0.5;
 pub(crate) struct Planned {
     /// What is done.
     pub(crate) item: Item,
-    /// Of a filter, its number among the [`filter_parts`] of the pipeline.
+    /// Of a filter, its number among the [`filter_parts`] of the pipeline; zero otherwise.
     pub(crate) part: usize,
     /// Estimated share of rows that go on.
     pub(crate) share: f64,
@@ -124,29 +124,26 @@ pub(crate) fn table<'a>(tables: &'a [Option<BuiltTable>], probe: &Probe) -> Resu
         .ok_or_else(|| EngineError::Malformed(format!("pipeline {} builds no table", probe.build)))
 }
 
-/// The pipeline's steps in the order they are taken; bitmaps of more than `bitmap_bytes_max` are not in shared memory.
+/// The pipeline's steps in the order they are taken, and what passes its filters; bitmaps of more than
+/// `bitmap_bytes_max` are not in shared memory.
 pub(crate) fn order(
     pipeline: &Pipeline,
     columns: usize,
     registers: &[Option<Facts>],
     tables: &[Option<BuiltTable>],
     (overflow, bitmap_bytes_max): (Overflow, usize),
-) -> Result<Vec<Planned>> {
+) -> Result<(Vec<Planned>, Passing)> {
     let mut waiting: Vec<Planned> = Vec::new();
-    // Registers that filters read alone, with the share that passes all of them.
-    let mut alone: Vec<(usize, f64)> = Vec::new();
-    let (mut register, mut part) = (columns, 0);
+    let parts = filter_parts(pipeline);
+    let passing = Passing::of(&parts, registers);
+    let (mut register, mut parts) = (columns, parts.into_iter().zip(&passing.shares).enumerate());
     for step in &pipeline.steps {
         match step {
             Step::Filter(expr) => {
-                let mut parts = Vec::new();
-                conjuncts(expr, &mut parts);
-                for expr in parts {
+                for (part, (expr, share)) in parts.by_ref().take(conjuncts(expr).len()) {
                     let (_, fallible) = analyse(&[&expr], registers, overflow)?;
-                    let share = beside(&mut alone, &expr, selectivity(&expr, registers));
-                    let cost = if expr.tests_strings() { TEXT_COST } else { 1.0 };
+                    let (share, cost) = (*share, if expr.tests_strings() { TEXT_COST } else { 1.0 });
                     waiting.push(Planned { item: Item::Filter(expr), part, share, together: share, cost, fallible });
-                    part += 1;
                 }
             }
             Step::Probe(probe) => {
@@ -169,12 +166,12 @@ pub(crate) fn order(
                 };
                 let width = probe.width(built.payload.len());
                 let item = Item::Probe(probe.clone(), register..register + width);
-                waiting.push(Planned { item, part, share, together: share, cost, fallible });
+                waiting.push(Planned { item, part: 0, share, together: share, cost, fallible });
                 register += width;
             }
             Step::Limit { skip, rows } => {
                 let item = Item::Limit { skip: *skip, rows: *rows };
-                waiting.push(Planned { item, part, share: 1.0, together: 1.0, cost: 1.0, fallible: true });
+                waiting.push(Planned { item, part: 0, share: 1.0, together: 1.0, cost: 1.0, fallible: true });
             }
         }
     }
@@ -192,7 +189,7 @@ pub(crate) fn order(
         ordered.push(planned);
         ordered.extend(waiting.extract_if(.., |(_, other)| *other == group).map(|(planned, _)| planned));
     }
-    Ok(ordered)
+    Ok((ordered, passing))
 }
 
 /// Whether a probe only asks whether there is a match.
@@ -266,13 +263,11 @@ fn pick(waiting: &[(Planned, usize)], available: &[bool]) -> Option<usize> {
 
 /// The conjuncts of a pipeline's filters, in the order of the plan.
 pub(crate) fn filter_parts(pipeline: &Pipeline) -> Vec<Expr> {
-    let mut parts = Vec::new();
-    for step in &pipeline.steps {
-        if let Step::Filter(expr) = step {
-            conjuncts(expr, &mut parts);
-        }
-    }
-    parts
+    let filters = pipeline.steps.iter().filter_map(|step| match step {
+        Step::Filter(expr) => Some(expr),
+        Step::Probe(_) | Step::Limit { .. } => None,
+    });
+    filters.flat_map(conjuncts).cloned().collect()
 }
 
 /// Estimated shares of rows that pass the parts of a pipeline's filters.
@@ -308,14 +303,16 @@ impl Passing {
     }
 }
 
-fn conjuncts(expr: &Expr, parts: &mut Vec<Expr>) {
-    match expr {
-        Expr::Binary(BinaryOp::And, left, right) => {
-            conjuncts(left, parts);
-            conjuncts(right, parts);
+/// The operands of a chain of AND, in their order.
+fn conjuncts(expr: &Expr) -> Vec<&Expr> {
+    let (mut parts, mut rest) = (Vec::new(), vec![expr]);
+    while let Some(expr) = rest.pop() {
+        match expr {
+            Expr::Binary(BinaryOp::And, left, right) => rest.extend([&**right, &**left]),
+            other => parts.push(other),
         }
-        other => parts.push(other.clone()),
     }
+    parts
 }
 
 #[cfg(test)]
@@ -354,7 +351,7 @@ mod tests {
                 vec![compare(0, BinaryOp::Ge, low), compare(1, BinaryOp::Lt, other), compare(0, BinaryOp::Lt, high)];
             let sink = Sink::Rows { columns: Vec::new(), limit: None };
             let pipeline = Pipeline { source: Source::Table(0), steps, sink };
-            let ordered = order(&pipeline, 2, &registers, &[], (Overflow::Raise, 0)).unwrap();
+            let (ordered, _) = order(&pipeline, 2, &registers, &[], (Overflow::Raise, 0)).unwrap();
             ordered.iter().map(|planned| reads(planned).unwrap()).collect::<Vec<_>>()
         };
         let (low, high, other) = ((0, BinaryOp::Ge), (0, BinaryOp::Lt), (1, BinaryOp::Lt));

@@ -230,8 +230,8 @@ impl Context {
     }
 
     /// Asks the L2 cache to bring no more than the 32 bytes that a load misses: rows that survive a filter lie apart.
-    /// A hint, which a device need not follow. On an H200 (2026-11-28) SSB at scale 20 takes 0.163 ms on the device, by
-    /// the driver's own 64 bytes 0.167 and with 128 bytes 0.175; query 4.1 takes 0.316, 0.335 and 0.379.
+    /// A hint, which a device need not follow. On an H200 (2026-11-28) a query of SSB at scale 20 takes 0.163 ms in the
+    /// mean, by the driver's own 64 bytes 0.167 and with 128 bytes 0.175; query 4.1 takes 0.316, 0.335 and 0.379.
     fn fetch_little(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: the context is current on this thread.

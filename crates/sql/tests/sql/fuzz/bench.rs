@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
 use datafusion::datasource::MemTable;
@@ -38,8 +37,6 @@ pub struct Bench {
     cpu: Session,
     folder: tempfile::TempDir,
     loads: usize,
-    /// Queries that the device ran without binding a fragment.
-    taken: AtomicUsize,
     /// A difference that is not there: of queries with this text while this query gives true.
     pub planted: Option<(&'static str, &'static str)>,
 }
@@ -54,7 +51,6 @@ impl Bench {
             cpu: Session::new(options().with("warpcube.device", "cpu")).unwrap(),
             folder: tempfile::tempdir().unwrap(),
             loads: 0,
-            taken: AtomicUsize::new(0),
             planted: None,
         }
     }
@@ -156,19 +152,11 @@ impl Bench {
                     return Verdict::Differs(difference);
                 }
                 match Ran::of(&summary) {
-                    Ran { on_device: true, .. } => {
-                        self.taken.fetch_add(usize::from(summary.bound == 0), Ordering::Relaxed);
-                        Verdict::Same
-                    }
+                    Ran { on_device: true, .. } => Verdict::Same,
                     Ran { refusal, .. } => Verdict::Refused(refusal.unwrap_or_else(|| "no fragment".into())),
                 }
             }
         }
-    }
-
-    /// Queries so far that the device ran by what was bound before.
-    pub fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
     }
 
     /// The rows that the CPU gives.

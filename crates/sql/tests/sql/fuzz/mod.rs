@@ -91,7 +91,7 @@ async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_p
     let mut bench = Bench::new(&device);
     dictionary_limit.inspect(|limit| bench.set("warpcube.dictionary_limit", limit));
     let mut loaded: Option<(u64, Tables)> = None;
-    let (mut placed, mut raised, mut answered, mut run, mut moved_on) = (0, 0, 0, 0, 0);
+    let (mut placed, mut raised, mut answered, mut run) = (0, 0, 0, 0);
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
     let mut failures = Vec::new();
     let drawn = |seed: u64, tables: &Tables| {
@@ -141,14 +141,6 @@ async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_p
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
             writeln!(file.expect("the log can be written"), "{seed} {word}").expect("the log can be written");
         }
-        // The same statement with other constants may take over what was bound for it.
-        let other = moved(&sql).filter(|_| verdict == Verdict::Same);
-        if let Some(other) = other {
-            moved_on += 1;
-            if let Verdict::Differs(difference) = bench.check(&other).await {
-                failures.push(format!("seed {seed}, with other constants: {difference}\n{other}\nafter\n{sql}"));
-            }
-        }
         if let Verdict::Differs(difference) = verdict {
             eprintln!("seed {seed}: {difference}\n{sql}");
             failures.push(shrunk(&mut bench, tables, query, &format!("seed-{seed}"), &difference).await);
@@ -156,46 +148,12 @@ async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_p
         }
     }
     let errors = format!("{raised} raised, {answered} raised on the CPU and answered by the device");
-    let taken = bench.taken();
     eprintln!("{run} queries: {placed} on the device, {errors}, refused: {refused:#?}");
-    eprintln!("{moved_on} asked again with other constants, {taken} of them without being bound");
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     assert!(
         run == 0 || placed * 100 >= (run - raised - answered) * placed_percent_min,
         "the device answered {placed} of {run}"
     );
-}
-
-/// The text with other integers wherever WHERE compares something with one; none if it does so nowhere.
-fn moved(sql: &str) -> Option<String> {
-    let mut moved = String::new();
-    let mut rest = sql;
-    while let Some(at) = rest.find(['<', '>', '=']) {
-        let (before, after) = rest.split_at(at + 1);
-        moved.push_str(before);
-        rest = after;
-        let clause = |word: &str| moved.rfind(word).unwrap_or(0);
-        let ends = [" GROUP BY ", " HAVING ", " FILTER ", "SELECT ", " ON ", " ORDER BY ", "CASE "];
-        let is_where = ends.iter().all(|word| clause(" WHERE ") > clause(word));
-        let digits = rest.strip_prefix(' ').map_or(0, |text| text.bytes().take_while(u8::is_ascii_digit).count());
-        let (number, behind) = rest.split_at(if digits == 0 { 0 } else { 1 + digits });
-        let is_whole = !behind.starts_with(|next: char| next.is_alphanumeric() || "_.".contains(next));
-        if let (true, Ok(number)) = (is_where && is_whole, number.trim().parse::<u32>()) {
-            moved.push_str(&format!(" {}", number.saturating_add(1)));
-            rest = behind;
-        }
-    }
-    moved.push_str(rest);
-    (moved != sql).then_some(moved)
-}
-
-#[test]
-fn constants_that_are_moved_are_whole_integers_of_where() {
-    let other = |number: u32| {
-        format!("SELECT a = 1 FROM t1 WHERE a <= {number} AND b = 1.5 AND c IN (1) AND d = 1e3 GROUP BY 1 HAVING e > 1")
-    };
-    assert_eq!(moved(&other(9)), Some(other(10)));
-    assert_eq!(moved("SELECT 1 FROM t WHERE a = 1e3 OR a > b2"), None);
 }
 
 /// Shrinks a case that differs and writes it to `slt/regressions`; what to say of it.
