@@ -132,13 +132,20 @@ for stage in "$@"; do
         fi
         ;;
     ordered-forms)
-        # Every algorithm of ordered aggregation on every shape of data, at 2^28 rows, beside the other primitives, and
-        # at the paper's 2^15.
+        # Every algorithm of ordered aggregation on every shape of data, at the paper's 2^15 rows and, beside the other
+        # primitives, at 2^28: there in a process a shape (DATA_SHAPES names fewer), which adds to one file.
         primitives_file
-        limit ordered-forms-29 600 "$kbench" primitives --cases "${CASES:-ordered/forms}" --runs "${RUNS:-9}" \
-            --findings "$out/findings.json" --json "$out/primitives-$gpu.json" --update
-        limit ordered-forms-16 600 "$kbench" primitives --cases "${CASES:-ordered/forms}" --log-rows 16 \
+        limit ordered-forms-16 300 "$kbench" primitives --cases "${CASES:-ordered/forms}" --log-rows 16 \
             --runs "${RUNS:-9}" --findings "$out/findings.json" --json "$out/ordered-forms-$gpu-15.json"
+        for shape in ${DATA_SHAPES:-16 1024 65536 16777216 all skewed}; do
+            cases=
+            for algorithm in single_pass {five,three,two,one}_kernel/{direct_atomics,chunked_atomics} \
+                {five,three,two,one}_kernel/private_{variable,array}; do
+                cases+=${cases:+,}ordered/forms/$algorithm/count/$shape,ordered/forms/$algorithm/sum/$shape
+            done
+            limit "ordered-forms-29-$shape" 300 "$kbench" primitives --cases "${CASES:-$cases}" --runs "${RUNS:-9}" \
+                --findings "$out/findings.json" --json "$out/primitives-$gpu.json" --update
+        done
         ;;
     primitives-sanitizer)
         # The tests of primitives on the GPU (PRIMS_TESTS: their program), then each that launches kernels under each

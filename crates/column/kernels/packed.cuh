@@ -61,18 +61,22 @@ template <int W, int SLOTS> struct WcPacked {
     static const int PIECES = WORDS + ((W & 3) == 3);
     uint32_t words[SLOTS / 8][PIECES];
 
-    // Loads the groups from `row` on, a multiple of 256.
-    WC_INLINE void load(const char* column, uint32_t row, uint32_t lane) {
+    // Loads the groups from `row` on, a multiple of 256. Values of single rows may be read AGAIN soon.
+    template <bool AGAIN = false> WC_INLINE void load(const char* column, uint32_t row, uint32_t lane) {
         const char* group = column + (uint64_t)row / 8 * W;
 #pragma unroll
-        for (int g = 0; g < SLOTS / 8; ++g, group += 32 * W) load_group(words[g], group, lane);
+        for (int g = 0; g < SLOTS / 8; ++g, group += 32 * W) load_group<AGAIN>(words[g], group, lane);
     }
 
-    static WC_INLINE void load_group(uint32_t* string, const char* group, uint32_t lane) {
+    template <typename T, bool AGAIN> static WC_INLINE T load_piece(const char* group, uint32_t lane) {
+        return AGAIN ? wc_load_again((const T*)group + lane) : wc_load_stream((const T*)group + lane);
+    }
+
+    template <bool AGAIN> static WC_INLINE void load_group(uint32_t* string, const char* group, uint32_t lane) {
         if (W == 0) string[0] = 0;
 #pragma unroll
         for (int piece = 0; piece < W / 16; ++piece, group += 512) {
-            const uint4 quad = wc_load_stream((const uint4*)group + lane);
+            const uint4 quad = load_piece<uint4, AGAIN>(group, lane);
             string[4 * piece] = quad.x;
             string[4 * piece + 1] = quad.y;
             string[4 * piece + 2] = quad.z;
@@ -80,20 +84,20 @@ template <int W, int SLOTS> struct WcPacked {
         }
         const int rest = W / 16 * 4;
         if (W & 8) {
-            const uint2 pair = wc_load_stream((const uint2*)group + lane);
+            const uint2 pair = load_piece<uint2, AGAIN>(group, lane);
             string[rest] = pair.x;
             string[rest + 1] = pair.y;
             group += 256;
         }
         if (W & 4) {
-            string[rest + (W & 8) / 4] = wc_load_stream((const uint32_t*)group + lane);
+            string[rest + (W & 8) / 4] = load_piece<uint32_t, AGAIN>(group, lane);
             group += 128;
         }
         if (W & 2) {
-            string[WORDS - 1] = wc_load_stream((const uint16_t*)group + lane);
+            string[WORDS - 1] = load_piece<uint16_t, AGAIN>(group, lane);
             group += 64;
         }
-        if (W & 1) string[PIECES - 1] = wc_load_stream((const uint8_t*)group + lane);
+        if (W & 1) string[PIECES - 1] = load_piece<uint8_t, AGAIN>(group, lane);
     }
 
     // The words of the lane string of a group.

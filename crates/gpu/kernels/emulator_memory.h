@@ -160,6 +160,7 @@ template <typename T> static inline void __stcs(T* address, T value) { *address 
 template <typename T> static inline void __stcg(T* address, T value) { *address = value; }
 
 template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return *address; }
+template <typename T> WC_DEVICE T wc_load_again(const T* address) { return *address; }
 template <typename T> WC_DEVICE T wc_load_cached(const T* address) { return *address; }
 template <typename T> WC_DEVICE void wc_store_stream(T* address, T value) { *address = value; }
 // What is asked for has to be there, from a multiple of 16 to another.

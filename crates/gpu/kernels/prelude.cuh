@@ -37,6 +37,34 @@ WC_DEVICE char* wc_shared() {
 
 // Streaming loads: data read once, evicted first.
 template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return __ldcs(address); }
+// Streaming loads of data that is read once more soon: the L1 cache does not take it in, and in the L2 cache it
+// outlives what is read once. The data stays the same while the kernel runs.
+template <typename T> WC_DEVICE T wc_load_again(const T* address) {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    union {
+        T value;
+        uint32_t words[(sizeof(T) + 3) / 4];
+    } data;
+#define WC_LOAD_AGAIN "ld.global.nc.L1::no_allocate.L2::cache_hint"
+    if constexpr (sizeof(T) == 16) {
+        asm(WC_LOAD_AGAIN ".v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+            : "=r"(data.words[0]), "=r"(data.words[1]), "=r"(data.words[2]), "=r"(data.words[3])
+            : "l"(address), "l"(policy));
+    } else if constexpr (sizeof(T) == 8) {
+        asm(WC_LOAD_AGAIN ".v2.u32 {%0, %1}, [%2], %3;"
+            : "=r"(data.words[0]), "=r"(data.words[1])
+            : "l"(address), "l"(policy));
+    } else if constexpr (sizeof(T) == 4) {
+        asm(WC_LOAD_AGAIN ".u32 %0, [%1], %2;" : "=r"(data.words[0]) : "l"(address), "l"(policy));
+    } else if constexpr (sizeof(T) == 2) {
+        asm(WC_LOAD_AGAIN ".u16 %0, [%1], %2;" : "=r"(data.words[0]) : "l"(address), "l"(policy));
+    } else {
+        asm(WC_LOAD_AGAIN ".u8 %0, [%1], %2;" : "=r"(data.words[0]) : "l"(address), "l"(policy));
+    }
+#undef WC_LOAD_AGAIN
+    return data.value;
+}
 // Loads of data that stays the same while the kernel runs and is read again.
 template <typename T> WC_DEVICE T wc_load_cached(const T* address) { return __ldg(address); }
 

@@ -235,14 +235,17 @@ impl ColumnReader {
         self.join(values, &references, &format!("            uint32_t {prefix}n{column};\n"))
     }
 
-    /// Loads the vectors of the step at `base`.
-    pub fn load(&self, prefix: &str, base: &str, slots: usize) -> String {
+    /// Loads the vectors of the step at `base`, of which single values may be read `again` soon.
+    pub fn load(&self, prefix: &str, base: &str, slots: usize, again: bool) -> String {
         let column = self.column;
         let values = match self.layout.access() {
             Access::Arrays => {
                 format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n")
             }
-            Access::Words(_) => format!("            {prefix}{column}.load(c{column}, {base}, lane);\n"),
+            Access::Words(_) => {
+                let again = if again { "<true>" } else { "" };
+                format!("            {prefix}{column}.load{again}(c{column}, {base}, lane);\n")
+            }
             Access::View => format!("            c{column}.fetch({prefix}{column}, {base}, lane);\n"),
             Access::Texts => String::new(),
         };

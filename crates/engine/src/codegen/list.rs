@@ -96,7 +96,9 @@ impl BoundList {
     /// What those columns stand for.
     pub(crate) fn values(&self) -> Vec<GroupValue> {
         let parts = self.pack.parts.iter().zip(&self.facts);
-        parts.map(|(part, facts)| GroupValue::of_key(facts.clone(), part.clone(), self.width())).collect()
+        parts
+            .map(|(part, facts)| GroupValue::of_key(facts.clone(), part.clone(), self.width(), self.pack.domain))
+            .collect()
     }
 
     /// Where each column's values lie from a place on.

@@ -23,7 +23,7 @@ use crate::codegen::runs::{self, RunPlan};
 use crate::codegen::shared_tables::SharedTable;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::codegen::weight;
-use crate::codegen::zones::{Scan, drops_vectors, may_skip};
+use crate::codegen::zones::{Scan, asks_payload_by, drops_vectors, may_skip};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ir::Sink;
@@ -123,6 +123,8 @@ pub(super) struct Split {
     pub(super) rows: Vec<Planned>,
     /// Columns loaded whole, in the order of first use.
     pub(super) loaded: Vec<usize>,
+    /// Those of them that the rows of the queue are asked for once more, if these are many.
+    pub(super) again: Vec<usize>,
     pub(super) in_place: bool,
     /// Whether rows have several matches.
     pub(super) multiplies: bool,
@@ -297,6 +299,9 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     if in_place && (summed || left >= in_place_least) {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
+    let is_again = |column: &usize| wanted.contains(column) || asks_payload_by(&dense, *column, &wanted);
+    let has_again = !in_place && share >= tuning.again_rows;
+    let again = if has_again { loaded.iter().copied().filter(is_again).collect() } else { Vec::new() };
     let rows_scanned = scanned * input.rows as f64;
     let whole: f64 = loaded.iter().map(|column| width(*column) * rows_scanned).sum();
     let is_read = |register: &usize| loaded.contains(register) || texts.contains(register);
@@ -337,7 +342,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     let unrolled = unrolled + if in_place { weight } else { 0 };
     let least = if packed { GROUP_SLOTS } else { tuning.slots_many };
     let (slots, ahead) = weight::bounded(unrolled, slots, ahead, least);
-    Ok(Split { dense, rows, loaded, in_place, multiplies, packed, slots, ahead, bytes, runs: None })
+    Ok(Split { dense, rows, loaded, again, in_place, multiplies, packed, slots, ahead, bytes, runs: None })
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.

@@ -44,7 +44,8 @@ impl KernelWriter<'_> {
             if declare {
                 text.push_str(&self.readers[*column].declaration(prefix, self.split.slots));
             }
-            text.push_str(&self.readers[*column].load(prefix, base, self.split.slots));
+            let again = self.split.again.contains(column);
+            text.push_str(&self.readers[*column].load(prefix, base, self.split.slots, again));
         }
         text
     }
@@ -85,7 +86,7 @@ impl KernelWriter<'_> {
         for turn in 0..ahead {
             for reader in readers() {
                 text.push_str(&reader.declaration(&format!("r{turn}"), slots));
-                text.push_str(&reader.load(&format!("r{turn}"), &format!("(begin + {})", turn * step), slots));
+                text.push_str(&reader.load(&format!("r{turn}"), &format!("(begin + {})", turn * step), slots, false));
             }
         }
         let _ = writeln!(
@@ -97,7 +98,7 @@ impl KernelWriter<'_> {
             let (from, to) = (format!("r{turn}"), "d".to_string());
             let names: String = readers().map(|reader| reader.alias(&from, &to)).collect();
             let next: String =
-                readers().map(|reader| reader.load(&from, &format!("(base + {round})"), slots)).collect();
+                readers().map(|reader| reader.load(&from, &format!("(base + {round})"), slots, false)).collect();
             let full = format!("{}u", (1u64 << slots) - 1);
             let (alive, process, fold) = match tests.is_empty() {
                 true => (String::new(), self.each(""), partials.fold(&full)),

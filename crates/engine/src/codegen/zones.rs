@@ -16,7 +16,7 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::pipeline::{KernelWriter, Layout, ScanZones, Split};
 use crate::codegen::shared_tables::{Places, SharedTable, coded};
 use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
-use crate::plan::order::Item;
+use crate::plan::order::{Item, Planned};
 use crate::plan::table::TableLayout;
 
 /// Vectors of a whole chunk.
@@ -150,17 +150,15 @@ pub(super) fn may_skip(scan: Scan) -> bool {
     })
 }
 
-impl Split {
-    /// Whether what a dense probe finds by a column is asked for `later`, as no dense step does: the rows left look it
-    /// up by their keys again.
-    pub(super) fn asks_payload_by(&self, column: usize, later: &[usize]) -> bool {
-        self.dense.iter().any(|planned| {
-            let Item::Probe(probe, payload) = &planned.item else { return false };
-            let mut by_column = false;
-            probe.keys.iter().for_each(|key| key.registers(&mut |register| by_column |= register == column));
-            by_column && later.iter().any(|register| payload.contains(register))
-        })
-    }
+/// Whether what a dense probe finds by a column is asked for `later`, as no dense step does: the rows left look it up
+/// by their keys again.
+pub(super) fn asks_payload_by(dense: &[Planned], column: usize, later: &[usize]) -> bool {
+    dense.iter().any(|planned| {
+        let Item::Probe(probe, payload) = &planned.item else { return false };
+        let mut by_column = false;
+        probe.keys.iter().for_each(|key| key.registers(&mut |register| by_column |= register == column));
+        by_column && later.iter().any(|register| payload.contains(register))
+    })
 }
 
 impl KernelWriter<'_> {

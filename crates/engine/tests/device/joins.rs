@@ -286,3 +286,41 @@ fn offsets_of_packed_keys_meet_the_bitmap_of_another_range() {
         }
     }
 }
+
+#[test]
+fn columns_that_rows_of_the_queue_are_asked_for_again_stay_in_the_cache() {
+    let rows = 3_000;
+    let facts = MemoryTable::new(
+        "facts",
+        vec![
+            ("k", numbers::<Int32Type>(rows, |row| Some((mixed(row, 1) % 400) as i32))),
+            ("d", numbers::<Int32Type>(rows, |row| Some((mixed(row, 2) % 64) as i32))),
+        ],
+    );
+    let parts = MemoryTable::new(
+        "parts",
+        vec![
+            ("k", numbers::<Int32Type>(40, |row| Some(row as i32 * 10))),
+            ("size", numbers::<Int32Type>(40, |row| Some(row as i32 % 7))),
+        ],
+    );
+    let dates = MemoryTable::new("dates", vec![("d", numbers::<Int32Type>(16, |row| Some(row as i32 * 4)))]);
+    let probes = vec![probe(0, vec![reg(0)], JoinKind::Inner), probe(1, vec![reg(1)], JoinKind::Semi)];
+    let fragment = fragment(
+        &[2, 2, 1],
+        vec![
+            builds(1, vec![filter(binary(BinaryOp::Eq, reg(1), int(3, Ty::I32)))], vec![reg(0)], vec![reg(1)]),
+            builds(2, vec![], vec![reg(0)], vec![]),
+            aggregates(0, probes, vec![(reg(2), DataType::Int32)], vec![count()]),
+        ],
+    );
+    for order in [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(3)] {
+        let engine = engine(order);
+        load(&engine, &facts, &[EncodingChoice::Packed; 2]);
+        let report = check_on(&engine, &fragment, &[&facts, &parts, &dates]);
+        let source = report.program().unwrap().source().to_string();
+        let kernel = &source[source.find("void pipeline_2(").unwrap()..];
+        // The payload is looked up by `k` once more; what `d` tells is known.
+        assert!(kernel.contains("d0.load<true>(c0") && kernel.contains("d1.load(c1"), "{kernel}");
+    }
+}

@@ -14,18 +14,24 @@ WC_DEVICE bool wc_is_last_block(uint64_t* done, uint64_t blocks, uint32_t* word)
 
 // Sorts `count` items. All threads of the block call; barriers around are the caller's. `items.order(i, j)`, i < j,
 // exchanges two that are out of order. A bitonic network whose first step of a merge compares mirrored places: the
-// better one always goes to the lower place, so places behind the end need no padding.
+// better one always goes to the lower place, so places behind the end need no padding. Pairs that are less than 64
+// places apart are those of one warp, which waits for no other.
 template <typename Items> WC_DEVICE void wc_sort_network(const Items& items, uint32_t count) {
     for (uint32_t run = 2; run / 2 < count; run *= 2) {
         for (uint32_t step = run / 2; step > 0; step /= 2) {
-            // Pairs whose lower place is within the sequence.
+            // What tells the places of a pair apart: all bits of a run where they are mirrored.
+            const uint32_t apart = step == run / 2 ? run - 1 : step, next = step > 1 ? step / 2 : run;
             for (uint32_t pair = threadIdx.x;; pair += blockDim.x) {
-                const uint32_t offset = pair & (step - 1), base = (pair - offset) * 2;
-                if (base >= count) break;
-                const uint32_t i = base + offset, j = step == run / 2 ? base + run - 1 - offset : i + step;
+                const uint32_t i = 2 * pair - (pair & (step - 1)), j = i ^ apart;
+                if (i >= count) break;
                 if (j < count) items.order(i, j);
             }
-            __syncthreads();
+            if (step > 32 || next > 32) {
+                __syncthreads();
+            } else {
+                __syncwarp(WC_FULL_MASK);
+            }
         }
     }
+    __syncthreads();
 }
