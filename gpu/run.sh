@@ -133,18 +133,24 @@ for stage in "$@"; do
         ;;
     ordered-forms)
         # Every algorithm of ordered aggregation on every shape of data, at the paper's 2^15 rows and, beside the other
-        # primitives, at 2^28: there in a process a shape (DATA_SHAPES names fewer), which adds to one file.
+        # primitives, at 2^28: there in a process a shape, which adds to one file. CASES names other cases.
         primitives_file
-        limit ordered-forms-16 300 "$kbench" primitives --cases "${CASES:-ordered/forms}" --log-rows 16 \
-            --runs "${RUNS:-9}" --findings "$out/findings.json" --json "$out/ordered-forms-$gpu-15.json"
-        for shape in ${DATA_SHAPES:-16 1024 65536 16777216 all skewed}; do
+        # forms NAME CASES ARGUMENT…: measures cases.
+        forms() {
+            local name=$1 cases=$2
+            shift 2
+            limit "$name" 300 "$kbench" primitives --cases "$cases" --runs "${RUNS:-9}" \
+                --findings "$out/findings.json" "$@"
+        }
+        forms ordered-forms-16 "${CASES:-ordered/forms}" --log-rows 16 --json "$out/ordered-forms-$gpu-15.json"
+        for shape in ${CASES:-16 1024 65536 16777216 all skewed}; do
             cases=
             for algorithm in single_pass {five,three,two,one}_kernel/{direct_atomics,chunked_atomics} \
                 {five,three,two,one}_kernel/private_{variable,array}; do
                 cases+=${cases:+,}ordered/forms/$algorithm/count/$shape,ordered/forms/$algorithm/sum/$shape
             done
-            limit "ordered-forms-29-$shape" 300 "$kbench" primitives --cases "${CASES:-$cases}" --runs "${RUNS:-9}" \
-                --findings "$out/findings.json" --json "$out/primitives-$gpu.json" --update
+            name=ordered-forms-29-$(printf %s "${shape%%,*}" | tr / -)
+            forms "$name" "${CASES:-$cases}" --json "$out/primitives-$gpu.json" --update
         done
         ;;
     primitives-sanitizer)

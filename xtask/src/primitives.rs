@@ -270,7 +270,18 @@ fn rivals_by_k<'c>(cases: impl Iterator<Item = &'c Value> + Clone) -> String {
 
 /// Ordered aggregation: the single pass, then the paper's forms and variants by aggregate and number of groups.
 fn ordered(cases: &[&Value], targets: &Targets<'_>) -> String {
-    let (forms, own): (Vec<&Value>, Vec<&Value>) = cases.iter().copied().partition(|case| part(case, 1) == "forms");
+    let (mut forms, own): (Vec<&Value>, Vec<&Value>) = cases.iter().copied().partition(|case| part(case, 1) == "forms");
+    // Results that were measured again lie behind the others.
+    forms.sort_by_key(|case| {
+        let name = case["case"].as_str().unwrap_or_default();
+        let (name, groups) = name.rsplit_once('/').unwrap_or_default();
+        (
+            !name.contains("single_pass"),
+            groups.parse::<u64>().unwrap_or(u64::MAX),
+            groups.to_string(),
+            name.contains("/sum"),
+        )
+    });
     let mut text = if own.is_empty() { String::new() } else { rows(&own, targets) };
     if !forms.is_empty() {
         // Form, variant where the form has any, aggregate and groups.

@@ -60,6 +60,7 @@ template <typename T> WC_DEVICE T wc_load_again(const T* address) {
     } else if constexpr (sizeof(T) == 2) {
         asm(WC_LOAD_AGAIN ".u16 %0, [%1], %2;" : "=r"(data.words[0]) : "l"(address), "l"(policy));
     } else {
+        static_assert(sizeof(T) == 1, "a load of 1, 2, 4, 8 or 16 bytes");
         asm(WC_LOAD_AGAIN ".u8 %0, [%1], %2;" : "=r"(data.words[0]) : "l"(address), "l"(policy));
     }
 #undef WC_LOAD_AGAIN

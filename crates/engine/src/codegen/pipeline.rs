@@ -23,7 +23,7 @@ use crate::codegen::runs::{self, RunPlan};
 use crate::codegen::shared_tables::SharedTable;
 use crate::codegen::sink::{self, BoundSink, SinkPlan};
 use crate::codegen::weight;
-use crate::codegen::zones::{Scan, asks_payload_by, drops_vectors, may_skip};
+use crate::codegen::zones::{Scan, drops_vectors, is_asked_later, may_skip};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ir::Sink;
@@ -123,7 +123,7 @@ pub(super) struct Split {
     pub(super) rows: Vec<Planned>,
     /// Columns loaded whole, in the order of first use.
     pub(super) loaded: Vec<usize>,
-    /// Those of them that the rows of the queue are asked for once more, if these are many.
+    /// Those of them that rows of the queue are asked for once more, where these are not very few.
     pub(super) again: Vec<usize>,
     pub(super) in_place: bool,
     /// Whether rows have several matches.
@@ -299,7 +299,7 @@ fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Split> {
     if in_place && (summed || left >= in_place_least) {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
-    let is_again = |column: &usize| wanted.contains(column) || asks_payload_by(&dense, *column, &wanted);
+    let is_again = |column: &usize| is_asked_later(&dense, *column, &wanted);
     let has_again = !in_place && share >= tuning.again_rows;
     let again = if has_again { loaded.iter().copied().filter(is_again).collect() } else { Vec::new() };
     let rows_scanned = scanned * input.rows as f64;

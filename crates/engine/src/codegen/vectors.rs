@@ -2,7 +2,7 @@
 
 use crate::codegen::expr::{Value, vector_value};
 use crate::codegen::pipeline::KernelWriter;
-use crate::codegen::zones::asks_payload_by;
+use crate::codegen::zones::is_asked_later;
 use crate::plan::order::Planned;
 
 impl KernelWriter<'_> {
@@ -12,7 +12,7 @@ impl KernelWriter<'_> {
         let mut read = |register| self.input.read_by(register, &mut |column| later.push(column));
         self.input.pipeline.sink.registers(&mut read);
         self.split.rows.iter().for_each(|planned| planned.item.registers(&mut read));
-        if later.contains(&column) || asks_payload_by(&self.split.dense, column, &later) {
+        if is_asked_later(&self.split.dense, column, &later) {
             return Vec::new();
         }
         let is_used = |planned: &Planned| {

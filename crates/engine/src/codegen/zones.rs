@@ -150,15 +150,16 @@ pub(super) fn may_skip(scan: Scan) -> bool {
     })
 }
 
-/// Whether what a dense probe finds by a column is asked for `later`, as no dense step does: the rows left look it up
-/// by their keys again.
-pub(super) fn asks_payload_by(dense: &[Planned], column: usize, later: &[usize]) -> bool {
-    dense.iter().any(|planned| {
+/// Whether a column of dense steps is asked for `later`: itself, or what a dense probe finds by it, which rows that are
+/// left look up by their keys again.
+pub(super) fn is_asked_later(dense: &[Planned], column: usize, later: &[usize]) -> bool {
+    let by_payload = dense.iter().any(|planned| {
         let Item::Probe(probe, payload) = &planned.item else { return false };
         let mut by_column = false;
         probe.keys.iter().for_each(|key| key.registers(&mut |register| by_column |= register == column));
         by_column && later.iter().any(|register| payload.contains(register))
-    })
+    });
+    by_payload || later.contains(&column)
 }
 
 impl KernelWriter<'_> {

@@ -288,7 +288,7 @@ fn offsets_of_packed_keys_meet_the_bitmap_of_another_range() {
 }
 
 #[test]
-fn columns_that_rows_of_the_queue_are_asked_for_again_stay_in_the_cache() {
+fn columns_that_rows_of_the_queue_are_asked_for_again_are_loaded_to_stay() {
     let rows = 3_000;
     let facts = MemoryTable::new(
         "facts",

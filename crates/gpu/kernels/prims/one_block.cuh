@@ -12,10 +12,10 @@ WC_DEVICE bool wc_is_last_block(uint64_t* done, uint64_t blocks, uint32_t* word)
     return *word != 0;
 }
 
-// Sorts `count` items. All threads of the block call; barriers around are the caller's. `items.order(i, j)`, i < j,
-// exchanges two that are out of order. A bitonic network whose first step of a merge compares mirrored places: the
-// better one always goes to the lower place, so places behind the end need no padding. Pairs that are less than 64
-// places apart are those of one warp, which waits for no other.
+// Sorts `count` items. All threads of the block call, which are whole warps; a barrier before is the caller's, the one
+// behind is here. `items.order(i, j)`, i < j, exchanges two that are out of order. A bitonic network whose first step
+// of a merge compares mirrored places: the better one always goes to the lower place, so places behind the end need no
+// padding. Steps of 32 and less stay within 64 aligned places, which are always the same warp's.
 template <typename Items> WC_DEVICE void wc_sort_network(const Items& items, uint32_t count) {
     for (uint32_t run = 2; run / 2 < count; run *= 2) {
         for (uint32_t step = run / 2; step > 0; step /= 2) {
