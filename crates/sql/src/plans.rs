@@ -11,6 +11,7 @@ mod literals;
 mod shapes;
 mod templates;
 
+use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::catalog::{MemTable, TableProvider};
@@ -22,7 +23,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_plan::ExecutionPlan;
-use parking_lot::Mutex;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 
 use crate::lower::Refused;
 use crate::placement::{Basis, Declined};
@@ -108,47 +110,49 @@ pub(crate) struct Epoch {
     pub(crate) refusals: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
-    text: String,
     epoch: Epoch,
     tables: Arc<[TableReference]>,
     planned: Arc<Planned>,
 }
 
-/// The plans of a session, the most recently used last.
-#[derive(Debug, Default)]
+/// The plans of a session by the texts of their statements.
+#[derive(Debug)]
 pub(crate) struct PlanCache {
-    entries: Mutex<Vec<Entry>>,
+    entries: Cache<String, Entry>,
+}
+
+impl Default for PlanCache {
+    fn default() -> PlanCache {
+        PlanCache { entries: cache(PLANS_MAX) }
+    }
 }
 
 impl PlanCache {
     /// The plan of a statement and the tables to look at before it is used, if it was planned under this epoch.
     pub(crate) fn get(&self, text: &str, epoch: Epoch) -> Option<(Arc<Planned>, Arc<[TableReference]>)> {
-        let mut entries = self.entries.lock();
-        let position = entries.iter().rposition(|entry| entry.text == text)?;
-        let entry = entries.remove(position);
-        if entry.epoch != epoch {
-            return None;
-        }
-        let found = (entry.planned.clone(), entry.tables.clone());
-        entries.push(entry);
-        Some(found)
+        let entry = self.entries.get(text).filter(|entry| entry.epoch == epoch)?;
+        Some((entry.planned, entry.tables))
     }
 
-    /// Keeps the plan of a statement; the least recently used one leaves.
+    /// Keeps the plan of a statement; one that has not been used for long leaves.
     pub(crate) fn keep(&self, text: &str, epoch: Epoch, tables: Arc<[TableReference]>, planned: &Arc<Planned>) {
-        if text.len() > TEXT_BYTES_MAX {
-            return;
+        if text.len() <= TEXT_BYTES_MAX {
+            self.entries.insert(text.to_string(), Entry { epoch, tables, planned: planned.clone() });
         }
-        let entry = Entry { text: text.to_string(), epoch, tables, planned: planned.clone() };
-        let mut entries = self.entries.lock();
-        entries.retain(|entry| entry.text != text);
-        if entries.len() == PLANS_MAX {
-            entries.remove(0);
-        }
-        entries.push(entry);
     }
+}
+
+/// A cache of so many entries, in one part: a small one that is cut up would lose what is used.
+fn cache<K: Eq + Hash, V: Clone>(entries_max: usize) -> Cache<K, V> {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(entries_max)
+        .weight_capacity(entries_max as u64)
+        .shards(1)
+        .build()
+        .expect("capacities are there");
+    Cache::with_options(options, UnitWeighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
 }
 
 /// Whether a plan that was not yet optimised means the same whenever it is run over the same tables.

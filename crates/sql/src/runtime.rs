@@ -17,6 +17,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStatement};
 use datafusion::prelude::SessionContext;
 use parking_lot::RwLock;
+use sysinfo::System;
 
 use crate::access::Access;
 use crate::catalog::DataFileStore;
@@ -207,11 +208,26 @@ pub(crate) fn copies_budget(settings: &Settings) -> u64 {
     }
 }
 
-/// Memory of this machine in bytes.
+/// Memory of this machine in bytes, or what a container has of it.
 fn host_memory() -> Result<u64> {
-    let unknown = || SqlError::Unsupported("a share of memory where the size of memory is not known".into());
-    let text = std::fs::read_to_string("/proc/meminfo").map_err(|_| unknown())?;
-    let line = text.lines().find(|line| line.starts_with("MemTotal:")).ok_or_else(unknown)?;
-    let kibibytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
-    kibibytes.map(|kibibytes| kibibytes * 1024).ok_or_else(unknown)
+    let mut system = System::new();
+    system.refresh_memory();
+    let of_container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
+    match system.total_memory().min(of_container) {
+        0 => Err(SqlError::Unsupported("a share of memory where the size of memory is not known".into())),
+        bytes => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_memory_is_of_what_there_is() {
+        let total = host_memory().unwrap();
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let kibibytes = text.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap();
+        assert!((1 << 20..=kibibytes * 1024).contains(&total), "{total} of {kibibytes} KiB");
+    }
 }

@@ -19,10 +19,11 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 use warpcube_column::is_string;
 
 use super::holes::{Constant, days};
-use super::{Epoch, Planned};
+use super::{Epoch, Planned, cache};
 use crate::placement::Basis;
 
 /// Shapes kept.
@@ -52,41 +53,27 @@ pub(crate) struct PlannedShape {
     pub(crate) lowered: Mutex<Option<(Basis, Option<Arc<Planned>>)>>,
 }
 
+/// The shapes of a session by their texts, each with the epoch that it is known under.
 #[derive(Debug)]
-struct Entry {
-    text: String,
-    epoch: Epoch,
-    shape: Shape,
+pub(crate) struct Shapes {
+    entries: Cache<String, (Epoch, Shape)>,
 }
 
-/// The shapes of a session, the most recently used last.
-#[derive(Debug, Default)]
-pub(crate) struct Shapes {
-    entries: Mutex<Vec<Entry>>,
+impl Default for Shapes {
+    fn default() -> Shapes {
+        Shapes { entries: cache(SHAPES_MAX) }
+    }
 }
 
 impl Shapes {
     /// What is known of a shape under this epoch.
     pub(crate) fn get(&self, text: &str, epoch: Epoch) -> Option<Shape> {
-        let mut entries = self.entries.lock();
-        let position = entries.iter().rposition(|entry| entry.text == text)?;
-        let entry = entries.remove(position);
-        if entry.epoch != epoch {
-            return None;
-        }
-        let shape = entry.shape.clone();
-        entries.push(entry);
-        Some(shape)
+        self.entries.get(text).filter(|(known, _)| *known == epoch).map(|(_, shape)| shape)
     }
 
-    /// Keeps what is known of a shape; the least recently used one leaves.
+    /// Keeps what is known of a shape; one that has not been used for long leaves.
     pub(crate) fn keep(&self, text: String, epoch: Epoch, shape: Shape) {
-        let mut entries = self.entries.lock();
-        entries.retain(|entry| entry.text != text);
-        if entries.len() == SHAPES_MAX {
-            entries.remove(0);
-        }
-        entries.push(Entry { text, epoch, shape });
+        self.entries.insert(text, (epoch, shape));
     }
 }
 

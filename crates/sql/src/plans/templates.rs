@@ -21,31 +21,43 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
-use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 
-use super::{Epoch, is_template};
+use super::{Epoch, cache, is_template};
 
 /// Templates kept.
 const TEMPLATES_MAX: usize = 256;
 
-#[derive(Debug, Clone)]
-struct Entry {
+/// What a template is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
     /// The catalog's and the settings' part of an epoch: templates stand before lowering, so that what was found unfit
     /// for the device since does not matter.
     epoch: (u64, u64),
+    /// Of the plan.
     hash: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
     /// The plan with its placeholders, not yet optimised.
-    input: LogicalPlan,
+    input: Arc<LogicalPlan>,
     /// The tables that it reads.
-    tables: Vec<Arc<dyn TableProvider>>,
+    tables: Arc<[Arc<dyn TableProvider>]>,
     /// The plan optimised; none where it cannot be.
     optimized: Option<Arc<LogicalPlan>>,
 }
 
-/// The templates of a session, the most recently used last.
-#[derive(Debug, Default)]
+/// The templates of a session.
+#[derive(Debug)]
 pub(crate) struct Templates {
-    entries: Mutex<Vec<Entry>>,
+    entries: Cache<Key, Entry>,
+}
+
+impl Default for Templates {
+    fn default() -> Templates {
+        Templates { entries: cache(TEMPLATES_MAX) }
+    }
 }
 
 impl Templates {
@@ -71,36 +83,25 @@ impl Templates {
         epoch: Epoch,
         state: &SessionState,
     ) -> Result<(Option<Arc<LogicalPlan>>, bool)> {
-        let epoch = (epoch.catalog, epoch.settings);
         let tables = tables(input)?;
         let mut hasher = DefaultHasher::new();
         input.hash(&mut hasher);
-        let hash = hasher.finish();
+        let key = Key { epoch: (epoch.catalog, epoch.settings), hash: hasher.finish() };
         let is_same = |entry: &Entry| {
             let mut both = entry.tables.iter().zip(&tables);
-            (entry.epoch, entry.hash) == (epoch, hash)
-                && entry.tables.len() == tables.len()
+            entry.tables.len() == tables.len()
                 && both.all(|(known, table)| Arc::ptr_eq(known, table))
-                && entry.input == *input
+                && *entry.input == *input
         };
-        {
-            let mut entries = self.entries.lock();
-            if let Some(position) = entries.iter().rposition(is_same) {
-                let entry = entries.remove(position);
-                let optimized = entry.optimized.clone();
-                entries.push(entry);
-                return Ok((optimized, false));
-            }
+        if let Some(entry) = self.entries.get(&key).filter(is_same) {
+            return Ok((entry.optimized, false));
         }
         // What the optimiser refuses with placeholders, it may take with values.
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(input)).ok().map(Arc::new);
-        let entry = Entry { epoch, hash, input: input.clone(), tables, optimized: optimized.clone() };
-        let mut entries = self.entries.lock();
-        entries.retain(|known| known.epoch == epoch && known.hash != hash);
-        if entries.len() == TEMPLATES_MAX {
-            entries.remove(0);
-        }
-        entries.push(entry);
+        // Templates of another epoch keep tables alive that nobody reads any more.
+        self.entries.retain(|known, _| known.epoch == key.epoch);
+        let entry = Entry { input: Arc::new(input.clone()), tables: tables.into(), optimized: optimized.clone() };
+        self.entries.insert(key, entry);
         Ok((optimized, true))
     }
 }
