@@ -16,7 +16,7 @@ use std::sync::Arc;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
+use datafusion::logical_expr::{Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
 use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
 use super::graph::{Core, Graph, describe, rewrite};
@@ -46,7 +46,8 @@ pub(super) fn what(sort: &Sort) -> &'static str {
 
 /// Puts projections that compute something above the sorts for first rows of one table:
 /// `Sort(Projection(x)) → Projection(Sort(x))`. An expression that could raise an error, or take long, is then not
-/// computed for rows that are not in the result.
+/// computed for rows that are not in the result, nor for those that OFFSET skips: `Limit(Projection(Sort))` becomes
+/// `Projection(Limit(Sort))`.
 ///
 /// Names of subqueries, views and common table expressions, and projections of columns alone, do not stand in the way
 /// of one below them.
@@ -55,13 +56,28 @@ pub(super) fn what(sort: &Sort) -> &'static str {
 /// the rows of several batches would lose their order.
 pub(crate) fn project_late(plan: LogicalPlan, batch_rows: usize) -> DataFusionResult<LogicalPlan> {
     let late = plan.transform_up_with_subqueries(|plan| {
-        let LogicalPlan::Sort(sort) = &plan else { return Ok(Transformed::no(plan)) };
-        match projected_late(sort, batch_rows)? {
-            Some(late) => Ok(Transformed::yes(late)),
-            None => Ok(Transformed::no(plan)),
-        }
+        let late = match &plan {
+            LogicalPlan::Sort(sort) => projected_late(sort, batch_rows)?,
+            LogicalPlan::Limit(limit) => limited_early(limit, batch_rows)?,
+            _ => None,
+        };
+        Ok(late.map_or_else(|| Transformed::no(plan), Transformed::yes))
     })?;
     Ok(late.data)
+}
+
+/// The projection of what a limit takes of a sort's rows, in place of the limit of its projection.
+fn limited_early(limit: &Limit, batch_rows: usize) -> DataFusionResult<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = limit.input.as_ref() else { return Ok(None) };
+    let LogicalPlan::Sort(sort) = projection.input.as_ref() else { return Ok(None) };
+    let is_one_batch = sort.fetch.is_some_and(|fetch| fetch <= batch_rows);
+    if limit.skip.is_none() || !is_one_batch || projection.expr.iter().any(Expr::is_volatile) {
+        return Ok(None);
+    }
+    let (expr, schema) = (projection.expr.clone(), projection.schema.clone());
+    let limit = Limit { skip: limit.skip.clone(), fetch: limit.fetch.clone(), input: projection.input.clone() };
+    let above = Projection::try_new_with_schema(expr, Arc::new(LogicalPlan::Limit(limit)), schema)?;
+    Ok(Some(LogicalPlan::Projection(above)))
 }
 
 fn projected_late(sort: &Sort, batch_rows: usize) -> DataFusionResult<Option<LogicalPlan>> {

@@ -27,6 +27,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
+use super::sorts::{SortsInPlace, WithoutFences};
 use super::{guards, sums};
 
 /// DataFusion's rules for logical plans.
@@ -49,10 +50,14 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
         match rule.name() {
             name if name.starts_with("FilterPushdown") => Arc::new(UnlessFound(rule, repeats_a_name)),
             "ProjectionPushdown" => Arc::new(UnlessFound(rule, has_guarded_condition)),
+            "EnsureRequirements" => Arc::new(SortsInPlace(rule)),
             _ => rule,
         }
     };
-    PhysicalOptimizer::new().rules.into_iter().map(held).collect()
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(held).collect();
+    let check = rules.iter().position(|rule| rule.name() == "SanityCheckPlan").unwrap_or(rules.len());
+    rules.insert(check, Arc::new(WithoutFences));
+    rules
 }
 
 /// A rule of the optimiser, and what is done in place of it, which is given the rule.

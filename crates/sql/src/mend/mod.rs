@@ -35,6 +35,7 @@ mod nullif;
 mod partition_keys;
 mod set_operations;
 mod sliding;
+mod sorts;
 mod statistics;
 mod subqueries;
 mod subquery_keys;

@@ -1,0 +1,180 @@
+//! Sorts that DataFusion 55.2 puts in wrong places, in physical plans.
+//!
+//! - `EnsureRequirements` moves a sort below an OFFSET, which then skips other rows. A fence around the OFFSET keeps
+//!   sorts above it as long as rules move them.
+//! - Partitions that are sorted each by itself leave out a key that is constant in each of them, and share the
+//!   threshold of their first rows all the same: where the key differs between them (a constant column of each branch
+//!   of a union), rows are lost.
+//! - Partitions that are sorted each by itself do not always meet the order that they are merged by, by DataFusion's own
+//!   check: a comparison of arithmetic, or an expression that equals a literal which is within it, too. The check
+//!   refuses the plan then.
+//!
+//! In the last two cases the plan is made once more with one sort for all partitions. The file goes once sorts stay
+//! above what skips rows, thresholds are of all keys, and the check and the rule agree.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+    replace_children_if_necessary,
+};
+
+/// `EnsureRequirements`, with sorts where they belong.
+#[derive(Debug)]
+pub(super) struct SortsInPlace(pub(super) Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for SortsInPlace {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let fenced = fenced(plan, true)?;
+        let sorted = self.0.optimize(fenced.clone(), config)?;
+        let is_right = !shares_a_threshold(&sorted)? && SanityCheckPlan::new().optimize(sorted.clone(), config).is_ok();
+        if is_right || !config.optimizer.repartition_sorts {
+            return Ok(sorted);
+        }
+        let mut config = config.clone();
+        config.optimizer.repartition_sorts = false;
+        self.0.optimize(fenced, &config)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// Whether partitions of which only first rows are wanted are sorted by fewer keys than they are merged by.
+fn shares_a_threshold(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|plan| {
+        let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else { return Ok(false) };
+        let mut found = false;
+        merge.input().apply(|plan| match plan.downcast_ref::<SortExec>() {
+            Some(sort) => {
+                found |= sort.fetch().is_some() && sort.expr().len() < merge.expr().len();
+                Ok(TreeNodeRecursion::Jump)
+            }
+            None => Ok(TreeNodeRecursion::Continue),
+        })?;
+        Ok(found)
+    })
+}
+
+/// The plan with a fence around each OFFSET that operators with orders of their own may be above of.
+fn fenced(plan: Arc<dyn ExecutionPlan>, is_top: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
+    let passes = plan.is::<GlobalLimitExec>()
+        || plan.is::<ProjectionExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.name() == "OutputRequirementExec";
+    let children = plan.children().into_iter().map(|child| fenced(child.clone(), is_top && passes));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    let plan = replace_children_if_necessary(plan, children)?;
+    Ok(if skips && !is_top { Arc::new(Fence::new(plan)) } else { plan })
+}
+
+/// Takes the fences away.
+#[derive(Debug)]
+pub(super) struct WithoutFences;
+
+impl PhysicalOptimizerRule for WithoutFences {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|plan| {
+            Ok(match plan.downcast_ref::<Fence>() {
+                Some(fence) => Transformed::yes(fence.input.clone()),
+                None => Transformed::no(plan),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "WithoutFences"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Gives the rows of its input, in an order that nobody relies on and nobody may ask another of.
+#[derive(Debug)]
+struct Fence {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl Fence {
+    fn new(input: Arc<dyn ExecutionPlan>) -> Fence {
+        let of = input.properties();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            of.output_partitioning().clone(),
+            of.emission_type,
+            of.boundedness,
+        );
+        Fence { input, properties: Arc::new(properties) }
+    }
+
+    fn around(mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Fence::new(children.remove(0))))
+    }
+}
+
+impl DisplayAs for Fence {
+    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Fence")
+    }
+}
+
+impl ExecutionPlan for Fence {
+    fn name(&self) -> &str {
+        "Fence"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Fence::around(children)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Fence::around(children)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
