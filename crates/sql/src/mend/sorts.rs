@@ -5,8 +5,8 @@
 //! - Partitions that are sorted each by itself leave out a key that is constant in each of them, and share the
 //!   threshold of their first rows all the same: where the key differs between them (a constant column of each branch
 //!   of a union), rows are lost.
-//! - Partitions that are sorted each by itself do not always meet the order that they are merged by, by DataFusion's own
-//!   check: a comparison of arithmetic, or an expression that equals a literal which is within it, too. The check
+//! - Partitions that are sorted each by itself do not always meet the order that they are merged by, by DataFusion's
+//!   own check: a comparison of arithmetic, or an expression that equals a literal which is within it, too. The check
 //!   refuses the plan then.
 //!
 //! In the last two cases the plan is made once more with one sort for all partitions. The file goes once sorts stay
