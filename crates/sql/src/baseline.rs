@@ -40,9 +40,12 @@ impl Default for Baseline {
 /// - Literals with a point are decimals: `'4.07'::decimal(12, 2) = 4.07`.
 /// - The extremes of plain columns hide rows from the other aggregates beside them: with max(a) known, files and row
 ///   groups of smaller a are left out of max(b + 0) too.
+/// - First groups alone, as of `SELECT DISTINCT f … ORDER BY f LIMIT 3`, hold a NaN as often as it comes or fail over a
+///   float, and memory is reserved for as many groups as LIMIT and OFFSET name.
 pub(crate) fn right_defaults(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
     without_wrong_filters(options);
+    options.optimizer.enable_topk_aggregation = false;
 }
 
 /// The second of these alone: a switch of DataFusion's for all dynamic filters switches this one on.

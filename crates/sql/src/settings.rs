@@ -245,7 +245,8 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.host_memory",
         expected: BUDGET,
         description: "Most host memory for encoded copies of columns that left the device, from which they come back \
-                      without being read from files; 'auto' is an eighth of the machine's memory, '0' keeps none.",
+                      without being read from files; 'auto' is an eighth of the memory of the machine or its \
+                      container, '0' keeps none.",
         get: |s| s.host_memory.to_string(),
         set: |s, v| v.parse().map(|value| s.host_memory = value).ok(),
     },

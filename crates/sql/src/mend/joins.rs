@@ -27,7 +27,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
-use super::sorts::{SortsInPlace, WithoutFences};
+use super::sorts::SortsInPlace;
 use super::{guards, sums};
 
 /// DataFusion's rules for logical plans.
@@ -54,10 +54,7 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
             _ => rule,
         }
     };
-    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(held).collect();
-    let check = rules.iter().position(|rule| rule.name() == "SanityCheckPlan").unwrap_or(rules.len());
-    rules.insert(check, Arc::new(WithoutFences));
-    rules
+    PhysicalOptimizer::new().rules.into_iter().map(held).collect()
 }
 
 /// A rule of the optimiser, and what is done in place of it, which is given the rule.

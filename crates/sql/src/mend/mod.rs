@@ -38,7 +38,6 @@ mod sliding;
 mod sorts;
 mod statistics;
 mod subqueries;
-mod subquery_keys;
 pub(crate) mod sums;
 pub(crate) mod timezone;
 mod zones;
@@ -95,7 +94,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = subquery_keys::mend(distinct_orders::mend(partition_keys::mend(plan)?)?)?;
+    let plan = distinct_orders::mend(partition_keys::mend(plan)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
     let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
     sums::check(plan, options)

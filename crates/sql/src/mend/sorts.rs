@@ -1,13 +1,13 @@
 //! Sorts that DataFusion 55.2 puts in wrong places, in physical plans.
 //!
 //! - `EnsureRequirements` moves a sort below an OFFSET, which then skips other rows. A fence around the OFFSET keeps
-//!   sorts above it as long as rules move them.
+//!   sorts above it while the rule runs.
 //! - Partitions that are sorted each by itself leave out a key that is constant in each of them, and share the
 //!   threshold of their first rows all the same: where the key differs between them (a constant column of each branch
 //!   of a union), rows are lost.
 //! - Partitions that are sorted each by itself do not always meet the order that they are merged by, by DataFusion's
-//!   own check: a comparison of arithmetic, or an expression that equals a literal which is within it, too. The check
-//!   refuses the plan then.
+//!   own check: a comparison of arithmetic or with a scalar subquery, or an expression that equals a literal which is
+//!   within it, too. The check refuses the plan then.
 //!
 //! In the last two cases the plan is made once more with one sort for all partitions. The file goes once sorts stay
 //! above what skips rows, thresholds are of all keys, and the check and the rule agree.
@@ -16,11 +16,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
@@ -30,7 +31,6 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
-    replace_children_if_necessary,
 };
 
 /// `EnsureRequirements`, with sorts where they belong.
@@ -39,15 +39,14 @@ pub(super) struct SortsInPlace(pub(super) Arc<dyn PhysicalOptimizerRule + Send +
 
 impl PhysicalOptimizerRule for SortsInPlace {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let fenced = fenced(plan, true)?;
-        let sorted = self.0.optimize(fenced.clone(), config)?;
-        let is_right = !shares_a_threshold(&sorted)? && SanityCheckPlan::new().optimize(sorted.clone(), config).is_ok();
-        if is_right || !config.optimizer.repartition_sorts {
+        let fenced = plan.rewrite(&mut Fences::default())?.data;
+        let sorted = without_fences(self.0.optimize(fenced.clone(), config)?)?;
+        if !config.optimizer.repartition_sorts || is_right(&sorted, config)? {
             return Ok(sorted);
         }
         let mut config = config.clone();
         config.optimizer.repartition_sorts = false;
-        self.0.optimize(fenced, &config)
+        without_fences(self.0.optimize(fenced, &config)?)
     }
 
     fn name(&self) -> &str {
@@ -59,57 +58,67 @@ impl PhysicalOptimizerRule for SortsInPlace {
     }
 }
 
-/// Whether partitions of which only first rows are wanted are sorted by fewer keys than they are merged by.
-fn shares_a_threshold(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    plan.exists(|plan| {
-        let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else { return Ok(false) };
-        let mut found = false;
+/// Whether a plan merges partitions that are in its order, none of which lacks a key that a threshold is of.
+fn is_right(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<bool> {
+    let (mut merges, mut lacks_key) = (false, false);
+    plan.apply(|plan| {
+        let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        merges = true;
         merge.input().apply(|plan| match plan.downcast_ref::<SortExec>() {
             Some(sort) => {
-                found |= sort.fetch().is_some() && sort.expr().len() < merge.expr().len();
+                lacks_key |= sort.fetch().is_some() && sort.expr().len() < merge.expr().len();
                 Ok(TreeNodeRecursion::Jump)
             }
             None => Ok(TreeNodeRecursion::Continue),
         })?;
-        Ok(found)
-    })
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(!merges || !lacks_key && SanityCheckPlan::new().optimize(plan.clone(), config).is_ok())
 }
 
-/// The plan with a fence around each OFFSET that operators with orders of their own may be above of.
-fn fenced(plan: Arc<dyn ExecutionPlan>, is_top: bool) -> Result<Arc<dyn ExecutionPlan>> {
-    let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
-    let passes = plan.is::<GlobalLimitExec>()
+/// Puts a fence around each OFFSET that operators with orders of their own may be above of.
+#[derive(Default)]
+struct Fences {
+    /// Operators around the present one that may ask for an order.
+    around: usize,
+}
+
+/// Whether an operator asks for no order of its input's rows.
+fn passes(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<GlobalLimitExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<CoalescePartitionsExec>()
-        || plan.name() == "OutputRequirementExec";
-    let children = plan.children().into_iter().map(|child| fenced(child.clone(), is_top && passes));
-    let children = children.collect::<Result<Vec<_>>>()?;
-    let plan = replace_children_if_necessary(plan, children)?;
-    Ok(if skips && !is_top { Arc::new(Fence::new(plan)) } else { plan })
+        || plan.is::<OutputRequirementExec>()
 }
 
-/// Takes the fences away.
-#[derive(Debug)]
-pub(super) struct WithoutFences;
+impl TreeNodeRewriter for Fences {
+    type Node = Arc<dyn ExecutionPlan>;
 
-impl PhysicalOptimizerRule for WithoutFences {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|plan| {
-            Ok(match plan.downcast_ref::<Fence>() {
-                Some(fence) => Transformed::yes(fence.input.clone()),
-                None => Transformed::no(plan),
-            })
-        })?;
-        Ok(plan.data)
+    fn f_down(&mut self, plan: Self::Node) -> Result<Transformed<Self::Node>> {
+        self.around += usize::from(!passes(plan.as_ref()));
+        Ok(Transformed::no(plan))
     }
 
-    fn name(&self) -> &str {
-        "WithoutFences"
+    fn f_up(&mut self, plan: Self::Node) -> Result<Transformed<Self::Node>> {
+        self.around -= usize::from(!passes(plan.as_ref()));
+        let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
+        Ok(match skips && self.around > 0 {
+            true => Transformed::yes(Arc::new(Fence::new(plan))),
+            false => Transformed::no(plan),
+        })
     }
+}
 
-    fn schema_check(&self) -> bool {
-        true
-    }
+fn without_fences(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|plan| {
+        Ok(match plan.downcast_ref::<Fence>() {
+            Some(fence) => Transformed::yes(fence.input.clone()),
+            None => Transformed::no(plan),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 /// Gives the rows of its input, in an order that nobody relies on and nobody may ask another of.

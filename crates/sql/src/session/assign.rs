@@ -130,9 +130,6 @@ const ZONE: &str = "UTC";
 /// What a session has for DataFusion's settings otherwise than DataFusion.
 pub(super) fn first_options(options: &mut ConfigOptions) {
     right_defaults(options);
-    // DataFusion 55.2 takes a NaN for another each time, fails over a float among its first groups, and reserves memory
-    // for as many groups as LIMIT and OFFSET name.
-    options.optimizer.enable_topk_aggregation = false;
     options.execution.time_zone = Some(ZONE.into());
     // Logical plans know better than physical ones that a CASE has no NULL, which DataFusion 55.2 takes for a defect.
     options.execution.skip_physical_aggregate_schema_check = true;
