@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand, ValueEnum};
 use warpcube_kbench::cube::CubeArgs;
@@ -259,6 +260,9 @@ const PLAIN: [(&str, &str); 5] = [
 
 /// What is wrong with arguments, in one line without the usage.
 pub(crate) fn reason(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "a command is missing; --help lists them".into();
+    }
     let text = error.to_string();
     let lines = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim);
     let text = lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_string();

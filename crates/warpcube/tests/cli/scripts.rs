@@ -69,6 +69,9 @@ fn wrong_usage_is_2() {
     let place = Place::new();
     let flag = place.run(&["--no-such-flag"]).error(2);
     assert_eq!(flag, "CLI-001 unexpected argument '--no-such-flag' found");
+    for command in ["bench", "cube"] {
+        assert_eq!(place.run(&[command]).error(2), "CLI-001 a command is missing; --help lists them");
+    }
     assert!(place.run(&["--help"]).ok().contains("Usage: warpcube"));
     assert!(place.run(&["-f", "missing.sql"]).error(2).starts_with("CLI-003 cannot read missing.sql: "));
     assert!(place.run(&["--set", "timeout", "-c", "SELECT 1"]).error(2).starts_with("CLI-001 --set timeout: "));
