@@ -40,9 +40,23 @@ pub(crate) struct Rows<'a> {
     pub(crate) first: usize,
 }
 
+/// Where words of rows lie, for the loops over all rows.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    bytes: &'a [u8],
+    row_words: usize,
+}
+
+impl Words<'_> {
+    #[inline]
+    fn at(self, row: usize, at: usize) -> u64 {
+        word(self.bytes, row * self.row_words + at)
+    }
+}
+
 impl Rows<'_> {
-    fn word(&self, row: usize, at: usize) -> u64 {
-        word(&self.bytes, self.first + row * self.row_words + at)
+    fn words(&self) -> Words<'_> {
+        Words { bytes: &self.bytes[self.first * 8..], row_words: self.row_words }
     }
 
     /// The rows that are NULL, none if no row is.
@@ -53,6 +67,7 @@ impl Rows<'_> {
 }
 
 /// A word of bytes that came from the device.
+#[inline]
 pub(crate) fn word(bytes: &[u8], index: usize) -> u64 {
     u64::from_le_bytes(bytes[index * 8..][..8].try_into().expect("eight bytes"))
 }
@@ -78,10 +93,10 @@ pub(crate) fn rows_batch(bound: &BoundRows, rows: &Rows, strings_at: &mut String
 
 /// The batch of the rows of a top-k: columns `g0`, `g1`, ….
 pub(crate) fn top_batch(bound: &BoundTop, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
-    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    let (mut fields, mut arrays, words) = (Vec::new(), Vec::new(), rows.words());
     for (position, column) in bound.columns.iter().enumerate() {
-        let nulls = rows.nulls(|row| rows.word(row, position / 64) >> (position % 64) & 1 == 0);
-        let values = Values { rows: rows.count, nulls, value: top_value(rows, column, bound.valid_words()) };
+        let nulls = rows.nulls(|row| words.at(row, position / 64) >> (position % 64) & 1 == 0);
+        let values = Values { rows: rows.count, nulls, value: top_value(words, column, bound.valid_words()) };
         arrays.push(values.array(&column.data_type, column.dictionary.as_ref(), column.texts, strings_at)?);
         fields.push(Field::new(format!("g{position}"), column.data_type.clone(), true));
     }
@@ -89,11 +104,11 @@ pub(crate) fn top_batch(bound: &BoundTop, rows: &Rows, strings_at: &mut StringsA
 }
 
 /// A row's value of a top-k's column.
-fn top_value(rows: &Rows, column: &TopColumn, valid_words: usize) -> impl Fn(usize) -> i128 {
+fn top_value(words: Words<'_>, column: &TopColumn, valid_words: usize) -> impl Fn(usize) -> i128 {
     let (at, wide) = (valid_words + column.word, column.wide);
     let signed = matches!(column.ty, Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128);
-    move |row| match rows.word(row, at) {
-        word if wide => i128::from(rows.word(row, at + 1) as i64) << 64 | i128::from(word),
+    move |row| match words.at(row, at) {
+        word if wide => i128::from(words.at(row, at + 1) as i64) << 64 | i128::from(word),
         word if signed => (word as i64).into(),
         word => word.into(),
     }
@@ -122,8 +137,9 @@ fn key_columns((pack, columns, texts): Packed<'_>, rows: &Rows, strings_at: &mut
 
 /// The values of a part of packed keys.
 fn key_values(part: PartReader, rows: &Rows) -> Values<impl Fn(usize) -> i128> {
-    let nulls = if part.is_nullable() { rows.nulls(|row| part.is_null(|at| rows.word(row, at))) } else { None };
-    Values { rows: rows.count, nulls, value: move |row| part.value(|at| rows.word(row, at)) }
+    let words = rows.words();
+    let nulls = if part.is_nullable() { rows.nulls(|row| part.is_null(|at| words.at(row, at))) } else { None };
+    Values { rows: rows.count, nulls, value: move |row| part.value(|at| words.at(row, at)) }
 }
 
 fn malformed(error: arrow::error::ArrowError) -> EngineError {
@@ -132,7 +148,8 @@ fn malformed(error: arrow::error::ArrowError) -> EngineError {
 
 /// An aggregate of groups whose cells begin at word `cells`.
 fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
-    let cell = |group: usize, cell: usize| rows.word(group, cells + cell);
+    let words = rows.words();
+    let cell = |group: usize, cell: usize| words.at(group, cells + cell);
     let nulls = output.count.and_then(|count| rows.nulls(|group| cell(group, count) == 0));
     if let Read::Float(sum) = output.read {
         return floats(rows.count, nulls, |group| f64::from_bits(cell(group, sum)), &output.data_type);
@@ -394,7 +411,7 @@ mod tests {
             wide,
         };
         let rows = rows(&[3, 0, u64::MAX, u64::MAX - 1, 3, 0, 5, 1], 0, 4);
-        let read = |column| [0, 1].map(top_value(&rows, &column, 1));
+        let read = |column| [0, 1].map(top_value(rows.words(), &column, 1));
         assert_eq!(read(column(Ty::I64, false)), [-1, 5]);
         assert_eq!(read(column(Ty::U64, false)), [u64::MAX.into(), 5]);
         assert_eq!(read(column(Ty::I128, true)), [-(1 << 64) - 1, (1 << 64) + 5]);

@@ -13,8 +13,8 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use super::nan::is_arithmetic;
+use super::unordered_casts::is_unordered_cast;
 use super::{chain, each_node, operands};
 
 static ALWAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
@@ -32,8 +33,13 @@ static ALWAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 /// The plan with filters that are not computed backwards.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = each_node(plan, |plan| match plan {
-        LogicalPlan::Filter(filter) if split_conjunction(&filter.predicate).into_iter().any(equates_calls) => {
-            let opaque = |conjunct: Expr| if equates_calls(&conjunct) { conjunct.is_true() } else { conjunct };
+        LogicalPlan::Filter(filter)
+            if split_conjunction(&filter.predicate)
+                .into_iter()
+                .any(|part| equates_calls(part, filter.input.schema())) =>
+        {
+            let schema = filter.input.schema();
+            let opaque = |conjunct: Expr| if equates_calls(&conjunct, schema) { conjunct.is_true() } else { conjunct };
             let conjuncts = operands(filter.predicate, Operator::And).into_iter().map(opaque).collect();
             let filter = Filter::try_new(chain(Operator::And, conjuncts), filter.input)?;
             Ok(Transformed::yes(LogicalPlan::Filter(filter)))
@@ -51,9 +57,10 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// Whether a conjunct is an equality of what functions compute.
-fn equates_calls(conjunct: &Expr) -> bool {
-    let calls = |expr: &Expr| expr.exists(|expr| Ok(matches!(expr, Expr::ScalarFunction(_) | Expr::Case(_))));
+/// Whether a conjunct is an equality of what functions compute, or casts that become functions.
+fn equates_calls(conjunct: &Expr, schema: &DFSchema) -> bool {
+    let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(_) | Expr::Case(_));
+    let calls = |expr: &Expr| expr.exists(|expr| Ok(is_call(expr) || is_unordered_cast(expr, schema)));
     match conjunct {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
             calls(left).unwrap_or(false) || calls(right).unwrap_or(false)

@@ -90,7 +90,7 @@ fn may_make_nan(expr: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// Whether an expression is made of constants alone.
-fn is_constant(expr: &Expr) -> bool {
+pub(super) fn is_constant(expr: &Expr) -> bool {
     let is_leaf = |expr: &Expr| {
         matches!(
             expr,

@@ -27,6 +27,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
+use super::finer_times::FinerTimes;
 use super::sorts::SortsInPlace;
 use super::{guards, sums};
 
@@ -41,7 +42,12 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         };
         Arc::new(Held(rule, rewrite))
     };
-    Optimizer::new().rules.into_iter().map(held).collect()
+    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(held).collect();
+    let simplifies = |rule: &Arc<dyn OptimizerRule + Send + Sync>| rule.name() == "simplify_expressions";
+    if let Some(first) = rules.iter().position(simplifies) {
+        rules.insert(first, Arc::new(FinerTimes));
+    }
+    rules
 }
 
 /// DataFusion's rules for physical plans.

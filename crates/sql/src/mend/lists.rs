@@ -204,7 +204,8 @@ fn without_casts(operand: Expr, schema: &DFSchemaRef, config: &Arc<ConfigOptions
     }
 }
 
-fn simplifier(schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> ExprSimplifier {
+/// What folds constants of a plan with these columns.
+pub(super) fn simplifier(schema: &DFSchemaRef, config: &Arc<ConfigOptions>) -> ExprSimplifier {
     let context = SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
     ExprSimplifier::new(context)
 }

@@ -20,6 +20,7 @@ mod distinct_orders;
 mod distinct_sums;
 pub(crate) mod domains;
 mod extremes;
+pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
 mod guards;
@@ -40,6 +41,7 @@ mod statistics;
 mod subqueries;
 pub(crate) mod sums;
 pub(crate) mod timezone;
+mod unordered_casts;
 mod zones;
 
 use std::sync::Arc;
@@ -72,6 +74,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(narrow_casts::WidenOperands));
+    rules.push(Arc::new(finer_times::FinerTimes));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
     rules
@@ -97,7 +100,7 @@ pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logi
     let plan = distinct_orders::mend(partition_keys::mend(plan)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
     let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
-    sums::check(plan, options)
+    sums::check(unordered_casts::mend(plan)?, options)
 }
 
 /// Rewrites the expressions of a node that have a candidate within, under the names they had; `rewrite` is given the

@@ -24,6 +24,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use quick_cache::sync::Cache;
 
 use super::{Epoch, cache, is_template};
+use crate::mend::finer_times::FinerTimes;
 
 /// Templates kept.
 const TEMPLATES_MAX: usize = 256;
@@ -109,7 +110,8 @@ impl Templates {
 /// A plan with simpler expressions: constants folded, casts taken from columns where they can be; again and again, as
 /// the optimiser does it, since one pass leaves casts of casts.
 pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(SimplifyExpressions::new())];
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
+        vec![Arc::new(FinerTimes), Arc::new(SimplifyExpressions::new())];
     Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
 }
 

@@ -1,0 +1,234 @@
+//! Timestamps beside constants of a finer unit.
+//!
+//! A comparison of timestamps in milliseconds with `TIMESTAMP '2020-01-02 01:00:00.0005'` is one of nanoseconds.
+//! DataFusion 55.2 takes the cast from the column and cuts the constant off, so that 01:00:00 equals it. Here such a
+//! constant, between two values that the column may have, becomes the one below it, and the operator what it then has
+//! to be: `x < c` is `x <= c'`, and no `x` equals `c`. The rule stands behind the coercion of types and before each
+//! simplification, since some casts and constants meet in the optimiser only.
+//!
+//! The file goes once DataFusion leaves casts where the constant has more digits.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchemaRef, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use super::constants::is_constant;
+use super::lists::simplifier;
+use super::{chain, each_expression};
+
+/// The rule, of the analyser and of the optimiser.
+#[derive(Debug)]
+pub(crate) struct FinerTimes;
+
+impl AnalyzerRule for FinerTimes {
+    fn name(&self) -> &str {
+        "finer_times"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        // A copy of all settings is made for plans with such a comparison alone.
+        let mut copy = None;
+        let mut config = || copy.get_or_insert_with(|| Arc::new(config.clone())).clone();
+        Ok(plan.transform_up_with_subqueries(|plan| in_node(plan, &mut config))?.data)
+    }
+}
+
+impl OptimizerRule for FinerTimes {
+    fn name(&self) -> &str {
+        "finer_times"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        in_node(plan, &mut || config.options())
+    }
+}
+
+fn in_node(plan: LogicalPlan, config: &mut impl FnMut() -> Arc<ConfigOptions>) -> Result<Transformed<LogicalPlan>> {
+    let is_comparison = |expr: &Expr| matches!(expr, Expr::BinaryExpr(_) | Expr::InList(_) | Expr::Between(_));
+    each_expression(plan, is_comparison, |expr, schema| {
+        let mut fold = |expr: &Expr| simplifier(schema, &config()).simplify(expr.clone());
+        expr.transform_up(|expr| Ok(exact(expr, schema, &mut fold)))
+    })
+}
+
+fn exact(expr: Expr, schema: &DFSchemaRef, fold: &mut impl FnMut(&Expr) -> Result<Expr>) -> Transformed<Expr> {
+    let is_time = |expr: &Expr| unit_of(expr, schema).is_some();
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let found = compared(&left, op, &right, schema, fold);
+            let found = found.or_else(|| compared(&right, op.swap()?, &left, schema, fold));
+            match found {
+                Some(exact) => Transformed::yes(exact),
+                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            }
+        }
+        Expr::InList(InList { expr, list, negated })
+            if !expr.is_volatile() && (is_time(&expr) || list.iter().any(is_time)) =>
+        {
+            let equal = |item: &Expr, fold: &mut _| exact(expr.as_ref().clone().eq(item.clone()), schema, fold);
+            let all: Vec<_> = list.iter().map(|item| equal(item, fold)).collect();
+            match all.iter().any(|item| item.transformed) {
+                true => {
+                    let chain = chain(Operator::Or, all.into_iter().map(|item| item.data).collect());
+                    Transformed::yes(if negated { Expr::Not(Box::new(chain)) } else { chain })
+                }
+                false => Transformed::no(Expr::InList(InList { expr, list, negated })),
+            }
+        }
+        Expr::Between(Between { expr, negated, low, high })
+            if [&expr, &low, &high].iter().any(|expr| is_time(expr)) =>
+        {
+            let from = exact(expr.as_ref().clone().gt_eq(low.as_ref().clone()), schema, fold);
+            let to = exact(expr.as_ref().clone().lt_eq(high.as_ref().clone()), schema, fold);
+            match from.transformed || to.transformed {
+                true => {
+                    let both = from.data.and(to.data);
+                    Transformed::yes(if negated { Expr::Not(Box::new(both)) } else { both })
+                }
+                false => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
+            }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// The coarsest unit of a timestamp on its way through casts: all values are multiples of it.
+fn unit_of(expr: &Expr, schema: &DFSchemaRef) -> Option<TimeUnit> {
+    let (mut expr, mut units) = (expr, Vec::new());
+    let unit = |data_type: &DataType| match data_type {
+        DataType::Timestamp(unit, _) => Some(*unit),
+        _ => None,
+    };
+    loop {
+        let (to, operand) = match expr {
+            Expr::Cast(cast) => (unit(cast.field.data_type()), cast.expr.as_ref()),
+            Expr::TryCast(cast) => (unit(cast.field.data_type()), cast.expr.as_ref()),
+            // It becomes a cast when it is simplified.
+            Expr::ScalarFunction(function) if function.name() == "arrow_cast" => {
+                (expr.get_type(schema).ok().as_ref().and_then(unit), function.args.first()?)
+            }
+            _ => break,
+        };
+        let Some(to) = to else { break };
+        units.push(to);
+        expr = operand;
+    }
+    if units.is_empty() {
+        return None;
+    }
+    units.extend(expr.get_type(schema).ok().as_ref().and_then(unit));
+    units.into_iter().min_by_key(|unit| a_second(*unit))
+}
+
+/// How many of a unit are a second.
+fn a_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// A constant between two multiples of a coarser unit.
+struct Constant {
+    value: ScalarValue,
+    /// How far it is from the multiple below.
+    rest: i64,
+}
+
+impl Constant {
+    fn of(expr: &Expr, unit: TimeUnit, fold: &mut impl FnMut(&Expr) -> Result<Expr>) -> Option<Constant> {
+        let value = match expr {
+            Expr::Literal(value, _) => value.clone(),
+            // What is wrong with a constant is told when it is computed.
+            expr if is_constant(expr) => match fold(expr) {
+                Ok(Expr::Literal(value, _)) => value,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let DataType::Timestamp(own, _) = value.data_type() else { return None };
+        let step = a_second(own) / a_second(unit);
+        let rest = count(&value)?.checked_rem_euclid(step)?;
+        (rest != 0).then_some(Constant { value, rest })
+    }
+
+    /// The multiple below; none if there is none.
+    fn below(&self) -> Option<Expr> {
+        let below = count(&self.value)?.checked_sub(self.rest);
+        let value = match &self.value {
+            ScalarValue::TimestampMillisecond(_, zone) => ScalarValue::TimestampMillisecond(below, zone.clone()),
+            ScalarValue::TimestampMicrosecond(_, zone) => ScalarValue::TimestampMicrosecond(below, zone.clone()),
+            ScalarValue::TimestampNanosecond(_, zone) => ScalarValue::TimestampNanosecond(below, zone.clone()),
+            _ => return None,
+        };
+        below.map(|_| Expr::Literal(value, None))
+    }
+}
+
+/// The number of units of a timestamp.
+fn count(value: &ScalarValue) -> Option<i64> {
+    match value {
+        ScalarValue::TimestampSecond(count, _)
+        | ScalarValue::TimestampMillisecond(count, _)
+        | ScalarValue::TimestampMicrosecond(count, _)
+        | ScalarValue::TimestampNanosecond(count, _) => *count,
+        _ => None,
+    }
+}
+
+/// A comparison with a constant that no value equals; none if it is none.
+fn compared(
+    expr: &Expr,
+    op: Operator,
+    constant: &Expr,
+    schema: &DFSchemaRef,
+    fold: &mut impl FnMut(&Expr) -> Result<Expr>,
+) -> Option<Expr> {
+    let constant = Constant::of(constant, unit_of(expr, schema)?, fold)?;
+    let of = |found| of_all(expr, found, schema);
+    Some(match (op, constant.below()) {
+        (Operator::Lt | Operator::LtEq, Some(below)) => expr.clone().lt_eq(below),
+        (Operator::Gt | Operator::GtEq, Some(below)) => expr.clone().gt(below),
+        (Operator::Lt | Operator::LtEq, None) => of(false),
+        (Operator::Gt | Operator::GtEq, None) => of(true),
+        (Operator::Eq, _) => of(false),
+        (Operator::NotEq, _) => of(true),
+        (Operator::IsDistinctFrom, _) => Expr::Literal(true.into(), None),
+        (Operator::IsNotDistinctFrom, _) => Expr::Literal(false.into(), None),
+        _ => return None,
+    })
+}
+
+/// A truth value for all values, and NULL for NULL.
+fn of_all(expr: &Expr, found: bool, schema: &DFSchemaRef) -> Expr {
+    let mut inner = expr;
+    // What is not computed does not overflow.
+    while let Expr::Cast(cast) = inner
+        && cast.expr.get_type(schema).is_ok_and(|from| matches!(from, DataType::Timestamp(_, _)))
+    {
+        inner = &cast.expr;
+    }
+    let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+    match (inner.nullable(schema), found) {
+        (Ok(false), found) => Expr::Literal(found.into(), None),
+        (_, true) => inner.clone().is_not_null().or(unknown),
+        (_, false) => inner.clone().is_null().and(unknown),
+    }
+}
