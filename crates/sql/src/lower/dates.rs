@@ -9,6 +9,7 @@ use datafusion::common::ScalarValue;
 use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::Reason;
+use crate::mend::in_zone::per_second;
 
 const DAY_SECONDS: i64 = 86_400;
 
@@ -16,18 +17,8 @@ const DAY_SECONDS: i64 = 86_400;
 fn ticks(data_type: &DataType) -> Option<i64> {
     match data_type {
         DataType::Date64 => Some(1_000),
-        DataType::Timestamp(unit, zone) if zone.as_ref().is_none_or(|zone| is_utc(zone)) => Some(ticks_of(*unit)),
+        DataType::Timestamp(unit, zone) if zone.as_ref().is_none_or(|zone| is_utc(zone)) => Some(per_second(*unit)),
         _ => None,
-    }
-}
-
-/// Ticks of a second in a unit.
-fn ticks_of(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
     }
 }
 
@@ -96,8 +87,8 @@ pub(crate) fn timestamp(value: Device, from: &DataType, unit: TimeUnit) -> Optio
         }
     };
     match from {
-        DataType::Date32 => Some(wide(value, DAY_SECONDS * ticks_of(unit))),
-        DataType::Timestamp(own, None) => match (ticks_of(*own), ticks_of(unit)) {
+        DataType::Date32 => Some(wide(value, DAY_SECONDS * per_second(unit))),
+        DataType::Timestamp(own, None) => match (per_second(*own), per_second(unit)) {
             (finer, coarser) if finer > coarser => Some(op(BinaryOp::Div, value, long(finer / coarser))),
             (coarser, finer) => Some(wide(value, finer / coarser)),
         },

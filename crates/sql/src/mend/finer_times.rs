@@ -20,6 +20,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::constants::is_constant;
+use super::in_zone::per_second;
 use super::lists::simplifier;
 use super::{chain, each_expression};
 
@@ -59,8 +60,14 @@ impl OptimizerRule for FinerTimes {
 }
 
 fn in_node(plan: LogicalPlan, config: &mut impl FnMut() -> Arc<ConfigOptions>) -> Result<Transformed<LogicalPlan>> {
-    let is_comparison = |expr: &Expr| matches!(expr, Expr::BinaryExpr(_) | Expr::InList(_) | Expr::Between(_));
-    each_expression(plan, is_comparison, |expr, schema| {
+    // Most plans have no such cast, and are not looked at any further.
+    let is_cast = |expr: &Expr| match expr {
+        Expr::Cast(cast) => matches!(cast.field.data_type(), DataType::Timestamp(_, _)),
+        Expr::TryCast(cast) => matches!(cast.field.data_type(), DataType::Timestamp(_, _)),
+        Expr::ScalarFunction(function) => function.name() == "arrow_cast",
+        _ => false,
+    };
+    each_expression(plan, is_cast, |expr, schema| {
         let mut fold = |expr: &Expr| simplifier(schema, &config()).simplify(expr.clone());
         expr.transform_up(|expr| Ok(exact(expr, schema, &mut fold)))
     })
@@ -91,7 +98,7 @@ fn exact(expr: Expr, schema: &DFSchemaRef, fold: &mut impl FnMut(&Expr) -> Resul
             }
         }
         Expr::Between(Between { expr, negated, low, high })
-            if [&expr, &low, &high].iter().any(|expr| is_time(expr)) =>
+            if !expr.is_volatile() && [&expr, &low, &high].iter().any(|expr| is_time(expr)) =>
         {
             let from = exact(expr.as_ref().clone().gt_eq(low.as_ref().clone()), schema, fold);
             let to = exact(expr.as_ref().clone().lt_eq(high.as_ref().clone()), schema, fold);
@@ -132,17 +139,7 @@ fn unit_of(expr: &Expr, schema: &DFSchemaRef) -> Option<TimeUnit> {
         return None;
     }
     units.extend(expr.get_type(schema).ok().as_ref().and_then(unit));
-    units.into_iter().min_by_key(|unit| a_second(*unit))
-}
-
-/// How many of a unit are a second.
-fn a_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
+    units.into_iter().min_by_key(|unit| per_second(*unit))
 }
 
 /// A constant between two multiples of a coarser unit.
@@ -164,7 +161,7 @@ impl Constant {
             _ => return None,
         };
         let DataType::Timestamp(own, _) = value.data_type() else { return None };
-        let step = a_second(own) / a_second(unit);
+        let step = per_second(own) / per_second(unit);
         let rest = count(&value)?.checked_rem_euclid(step)?;
         (rest != 0).then_some(Constant { value, rest })
     }

@@ -121,7 +121,8 @@ fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     Ok(cast(&cast(&read, &DataType::Timestamp(unit, Some("UTC".into())))?, target)?)
 }
 
-fn per_second(unit: TimeUnit) -> i64 {
+/// Ticks of a second in a unit.
+pub(crate) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,

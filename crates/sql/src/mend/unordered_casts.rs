@@ -73,9 +73,9 @@ fn of_values(data_type: &DataType) -> &DataType {
 /// Whether larger values may become smaller ones.
 fn is_unordered(from: &DataType, to: &DataType) -> bool {
     let is_time = |data_type: &DataType| matches!(data_type, DataType::Time32(_) | DataType::Time64(_));
-    let of_kind = |is_kind: &dyn Fn(&DataType) -> bool| is_kind(to) && !is_kind(from);
+    let is_boolean = |data_type: &DataType| *data_type == DataType::Boolean;
     let changes_text = from.is_string() != to.is_string() && !from.is_null() && !from.is_binary() && !to.is_binary();
-    of_kind(&is_time) || of_kind(&|data_type| *data_type == DataType::Boolean) || changes_text
+    (is_time(to) && !is_time(from)) || (is_boolean(to) && !is_boolean(from)) || changes_text
 }
 
 /// A cast.
