@@ -69,12 +69,12 @@ pub(crate) fn run(arguments: &JudgeArgs) -> Result<()> {
 }
 
 /// The program as `cargo build` makes it.
-fn built() -> PathBuf {
+pub(crate) fn built() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     target.join("debug/warpcube")
 }
 
 /// A path from the folder where the command was typed; programs run in the workspace's root.
-fn absolute(path: PathBuf) -> Result<PathBuf> {
+pub(crate) fn absolute(path: PathBuf) -> Result<PathBuf> {
     std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,9 +1,10 @@
-//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge`, `bench-table` and `figures`.
+//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge`, `cases`, `bench-table` and `figures`.
 //!
 //! Everything here is light: it builds in seconds and knows the project by its files and by `cargo metadata`. Of its
 //! crates it links `warpcube-figures` alone, which draws JSON and knows nothing else.
 
 mod bench_table;
+mod cases;
 mod cube_tables;
 mod docs;
 mod figures;
@@ -38,6 +39,8 @@ enum Task {
     Test(test::TestArgs),
     /// Compare random queries with DuckDB
     Judge(judge::JudgeArgs),
+    /// Run statements with the rows they are to give
+    Cases(cases::CasesArgs),
     /// Check the rules of files, crates and documents
     Tidy,
     /// Write the tables of the documents that are made from the source
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Task::Setup => setup::run(),
         Task::Test(arguments) => test::run(&arguments),
         Task::Judge(arguments) => judge::run(&arguments),
+        Task::Cases(arguments) => cases::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
         Task::BenchTable { check } => bench_table::run(check),

@@ -139,6 +139,17 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
                 None => stages.skip("kernels under the address sanitizer", "the compiler brings no libasan.so"),
             }
         }
+        if arguments.packages.is_empty() {
+            match root().join(SQL_FILES_DATA).is_dir() {
+                true => {
+                    let stage = "DataFusion's SQL files without their data";
+                    stages.run(stage, |stages| tests.without_data(&mut stages.tests));
+                }
+                false => {
+                    stages.skip("DataFusion's SQL files over their data", &format!("{SQL_FILES_DATA} is not there"))
+                }
+            }
+        }
         if arguments.packages.is_empty() && root().join(MACHINES).is_dir() {
             stages.run("Palo's machines database", |stages| tests.machines(&mut stages.tests));
         }
@@ -249,6 +260,9 @@ const FAILED_TESTS: &str = "tests failed";
 /// it.
 const MACHINES: &str = "../shared/data/palo-machines";
 
+/// The data that DataFusion's SQL files read and their crate lacks.
+const SQL_FILES_DATA: &str = "../shared/data/sqllogictest";
+
 /// How tests are built and run.
 struct Tests {
     packages: Vec<String>,
@@ -297,6 +311,13 @@ impl Tests {
         counts.failed += read.failed;
         counts.skipped = counts.skipped.saturating_sub(read.passed + read.failed);
         outcome
+    }
+
+    /// Runs DataFusion's SQL files as a checkout does that lies alone, without the data beside it.
+    fn without_data(&self, counts: &mut Counts) -> Result<()> {
+        let mut command = self.cargo(&["test", "--no-fail-fast", "--test", "sql"]);
+        let nowhere = root().join("target/no-data");
+        counted(command.env("WARPCUBE_SQLLOGICTEST_DATA", nowhere).args(["--", "datafusion_files::"]), counts)
     }
 
     /// Runs some fragments of the engine, whose programs are compiled by this NVRTC too.
