@@ -9,7 +9,6 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::csv::reader::Format;
@@ -19,7 +18,7 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 use datafusion::logical_expr::CreateExternalTable;
 use futures::StreamExt;
 
-use super::memory::FileMemory;
+use super::memory::{FileMemory, Stop};
 use crate::csv_lines::{Characters, Lines, compression};
 use crate::error::{Result, SqlError};
 
@@ -59,12 +58,12 @@ pub(super) async fn check(state: &dyn Session, command: &mut CreateExternalTable
         async move {
             let look = |path: PathBuf| async move {
                 let stop = Stop::default();
-                let flag = stop.0.clone();
+                let flag = stop.flag();
                 let found = tokio::task::spawn_blocking(move || look_through(&path, characters, compression, &flag));
                 found.await.unwrap_or_default()
             };
             let found = match memory {
-                Some(memory) => memory.quotes(&path, characters, look).await,
+                Some(memory) => memory.quotes.find(&path, characters, look).await,
                 None => look(path.clone()).await,
             };
             (path, found)
@@ -127,16 +126,6 @@ pub(super) async fn infer(state: &dyn Session, command: &CreateExternalTable, fi
         Some(schemas)
     };
     Schema::try_merge(tokio::task::spawn_blocking(schemas).await.ok()??).ok()
-}
-
-/// Ends a look when nobody waits for it any more.
-#[derive(Default)]
-struct Stop(Arc<AtomicBool>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Looks through a file. One that cannot be read is for its readers to judge.

@@ -26,7 +26,7 @@ use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
 use super::patterns::by_folder;
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
-use super::{csv_newlines, footers, lacking, partitions};
+use super::{csv_newlines, csv_types, footers, json_types, lacking, partitions};
 use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
@@ -76,14 +76,24 @@ impl ExternalTable {
         if file_type.name == "PARQUET" {
             footers::check(state, files.clone()).await?;
         }
-
-        if file_type.name == "CSV" {
-            csv_newlines::check(state, &mut resolved, &files).await?;
-            if let Some(inferred) = csv_newlines::infer(state, &resolved, &files).await {
-                resolved.schema = Arc::new(DFSchema::try_from(inferred)?);
-            }
-        }
+        let by_name = lacking::take_union_by_name(&mut resolved)?;
         let declared = partitions::take_declared(&mut resolved);
+        lacking::check_columns(state, &resolved, &files, by_name).await?;
+        let inferred = match file_type.name {
+            "CSV" => {
+                let dialects = csv_types::look(state, &mut resolved, &command.options, &files).await?;
+                csv_newlines::check(state, &mut resolved, &files).await?;
+                match csv_types::infer(state, &resolved, &dialects)? {
+                    Some(inferred) => Some(inferred),
+                    None => csv_newlines::infer(state, &resolved, &files).await,
+                }
+            }
+            "JSON" => json_types::infer(state, &resolved, &files).await?,
+            _ => None,
+        };
+        if let Some(inferred) = inferred {
+            resolved = partitions::with_columns(&resolved, inferred, declared.as_ref(), &files)?;
+        }
 
         let trailing = file_type.trailing_separator && has_trailing_separator(&resolved, &files);
         if trailing && !command.schema.fields().is_empty() {
@@ -91,7 +101,7 @@ impl ExternalTable {
         }
         let mut created = ListingTableFactory::new().create(state, &resolved).await;
         if created.is_err()
-            && let Some(alike) = lacking::with_one_text_type(state, &resolved, &files).await
+            && let Some(alike) = lacking::merged(state, &resolved, &files).await
             && let Ok(listing) = ListingTableFactory::new().create(state, &alike).await
         {
             created = Ok(listing);

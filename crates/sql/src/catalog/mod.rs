@@ -10,18 +10,25 @@
 //! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable`, `MemTable` or
 //! `ViewTable`, never a wrapper (but for `.tbl` files, tables with keys that are NULL and tables whose files are gone).
 
+mod csv_dialect;
 mod csv_newlines;
+mod csv_types;
 mod data_file_store;
 mod files;
+mod footer_facts;
 mod footers;
 mod formats;
+mod json_types;
+mod json_values;
 mod lacking;
 mod memory;
 mod null_keys;
 mod partitions;
 mod patterns;
+mod row_order;
 mod schema;
 mod snapshot;
+mod sniff;
 mod special;
 
 use std::any::Any;
@@ -40,11 +47,14 @@ use crate::settings::Settings;
 
 pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX, STAGED_SUFFIX};
 pub(crate) use files::{ExternalTableFactory, check_received, data_files, replaceable_files};
+pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use formats::{stored_as, written_as};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
+pub(crate) use row_order::RowOrder;
 pub(crate) use schema::{Kept, SessionSchema, plan_statement};
 pub use snapshot::FileSnapshot;
+pub(crate) use sniff::SniffCsv;
 
 pub use crate::default_schema::{CATALOG, SCHEMA};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::DFSchema;
-use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
 use datafusion::logical_expr::CreateExternalTable;
 
 use super::null_keys::NULL_KEY;
@@ -54,6 +54,41 @@ pub(super) fn typed(
     typed.schema = Arc::new(DFSchema::try_from(Schema::new(fields))?);
     typed.table_partition_cols = keys.iter().map(|(key, _)| key.clone()).collect();
     Ok(Some(typed))
+}
+
+/// The command of a table whose files have these columns, with those that are names of folders behind them.
+pub(super) fn with_columns(
+    command: &CreateExternalTable,
+    columns: Schema,
+    declared: Option<&Schema>,
+    files: &[PathBuf],
+) -> Result<CreateExternalTable> {
+    let keys = match command.table_partition_cols.is_empty() {
+        true => keys_of(command, files),
+        false => command.table_partition_cols.clone(),
+    };
+    let text = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
+    let key = |key: &String| {
+        let field = declared.and_then(|declared| declared.field_with_name(key).ok());
+        let told = || if are_numbers(key, files) { DataType::Int64 } else { text.clone() };
+        Field::new(key, field.map_or_else(told, |field| field.data_type().clone()), true)
+    };
+    let fields = columns.fields().iter().map(|field| field.as_ref().clone()).chain(keys.iter().map(key));
+    let schema = Arc::new(DFSchema::try_from(Schema::new(fields.collect::<Vec<_>>()))?);
+    Ok(CreateExternalTable { schema, table_partition_cols: keys, ..command.clone() })
+}
+
+/// The names of the folders `key=value` between the place of a table and its first file.
+fn keys_of(command: &CreateExternalTable, files: &[PathBuf]) -> Vec<String> {
+    let url = command.locations.first().and_then(|location| ListingTableUrl::parse(location).ok());
+    let folder = url.and_then(|url| url.get_url().to_file_path().ok());
+    let file = files.first().and_then(|file| std::path::absolute(file).ok());
+    let Some(below) = folder.zip(file).and_then(|(folder, file)| Some(file.strip_prefix(folder).ok()?.to_path_buf()))
+    else {
+        return Vec::new();
+    };
+    let folders = below.parent().into_iter().flat_map(Path::iter);
+    folders.filter_map(|part| Some(part.to_str()?.split_once('=')?.0.to_string())).collect()
 }
 
 /// Whether the values of a key are whole numbers in all paths, written as numbers are, or NULL.

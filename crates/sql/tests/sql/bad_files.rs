@@ -38,6 +38,11 @@ fn write(path: &Path) {
 /// Gives a file another footer; its pages stay as they are.
 fn lie(path: &Path, edit: impl FnOnce(&mut i64, &mut Vec<RowGroupMetaData>)) {
     write(path);
+    with_footer(path, edit);
+}
+
+/// The file with another footer.
+pub fn with_footer(path: &Path, edit: impl FnOnce(&mut i64, &mut Vec<RowGroupMetaData>)) {
     let mut bytes = std::fs::read(path).unwrap();
     let told = ParquetMetaDataReader::new().parse_and_finish(&std::fs::File::open(path).unwrap()).unwrap();
     let file = told.file_metadata();

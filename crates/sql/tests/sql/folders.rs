@@ -142,15 +142,70 @@ async fn a_column_that_a_file_lacks_is_null_there() {
             [("t", "2 1 10 3", "10", 1), ("p", "2 1 10 3", "10", 1), ("n", "2 2 30 3", "30", 0)]
         {
             let place = at(name);
-            let sql = format!("SELECT count(*), count(b), sum(b), sum(a) FROM '{}/'", place.display());
+            let create = format!(
+                "CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}/' OPTIONS (union_by_name true)",
+                place.display()
+            );
+            session.collect(&create).await.unwrap();
+            let sql = format!("SELECT count(*), count(b), sum(b), sum(a) FROM {name}");
             assert_eq!(one(&session, &sql).await.0, expected, "{name}");
-            let sql = format!("SELECT a FROM '{}/' WHERE b IS NULL", place.display());
+            let sql = format!("SELECT a FROM {name} WHERE b IS NULL");
             let found = session.collect(&sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
             assert_eq!(found.iter().map(|batch| batch.num_rows()).sum::<usize>(), nulls, "{name}");
-            let create = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}/'", place.display());
-            session.collect(&create).await.unwrap();
             assert_eq!(one(&session, &format!("SELECT sum(b) FROM {name}")).await.0, sum);
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_parquet_whose_columns_differ_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    write_columns(&at("t/a.parquet"), &[("a", 1), ("b", 10)]);
+    write_columns(&at("t/b.parquet"), &[("a", 2)]);
+    write_columns(&at("more/a.parquet"), &[("a", 2)]);
+    write_columns(&at("more/b.parquet"), &[("a", 1), ("b", 10)]);
+    write_columns(&at("p/k=1/a.parquet"), &[("a", 1), ("b", 10)]);
+    write_columns(&at("p/k=2/b.parquet"), &[("a", 2)]);
+    let session = cpu();
+    std::fs::create_dir_all(at("types")).unwrap();
+    for (name, value) in [("a", "1"), ("b", "'x'")] {
+        let copy = format!("COPY (SELECT {value} AS a) TO '{}'", at(&format!("types/{name}.parquet")).display());
+        session.collect(&copy).await.unwrap();
+    }
+    for (name, file, reason) in [
+        ("t", "t/b.parquet", "it has no column 'b'"),
+        ("more", "more/b.parquet", "it has a column 'b'"),
+        ("p", "p/k=2/b.parquet", "it has no column 'b'"),
+        ("types", "types/b.parquet", "its column 'a' is Utf8"),
+    ] {
+        let place = at(name).display().to_string();
+        for sql in [
+            format!("SELECT count(*) FROM '{place}/'"),
+            format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{place}/'"),
+        ] {
+            let error = session.collect(&sql).await.unwrap_err().to_string();
+            assert!(error.starts_with(&format!("FILE-002 {}: {reason}", at(file).display())), "{sql}\n{error}");
+            assert!(error.contains("union_by_name") || name == "types", "{error}");
+        }
+    }
+    // Declared columns are those of the table, whatever files have.
+    let place = at("t").display().to_string();
+    session
+        .collect(&format!("CREATE EXTERNAL TABLE t (b BIGINT) STORED AS PARQUET LOCATION '{place}/'"))
+        .await
+        .unwrap();
+    assert_eq!(one(&session, "SELECT count(*), sum(b) FROM t").await.0, "2 10");
+    write_columns(&at("x/a.arrow"), &[("a", 1)]);
+    for (format, name, value, reason) in [
+        ("PARQUET", "t", "maybe", "union_by_name is true or false, not 'maybe'"),
+        ("ARROW", "x", "true", "union_by_name is for Parquet and JSON; ARROW is read by position"),
+    ] {
+        let place = at(name).display().to_string();
+        let options = format!("OPTIONS (union_by_name {value})");
+        let sql = format!("CREATE EXTERNAL TABLE u STORED AS {format} LOCATION '{place}/' {options}");
+        let error = session.collect(&sql).await.unwrap_err().to_string();
+        assert!(error.starts_with("FILE-002") && error.contains(reason), "{sql}\n{error}");
     }
 }
 
@@ -188,7 +243,9 @@ async fn a_file_that_lacks_a_column_may_come_later() {
     let at = |name: &str| folder.path().join(name);
     for session in [emulated(), cpu()] {
         write_columns(&at("a.parquet"), &[("A", 1), ("B", 10)]);
-        let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", folder.path().display());
+        let place = folder.path().display();
+        let create =
+            format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{place}/' OPTIONS (union_by_name true)");
         session.collect(&create).await.unwrap();
         assert_eq!(one(&session, "SELECT count(*), sum(b) FROM t WHERE b IS NOT NULL").await.0, "1 10");
         write_columns(&at("b.parquet"), &[("A", 2)]);

@@ -1,0 +1,440 @@
+//! How a CSV file is written: its delimiter, its quote and whether it has a header, told by a sample of its lines.
+//!
+//! What a reader takes by default stays so wherever lines fit it: another delimiter is taken only where the default one
+//! gives one column, or columns that differ in number, and the other one gives each line as many. A first line is a
+//! header unless all of its values are such as the lines below have and at least one of these is no text. The types of
+//! columns follow the rules of `arrow`, but for numbers with leading zeros, which are codes and text.
+
+use std::borrow::Cow;
+
+use arrow::datatypes::{DataType, TimeUnit};
+
+use crate::csv_lines::Characters;
+
+/// Delimiters that are looked for, the default first.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+/// Quotes that are looked for, the default first.
+const QUOTES: [u8; 2] = [b'"', b'\''];
+/// Records whose columns are counted.
+const COUNTED: usize = 1000;
+
+/// What is given of a file's dialect, by options or its extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) delimiter: Option<u8>,
+    pub(crate) quote: Option<u8>,
+    pub(crate) escape: Option<u8>,
+    pub(crate) comment: Option<u8>,
+    /// Whether a line may have fewer values than others.
+    pub(crate) truncated: bool,
+}
+
+/// What the values of a column are, one bit a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Kinds(u16);
+
+const BOOL: u16 = 1;
+const INT: u16 = 1 << 1;
+const FLOAT: u16 = 1 << 2;
+const DATE: u16 = 1 << 3;
+/// Timestamps of seconds; those of finer units follow.
+const SECONDS: u16 = 1 << 4;
+const TEXT: u16 = 1 << 8;
+/// Digits that are no number: with leading zeros, or more than 64 bits hold.
+const CODE: u16 = 1 << 9;
+const NUMBER: u16 = INT | FLOAT;
+const TEMPORAL: u16 = DATE | SECONDS | SECONDS << 1 | SECONDS << 2 | SECONDS << 3;
+
+impl Kinds {
+    /// The kind of a value; none of an empty one, which is NULL.
+    fn of(value: &[u8]) -> Kinds {
+        let Ok(text) = std::str::from_utf8(value) else { return Kinds(TEXT) };
+        Kinds(match text {
+            "" => 0,
+            "NaN" | "nan" | "inf" | "-inf" => FLOAT,
+            _ if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") => BOOL,
+            _ => number(text).or_else(|| time(text)).unwrap_or(TEXT),
+        })
+    }
+
+    pub(crate) fn and(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    fn is_known(self) -> bool {
+        self.0 != 0
+    }
+
+    /// The kinds of a column whose values begin as these and go on as others: numbers may get a fraction and dates a
+    /// time of day, but a word among them is for the reader to refuse, with its line.
+    pub(crate) fn going_on_as(self, others: Kinds) -> Kinds {
+        let all = self.and(others);
+        let family = [NUMBER, TEMPORAL, BOOL].into_iter().find(|family| self.is_known() && self.0 & !family == 0);
+        match family {
+            Some(family) if all.0 & CODE == 0 => Kinds(all.0 & family),
+            _ => all,
+        }
+    }
+
+    /// The type that holds all of the values.
+    pub(crate) fn data_type(self) -> DataType {
+        let timestamp = |unit| DataType::Timestamp(unit, None);
+        match self.0 {
+            0 => DataType::Null,
+            BOOL => DataType::Boolean,
+            INT => DataType::Int64,
+            kinds if kinds & !NUMBER == 0 => DataType::Float64,
+            DATE => DataType::Date32,
+            kinds if kinds & !TEMPORAL == 0 => match kinds.ilog2() - SECONDS.ilog2() {
+                0 => timestamp(TimeUnit::Second),
+                1 => timestamp(TimeUnit::Millisecond),
+                2 => timestamp(TimeUnit::Microsecond),
+                _ => timestamp(TimeUnit::Nanosecond),
+            },
+            _ => DataType::Utf8,
+        }
+    }
+}
+
+/// The kind of a number.
+fn number(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let bytes = digits.as_bytes();
+    if bytes.iter().all(u8::is_ascii_digit) && !bytes.is_empty() {
+        let is_code = bytes.len() > 1 && bytes[0] == b'0';
+        return Some(if is_code || text.parse::<i64>().is_err() { CODE } else { INT });
+    }
+    let is_written_so = bytes.iter().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(byte));
+    let begins = matches!(bytes.first(), Some(b'0'..=b'9' | b'.'));
+    (is_written_so && begins && digits.parse::<f64>().is_ok()).then_some(FLOAT)
+}
+
+/// The kind of a date or a timestamp.
+fn time(text: &str) -> Option<u16> {
+    let fits = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| match wanted {
+                b'0' => byte.is_ascii_digit(),
+                b'T' => byte == b'T' || byte == b' ',
+                wanted => byte == wanted,
+            })
+    };
+    if fits(text, "0000-00-00") {
+        return Some(DATE);
+    }
+    let rest = text.get(19..).filter(|_| fits(&text[..19], "0000-00-00T00:00:00"))?;
+    let Some(fraction) = rest.strip_prefix('.') else {
+        return (!rest.starts_with(|byte: char| byte.is_ascii_digit())).then_some(SECONDS);
+    };
+    match fraction.bytes().take_while(u8::is_ascii_digit).count() {
+        1..=3 => Some(SECONDS << 1),
+        4..=6 => Some(SECONDS << 2),
+        7..=9 => Some(SECONDS << 3),
+        _ => None,
+    }
+}
+
+/// A sample of a file: its first lines, and whole lines from further places.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    pub(crate) head: Vec<u8>,
+    pub(crate) parts: Vec<Vec<u8>>,
+}
+
+/// How a file is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    pub(crate) delimiter: u8,
+    pub(crate) quote: u8,
+    /// Whether the first line is a header; none where nothing tells.
+    pub(crate) header: Option<bool>,
+    /// The values of the first line, and their kinds.
+    pub(crate) first: Vec<String>,
+    pub(crate) first_kinds: Vec<Kinds>,
+    /// The kinds of the columns below the first line: in the first records, in the front of the file and all over it.
+    pub(crate) kinds: Vec<Kinds>,
+    pub(crate) front: Vec<Kinds>,
+    pub(crate) spread: Vec<Kinds>,
+}
+
+impl Dialect {
+    /// The dialect of a sample; none of an empty one, and where lines differ in their number of values.
+    pub(crate) fn of(sample: &Sample, given: Given) -> Option<Dialect> {
+        let characters =
+            |delimiter, quote| Characters { delimiter, quote, escape: given.escape, comment: given.comment };
+        let quote = given.quote.unwrap_or_else(|| {
+            let [usual, other] = QUOTES;
+            let delimiters = given.delimiter.map_or(DELIMITERS.to_vec(), |delimiter| vec![delimiter]);
+            let is_other = |delimiter: &u8| is_quoted(&sample.head, characters(*delimiter, usual), other);
+            if delimiters.iter().any(is_other) { other } else { usual }
+        });
+        let width = |delimiter: u8| width(&sample.head, characters(delimiter, quote), given.truncated);
+        let delimiter = given.delimiter.unwrap_or_else(|| match width(DELIMITERS[0]) {
+            Some(2..) => DELIMITERS[0],
+            _ => {
+                let widths = DELIMITERS.iter().filter_map(|delimiter| Some((width(*delimiter)?, *delimiter)));
+                let widest = widths.filter(|(width, _)| *width > 1).rev().max_by_key(|(width, _)| *width);
+                widest.map_or(DELIMITERS[0], |(_, delimiter)| delimiter)
+            }
+        });
+        let columns = width(delimiter)?;
+        let characters = characters(delimiter, quote);
+        let mut first: Option<(Vec<String>, Vec<Kinds>)> = None;
+        let (mut kinds, mut front, mut counted) = (vec![Kinds::default(); columns], vec![Kinds::default(); columns], 0);
+        let note = |kinds: &mut Vec<Kinds>, record: &[Cow<[u8]>]| {
+            kinds.iter_mut().zip(record).for_each(|(kinds, value)| *kinds = kinds.and(Kinds::of(value)));
+            true
+        };
+        records(&sample.head, characters, &mut |record| {
+            if first.is_some() {
+                counted += 1;
+                return note(if counted <= COUNTED { &mut kinds } else { &mut front }, record);
+            }
+            let text = |value: &Cow<[u8]>| String::from_utf8_lossy(value).into_owned();
+            first = Some((record.iter().map(text).collect(), record.iter().map(|it| Kinds::of(it)).collect()));
+            true
+        });
+        front.iter_mut().zip(&kinds).for_each(|(front, first)| *front = front.and(*first));
+        let mut spread = front.clone();
+        sample.parts.iter().for_each(|part| records(part, characters, &mut |record| note(&mut spread, record)));
+        let (first, first_kinds) = first?;
+        let header = has_header(&first, &first_kinds, &kinds);
+        Some(Dialect { delimiter, quote, header, first, first_kinds, kinds, front, spread })
+    }
+}
+
+/// Whether a first line is a header, by its values and those below; none where nothing tells.
+fn has_header(first: &[String], first_kinds: &[Kinds], below: &[Kinds]) -> Option<bool> {
+    let has_value = |kind: u16| first_kinds.iter().any(|kinds| kinds.0 & kind != 0);
+    let is_typed = |below: &Kinds| below.is_known() && below.data_type() != DataType::Utf8;
+    let is_other = |(own, below): (&Kinds, &Kinds)| {
+        is_typed(below) && own.is_known() && below.and(*own).data_type() == DataType::Utf8
+    };
+    let pairs = || first_kinds.iter().zip(below);
+    if pairs().any(is_other) {
+        return Some(true);
+    }
+    if pairs().any(|(own, below)| is_typed(below) && own.is_known()) {
+        return Some(false);
+    }
+    // Text below, or nothing: a number or a date is no name, but for years and the like above columns of text.
+    let is_alone = below.iter().all(|below| !below.is_known());
+    (is_alone && has_value(NUMBER | TEMPORAL) && first.len() > 1).then_some(false)
+}
+
+/// How many values all of the first records have; none if they differ, or there is no record.
+fn width(text: &[u8], characters: Characters, truncated: bool) -> Option<usize> {
+    let (mut width, mut alike, mut counted) = (None, true, 0);
+    records(text, characters, &mut |record| {
+        let own = record.len();
+        match width {
+            None => width = Some(own),
+            Some(known) if truncated => width = Some(known.max(own)),
+            Some(known) => alike &= known == own,
+        }
+        counted += 1;
+        alike && counted < COUNTED
+    });
+    width.filter(|_| alike)
+}
+
+/// Whether values stand between the quote `other`, and none between the usual one.
+fn is_quoted(text: &[u8], characters: Characters, other: u8) -> bool {
+    let is_between = |value: &[u8], quote: u8| value.len() > 1 && value[0] == quote && value.last() == Some(&quote);
+    let (mut quoted, mut has_usual, mut counted) = (Vec::<bool>::new(), false, 0);
+    has_usual |= text.contains(&characters.quote);
+    if has_usual || !text.contains(&other) {
+        return false;
+    }
+    let alike = width(text, Characters { quote: other, ..characters }, false).is_some();
+    records(text, Characters { quote: other, ..characters }, &mut |_| {
+        counted += 1;
+        counted < COUNTED
+    });
+    let plain = Characters { quote: 0, ..characters };
+    let mut lines = 0;
+    records(text, plain, &mut |record| {
+        if lines > 0 {
+            quoted.resize(quoted.len().max(record.len()), true);
+            quoted.iter_mut().zip(record).for_each(|(all, value)| *all &= is_between(value, other));
+        }
+        lines += 1;
+        lines < COUNTED
+    });
+    // A value with a delimiter between quotes is cut in two where nothing quotes.
+    alike && counted > 1 && (quoted.contains(&true) || width(text, plain, false).is_none())
+}
+
+/// Gives the values of each record of a text that begins with one, until `visit` is false.
+pub(crate) fn records(text: &[u8], characters: Characters, visit: &mut dyn FnMut(&[Cow<[u8]>]) -> bool) {
+    let Characters { delimiter, quote, escape, comment } = characters;
+    let is_end = |byte: u8| byte == b'\n' || byte == b'\r';
+    let mut at = 0;
+    let mut record: Vec<Cow<[u8]>> = Vec::new();
+    while at < text.len() {
+        if is_end(text[at]) {
+            at += 1;
+            continue;
+        }
+        if Some(text[at]) == comment {
+            at += memchr::memchr(b'\n', &text[at..]).unwrap_or(text.len() - at);
+            continue;
+        }
+        record.clear();
+        loop {
+            let mut value: Cow<[u8]> = Cow::Borrowed(&[]);
+            if text.get(at) == Some(&quote) && quote != 0 {
+                at += 1;
+                loop {
+                    let rest = &text[at..];
+                    let next = match escape {
+                        Some(escape) => memchr::memchr2(quote, escape, rest),
+                        None => memchr::memchr(quote, rest),
+                    };
+                    // A quote that is never closed is for another look to find.
+                    let Some(next) = next else { return };
+                    join(&mut value, &rest[..next]);
+                    at += next + 1;
+                    match text.get(at) {
+                        Some(byte) if Some(rest[next]) == escape && escape != Some(quote) => {
+                            join(&mut value, std::slice::from_ref(byte));
+                            at += 1;
+                        }
+                        Some(byte) if *byte == quote => {
+                            join(&mut value, std::slice::from_ref(byte));
+                            at += 1;
+                        }
+                        _ => break,
+                    }
+                }
+            }
+            let rest = &text[at..];
+            let end = memchr::memchr3(delimiter, b'\n', b'\r', rest).unwrap_or(rest.len());
+            join(&mut value, &rest[..end]);
+            at += end;
+            record.push(value);
+            match text.get(at) {
+                Some(byte) if *byte == delimiter => at += 1,
+                _ => break,
+            }
+        }
+        if !visit(&record) {
+            return;
+        }
+    }
+}
+
+/// Puts bytes behind a value.
+fn join<'a>(value: &mut Cow<'a, [u8]>, bytes: &'a [u8]) {
+    match value.is_empty() {
+        true => *value = Cow::Borrowed(bytes),
+        false if bytes.is_empty() => {}
+        false => value.to_mut().extend_from_slice(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Given = Given { delimiter: None, quote: None, escape: None, comment: None, truncated: false };
+
+    fn dialect(text: &str) -> Option<Dialect> {
+        Dialect::of(&Sample { head: text.into(), parts: Vec::new() }, NOTHING)
+    }
+
+    #[test]
+    fn delimiters_quotes_and_headers_are_told_by_lines() {
+        for (text, delimiter, quote, header) in [
+            ("a,b\n1,2\n", b',', b'"', Some(true)),
+            ("1,x\n2,y\n", b',', b'"', Some(false)),
+            ("x,y\nz,w\n", b',', b'"', None),
+            ("a|b\n1|2\n", b'|', b'"', Some(true)),
+            ("a;b\n1,5;2\n2,5;x\n", b';', b'"', None),
+            ("a;b\n1,5;2\n2,5;3\n", b';', b'"', Some(true)),
+            ("a\tb\n1\t2,3\n", b'\t', b'"', Some(true)),
+            ("a;b,c\n1;2,3\n", b',', b'"', Some(true)),
+            ("text\nx; y\nz\n", b',', b'"', None),
+            ("a,b\n'x,1',2\n'y',3\n", b',', b'\'', Some(true)),
+            ("a,b\nit's,2\nno,3\n", b',', b'"', Some(true)),
+            ("id,2020,2021\n1,5,6\n", b',', b'"', Some(true)),
+            ("2024-01-01,1\n2024-01-02,2\n", b',', b'"', Some(false)),
+            ("a,b\n", b',', b'"', None),
+            ("1,2\n", b',', b'"', Some(false)),
+            ("n\n1\n", b',', b'"', Some(true)),
+            ("\"a;b\";c\n\"1;2\";3\n", b';', b'"', Some(true)),
+        ] {
+            let found = dialect(text).unwrap_or_else(|| panic!("{text:?}"));
+            assert_eq!((found.delimiter, found.quote, found.header), (delimiter, quote, header), "{text:?}");
+        }
+        assert_eq!(dialect("a,b\n1\n2,3,4\n"), None);
+        assert_eq!(dialect(""), None);
+    }
+
+    #[test]
+    fn types_hold_all_values() {
+        for (values, expected) in [
+            (&["1", "-2", ""][..], DataType::Int64),
+            (&["1", "2.5", "1e3", ".5", "nan"], DataType::Float64),
+            (&["01067", "80331"], DataType::Utf8),
+            (&["-01"], DataType::Utf8),
+            (&["0", "-0"], DataType::Int64),
+            (&["0.5"], DataType::Float64),
+            (&["98765432109876543210"], DataType::Utf8),
+            (&["9223372036854775807"], DataType::Int64),
+            (&["true", "FALSE"], DataType::Boolean),
+            (&["true", "1"], DataType::Utf8),
+            (&["2024-01-05"], DataType::Date32),
+            (&["2024-01-05", "2024-01-05 08:00:00"], DataType::Timestamp(TimeUnit::Second, None)),
+            (&["2024-01-05T08:00:00.25Z"], DataType::Timestamp(TimeUnit::Millisecond, None)),
+            (&["2024-01-05 08:00:00.1234567"], DataType::Timestamp(TimeUnit::Nanosecond, None)),
+            (&["2024-01-05 08:00:001"], DataType::Utf8),
+            (&["2024-01-05", "1"], DataType::Utf8),
+            (&["1-2", "."], DataType::Utf8),
+            (&["+1"], DataType::Utf8),
+            (&["", ""], DataType::Null),
+        ] {
+            let kinds = values.iter().fold(Kinds::default(), |all, value| all.and(Kinds::of(value.as_bytes())));
+            assert_eq!(kinds.data_type(), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn words_behind_numbers_are_no_text() {
+        let kinds = |value: &str| Kinds::of(value.as_bytes());
+        for (first, later, expected) in [
+            ("1", "2.5", DataType::Float64),
+            ("1", "cheap", DataType::Int64),
+            ("1", "01", DataType::Utf8),
+            ("1", "true", DataType::Int64),
+            ("2024-01-05", "2024-01-05 08:00:00", DataType::Timestamp(TimeUnit::Second, None)),
+            ("2024-01-05", "NA", DataType::Date32),
+            ("x", "1", DataType::Utf8),
+            ("", "x", DataType::Utf8),
+            ("true", "1", DataType::Boolean),
+        ] {
+            assert_eq!(kinds(first).going_on_as(kinds(later)).data_type(), expected, "{first} {later}");
+        }
+    }
+
+    #[test]
+    fn records_are_split_as_readers_do() {
+        let plain = Characters { delimiter: b',', quote: b'"', escape: None, comment: Some(b'#') };
+        let escaped = Characters { escape: Some(b'\\'), ..plain };
+        for (text, characters, expected) in [
+            ("a,b\r\n1,2", plain, "a|b/1|2"),
+            ("\"say \"\"so\"\"\",x\n\n#no\n\"two\nlines\",\n", plain, "say \"so\"|x/two\nlines|"),
+            ("\"a\\\"b\",c\n", escaped, "a\"b|c"),
+            ("5\" pipe,x\n", plain, "5\" pipe|x"),
+            ("a\n\"open,b\n", plain, "a"),
+        ] {
+            let mut found = Vec::new();
+            records(text.as_bytes(), characters, &mut |record| {
+                let values: Vec<_> = record.iter().map(|value| String::from_utf8_lossy(value).into_owned()).collect();
+                found.push(values.join("|"));
+                true
+            });
+            assert_eq!(found.join("/"), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! How the CSV files of a table are written, and the types of their columns, told by a sample spread over each file.
+//!
+//! The defects: DataFusion 55.2 takes a comma and a header for granted, so that a file without a header loses its first
+//! row and one with another delimiter has one column; it takes types from the first 1,000 records, and codes with
+//! leading zeros for numbers. Here each file of this machine is looked at before a table is made of it ([`Dialect`]):
+//! files of up to [`WHOLE`] bytes in whole, of others the front and pieces all over. What the user says is not looked
+//! for. Files of a table that are not written alike are an error.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema};
+use datafusion::catalog::Session;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::logical_expr::CreateExternalTable;
+use futures::StreamExt;
+
+use super::csv_dialect::{Dialect, Given, Kinds, Sample};
+use super::memory::FileMemory;
+use crate::csv_lines::compression;
+use crate::error::{Result, SqlError};
+
+/// Files looked at at once.
+const AT_ONCE: usize = 8;
+/// Bytes of files that are looked at in whole; of others so many at the front, and so many at so many places.
+const WHOLE: u64 = 8 << 20;
+const FRONT: usize = 1 << 20;
+const PART: usize = 128 << 10;
+const PARTS: u64 = 32;
+
+/// The dialects of a table's files; none of one that cannot be told.
+pub(super) type Dialects = Vec<(PathBuf, Option<Arc<Dialect>>)>;
+
+/// Looks at the files of a table, and puts what the user has not said into the options.
+///
+/// # Errors
+/// [`SqlError::FileFormat`] for files that are not written alike.
+pub(super) async fn look(
+    state: &dyn Session,
+    command: &mut CreateExternalTable,
+    user: &HashMap<String, String>,
+    files: &[PathBuf],
+) -> Result<Dialects> {
+    // Records that end otherwise are the reader's to find.
+    if command.options.contains_key("format.terminator") {
+        return Ok(Vec::new());
+    }
+    let given = given(&command.options);
+    let found = dialects(state, given, compression(command), files).await;
+    let told = || found.iter().filter_map(|(path, dialect)| Some((path, dialect.as_deref()?)));
+    let mut wide = told().filter(|(_, dialect)| dialect.kinds.len() > 1);
+    let first = wide.next().or_else(|| told().next());
+    if let Some((one, first)) = first {
+        let is_other = |dialect: &Dialect| (dialect.delimiter, dialect.quote) != (first.delimiter, first.quote);
+        if let Some((other, dialect)) = wide.find(|(_, dialect)| is_other(dialect)) {
+            let written = |dialect: &Dialect| {
+                format!("delimiter {:?} and quote {}", char::from(dialect.delimiter), char::from(dialect.quote))
+            };
+            let reason = format!(
+                "it is written with {}, and '{}' with {}; name them: OPTIONS (format.delimiter '…', format.quote '…')",
+                written(dialect),
+                one.display(),
+                written(first)
+            );
+            return Err(SqlError::FileFormat { path: other.display().to_string(), reason });
+        }
+        let character = |byte: u8| char::from(byte).to_string();
+        if given.delimiter.is_none() && first.delimiter != b',' {
+            command.options.insert("format.delimiter".into(), character(first.delimiter));
+        }
+        if given.quote.is_none() && first.quote != b'"' {
+            command.options.insert("format.quote".into(), character(first.quote));
+        }
+    }
+    let has_header = command.options.get("format.has_header").is_none_or(|value| value != "false");
+    let is_said = user.contains_key("format.has_header") || !state.config_options().catalog.has_header || !has_header;
+    let mut headers = told().filter_map(|(path, dialect)| Some((path, dialect.header?)));
+    if let (false, Some((one, header))) = (is_said, headers.next()) {
+        if let Some((other, _)) = headers.find(|(_, found)| *found != header) {
+            let (with, without) = if header { (one, other) } else { (other, one) };
+            let reason = format!(
+                "it has no header, and '{}' has one; say whether files have one: OPTIONS (format.has_header '…')",
+                with.display()
+            );
+            return Err(SqlError::FileFormat { path: without.display().to_string(), reason });
+        }
+        command.options.insert("format.has_header".into(), header.to_string());
+    }
+    Ok(found)
+}
+
+/// The columns of a table; none where they are declared, or left to DataFusion.
+///
+/// # Errors
+/// [`SqlError::FileFormat`] for files whose headers differ, as files are read by position.
+pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects: &Dialects) -> Result<Option<Schema>> {
+    let option = |name: &str| command.options.get(&format!("format.{name}")).map(String::as_str);
+    let is_left = option("schema_infer_max_rec").is_some() || option("null_regex").is_some();
+    if is_left || !command.schema.fields().is_empty() {
+        return Ok(None);
+    }
+    let has_header = option("has_header").map_or(state.config_options().catalog.has_header, |value| value == "true");
+    let has_breaks =
+        option("newlines_in_values").map_or(state.config_options().catalog.newlines_in_values, |value| value == "true");
+    let all: Option<Vec<&Dialect>> = dialects.iter().map(|(_, dialect)| dialect.as_deref()).collect();
+    let Some((all, first)) = all.and_then(|all| Some((all.clone(), *all.first()?))) else { return Ok(None) };
+    let names: Vec<String> = match has_header {
+        true => first.first.clone(),
+        false => (1..=first.kinds.len()).map(|column| format!("column_{column}")).collect(),
+    };
+    // Names that are not there or there twice, and lines of several lengths, are the reader's to refuse or to take.
+    let is_wide = |dialect: &Dialect| dialect.kinds.len() == names.len() && dialect.first.len() == names.len();
+    let distinct = names.iter().collect::<BTreeSet<_>>();
+    if distinct.len() < names.len() || distinct.contains(&String::new()) || !all.iter().all(|dialect| is_wide(dialect))
+    {
+        return Ok(None);
+    }
+    let other_name = |dialect: &&Dialect| dialect.first.iter().zip(&names).position(|(own, name)| own != name);
+    let unlike =
+        dialects.iter().zip(&all).filter(|_| has_header).find_map(|(file, it)| Some((file, it, other_name(it)?)));
+    if let Some(((path, _), dialect, column)) = unlike {
+        let reason = format!(
+            "its column {} is '{}', and that of '{}' is '{}'; CSV files are read by position: have all files alike, or \
+             declare the columns",
+            column + 1,
+            dialect.first[column],
+            dialects[0].0.display(),
+            names[column]
+        );
+        return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+    }
+    let kinds = |column: usize| {
+        let first = |dialect: &Dialect| if has_header { Kinds::default() } else { dialect.first_kinds[column] };
+        let begin = all.iter().fold(Kinds::default(), |kinds, it| kinds.and(it.kinds[column]).and(first(it)));
+        all.iter().fold(begin, |kinds, it| {
+            // A piece may begin within a value that has line breaks.
+            kinds.going_on_as(if has_breaks { it.front[column] } else { it.spread[column] })
+        })
+    };
+    let field = |(column, name): (usize, &String)| Field::new(name, kinds(column).data_type(), true);
+    Ok(Some(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>())))
+}
+
+/// What options say of a dialect.
+pub(super) fn given(options: &HashMap<String, String>) -> Given {
+    let character = |name: &str| options.get(&format!("format.{name}"))?.bytes().next();
+    Given {
+        delimiter: character("delimiter"),
+        quote: character("quote"),
+        escape: character("escape"),
+        comment: character("comment"),
+        truncated: options.get("format.truncated_rows").is_some_and(|value| value == "true"),
+    }
+}
+
+/// The dialects of files.
+async fn dialects(state: &dyn Session, given: Given, compression: FileCompressionType, files: &[PathBuf]) -> Dialects {
+    let memory = state.config().get_extension::<FileMemory>();
+    let looks = files.iter().cloned().map(|path| {
+        let memory = memory.clone();
+        async move {
+            let look = |path: PathBuf| async move {
+                let told = move || Dialect::of(&sample(&path, compression)?, given).map(Arc::new);
+                tokio::task::spawn_blocking(told).await.ok().flatten()
+            };
+            let found = match memory {
+                Some(memory) => memory.dialects.find(&path, given, look).await,
+                None => look(path.clone()).await,
+            };
+            (path, found)
+        }
+    });
+    futures::stream::iter(looks).buffered(AT_ONCE).collect().await
+}
+
+/// The front of a file and lines from all over it; none where it cannot be read.
+fn sample(path: &Path, compression: FileCompressionType) -> Option<Sample> {
+    let mut file = File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    if compression.is_compressed() {
+        let mut head = Vec::new();
+        let reader = compression.convert_read(file).ok()?;
+        // What is behind the front of a compressed file is not looked at: all of it would have to be read.
+        // A file that is cut off is for its reader to refuse; what it has is told all the same.
+        let read = reader.take(WHOLE).read_to_end(&mut head);
+        if read.is_err() || head.len() as u64 == WHOLE {
+            whole_lines(&mut head, false);
+        }
+        return Some(Sample { head, parts: Vec::new() });
+    }
+    let mut head = Vec::new();
+    if size <= WHOLE {
+        file.read_to_end(&mut head).ok()?;
+        return Some(Sample { head, parts: Vec::new() });
+    }
+    let mut piece = |from: u64, bytes: usize| -> Option<Vec<u8>> {
+        let mut piece = Vec::with_capacity(bytes);
+        file.seek(SeekFrom::Start(from)).ok()?;
+        file.by_ref().take(bytes as u64).read_to_end(&mut piece).ok()?;
+        Some(piece)
+    };
+    let mut head = piece(0, FRONT)?;
+    whole_lines(&mut head, false);
+    let (first, last) = (FRONT as u64, size - PART as u64);
+    let parts = (0..PARTS).map(|part| {
+        let mut text = piece(first + (last - first) * part / (PARTS - 1), PART)?;
+        whole_lines(&mut text, true);
+        Some(text)
+    });
+    Some(Sample { parts: parts.collect::<Option<_>>()?, head })
+}
+
+/// Cuts off the line that a piece of a file ends within, and the one that it begins within.
+fn whole_lines(text: &mut Vec<u8>, begins_within: bool) {
+    text.truncate(memchr::memrchr(b'\n', text).map_or(0, |end| end + 1));
+    if begins_within {
+        let begin = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
+        text.drain(..begin);
+    }
+}
