@@ -4,12 +4,7 @@
 //! in `STORED AS`; `SET TIME ZONE zone` sets the setting of the time zone.
 
 use datafusion::sql::parser::{CopyToStatement, Statement as ParsedStatement};
-use std::ops::ControlFlow;
-
-use datafusion::sql::parser::CopyToSource;
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Set, Statement as SqlStatement, TableFactor, Value, Visit, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Set, Statement as SqlStatement, Value};
 
 use crate::catalog;
 use crate::error::{Result, SqlError};
@@ -17,16 +12,10 @@ use crate::error::{Result, SqlError};
 /// The statement as the planner takes it.
 ///
 /// # Errors
-/// An unknown format or extension of a `COPY`; a `SET` that is not of a setting; what the planner passes over, as
-/// `TABLESAMPLE`.
+/// An unknown format or extension of a `COPY`; a `SET` that is not of a setting.
 pub(crate) fn rewrite(parsed: ParsedStatement) -> Result<ParsedStatement> {
     Ok(match parsed {
-        ParsedStatement::CopyTo(copy) => {
-            if let CopyToSource::Query(query) = &copy.source {
-                refuse_samples(query.as_ref())?;
-            }
-            ParsedStatement::CopyTo(with_format(copy)?)
-        }
+        ParsedStatement::CopyTo(copy) => ParsedStatement::CopyTo(with_format(copy)?),
         ParsedStatement::Explain(mut explain) => {
             if let ParsedStatement::Statement(inner) = explain.statement.as_ref()
                 && matches!(inner.as_ref(), SqlStatement::Execute { .. })
@@ -40,31 +29,10 @@ pub(crate) fn rewrite(parsed: ParsedStatement) -> Result<ParsedStatement> {
         }
         ParsedStatement::Statement(statement) => match *statement {
             SqlStatement::Set(set) => ParsedStatement::Statement(Box::new(SqlStatement::Set(of_setting(set)?))),
-            other => {
-                refuse_samples(&other)?;
-                ParsedStatement::Statement(Box::new(other))
-            }
+            other => ParsedStatement::Statement(Box::new(other)),
         },
         other => other,
     })
-}
-
-/// Refuses `TABLESAMPLE`, which would be read as if it were not there.
-fn refuse_samples(statement: &impl Visit) -> Result<()> {
-    struct Samples;
-    impl Visitor for Samples {
-        type Break = ();
-        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-            match factor {
-                TableFactor::Table { sample: Some(_), .. } => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    match statement.visit(&mut Samples) {
-        ControlFlow::Break(()) => Err(SqlError::Unsupported("TABLESAMPLE".into())),
-        ControlFlow::Continue(()) => Ok(()),
-    }
 }
 
 /// A `COPY` with its format, and the options that follow from it where the user gives none.

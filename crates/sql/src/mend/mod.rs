@@ -42,6 +42,7 @@ mod subqueries;
 pub(crate) mod sums;
 pub(crate) mod timezone;
 mod unordered_casts;
+mod whole_times;
 mod zones;
 
 use std::sync::Arc;
@@ -69,6 +70,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
+    rules.push(Arc::new(whole_times::WholeTimes));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(subqueries::UnknownIn));

@@ -1,22 +1,32 @@
-//! The dialect of SQL that sessions parse: sqlparser's generic one, with two of its faults mended.
+//! The dialect of SQL that sessions parse: sqlparser's generic one, with three of its faults mended.
 //!
 //! - `a IS DISTINCT FROM b OR c` reads as `a IS DISTINCT FROM (b OR c)` in sqlparser 0.62, since the right side is
 //!   parsed without a precedence. Here the right side ends where that of `IS` does.
 //! - `1_000_000` reads as `1 AS _000_000` in the generic dialect. Here underscores separate digits, as in PostgreSQL
 //!   16.
+//! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
+//!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`.
 //!
 //! The file goes once sqlparser parses the right side of `IS [NOT] DISTINCT FROM` by its precedence.
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// The generic dialect, mended.
 #[derive(Debug)]
 pub(crate) struct SessionDialect;
+
+impl SessionDialect {
+    /// The precedence of `^`, just above that of `*`.
+    fn of_powers(&self) -> u8 {
+        self.prec_value(Precedence::MulDivModOp) + 1
+    }
+}
 
 /// Methods that answer as the generic dialect does.
 macro_rules! as_generic {
@@ -49,7 +59,31 @@ impl Dialect for SessionDialect {
         true
     }
 
-    fn parse_infix(&self, parser: &mut Parser, left: &Expr, _precedence: u8) -> Option<Result<Expr, ParserError>> {
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        (parser.peek_token_ref().token == Token::Caret).then(|| Ok(self.of_powers()))
+    }
+
+    /// A sign binds its operand before a power does.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let op = match parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            _ => return None,
+        };
+        parser.next_token();
+        let operand = parser.parse_subexpr(self.of_powers());
+        Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        if parser.consume_token(&Token::Caret) {
+            let right = parser.parse_subexpr(precedence);
+            return Some(right.map(|right| Expr::BinaryOp {
+                left: Box::new(left.clone()),
+                op: BinaryOperator::PGExp,
+                right: Box::new(right),
+            }));
+        }
         let distinct = [Keyword::IS, Keyword::DISTINCT, Keyword::FROM];
         let not_distinct = [Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM];
         let negated = match (parser.parse_keywords(&distinct), parser.parse_keywords(&not_distinct)) {

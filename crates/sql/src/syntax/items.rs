@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// Stands between a name and its number; no name that is typed has it.
-const MARK: char = '\u{2063}';
+pub(super) const MARK: char = '\u{2063}';
 
 /// The name of a result's column as it is shown.
 pub(crate) fn shown_name(name: &str) -> &str {

@@ -203,10 +203,7 @@ fn is_item(item: &SelectItem, column: &Shown) -> bool {
 
 /// The items that `*` stands for.
 fn listed(shown: &[Shown], options: WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
-    let WildcardAdditionalOptions { opt_ilike, opt_exclude, opt_except, opt_replace, opt_rename, .. } = options;
-    if opt_ilike.is_some() || opt_rename.is_some() {
-        return Err(SqlError::Unsupported("ILIKE and RENAME of columns".into()));
-    }
+    let WildcardAdditionalOptions { opt_exclude, opt_except, opt_replace, .. } = options;
     let mut left_out: Vec<String> = match opt_exclude {
         Some(ExcludeSelectItem::Single(name)) => last_name(&name).into_iter().collect(),
         Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(last_name).collect(),

@@ -2,17 +2,25 @@
 //!
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
-//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]). What is nested too deep, and a `JOIN`
-//! without a condition, is refused.
+//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]), rows are compared by component
+//! ([`rows`]), names of windows and of WITH are resolved ([`windows`], [`scopes`]). What is nested too deep, a `JOIN`
+//! without a condition, and clauses that nothing would read ([`unread`]) are refused.
 
 mod beside;
 mod dialect;
 mod escapes;
 mod items;
+mod lengths;
 mod merged;
 mod names;
 mod relations;
+mod rows;
+mod scopes;
 mod shape;
+mod similar;
+mod times;
+mod unread;
+mod windows;
 
 use std::ops::ControlFlow;
 
@@ -20,10 +28,10 @@ use datafusion::common::config::Dialect;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
-    SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query,
+    Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -32,6 +40,7 @@ use dialect::SessionDialect;
 
 pub(crate) use beside::beside;
 pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
+pub(crate) use times::whole;
 
 /// Texts up to this length need no stack of their own.
 const SHORT_BYTES: usize = 4 << 10;
@@ -71,7 +80,8 @@ fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
-    let mut mends = Mends { refused: None, merges_columns: false };
+    unread::check(state, &parsed)?;
+    let mut mends = Mends::default();
     if visit(&mut parsed, &mut mends).is_break() {
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
     }
@@ -123,13 +133,27 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
 }
 
 /// What the planner would misread.
+#[derive(Default)]
 struct Mends {
     refused: Option<SqlError>,
     /// Whether a join has USING or is NATURAL.
     merges_columns: bool,
+    windows: windows::Windows,
+    scopes: scopes::Scopes,
 }
 
 impl Mends {
+    /// Goes on, or ends with what is refused.
+    fn go_on(&mut self, done: Result<()>) -> ControlFlow<()> {
+        match done {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.refused = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
     /// Refuses joins without a condition, of which DataFusion makes cross joins.
     fn check_joins(&mut self, joins: &[Join]) -> ControlFlow<()> {
         use JoinOperator::*;
@@ -162,8 +186,25 @@ impl Mends {
 impl VisitorMut for Mends {
     type Break = ();
 
+    fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<()> {
+        if let SqlStatement::CreateTable(table) = statement {
+            lengths::constrain(table);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// FETCH is LIMIT; names of WITH and of windows begin.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.scopes.enter(query);
+        let done = self.windows.enter_query(query).and_then(|()| limit_by_fetch(query));
+        self.go_on(done)
+    }
+
     /// `FROM t` selects all columns; a join has a condition.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let done = self.windows.enter_select(select);
+        self.go_on(done)?;
+        rows::of_groups(&mut select.group_by);
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty() {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::Standard;
@@ -171,8 +212,14 @@ impl VisitorMut for Mends {
         select.from.iter().try_for_each(|table| self.check_joins(&table.joins))
     }
 
+    fn post_visit_select(&mut self, _select: &mut Select) -> ControlFlow<()> {
+        self.windows.leave();
+        ControlFlow::Continue(())
+    }
+
     /// Joins in parentheses have conditions too; those with a name are subqueries.
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.scopes.rename(factor);
         let TableFactor::NestedJoin { table_with_joins, alias } = factor else { return ControlFlow::Continue(()) };
         self.check_joins(&table_with_joins.joins)?;
         if alias.is_some()
@@ -185,6 +232,8 @@ impl VisitorMut for Mends {
 
     /// A column of VALUES with a double is one of doubles.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave();
+        self.windows.leave();
         each_values(&mut query.body, &mut |values| {
             let columns = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
             for column in 0..columns {
@@ -201,12 +250,30 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// A number with an exponent is a double, whatever other literals with a point are; AT TIME ZONE is a function;
-    /// patterns have the backslash as their escape.
+    /// Windows have no names.
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let done = match expr {
+            Expr::Function(function) => self.windows.inline(function),
+            _ => Ok(()),
+        };
+        self.go_on(done)
+    }
+
+    /// A number with an exponent is a double, whatever other literals with a point are, and so is a power; AT TIME ZONE
+    /// is a function; patterns have the backslash as their escape; rows are compared by component.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Err(error) = escapes::with_backslashes(expr) {
-            self.refused = Some(error);
-            return ControlFlow::Break(());
+        let done = escapes::with_backslashes(expr)
+            .and_then(|()| similar::as_match(expr))
+            .and_then(|()| rows::by_component(expr));
+        self.go_on(done)?;
+        times::with_all_digits(expr);
+        lengths::cut(expr);
+        if let Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } = expr {
+            let arguments = [left, right].map(|argument| {
+                let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(as_double(argument)))
+            });
+            *expr = call("power", arguments.into());
         }
         // Two signs would be a comment in the text that views are kept as.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
@@ -231,6 +298,21 @@ impl VisitorMut for Mends {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+fn limit_by_fetch(query: &mut Query) -> Result<()> {
+    let Some(fetch) = query.fetch.take() else { return Ok(()) };
+    let rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
+    match &mut query.limit_clause {
+        None => {
+            let limit = LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: Vec::new() };
+            query.limit_clause = Some(limit);
+        }
+        Some(LimitClause::LimitOffset { limit: limit @ None, offset: _, limit_by: _ }) => *limit = Some(rows),
+        Some(_) => return Err(SqlError::Syntax("LIMIT and FETCH stand in one query".into())),
+    }
+    Ok(())
 }
 
 fn call(name: &str, args: Vec<FunctionArg>) -> Expr {

@@ -175,7 +175,7 @@ fn balance_unions(body: &mut SetExpr) {
 }
 
 /// A balanced tree over operands in their order; there is at least one.
-fn in_halves<T>(mut operands: Vec<T>, join: &impl Fn(T, T) -> T) -> T {
+pub(super) fn in_halves<T>(mut operands: Vec<T>, join: &impl Fn(T, T) -> T) -> T {
     if operands.len() == 1 {
         return operands.remove(0);
     }

@@ -1,0 +1,91 @@
+//! Texts of timestamps.
+//!
+//! Arrow 59 reads `2024-01-01 08:00:00` and no shorter time. As in PostgreSQL, seconds may be left out, and parts may
+//! have one digit.
+//!
+//! The file goes once Arrow reads such texts.
+
+use datafusion::sql::sqlparser::ast::{DataType, Expr, TypedString, Value};
+
+/// Writes the text of a timestamp with all its digits, where it is a constant.
+pub(super) fn with_all_digits(expr: &mut Expr) {
+    let text = match expr {
+        Expr::TypedString(TypedString { data_type: DataType::Timestamp(..), value, .. }) => &mut value.value,
+        Expr::Cast { data_type: DataType::Timestamp(..), expr, .. } => match expr.as_mut() {
+            Expr::Value(value) => &mut value.value,
+            _ => return,
+        },
+        _ => return,
+    };
+    if let Value::SingleQuotedString(text) = text
+        && let Some(whole) = whole(text)
+    {
+        *text = whole;
+    }
+}
+
+/// The text of a timestamp with all its digits; none if it is no timestamp of PostgreSQL's usual form, or has them.
+pub(crate) fn whole(text: &str) -> Option<String> {
+    let mut rest = text.trim();
+    let (year, after) = digits(rest)?;
+    if year.len() != 4 {
+        return None;
+    }
+    let (month, after) = digits(after.strip_prefix('-')?)?;
+    let (day, after) = digits(after.strip_prefix('-')?)?;
+    if month.len() > 2 || day.len() > 2 {
+        return None;
+    }
+    let mut whole = format!("{year}-{month:0>2}-{day:0>2}");
+    rest = after.strip_prefix(['T', 't']).unwrap_or(after.trim_start());
+    if rest.is_empty() {
+        return (whole != text).then_some(whole);
+    }
+    if rest.len() == after.len() {
+        return None;
+    }
+    let (hour, after) = digits(rest)?;
+    let (minute, after) = digits(after.strip_prefix(':')?)?;
+    let (second, zone) = match after.strip_prefix(':') {
+        Some(after) => digits(after)?,
+        None => ("00", after),
+    };
+    if [hour, minute, second].iter().any(|part| part.len() > 2) {
+        return None;
+    }
+    whole.push_str(&format!(" {hour:0>2}:{minute:0>2}:{second:0>2}{zone}"));
+    let is_same = |(at, (one, other)): (usize, (char, char))| one == other || at == 10 && matches!(one, 'T' | 't');
+    let has_all = text.len() == whole.len() && text.chars().zip(whole.chars()).enumerate().all(is_same);
+    (!has_all).then_some(whole)
+}
+
+/// The digits that a text begins with, and the rest.
+fn digits(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_all_digits() {
+        for (text, expected) in [
+            ("2024-01-01 08:00", Some("2024-01-01 08:00:00")),
+            ("2024-01-01T08:00Z", Some("2024-01-01 08:00:00Z")),
+            ("2024-1-5 8:03:7.25+01", Some("2024-01-05 08:03:07.25+01")),
+            ("2024-1-5", Some("2024-01-05")),
+            (" 2024-01-05  08:00 ", Some("2024-01-05 08:00:00")),
+            ("2024-01-01 08:00 Europe/Berlin", Some("2024-01-01 08:00:00 Europe/Berlin")),
+            ("2024-01-01 08:00:00", None),
+            ("2024-01-01T08:00:00.5Z", None),
+            ("2024-01-01", None),
+            ("2024-01-01 080000", None),
+            ("2024-01", None),
+            ("now", None),
+        ] {
+            assert_eq!(whole(text).as_deref(), expected, "{text}");
+        }
+    }
+}
