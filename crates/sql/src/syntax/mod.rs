@@ -11,6 +11,7 @@ mod escapes;
 mod items;
 mod merged;
 mod names;
+mod quantifiers;
 mod relations;
 mod shape;
 
@@ -208,6 +209,7 @@ impl VisitorMut for Mends {
             self.refused = Some(error);
             return ControlFlow::Break(());
         }
+        quantifiers::with_nulls(expr);
         // Two signs would be a comment in the text that views are kept as.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
             && matches!(**inner, Expr::UnaryOp { op: UnaryOperator::Minus, .. })
