@@ -507,7 +507,8 @@ fn no_such_call(text: &str) -> Option<String> {
     let (_, candidates) = rest.split_once("Candidate functions:")?;
     // A function that checks its arguments itself has no candidates that say anything.
     let is_said = |line: &&str| !line.is_empty() && !line.contains("UserDefined");
-    let candidates: Vec<&str> = candidates.lines().map(str::trim).filter(is_said).collect();
+    let mut candidates: Vec<String> = candidates.lines().map(str::trim).filter(is_said).map(types_in_sql).collect();
+    candidates.dedup();
     if candidates.is_empty() {
         return Some(format!("{call} does not exist; the function takes other arguments"));
     }

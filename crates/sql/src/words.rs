@@ -14,7 +14,7 @@ const NAMES_SHOWN: usize = 3;
 /// Bytes of the longest literal that is shown as a value.
 const VALUE_BYTES_MAX: usize = 10_000;
 /// Phrases about DataFusion's code with those for people.
-const PHRASES: [(&str, &str); 13] = [
+const PHRASES: [(&str, &str); 17] = [
     ("Unsupported ast node in sqltorel: ", "expression "),
     ("Unsupported ast node ", "in FROM: "),
     (" in create_relation", ""),
@@ -26,13 +26,21 @@ const PHRASES: [(&str, &str); 13] = [
     ("Unsupported logical plan: Statement(TransactionStart)", "transactions"),
     ("Unsupported logical plan: Statement(TransactionEnd)", "transactions"),
     (" --> ", " to "),
+    (" in the physical expr", ""),
+    ("physical plan is not yet implemented for GROUPING aggregate function", "grouping() of what is no key of GROUP BY"),
+    (" or must be part of an aggregate function", " or be part of an aggregate function"),
+    (
+        "Aggregate can not be used as a sliding accumulator because `retract_batch` is not implemented: ",
+        "over a frame whose start moves: ",
+    ),
     ("There is only support Literal types for field at idx: 1 in Window Function", "an offset that is no constant"),
     ("There is only support Literal types for field at idx: 2 in Window Function", "a default that is no constant"),
 ];
 /// What the planner of operators says of an expression that it has no operator for.
 const NO_OPERATOR: &str = "Physical plan does not support logical expression ";
 /// Where subqueries of each kind are not planned, by how the expression begins.
-const PLACES: [(&str, &str); 5] = [
+const PLACES: [(&str, &str); 6] = [
+    ("WindowFunction", "window functions in WHERE, HAVING, ON and GROUP BY; compute them in a subquery"),
     ("InSubquery", "IN (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join"),
     ("Exists", "EXISTS (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join"),
     ("SetComparison", "ANY and ALL of a subquery outside of WHERE and HAVING; write a join"),
@@ -75,6 +83,10 @@ pub(crate) fn in_sql(text: &str) -> String {
     let mut said = without_trees(text);
     for (theirs, ours) in PHRASES {
         said = said.replace(theirs, ours);
+    }
+    // What does appear is no help.
+    if let Some((front, _)) = said.split_once(", currently only \"") {
+        said.truncate(front.len());
     }
     without_code(&said)
 }
@@ -185,6 +197,13 @@ fn value(text: &str, start: usize) -> Option<(String, usize)> {
         let names = inner.trim_matches(['[', ']']).replace('"', "").replace(", ", ".");
         return Some((format!("OPERATOR({names})"), end));
     }
+    if name.starts_with("Interval") && name != "Interval" {
+        return Some(("an interval".into(), end));
+    }
+    // A value with its digits; a type has a blank between them.
+    if name.starts_with("Decimal") && !inner.contains(' ') && inner.matches(',').count() == 2 {
+        return Some((inner.split(',').next().unwrap_or(inner).into(), end));
+    }
     if !WRAPPERS.contains(&name) {
         return None;
     }
@@ -271,7 +290,9 @@ mod tests {
                 "EXISTS (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join",
             ),
             ("Physical plan does not support logical expression x, ", "x where it stands"),
+            ("f(Decimal128(0.5,1,1), Decimal128(2, 1))", "f(0.5, Decimal128(2, 1))"),
             ("AvgAccumulator for (Utf8 --> Int64)", "AVG for (Utf8 to Int64)"),
+            ("any_value(IntervalMonthDayNano(\"IntervalMonthDayNano { days: 1 }\"))", "any_value(an interval)"),
             ("DistinctMedianGroupsAccumulator of __common_expr_12 * 2", "MEDIAN of … * 2"),
             ("count(Int64(1)) FILTER (WHERE sum(Int64(1)) > Int64(1))", "count(1) FILTER (WHERE sum(1) > 1)"),
             (

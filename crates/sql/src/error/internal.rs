@@ -20,5 +20,14 @@ pub(super) fn of_statement(text: &str) -> Option<SqlError> {
         let reason = "a recursive query that reads itself in a subquery, or more than once in a step";
         return Some(SqlError::Unsupported(reason.into()));
     }
+    if text.contains("DISTINCT aggregate should have exactly one argument") {
+        return Some(SqlError::Unsupported("DISTINCT of several values in an aggregate; take a struct of them".into()));
+    }
+    if text.starts_with("Assertion failed: matches!(op, Operator::Eq") {
+        return Some(SqlError::Planning("lists, structs and maps are only compared by =, < and their like".into()));
+    }
+    if text.starts_with("array_resize: failed to convert size") {
+        return Some(SqlError::Execution("array_resize takes a size from 0 on".into()));
+    }
     between(text).or_else(|| extremes(text))
 }

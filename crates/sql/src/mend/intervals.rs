@@ -4,7 +4,8 @@
 //! `INTERVAL '1 month'` and 47 hours, what `t2 - t1` gives, for less than a day. Once types are coerced, this rule
 //! compares lengths (decimals, [`super::lengths`]) in comparisons, IN, BETWEEN, CASE with an operand, NULLIF and
 //! subqueries, and sorts, joins, groups and partitions by them; a key of groups is the least of the equal intervals.
-//! Differences of timestamps keep their type, durations, whose parts and texts are those of days and time.
+//! Differences of timestamps keep their type, durations, whose parts and texts are those of days and time. A constant
+//! text that is compared with an interval or a duration is read as an interval when it is planned.
 //!
 //! Invariant: what the rule makes compares no interval, so that a plan that is analysed twice stays as it is.
 //! The file goes once Arrow and DataFusion compare intervals by length.
@@ -12,22 +13,36 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::count::Count;
-use datafusion::functions_aggregate::min_max::{Max, Min};
+use datafusion::functions_aggregate::min_max::{Max, Min, min_udaf};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, Sort};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Cast, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Subquery, TryCast,
+    Aggregate, BinaryExpr, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator, Projection, Subquery, TryCast,
     WindowFunctionDefinition, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
-use super::lengths::{Choice, chosen, days_and_time, extreme, is_interval, length};
+use super::lengths::{Choice, DAYS_AND_TIME, chosen, days_and_time, extreme, is_interval, length};
+
+/// The operands of a comparison: a constant text beside a duration or an interval is an interval.
+pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    let is_text = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.data_type().is_string());
+    let is_read = |text: &Expr, beside: &Expr| {
+        is_text(text) && beside.get_type(schema).is_ok_and(|data_type| is_span(&data_type))
+    };
+    let read = |text: Expr| Expr::Cast(Cast::new(Box::new(text), DAYS_AND_TIME));
+    match (is_read(&left, &right), is_read(&right, &left)) {
+        (true, _) => (read(left), right),
+        (_, true) => (left, read(right)),
+        _ => (left, right),
+    }
+}
 
 /// The rule, once types are coerced.
 #[derive(Debug)]
@@ -110,7 +125,7 @@ fn may_compare(plan: &LogicalPlan) -> Result<bool> {
                 _ => false,
             })
         })?;
-        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
@@ -132,7 +147,9 @@ fn is_span(data_type: &DataType) -> bool {
 fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_interval = |expr: &Expr| is_interval_of(expr, schema);
     let is_duration = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Duration(_)));
-    let is_text = |data_type: &DataType| data_type.is_string();
+    let shows_parts = |data_type: &DataType| {
+        data_type.is_string() || *data_type == DAYS_AND_TIME
+    };
     Ok(Transformed::yes(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if compares(op) && (is_interval(&left) || is_interval(&right)) =>
@@ -182,10 +199,10 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             function.args[1] = days_and_time(std::mem::take(&mut function.args[1]));
             Expr::ScalarFunction(function)
         }
-        Expr::Cast(Cast { expr, field }) if is_text(field.data_type()) && is_duration(&expr) => {
+        Expr::Cast(Cast { expr, field }) if shows_parts(field.data_type()) && is_duration(&expr) => {
             Expr::Cast(Cast { expr: Box::new(days_and_time(*expr)), field })
         }
-        Expr::TryCast(TryCast { expr, field }) if is_text(field.data_type()) && is_duration(&expr) => {
+        Expr::TryCast(TryCast { expr, field }) if shows_parts(field.data_type()) && is_duration(&expr) => {
             Expr::TryCast(TryCast { expr: Box::new(days_and_time(*expr)), field })
         }
         Expr::AggregateFunction(mut function) => {
@@ -261,22 +278,21 @@ fn of_groups(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     };
     let groups = aggregate.group_expr.iter().map(|group| match group.clone() {
         Expr::GroupingSet(sets) => Expr::GroupingSet(match sets {
-            datafusion::logical_expr::GroupingSet::Rollup(keys) => {
-                datafusion::logical_expr::GroupingSet::Rollup(keys.into_iter().map(by_length).collect())
+            GroupingSet::Rollup(keys) => {
+                GroupingSet::Rollup(keys.into_iter().map(by_length).collect())
             }
-            datafusion::logical_expr::GroupingSet::Cube(keys) => {
-                datafusion::logical_expr::GroupingSet::Cube(keys.into_iter().map(by_length).collect())
+            GroupingSet::Cube(keys) => {
+                GroupingSet::Cube(keys.into_iter().map(by_length).collect())
             }
-            datafusion::logical_expr::GroupingSet::GroupingSets(sets) => {
+            GroupingSet::GroupingSets(sets) => {
                 let sets = sets.into_iter().map(|keys| keys.into_iter().map(by_length).collect());
-                datafusion::logical_expr::GroupingSet::GroupingSets(sets.collect())
+                GroupingSet::GroupingSets(sets.collect())
             }
         }),
         key => by_length(key),
     });
     let groups: Vec<Expr> = groups.collect();
-    let least = datafusion::functions_aggregate::min_max::min_udaf();
-    let least = extreme(&least, false);
+    let least = extreme(&min_udaf(), false);
     let representatives = keys.iter().zip(&is_key).filter(|(_, is_key)| **is_key);
     let representatives = representatives.map(|(key, _)| least.call(vec![key.clone().unalias()]));
     let first = aggregate.schema.fields().len();

@@ -27,7 +27,7 @@ const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
 const MONTH_DAYS: i128 = 30;
 /// The type of lengths.
 const LENGTH: DataType = DataType::Decimal128(38, 0);
-const DAYS_AND_TIME: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+pub(super) const DAYS_AND_TIME: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// A function of this file; no statement can call it, since no registry has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -133,8 +133,14 @@ impl ScalarUDFImpl for OfIntervals {
     }
 }
 
+/// Durations as people read them, days and time; none for what is none, or is too long for days.
+pub fn shown_durations(array: &ArrayRef) -> Option<ArrayRef> {
+    let is_duration = matches!(array.data_type(), DataType::Duration(_));
+    is_duration.then(|| lengths(array).and_then(|lengths| in_days(&lengths)).ok())?.map(|spans| Arc::new(spans) as ArrayRef)
+}
+
 /// The lengths of intervals or durations.
-fn lengths(spans: &ArrayRef) -> Result<Decimal128Array> {
+pub(super) fn lengths(spans: &ArrayRef) -> Result<Decimal128Array> {
     let of_seconds = |per_tick: i128| move |ticks: i64| i128::from(ticks) * per_tick;
     let lengths: Decimal128Array = match spans.data_type() {
         DataType::Interval(IntervalUnit::YearMonth) => {

@@ -10,6 +10,7 @@
 //!
 //! Invariant: a plan is mended once. Device nodes hold plans that are mended already, and no pass looks into them.
 
+mod arguments;
 mod arithmetic;
 mod bounds;
 mod canonical;
@@ -24,6 +25,7 @@ mod extremes;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
+mod growth;
 mod guards;
 pub(crate) mod in_zone;
 mod intervals;
@@ -50,6 +52,7 @@ pub(crate) mod sums;
 pub(crate) mod text_decimals;
 pub(crate) mod timezone;
 mod unordered_casts;
+mod views;
 mod zones;
 
 use std::sync::Arc;
@@ -68,6 +71,7 @@ use datafusion::prelude::SessionContext;
 
 pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
+pub use lengths::shown_durations;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
@@ -78,6 +82,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
+    rules.push(Arc::new(views::ViewsAlone));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(subqueries::UnknownIn));
@@ -111,7 +116,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 pub(crate) fn register(context: &SessionContext) {
     let state = context.state();
     context.register_udf(timezone::function(state.config_options()));
-    domains::functions(&state).into_iter().chain(replacements::function(&state)).for_each(|udf| context.register_udf(udf));
+    domains::functions(&state).into_iter().chain(arguments::functions(&state)).for_each(|udf| context.register_udf(udf));
     quantiles::functions(&state).into_iter().for_each(|udaf| context.register_udaf(udaf));
     shifts::functions(&state).into_iter().chain(nth_values::function(&state)).for_each(|udwf| context.register_udwf(udwf));
 }

@@ -24,7 +24,7 @@ const PLAIN: [(&str, &str); 18] = [
     ("LargeBinary", "BYTEA"),
 ];
 /// Types with parameters in parentheses.
-const WITH_PARAMETERS: [&str; 13] = [
+const WITH_PARAMETERS: [&str; 15] = [
     "Timestamp",
     "Time32",
     "Time64",
@@ -38,6 +38,8 @@ const WITH_PARAMETERS: [&str; 13] = [
     "LargeList",
     "Dictionary",
     "FixedSizeBinary",
+    "Struct",
+    "Map",
 ];
 
 /// A text with SQL's names of types.
@@ -82,6 +84,8 @@ fn name(text: &str) -> Option<(String, usize)> {
         }
         "Dictionary" => types_in_sql(parameters.split_once(", ").map_or(parameters, |(_, values)| values)),
         "FixedSizeBinary" => "BYTEA".into(),
+        "Struct" => format!("STRUCT({})", types_in_sql(parameters).replace("non-null ", "")),
+        "Map" => "MAP".into(),
         _ => format!("DECIMAL({parameters})"),
     };
     Some((shown, close))
@@ -99,6 +103,7 @@ mod tests {
             ("Timestamp(ns) + Timestamp(µs, \"+00:00\")", "TIMESTAMP + TIMESTAMP WITH TIME ZONE"),
             ("Dictionary(Int32, Utf8) = Decimal128(12, 2)", "VARCHAR = DECIMAL(12, 2)"),
             ("column \"Int64\" isn't a Float64Array, can't be Boolean", "column \"Int64\" isn't a Float64Array, can't be BOOLEAN"),
+            ("keys of type Struct(\"a\": non-null Int64)", "keys of type STRUCT(\"a\": BIGINT)"),
             ("the Interval of a Decimal, List", "the Interval of a Decimal, List"),
             ("sum(Interval(MonthDayNano), Duration(ns))", "sum(INTERVAL, INTERVAL)"),
         ] {
