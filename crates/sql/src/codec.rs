@@ -29,7 +29,7 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use crate::catalog::check_received;
 use crate::error::{Result, SqlError, one_line};
 use crate::lower::DeviceNode;
-use crate::mend::in_zone;
+use crate::mend;
 
 /// First words of an encoded plan.
 const HEAD: &str = "warpcube plan ";
@@ -61,10 +61,8 @@ impl LogicalExtensionCodec for PlanCodec {
 
     /// A function that no registry has.
     fn try_decode_udf(&self, name: &str, _bytes: &[u8]) -> DataFusionResult<Arc<ScalarUDF>> {
-        match name {
-            in_zone::NAME => Ok(in_zone::function()),
-            name => Err(SqlError::PlanDecode(format!("no function '{name}' is known")).into()),
-        }
+        mend::unregistered(name)
+            .ok_or_else(|| SqlError::PlanDecode(format!("no function '{name}' is known")).into())
     }
 
     fn try_decode_table_provider(

@@ -16,7 +16,7 @@ use warpcube_gpu::GpuError;
 use crate::default_schema::{CATALOG, SCHEMA};
 use crate::nearest::{distance, nearest};
 use crate::values::Origin;
-use crate::words::in_sql;
+use crate::words::{in_sql, types_in_sql};
 
 /// What stands for the path of a file whose reader does not tell it.
 pub(crate) const A_FILE: &str = "a file";
@@ -388,7 +388,7 @@ fn sort(error: &DataFusionError) -> SqlError {
         }
         DataFusionError::Internal(text) | DataFusionError::Substrait(text) => {
             tracing::debug!(text, "internal error");
-            SqlError::Internal(in_words(text))
+            internal::of_statement(&one_line(text)).unwrap_or_else(|| SqlError::Internal(in_words(text)))
         }
         DataFusionError::ObjectStore(store) => SqlError::FileAccess(one_line(&store.to_string())),
         DataFusionError::IoError(io) => io_error(io, &io.to_string()),
@@ -443,11 +443,11 @@ fn arrow_error(error: &ArrowError) -> SqlError {
         ArrowError::ParseError(text) if text.contains(" line ") => {
             corrupt(A_CSV_FILE, text.split(" Row data: ").next().unwrap_or(text))
         }
-        ArrowError::NotYetImplemented(text) => SqlError::Unsupported(one_line(text)),
+        ArrowError::NotYetImplemented(text) => SqlError::Unsupported(in_words(text)),
         ArrowError::CastError(text) | ArrowError::ComputeError(text) | ArrowError::InvalidArgumentError(text) => {
-            SqlError::Execution(one_line(text))
+            SqlError::Execution(in_words(text))
         }
-        other => SqlError::Execution(one_line(&other.to_string())),
+        other => SqlError::Execution(in_words(&other.to_string())),
     }
 }
 
@@ -475,7 +475,7 @@ fn io_error(error: &std::io::Error, text: &str) -> SqlError {
 fn planning(text: &str) -> SqlError {
     let unknown = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     let known = || no_such_call(text).or_else(|| no_such_function(text)).or_else(|| no_such_variable(text));
-    let said = || known().unwrap_or_else(|| in_words(text));
+    let said = || known().map_or_else(|| in_words(text), |said| types_in_sql(&said));
     unknown.map_or_else(|| SqlError::Planning(said()), unknown_table)
 }
 
@@ -507,7 +507,8 @@ fn no_such_call(text: &str) -> Option<String> {
     let (_, candidates) = rest.split_once("Candidate functions:")?;
     // A function that checks its arguments itself has no candidates that say anything.
     let is_said = |line: &&str| !line.is_empty() && !line.contains("UserDefined");
-    let candidates: Vec<&str> = candidates.lines().map(str::trim).filter(is_said).collect();
+    let mut candidates: Vec<String> = candidates.lines().map(str::trim).filter(is_said).map(types_in_sql).collect();
+    candidates.dedup();
     if candidates.is_empty() {
         return Some(format!("{call} does not exist; the function takes other arguments"));
     }
@@ -571,7 +572,7 @@ pub fn as_written(name: &str) -> String {
 
 /// DataFusion's text on one line, in SQL's words.
 fn in_words(text: &str) -> String {
-    in_sql(&one_line(text))
+    types_in_sql(&in_sql(&one_line(text)))
 }
 
 /// The front of a text that may have a whole syntax tree in it.
@@ -595,5 +596,6 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+mod internal;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,7 @@ pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 pub use error::{Result, SqlError, as_written};
 pub use exec::split_aggregations;
 pub use locations::AllowedPaths;
+pub use mend::shown_durations;
 pub use progress::Progress;
 pub use report::{FragmentReport, Phase, Place, StatementReport, Summary};
 pub use session::{CubeLoad, Execution, Session, SessionOptions};

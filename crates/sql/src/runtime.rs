@@ -209,7 +209,7 @@ pub(crate) fn copies_budget(settings: &Settings) -> u64 {
 }
 
 /// Memory of this machine in bytes, or what a container has of it.
-fn host_memory() -> Result<u64> {
+pub(crate) fn host_memory() -> Result<u64> {
     let mut system = System::new();
     system.refresh_memory();
     let of_container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);

@@ -231,8 +231,7 @@ impl Session {
         let context = SessionContext::new_with_state(builder.build());
         context.register_udtf(CubeFunction::NAME, Arc::new(CubeFunction::new(cubes.clone())));
         context.register_udtf(catalog::SniffCsv::NAME, Arc::new(catalog::SniffCsv));
-        context.register_udf(mend::timezone::function(context.copied_config().options()));
-        mend::domains::functions(&context.state()).into_iter().for_each(|function| context.register_udf(function));
+        mend::register(&context);
         shared.attach(context.state_weak_ref());
         let session = Session {
             inner: Arc::new(Inner {

@@ -5,12 +5,16 @@
 //! `Unsupported ast node in sqltorel: IsNormalized { expr: Identifier(Ident { value: "x", … }), … }` becomes
 //! `expression IS NORMALIZED of x`. It would not be needed if DataFusion displayed trees.
 
+mod types;
+
+pub(crate) use types::types_in_sql;
+
 /// How many names of a tree are shown.
 const NAMES_SHOWN: usize = 3;
 /// Bytes of the longest literal that is shown as a value.
 const VALUE_BYTES_MAX: usize = 10_000;
 /// Phrases about DataFusion's code with those for people.
-const PHRASES: [(&str, &str); 10] = [
+const PHRASES: [(&str, &str); 17] = [
     ("Unsupported ast node in sqltorel: ", "expression "),
     ("Unsupported ast node ", "in FROM: "),
     (" in create_relation", ""),
@@ -21,6 +25,27 @@ const PHRASES: [(&str, &str); 10] = [
     ("Dot access not supported for non-string expr: ", "a field of a struct behind a dot: "),
     ("Unsupported logical plan: Statement(TransactionStart)", "transactions"),
     ("Unsupported logical plan: Statement(TransactionEnd)", "transactions"),
+    (" --> ", " to "),
+    (" in the physical expr", ""),
+    ("physical plan is not yet implemented for GROUPING aggregate function", "grouping() of what is no key of GROUP BY"),
+    (" or must be part of an aggregate function", " or be part of an aggregate function"),
+    (
+        "Aggregate can not be used as a sliding accumulator because `retract_batch` is not implemented: ",
+        "over a frame whose start moves: ",
+    ),
+    ("There is only support Literal types for field at idx: 1 in Window Function", "an offset that is no constant"),
+    ("There is only support Literal types for field at idx: 2 in Window Function", "a default that is no constant"),
+];
+/// What the planner of operators says of an expression that it has no operator for.
+const NO_OPERATOR: &str = "Physical plan does not support logical expression ";
+/// Where subqueries of each kind are not planned, by how the expression begins.
+const PLACES: [(&str, &str); 6] = [
+    ("WindowFunction", "window functions in WHERE, HAVING, ON and GROUP BY; compute them in a subquery"),
+    ("InSubquery", "IN (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join"),
+    ("Exists", "EXISTS (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join"),
+    ("SetComparison", "ANY and ALL of a subquery outside of WHERE and HAVING; write a join"),
+    ("ScalarSubquery", "a subquery that refers to the rows around it, as it stands; write it as a join"),
+    ("OuterReferenceColumn", "a subquery that refers to the rows around it, as it stands; write it as a join"),
 ];
 /// What wraps a value in parentheses.
 const WRAPPERS: [&str; 18] = [
@@ -48,14 +73,43 @@ const NAMED: [&str; 4] = ["value: \"", "name: \"", "SingleQuotedString(\"", "Num
 
 /// The text of an error in SQL's words.
 pub(crate) fn in_sql(text: &str) -> String {
-    if let Some(expression) = text.strip_prefix("Physical plan does not support logical expression ") {
-        return format!("{} in this place", in_sql(expression).trim_end_matches([',', ' ']));
+    if let Some(expression) = text.strip_prefix(NO_OPERATOR) {
+        let place = PLACES.iter().find(|(kind, _)| name_at(expression) == *kind);
+        return match place {
+            Some((_, place)) => place.to_string(),
+            None => format!("{} where it stands", in_sql(expression).trim_end_matches([',', ' '])),
+        };
     }
     let mut said = without_trees(text);
     for (theirs, ours) in PHRASES {
         said = said.replace(theirs, ours);
     }
-    said
+    // What does appear is no help.
+    if let Some((front, _)) = said.split_once(", currently only \"") {
+        said.truncate(front.len());
+    }
+    without_code(&said)
+}
+
+/// The text with what aggregates are called in SQL for the types that compute them, and without names that the
+/// optimiser gave.
+fn without_code(text: &str) -> String {
+    const ACCUMULATOR: &str = "Accumulator";
+    let is_code = |word: &&str| {
+        word.len() > ACCUMULATOR.len() && word.ends_with(ACCUMULATOR) || word.starts_with("__common_expr_")
+    };
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(is_code).collect::<Vec<_>>();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    words.into_iter().fold(text.to_string(), |text, word| match word.strip_suffix(ACCUMULATOR) {
+        Some(function) => text.replace(word, &words_of_function(function)),
+        None => text.replace(word, "…"),
+    })
+}
+
+/// `DistinctAvgGroups` as `AVG`.
+fn words_of_function(name: &str) -> String {
+    let name = name.strip_prefix("Distinct").unwrap_or(name);
+    words(name.strip_suffix("Groups").unwrap_or(name))
 }
 
 /// The text with values in place of literals, and the kinds of trees in place of trees.
@@ -143,6 +197,13 @@ fn value(text: &str, start: usize) -> Option<(String, usize)> {
         let names = inner.trim_matches(['[', ']']).replace('"', "").replace(", ", ".");
         return Some((format!("OPERATOR({names})"), end));
     }
+    if name.starts_with("Interval") && name != "Interval" {
+        return Some(("an interval".into(), end));
+    }
+    // A value with its digits; a type has a blank between them.
+    if name.starts_with("Decimal") && !inner.contains(' ') && inner.matches(',').count() == 2 {
+        return Some((inner.split(',').next().unwrap_or(inner).into(), end));
+    }
     if !WRAPPERS.contains(&name) {
         return None;
     }
@@ -224,8 +285,15 @@ mod tests {
             ),
             ("a precision of Some(2)", "a precision of 2"),
             ("got Literal(Utf8(\"x\"), None)", "got 'x'"),
-            ("Physical plan does not support logical expression Exists(x, )", "Exists(x, ) in this place"),
-            ("Physical plan does not support logical expression x, ", "x in this place"),
+            (
+                "Physical plan does not support logical expression Exists(x, )",
+                "EXISTS (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join",
+            ),
+            ("Physical plan does not support logical expression x, ", "x where it stands"),
+            ("f(Decimal128(0.5,1,1), Decimal128(2, 1))", "f(0.5, Decimal128(2, 1))"),
+            ("AvgAccumulator for (Utf8 --> Int64)", "AVG for (Utf8 to Int64)"),
+            ("any_value(IntervalMonthDayNano(\"IntervalMonthDayNano { days: 1 }\"))", "any_value(an interval)"),
+            ("DistinctMedianGroupsAccumulator of __common_expr_12 * 2", "MEDIAN of … * 2"),
             ("count(Int64(1)) FILTER (WHERE sum(Int64(1)) > Int64(1))", "count(1) FILTER (WHERE sum(1) > 1)"),
             (
                 "no BinaryExpr(BinaryExpr { left: Column(Column { relation: Some(Bare { table: \"t\" }), name: \"a\" \
@@ -244,7 +312,7 @@ mod tests {
             ),
             (
                 "Physical plan does not support logical expression ScalarSubquery(<subquery>)",
-                "a subquery that refers to the rows around it in this place",
+                "a subquery that refers to the rows around it, as it stands; write it as a join",
             ),
             (
                 "WindowFunction(WindowFunction { fun: WindowUDF(WindowUDF { inner: RowNumber { signature: Signature { \

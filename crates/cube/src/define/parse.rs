@@ -133,6 +133,9 @@ fn message_of(error: &serde_saphyr::Error) -> String {
     if let Some((_, plain)) = PLAIN.iter().find(|(words, _)| text.contains(words)) {
         return (*plain).to_string();
     }
+    if let Some((found, expected)) = text.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", ")) {
+        return format!("{found} is not known here, {expected}").replace('`', "'");
+    }
     // The library goes on with an option that users of a definition do not have.
     match text.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.split(", set ").next()) {
         Some(key) => format!("{key} stands here a second time"),

@@ -9,6 +9,7 @@
 //! A batch whose extremes prove that nothing overflows is computed without checks. The file goes once DataFusion's
 //! planner takes the flag from a setting.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::error::ArrowError;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -92,6 +93,7 @@ fn in_plan(plan: LogicalPlan, applies: &impl Fn(&Expr) -> Result<bool>) -> Resul
         // What a scan leaves out by its statistics is looked at again by the filter above it.
         return Ok(Transformed::no(plan));
     }
+    let computed = computed_before(&plan)?;
     each_expression(
         plan,
         |expr| operation(expr).is_some(),
@@ -103,7 +105,7 @@ fn in_plan(plan: LogicalPlan, applies: &impl Fn(&Expr) -> Result<bool>) -> Resul
                 }
                 let data_type = operation.integers(&expr, schema).or_else(|| operation.decimals(&expr, schema));
                 let Some(data_type) = data_type else { return Ok(Transformed::no(expr)) };
-                let text = sql_text(&expr);
+                let text = sql_text(&as_written(&expr, &computed)?);
                 let args = match expr {
                     Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![*left, *right],
                     Expr::Negative(inner) => vec![*inner],
@@ -114,6 +116,51 @@ fn in_plan(plan: LogicalPlan, applies: &impl Fn(&Expr) -> Result<bool>) -> Resul
             })
         },
     )
+}
+
+/// What columns of the optimiser's stand for: what several expressions have in common is computed before them.
+pub(super) type Computed = HashMap<String, Expr>;
+
+/// Whether a name is one of the optimiser's.
+fn is_given(name: &str) -> bool {
+    name.starts_with("__common_expr_")
+}
+
+/// What columns with names of the optimiser's stand for that a node reads; nothing for most nodes.
+pub(super) fn computed_before(plan: &LogicalPlan) -> Result<Computed> {
+    let mut computed = Computed::new();
+    if !plan.inputs().iter().any(|input| input.schema().fields().iter().any(|field| is_given(field.name()))) {
+        return Ok(computed);
+    }
+    plan.apply(|plan| {
+        if let LogicalPlan::Projection(projection) = plan {
+            for expr in &projection.expr {
+                if let Expr::Alias(alias) = expr
+                    && is_given(&alias.name)
+                {
+                    computed.entry(alias.name.clone()).or_insert_with(|| (*alias.expr).clone());
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(computed)
+}
+
+/// An expression as the statement has it.
+pub(super) fn as_written(expr: &Expr, computed: &Computed) -> Result<Expr> {
+    if computed.is_empty() {
+        return Ok(expr.clone());
+    }
+    let written = expr.clone().transform_down(|expr| match &expr {
+        Expr::Column(column) => match computed.get(&column.name) {
+            // What it stands for may read others.
+            Some(computed) => Ok(Transformed::yes(computed.clone())),
+            None => Ok(Transformed::no(expr)),
+        },
+        _ => Ok(Transformed::no(expr)),
+    })?;
+    Ok(written.data)
 }
 
 /// Longest text of an operand, in characters.

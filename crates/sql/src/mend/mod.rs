@@ -10,9 +10,11 @@
 //!
 //! Invariant: a plan is mended once. Device nodes hold plans that are mended already, and no pass looks into them.
 
+mod arguments;
 mod arithmetic;
 mod bounds;
 mod canonical;
+pub(crate) mod coarser_times;
 mod conclusions;
 mod constants;
 mod decimals;
@@ -23,25 +25,34 @@ mod extremes;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
+mod growth;
 mod guards;
 pub(crate) mod in_zone;
+mod intervals;
 mod joins;
+pub(crate) mod lengths;
 pub(crate) mod lists;
 mod mixed;
 mod moments;
 mod names;
 mod nan;
 pub(crate) mod narrow_casts;
+mod nth_values;
 mod nullif;
 mod partition_keys;
+mod quantiles;
+mod replacements;
 mod set_operations;
+mod shifts;
 mod sliding;
 mod sorts;
 mod statistics;
 mod subqueries;
 pub(crate) mod sums;
+pub(crate) mod text_decimals;
 pub(crate) mod timezone;
 mod unordered_casts;
+mod views;
 mod whole_times;
 mod zones;
 
@@ -55,11 +66,13 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::prelude::SessionContext;
 
 pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
+pub use lengths::shown_durations;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
@@ -71,10 +84,14 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.push(Arc::new(whole_times::WholeTimes));
+    rules.push(Arc::new(views::ViewsAlone));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
+    rules.push(Arc::new(intervals::IntervalLengths));
+    rules.push(Arc::new(text_decimals::TextDecimals));
+    rules.push(Arc::new(coarser_times::CoarserTimes));
     rules.push(Arc::new(narrow_casts::WidenOperands));
     rules.push(Arc::new(finer_times::FinerTimes));
     rules.push(Arc::new(arithmetic::CheckConstants));
@@ -95,6 +112,24 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(names::SessionExprPlanner)];
     planners.extend(SessionStateDefaults::default_expr_planners());
     planners
+}
+
+/// Registers the functions of a session that are mended themselves.
+pub(crate) fn register(context: &SessionContext) {
+    let state = context.state();
+    context.register_udf(timezone::function(state.config_options()));
+    domains::functions(&state).into_iter().chain(arguments::functions(&state)).for_each(|udf| context.register_udf(udf));
+    quantiles::functions(&state).into_iter().for_each(|udaf| context.register_udaf(udaf));
+    shifts::functions(&state).into_iter().chain(nth_values::function(&state)).for_each(|udwf| context.register_udwf(udwf));
+}
+
+/// A function of a name that no registry has, for plans that come from another session.
+pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
+    let in_zone = || (name == in_zone::NAME).then(in_zone::function);
+    in_zone()
+        .or_else(|| lengths::function(name))
+        .or_else(|| coarser_times::function(name))
+        .or_else(|| text_decimals::function(name))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

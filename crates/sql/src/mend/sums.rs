@@ -33,7 +33,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::arithmetic::{is_checked, sql_name, sql_text};
+use super::arithmetic::{Computed, as_written, computed_before, is_checked, sql_name, sql_text};
 use super::distinct_sums::DistinctTotal;
 use super::each_node;
 use crate::error::SqlError;
@@ -51,6 +51,7 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
             return Ok(Transformed::no(plan));
         }
         let schema = plan.inputs()[0].schema().clone();
+        let computed = computed_before(&plan)?;
         let may_overflow = |args: &[Expr]| match args {
             [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| may_overflow(&data_type)),
             _ => false,
@@ -65,7 +66,8 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
                     Expr::AggregateFunction(mut function)
                         if function.func.inner().is::<Sum>() && may_overflow(&function.params.args) =>
                     {
-                        function.func = checked(&function.func, &function.params.args, function.params.distinct);
+                        let (args, is_distinct) = (&function.params.args, function.params.distinct);
+                        function.func = checked(&function.func, args, is_distinct, &computed)?;
                         Transformed::yes(Expr::AggregateFunction(function))
                     }
                     // DataFusion takes distinct values of BIGINT alone away from a sliding sum.
@@ -75,7 +77,8 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
                     {
                         match &function.fun {
                             WindowFunctionDefinition::AggregateUDF(sum) if sum.inner().is::<Sum>() => {
-                                let sum = checked(sum, &function.params.args, function.params.distinct);
+                                let (args, is_distinct) = (&function.params.args, function.params.distinct);
+                                let sum = checked(sum, args, is_distinct, &computed)?;
                                 function.fun = WindowFunctionDefinition::AggregateUDF(sum);
                                 Transformed::yes(Expr::WindowFunction(function))
                             }
@@ -126,10 +129,15 @@ fn may_overflow(data_type: &DataType) -> bool {
     }
 }
 
-fn checked(original: &Arc<AggregateUDF>, args: &[Expr], is_distinct: bool) -> Arc<AggregateUDF> {
-    let args: Vec<String> = args.iter().map(sql_text).collect();
+fn checked(
+    original: &Arc<AggregateUDF>,
+    args: &[Expr],
+    is_distinct: bool,
+    computed: &Computed,
+) -> Result<Arc<AggregateUDF>> {
+    let args = args.iter().map(|arg| Ok(sql_text(&as_written(arg, computed)?))).collect::<Result<Vec<String>>>()?;
     let text = format!("sum({}{})", if is_distinct { "DISTINCT " } else { "" }, args.join(", "));
-    Arc::new(AggregateUDF::new_from_impl(CheckedSum { original: original.clone(), text }))
+    Ok(Arc::new(AggregateUDF::new_from_impl(CheckedSum { original: original.clone(), text })))
 }
 
 /// SUM with an error in place of wrapping.

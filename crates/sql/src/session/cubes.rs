@@ -22,6 +22,7 @@ use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 use crate::stream::Deadline;
 use crate::syntax;
+use crate::words::types_in_sql;
 
 /// What becomes of the facts of a cube.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,7 +273,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 fn of_definition(error: BuildError, source: &CubeDefinition) -> SqlError {
     match &error {
         BuildError::Definition { place, .. } | BuildError::At { place, .. } => match place_in(source, place) {
-            Some(place) => SqlError::CubeFacts(format!("{place}{error}")),
+            Some(place) => SqlError::CubeFacts(types_in_sql(&format!("{place}{error}"))),
             None => of_build(error),
         },
         // Rows that are refused are refused for what their dimension says, or does not say, of them.
@@ -297,7 +298,7 @@ fn of_build(error: BuildError) -> SqlError {
     match error {
         BuildError::Cancelled => SqlError::Cancelled,
         BuildError::Query { source, .. } => of_statement(source),
-        other => SqlError::CubeFacts(other.to_string()),
+        other => SqlError::CubeFacts(types_in_sql(&other.to_string())),
     }
 }
 

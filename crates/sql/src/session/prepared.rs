@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{DFSchema, ParamValues, TableReference};
 use datafusion::execution::SessionState;
@@ -197,12 +197,24 @@ impl Prepared {
             if self.has_types {
                 return Ok(cast?);
             }
+            // A decimal that is a whole number is none where it divides, and no integer's quotient has its digits.
             let is_same = |cast: &ScalarAndMetadata| {
-                value.is_null() || cast.value().cast_to(&value.data_type()).is_ok_and(|back| back == value)
+                let is_kept = keeps_kind(&value.data_type(), &cast.value().data_type());
+                value.is_null() || is_kept && cast.value().cast_to(&value.data_type()).is_ok_and(|back| back == value)
             };
             Ok(cast.ok().filter(is_same).unwrap_or(own))
         };
         parameters.iter().enumerate().map(value).collect()
+    }
+}
+
+/// Whether a value of one type computes as it is when it is one of another: an integer may be any number, and what is
+/// no number anything.
+fn keeps_kind(from: &DataType, to: &DataType) -> bool {
+    match from {
+        from if from.is_decimal() => to.is_decimal() || !to.is_numeric(),
+        from if from.is_floating() => to.is_floating() || !to.is_numeric(),
+        _ => true,
     }
 }
 

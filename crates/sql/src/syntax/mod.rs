@@ -13,6 +13,7 @@ mod items;
 mod lengths;
 mod merged;
 mod names;
+mod quantifiers;
 mod relations;
 mod rows;
 mod scopes;
@@ -275,6 +276,7 @@ impl VisitorMut for Mends {
             });
             *expr = call("power", arguments.into());
         }
+        quantifiers::with_nulls(expr);
         // Two signs would be a comment in the text that views are kept as.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
             && matches!(**inner, Expr::UnaryOp { op: UnaryOperator::Minus, .. })

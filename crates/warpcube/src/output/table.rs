@@ -13,6 +13,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::ResultWriter;
+use super::writers::with_days;
 use crate::escape;
 
 /// Terminals that say they are narrower than this many characters do not know their width.
@@ -50,7 +51,7 @@ impl ResultWriter for TableWriter {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         let keep = batch.num_rows().min(self.cap - self.kept);
         if keep > 0 {
-            self.batches.push(batch.slice(0, keep));
+            self.batches.push(with_days(&batch.slice(0, keep)).map_err(io::Error::other)?);
         }
         self.kept += keep;
         self.rows += batch.num_rows();

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -14,6 +14,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use warpcube_sql::shown_durations;
 
 use super::ResultWriter;
 
@@ -59,8 +60,24 @@ impl ResultWriter for Separated {
     }
 }
 
+/// The rows with durations as days and time.
+pub(super) fn with_days(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    if !schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Duration(_))) {
+        return Ok(batch.clone());
+    }
+    let shown = |column: &ArrayRef| shown_durations(column).unwrap_or_else(|| column.clone());
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(shown).collect();
+    let of = |(field, column): (&Arc<Field>, &ArrayRef)| {
+        Field::new(field.name(), column.data_type().clone(), field.is_nullable())
+    };
+    let fields: Vec<Field> = schema.fields().iter().zip(&columns).map(of).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
 /// The rows with lists, structs and maps as text, as tables show them: CSV has no form for them.
 fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let batch = &with_days(batch)?;
     let schema = batch.schema();
     if !schema.fields().iter().any(|field| field.data_type().is_nested()) {
         return Ok(batch.clone());
@@ -102,7 +119,7 @@ pub(super) fn ndjson(sink: Sink) -> Box<dyn ResultWriter> {
 
 impl<F: JsonFormat + Send> ResultWriter for Json<F> {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
-        self.writer.write(batch).map_err(as_io)
+        with_days(batch).and_then(|batch| self.writer.write(&batch)).map_err(as_io)
     }
 
     fn finish(&mut self) -> io::Result<()> {

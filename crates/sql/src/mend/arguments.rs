@@ -1,0 +1,83 @@
+//! Functions of DataFusion whose arguments are looked at before each call: replacements are put in its words
+//! ([`super::replacements`]), and what would take too much memory is refused ([`super::growth`]).
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::error::Result;
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+
+use super::{growth, replacements};
+
+/// The functions of a session, mended.
+pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
+    let of_growth = growth::FUNCTIONS.iter().map(|(name, growth)| (*name, Look::Growth(*growth)));
+    let all = of_growth.chain([("regexp_replace", Look::Replacement)]);
+    let mended =
+        |(name, look): (&str, Look)| Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, look }));
+    all.filter_map(mended).collect()
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Look {
+    Replacement,
+    Growth(growth::Growth),
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Looked {
+    original: Arc<ScalarUDF>,
+    look: Look,
+}
+
+impl ScalarUDFImpl for Looked {
+    fn name(&self) -> &str {
+        self.original.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.original.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.original.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.original.return_type(arg_types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.original.return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match self.look {
+            Look::Replacement => replacements::in_rust(&mut args)?,
+            Look::Growth(growth) => growth::check(self.name(), growth, &args)?,
+        }
+        self.original.invoke_with_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.original.simplify(args, info)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.original.output_ordering(inputs)
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.original.coerce_types(arg_types)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.original.documentation()
+    }
+}

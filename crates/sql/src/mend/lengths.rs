@@ -1,0 +1,374 @@
+//! Lengths of intervals and durations in nanoseconds, and what follows from them: extremes, and days and time.
+//!
+//! A month is 30 days and a day 24 hours. The longest interval has 25 digits, so that lengths are decimals of 38 digits
+//! and none behind the point. [`super::intervals`] says where they stand for intervals.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
+use arrow::compute::{cast, interleave};
+use arrow::datatypes::{
+    DataType, Decimal128Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, FieldRef, IntervalDayTimeType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    IntervalYearMonthType, TimeUnit,
+};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ReversedUDAF, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
+const MONTH_DAYS: i128 = 30;
+/// The type of lengths.
+const LENGTH: DataType = DataType::Decimal128(38, 0);
+pub(super) const DAYS_AND_TIME: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// A function of this file; no statement can call it, since no registry has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Length,
+    DaysAndTime,
+    Chosen(Choice),
+}
+
+/// Which of several intervals is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Choice {
+    Greatest,
+    Least,
+}
+
+const KINDS: [Kind; 4] =
+    [Kind::Length, Kind::DaysAndTime, Kind::Chosen(Choice::Greatest), Kind::Chosen(Choice::Least)];
+
+impl Kind {
+    /// The name in plans that travel.
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Length => "warpcube_interval_length",
+            Kind::DaysAndTime => "warpcube_days_and_time",
+            Kind::Chosen(Choice::Greatest) => "warpcube_greatest_interval",
+            Kind::Chosen(Choice::Least) => "warpcube_least_interval",
+        }
+    }
+
+    fn function(self) -> Arc<ScalarUDF> {
+        let place = KINDS.iter().position(|kind| *kind == self).unwrap_or_default();
+        FUNCTIONS[place].clone()
+    }
+}
+
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    KINDS.map(|kind| Arc::new(ScalarUDF::new_from_impl(OfIntervals { kind, signature: signature.clone() })))
+});
+
+/// The function of a name, for plans that come from another session.
+pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
+    KINDS.into_iter().find(|kind| kind.name() == name).map(Kind::function)
+}
+
+/// The length of an interval or a duration.
+pub(super) fn length(span: Expr) -> Expr {
+    Kind::Length.function().call(vec![span])
+}
+
+/// A duration as an interval of days and time.
+pub(super) fn days_and_time(duration: Expr) -> Expr {
+    Kind::DaysAndTime.function().call(vec![duration])
+}
+
+/// The longest or the shortest of several intervals of one type.
+pub(super) fn chosen(choice: Choice, intervals: Vec<Expr>) -> Expr {
+    Kind::Chosen(choice).function().call(intervals)
+}
+
+/// Whether values of a type are intervals.
+pub(super) fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfIntervals {
+    kind: Kind,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OfIntervals {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(match self.kind {
+            Kind::Length => LENGTH,
+            Kind::DaysAndTime => DAYS_AND_TIME,
+            Kind::Chosen(_) => arguments[0].clone(),
+        })
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
+        let of = |arrays: &[ArrayRef]| match self.kind {
+            Kind::Length => Ok(Arc::new(lengths(&arrays[0])?) as ArrayRef),
+            Kind::DaysAndTime => Ok(Arc::new(in_days(&lengths(&arrays[0])?)?) as ArrayRef),
+            Kind::Chosen(choice) => choose(choice, arrays),
+        };
+        let found = of(&arrays)?;
+        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+            false => ColumnarValue::Array(found),
+        })
+    }
+}
+
+/// Durations as people read them, days and time; none for what is none, or is too long for days.
+pub fn shown_durations(array: &ArrayRef) -> Option<ArrayRef> {
+    let is_duration = matches!(array.data_type(), DataType::Duration(_));
+    is_duration.then(|| lengths(array).and_then(|lengths| in_days(&lengths)).ok())?.map(|spans| Arc::new(spans) as ArrayRef)
+}
+
+/// The lengths of intervals or durations.
+pub(super) fn lengths(spans: &ArrayRef) -> Result<Decimal128Array> {
+    let of_seconds = |per_tick: i128| move |ticks: i64| i128::from(ticks) * per_tick;
+    let lengths: Decimal128Array = match spans.data_type() {
+        DataType::Interval(IntervalUnit::YearMonth) => {
+            let of = |months: i32| i128::from(months) * MONTH_DAYS * DAY_NANOSECONDS;
+            spans.as_primitive::<IntervalYearMonthType>().unary(of)
+        }
+        DataType::Interval(IntervalUnit::DayTime) => spans.as_primitive::<IntervalDayTimeType>().unary(|span| {
+            i128::from(span.days) * DAY_NANOSECONDS + i128::from(span.milliseconds) * 1_000_000
+        }),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            spans.as_primitive::<IntervalMonthDayNanoType>().unary(length_of)
+        }
+        DataType::Duration(TimeUnit::Second) => {
+            spans.as_primitive::<DurationSecondType>().unary(of_seconds(1_000_000_000))
+        }
+        DataType::Duration(TimeUnit::Millisecond) => {
+            spans.as_primitive::<DurationMillisecondType>().unary(of_seconds(1_000_000))
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            spans.as_primitive::<DurationMicrosecondType>().unary(of_seconds(1_000))
+        }
+        DataType::Duration(TimeUnit::Nanosecond) => spans.as_primitive::<DurationNanosecondType>().unary(of_seconds(1)),
+        DataType::Null => return Ok(cast(spans, &LENGTH)?.as_primitive::<Decimal128Type>().clone()),
+        other => return Err(DataFusionError::Internal(format!("the length of a {other}"))),
+    };
+    Ok(lengths.with_data_type(LENGTH))
+}
+
+fn length_of(span: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(span.months) * MONTH_DAYS + i128::from(span.days);
+    days * DAY_NANOSECONDS + i128::from(span.nanoseconds)
+}
+
+/// Lengths as days and time, both of one sign.
+fn in_days(lengths: &Decimal128Array) -> Result<IntervalMonthDayNanoArray> {
+    lengths.try_unary(|length| {
+        let too_long = |_| DataFusionError::Execution(format!("overflow: an interval of {length} nanoseconds"));
+        let days = i32::try_from(length / DAY_NANOSECONDS).map_err(too_long)?;
+        let rest = i64::try_from(length % DAY_NANOSECONDS).map_err(too_long)?;
+        Ok(IntervalMonthDayNano::new(0, days, rest))
+    })
+}
+
+/// The longest or shortest value of each row; NULLs do not count.
+fn choose(choice: Choice, arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let lengths = arrays.iter().map(lengths).collect::<Result<Vec<_>>>()?;
+    let wanted = choice.wanted();
+    let best = |row: usize| {
+        let better = |best: usize, next: usize| match (lengths[best].is_valid(row), lengths[next].is_valid(row)) {
+            (false, true) => next,
+            (true, true) if lengths[next].value(row).cmp(&lengths[best].value(row)) == wanted => next,
+            _ => best,
+        };
+        ((1..arrays.len()).fold(0, better), row)
+    };
+    let rows: Vec<(usize, usize)> = (0..arrays[0].len()).map(best).collect();
+    let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
+    Ok(interleave(&arrays, &rows)?)
+}
+
+impl Choice {
+    /// How a better value compares with the best one before.
+    fn wanted(self) -> Ordering {
+        match self {
+            Choice::Greatest => Ordering::Greater,
+            Choice::Least => Ordering::Less,
+        }
+    }
+}
+
+/// MIN or MAX of intervals by length, in place of DataFusion's.
+pub(super) fn extreme(original: &Arc<AggregateUDF>, is_max: bool) -> Arc<AggregateUDF> {
+    let choice = if is_max { Choice::Greatest } else { Choice::Least };
+    Arc::new(AggregateUDF::new_from_impl(Extreme { original: original.clone(), choice }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Extreme {
+    original: Arc<AggregateUDF>,
+    choice: Choice,
+}
+
+impl AggregateUDFImpl for Extreme {
+    fn name(&self) -> &str {
+        self.original.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.original.signature()
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.original.coerce_types(arguments)
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.original.return_type(arguments)
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let data_type = arguments.return_field.data_type().clone();
+        Ok(Box::new(Best { choice: self.choice, data_type, best: None }))
+    }
+
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let data_type = arguments.return_field.data_type().clone();
+        Ok(Box::new(Frame { choice: self.choice, data_type, values: BTreeMap::new() }))
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.original.state_fields(arguments)
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+}
+
+/// What intervals of all units are told apart by: the length, then months, days and nanoseconds, so that which of
+/// several equal ones is found does not depend on their order.
+type Rank = (i128, i32, i32, i64);
+
+/// The ranks of values that are not NULL, with the values as months, days and nanoseconds.
+fn ranks(values: &ArrayRef) -> Result<Vec<Rank>> {
+    let parts = cast(values, &DAYS_AND_TIME)?;
+    let parts = parts.as_primitive::<IntervalMonthDayNanoType>();
+    Ok(parts.iter().flatten().map(|span| (length_of(span), span.months, span.days, span.nanoseconds)).collect())
+}
+
+/// The value of a rank in a unit of intervals.
+fn value(rank: Option<Rank>, data_type: &DataType) -> Result<ScalarValue> {
+    let Some((_, months, days, nanoseconds)) = rank else { return ScalarValue::try_from(data_type) };
+    Ok(match data_type {
+        DataType::Interval(IntervalUnit::YearMonth) => ScalarValue::IntervalYearMonth(Some(months)),
+        DataType::Interval(IntervalUnit::DayTime) => {
+            let milliseconds = i32::try_from(nanoseconds / 1_000_000).unwrap_or(i32::MAX);
+            ScalarValue::new_interval_dt(days, milliseconds)
+        }
+        _ => ScalarValue::new_interval_mdn(months, days, nanoseconds),
+    })
+}
+
+/// The extreme of what was seen; its state is a value too.
+#[derive(Debug)]
+struct Best {
+    choice: Choice,
+    data_type: DataType,
+    best: Option<Rank>,
+}
+
+impl Accumulator for Best {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let wanted = self.choice.wanted();
+        let better = |best: Rank, next: Rank| if next.cmp(&best) == wanted { next } else { best };
+        self.best = self.best.into_iter().chain(ranks(&values[0])?).reduce(better);
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        value(self.best, &self.data_type)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// The extreme of a frame that values leave again: all of them with their numbers.
+#[derive(Debug)]
+struct Frame {
+    choice: Choice,
+    data_type: DataType,
+    values: BTreeMap<Rank, usize>,
+}
+
+impl Accumulator for Frame {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for rank in ranks(&values[0])? {
+            *self.values.entry(rank).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for rank in ranks(&values[0])? {
+            if let Some(count) = self.values.get_mut(&rank) {
+                *count -= 1;
+                if *count == 0 {
+                    self.values.remove(&rank);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let best = match self.choice {
+            Choice::Greatest => self.values.last_key_value(),
+            Choice::Least => self.values.first_key_value(),
+        };
+        value(best.map(|(rank, _)| *rank), &self.data_type)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.values.len() * size_of::<(Rank, usize)>()
+    }
+}

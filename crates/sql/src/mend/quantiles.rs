@@ -1,0 +1,353 @@
+//! `median` of decimals with the digit that a mean of two has more, `percentile_cont` with all digits of its fraction,
+//! and bounds of what approximate percentiles are asked for.
+//!
+//! DataFusion 55.2 cuts the mean of two decimals off to their scale, and weighs the two values that a percentile lies
+//! between by millionths. Its accumulators give the values that they have collected as their state; of these the
+//! results are computed here. An approximate percentile reserves memory for all centroids that it is asked for, and
+//! ends the process where there is less.
+//!
+//! The file goes once DataFusion's results have these digits, and its digests grow with their values.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowNativeTypeOp, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal256Type, FieldRef,
+    Float64Type, i256,
+};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Documentation, EmitTo, GroupsAccumulator, Signature,
+};
+use datafusion::physical_plan::PhysicalExpr;
+
+/// Most centroids of an approximate percentile: 16 MB of them.
+const CENTROIDS_MAX: u64 = 1_000_000;
+
+/// The functions of a session, mended.
+pub(crate) fn functions(state: &SessionState) -> Vec<AggregateUDF> {
+    let kinds = [
+        ("median", Kind::Median),
+        ("percentile_cont", Kind::Percentile),
+        ("approx_percentile_cont", Kind::Digest { centroids: 2 }),
+        ("approx_percentile_cont_with_weight", Kind::Digest { centroids: 3 }),
+    ];
+    let mended = |(name, kind)| Some(AggregateUDF::new_from_impl(Quantile { original: state.udaf(name).ok()?, kind }));
+    kinds.into_iter().filter_map(mended).collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Median,
+    Percentile,
+    /// An approximation, with the place of the number of its centroids among the arguments.
+    Digest {
+        centroids: usize,
+    },
+}
+
+/// A function over DataFusion's accumulator of the same values.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Quantile {
+    original: Arc<AggregateUDF>,
+    kind: Kind,
+}
+
+impl Quantile {
+    /// What is computed of the values; none where DataFusion's result is right.
+    fn rule(&self, arguments: &AccumulatorArgs) -> Result<Option<Rule>> {
+        let value = arguments.expr_fields[0].data_type();
+        match self.kind {
+            Kind::Median if value.is_decimal() => Ok(Some(Rule::Mean { target: arguments.return_field.data_type().clone() })),
+            Kind::Percentile if value.is_floating() => {
+                let Some(ScalarValue::Float64(Some(fraction))) = constant(&arguments.exprs[1], arguments)? else {
+                    return Ok(None);
+                };
+                let is_descending = arguments.order_bys.first().is_some_and(|key| key.options.descending);
+                let fraction = if is_descending { 1.0 - fraction } else { fraction };
+                Ok(Some(Rule::Percentile { fraction, target: value.clone() }))
+            }
+            Kind::Digest { centroids } => {
+                let wanted = match arguments.exprs.get(centroids) {
+                    Some(wanted) => constant(wanted, arguments)?,
+                    None => None,
+                };
+                let wanted = wanted.and_then(|wanted| u64::try_from(wanted.cast_to(&DataType::UInt64).ok()?).ok());
+                match wanted {
+                    Some(wanted) if wanted > CENTROIDS_MAX => Err(DataFusionError::Plan(format!(
+                        "{} takes at most {CENTROIDS_MAX} centroids, found {wanted}",
+                        self.original.name()
+                    ))),
+                    _ => Ok(None),
+                }
+            }
+            Kind::Median | Kind::Percentile => Ok(None),
+        }
+    }
+}
+
+/// The value of an argument that is a constant.
+fn constant(argument: &Arc<dyn PhysicalExpr>, arguments: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
+    let nothing = RecordBatch::new_empty(Arc::new(arguments.schema.clone()));
+    Ok(match argument.evaluate(&nothing)? {
+        ColumnarValue::Scalar(value) => Some(value),
+        ColumnarValue::Array(_) => None,
+    })
+}
+
+impl AggregateUDFImpl for Quantile {
+    fn name(&self) -> &str {
+        self.original.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.original.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.original.signature()
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.original.coerce_types(arguments)
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        let original = self.original.return_type(arguments)?;
+        let finer = |precision: u8, scale: i8| match precision {
+            0..DECIMAL128_MAX_PRECISION => DataType::Decimal128(precision + 1, scale + 1),
+            DECIMAL256_MAX_PRECISION.. => DataType::Decimal256(precision, scale),
+            _ => DataType::Decimal256(precision + 1, scale + 1),
+        };
+        Ok(match (self.kind, &original) {
+            (
+                Kind::Median,
+                DataType::Decimal32(precision, scale)
+                | DataType::Decimal64(precision, scale)
+                | DataType::Decimal128(precision, scale)
+                | DataType::Decimal256(precision, scale),
+            ) => finer(*precision, *scale),
+            _ => original,
+        })
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let rule = self.rule(&arguments)?;
+        let collected = self.original.accumulator(arguments)?;
+        Ok(match rule {
+            Some(rule) => Box::new(Collected { values: collected, rule }),
+            None => collected,
+        })
+    }
+
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        // States of distinct values do not say how often each is in the frame.
+        let rule = if arguments.is_distinct { None } else { self.rule(&arguments)? };
+        let collected = self.original.create_sliding_accumulator(arguments)?;
+        Ok(match rule {
+            Some(rule) => Box::new(Collected { values: collected, rule }),
+            None => collected,
+        })
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.original.state_fields(arguments)
+    }
+
+    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs) -> bool {
+        self.original.groups_accumulator_supported(arguments)
+    }
+
+    fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        let rule = self.rule(&arguments)?;
+        let collected = self.original.create_groups_accumulator(arguments)?;
+        Ok(match rule {
+            Some(rule) => Box::new(CollectedGroups { values: collected, rule }),
+            None => collected,
+        })
+    }
+
+    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
+        self.original.simplify()
+    }
+
+    fn supports_within_group_clause(&self) -> bool {
+        self.original.inner().supports_within_group_clause()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.original.documentation()
+    }
+}
+
+/// What is computed of the values of a group.
+#[derive(Debug)]
+enum Rule {
+    /// The value in the middle of decimals, or the mean of the two.
+    Mean { target: DataType },
+    /// The value at a fraction of floats, between two of them in proportion.
+    Percentile { fraction: f64, target: DataType },
+}
+
+impl Rule {
+    /// The results of lists of values, one a group.
+    fn of_lists(&self, lists: &ArrayRef) -> Result<ArrayRef> {
+        let lists = lists.as_list::<i32>();
+        match self {
+            Rule::Mean { target } => {
+                let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = target else {
+                    return Err(DataFusionError::Internal(format!("a median of type {target}")));
+                };
+                // With the digit that a half takes.
+                let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale);
+                let mean = |values: Option<ArrayRef>| {
+                    let Some(values) = values else { return Ok(None) };
+                    let mut values = cast(&values, &wide)?.as_primitive::<Decimal256Type>().values().to_vec();
+                    let middle = values.len() / 2;
+                    let is_even = values.len().is_multiple_of(2);
+                    if values.is_empty() {
+                        return Ok(None);
+                    }
+                    let (below, high, _) = values.select_nth_unstable(middle);
+                    let low = below.iter().max().copied().filter(|_| is_even).unwrap_or(*high);
+                    let sum = low.add_checked(*high)?;
+                    Ok(Some(sum.div_wrapping(i256::from_i128(2))))
+                };
+                let means = lists.iter().map(mean).collect::<Result<Vec<Option<i256>>>>()?;
+                let means = arrow::array::Decimal256Array::from(means).with_precision_and_scale(DECIMAL256_MAX_PRECISION, *scale)?;
+                Ok(cast(&(Arc::new(means) as ArrayRef), target)?)
+            }
+            Rule::Percentile { fraction, target } => {
+                let at = |values: Option<ArrayRef>| {
+                    let Some(values) = values else { return Ok(None) };
+                    let mut values = cast(&values, &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
+                    Ok(percentile(&mut values, *fraction))
+                };
+                let found = lists.iter().map(at).collect::<Result<Vec<Option<f64>>>>()?;
+                let found: ArrayRef = Arc::new(arrow::array::Float64Array::from(found));
+                Ok(cast(&found, target)?)
+            }
+        }
+    }
+}
+
+/// The value at a fraction of others.
+fn percentile(values: &mut [f64], fraction: f64) -> Option<f64> {
+    let last = values.len().checked_sub(1)?;
+    let place = fraction * last as f64;
+    let (below, weight) = (place.floor(), place - place.floor());
+    let below = (below as usize).min(last);
+    let (_, low, above) = values.select_nth_unstable_by(below, |one, other| one.compare(*other));
+    let low = *low;
+    let high = above.iter().copied().min_by(|one, other| one.compare(*other));
+    Some(match high {
+        Some(high) if weight > 0.0 && high != low => low + (high - low) * weight,
+        _ => low,
+    })
+}
+
+/// DataFusion's accumulator with a result of ours.
+#[derive(Debug)]
+struct Collected {
+    values: Box<dyn Accumulator>,
+    rule: Rule,
+}
+
+impl Accumulator for Collected {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.values.update_batch(values)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.values.retract_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.values.supports_retract_batch()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.values.merge_batch(states)
+    }
+
+    /// The state takes the values away, which a frame that moves on still needs.
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let states = self.values.state()?.iter().map(|state| state.to_array_of_size(1)).collect::<Result<Vec<_>>>()?;
+        let found = self.rule.of_lists(&states[0])?;
+        self.values.merge_batch(&states)?;
+        ScalarValue::try_from_array(&found, 0)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.values.state()
+    }
+
+    fn size(&self) -> usize {
+        self.values.size()
+    }
+}
+
+/// The same for groups.
+struct CollectedGroups {
+    values: Box<dyn GroupsAccumulator>,
+    rule: Rule,
+}
+
+impl fmt::Debug for CollectedGroups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CollectedGroups").field("rule", &self.rule).finish_non_exhaustive()
+    }
+}
+
+impl GroupsAccumulator for CollectedGroups {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.values.update_batch(values, groups, filter, total)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.values.merge_batch(states, groups, total)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        self.rule.of_lists(&self.values.state(emit_to)?[0])
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        self.values.state(emit_to)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        self.values.convert_to_state(values, filter)
+    }
+
+    fn size(&self) -> usize {
+        self.values.size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_has_all_digits_of_its_fraction() {
+        let at = |fraction| percentile(&mut [2e9, 1.0, 1e9 + 1.0], fraction);
+        assert_eq!(at(0.0), Some(1.0));
+        assert_eq!(at(0.5), Some(1e9 + 1.0));
+        assert_eq!(at(1.0), Some(2e9));
+        assert_eq!(at(0.123456789), Some(246_913_579.0));
+        assert_eq!(percentile(&mut [f64::INFINITY, f64::INFINITY], 0.5), Some(f64::INFINITY));
+        assert_eq!(percentile(&mut [], 0.5), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! Casts of texts to decimals, as PostgreSQL reads numbers: blanks around, a sign, an exponent.
+//!
+//! Arrow 59.3 knows no exponents there (`'1e3'` is an error), and no blanks. Digits past the scale are rounded, halves
+//! away from zero; what has more digits before the point than the type is an error, of TRY_CAST a NULL.
+//!
+//! The file goes once Arrow reads them.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, i256};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::each_expression;
+
+/// The rule, once types are coerced.
+#[derive(Debug)]
+pub(super) struct TextDecimals;
+
+impl AnalyzerRule for TextDecimals {
+    fn name(&self) -> &str {
+        "text_decimals"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mended = plan.transform_up_with_subqueries(|plan| {
+            each_expression(plan, is_to_decimal, |expr, schema| expr.transform_up(|expr| Ok(read(expr, schema))))
+        })?;
+        Ok(mended.data)
+    }
+}
+
+fn is_to_decimal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(cast) => is_decimal(cast.field.data_type()),
+        Expr::TryCast(cast) => is_decimal(cast.field.data_type()),
+        _ => false,
+    }
+}
+
+fn is_decimal(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..))
+}
+
+fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_text = |expr: &Expr| match expr.get_type(schema) {
+        Ok(DataType::Dictionary(_, values)) => values.is_string(),
+        Ok(data_type) => data_type.is_string(),
+        Err(_) => false,
+    };
+    let call = |text: Expr, target: &DataType, may_fail: bool| match ReadDecimal::of(target, may_fail) {
+        Some(function) => Transformed::yes(ScalarUDF::new_from_impl(function).call(vec![text])),
+        None => Transformed::no(text),
+    };
+    match expr {
+        Expr::Cast(cast) if is_decimal(cast.field.data_type()) && is_text(&cast.expr) => {
+            call(*cast.expr, cast.field.data_type(), false)
+        }
+        Expr::TryCast(cast) if is_decimal(cast.field.data_type()) && is_text(&cast.expr) => {
+            call(*cast.expr, cast.field.data_type(), true)
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// What reads texts as decimals of a type; no statement can call it, since no registry has it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ReadDecimal {
+    /// The name in plans that travel, which tells the rest.
+    name: String,
+    target: DataType,
+    /// Whether a text that is no such number gives NULL.
+    may_fail: bool,
+    signature: Signature,
+}
+
+const NAMES: [(&str, bool); 2] = [("warpcube_decimal_", false), ("warpcube_try_decimal_", true)];
+
+/// The function of a name, for plans that come from another session.
+pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
+    let (digits, may_fail) = NAMES.iter().find_map(|(front, may)| Some((name.strip_prefix(front)?, *may)))?;
+    let (precision, scale) = digits.split_once('_')?;
+    let (precision, scale) = (precision.parse().ok()?, scale.parse().ok()?);
+    let target = match precision {
+        0..=DECIMAL128_MAX_PRECISION => DataType::Decimal128(precision, scale),
+        _ => DataType::Decimal256(precision, scale),
+    };
+    Some(Arc::new(ScalarUDF::new_from_impl(ReadDecimal::of(&target, may_fail)?)))
+}
+
+impl ReadDecimal {
+    fn of(target: &DataType, may_fail: bool) -> Option<ReadDecimal> {
+        let (precision, scale) = digits_of(target)?;
+        let name = format!("{}{precision}_{scale}", NAMES[usize::from(may_fail)].0);
+        let signature = Signature::any(1, Volatility::Immutable);
+        Some(ReadDecimal { name, target: target.clone(), may_fail, signature })
+    }
+
+    fn read(&self, texts: &ArrayRef) -> Result<ArrayRef> {
+        let texts = cast(texts, &DataType::LargeUtf8)?;
+        let (precision, scale) = digits_of(&self.target).unwrap_or_default();
+        let read = |text: &str| match parse(text, precision, scale) {
+            None if !self.may_fail => Err(DataFusionError::Execution(format!(
+                "Cannot cast string '{text}' to value of DECIMAL({precision}, {scale}) type"
+            ))),
+            read => Ok(read),
+        };
+        let values = texts.as_string::<i64>().iter().map(|text| text.map_or(Ok(None), read));
+        let values = values.collect::<Result<Vec<Option<i256>>>>()?;
+        let wide = Decimal256Array::from(values).with_precision_and_scale(DECIMAL256_MAX_PRECISION, scale)?;
+        Ok(match self.target {
+            // All digits are within the precision.
+            DataType::Decimal128(..) => {
+                let narrow: Decimal128Array = wide.iter().map(|value| value.and_then(i256::to_i128)).collect();
+                Arc::new(narrow.with_precision_and_scale(precision, scale)?)
+            }
+            _ => Arc::new(wide.with_precision_and_scale(precision, scale)?),
+        })
+    }
+}
+
+impl ScalarUDFImpl for ReadDecimal {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.target.clone())
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(match &arguments.args[0] {
+            ColumnarValue::Array(texts) => ColumnarValue::Array(self.read(texts)?),
+            ColumnarValue::Scalar(text) => {
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&self.read(&text.to_array_of_size(1)?)?, 0)?)
+            }
+        })
+    }
+}
+
+/// Digits in all and behind the point of a type of decimals.
+fn digits_of(target: &DataType) -> Option<(u8, i8)> {
+    match target {
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
+        _ => None,
+    }
+}
+
+/// The number that a text is, in units of the scale; none if it is no number or has too many digits.
+fn parse(text: &str, precision: u8, scale: i8) -> Option<i256> {
+    let text = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    let (is_negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent_of(exponent)?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Some(i256::ZERO);
+    }
+    // Where the units of the scale end in the digits.
+    let fraction = i64::try_from(fraction.len()).ok()?;
+    let end = i64::try_from(digits.len()).ok()? + exponent - fraction + i64::from(scale);
+    let (kept, rounds_up) = match usize::try_from(end) {
+        Err(_) => return Some(i256::ZERO),
+        Ok(end) if end > usize::from(precision) => return None,
+        Ok(end) if end >= digits.len() => (format!("{digits:0<end$}"), false),
+        Ok(end) => (digits[..end].to_string(), digits.as_bytes()[end] >= b'5'),
+    };
+    let kept = if kept.is_empty() { i256::ZERO } else { i256::from_string(&kept)? };
+    let value = if rounds_up { kept.checked_add(i256::ONE)? } else { kept };
+    let limit = i256::from_i128(10).checked_pow(u32::from(precision))?;
+    (value < limit).then(|| if is_negative { value.wrapping_neg() } else { value })
+}
+
+/// An exponent; one that is too long for its type is as good as the longest.
+fn exponent_of(text: &str) -> Option<i64> {
+    const MOST: i64 = 1_000_000_000;
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(sign * digits.parse().unwrap_or(MOST).min(MOST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_as_numbers() {
+        let read = |text: &str| parse(text, 12, 2).and_then(i256::to_i128);
+        for (text, units) in [
+            ("1e3", 100_000),
+            (" -12.345 ", -1_235),
+            ("+.5", 50),
+            ("5.", 500),
+            ("0.005", 1),
+            ("0.0049", 0),
+            ("1234567.89E-4", 12_346),
+            ("0e400", 0),
+            ("1e-400", 0),
+            ("-9999999999.994", -999_999_999_999),
+            ("00000000000000000000001", 100),
+        ] {
+            assert_eq!(read(text), Some(units), "{text}");
+        }
+        let wrong = ["", " ", ".", "e3", "1e", "1e+", "1e400", "1e99999999999999999999", "1 2", "0x1", "NaN", "--1"];
+        for text in wrong.into_iter().chain(["9999999999.995", "1_000", "1e3.5"]) {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(parse("9.5e75", 76, 0).map(|value| value.to_string().len()), Some(76));
+    }
+}

@@ -1,0 +1,45 @@
+//! `x = ANY (list)` and its like are three-valued: where no element decides and one is NULL, the outcome is NULL.
+//!
+//! DataFusion 55.2 compares with the elements that are not NULL alone, and gives NULL for an `x` that is NULL beside an
+//! empty list, which is false. The tree asks for both; ALL is right there. Subqueries are planned otherwise.
+//!
+//! The file goes once DataFusion's ANY over lists looks for NULLs.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, Value, helpers::attached_token::AttachedToken,
+};
+
+use super::call;
+
+/// The comparison with what it is by NULLs of the list beside it.
+pub(super) fn with_nulls(expr: &mut Expr) {
+    let Expr::AnyOp { right: list, .. } = &*expr else { return };
+    if matches!(**list, Expr::Subquery(_)) {
+        return;
+    }
+    let list = list.as_ref().clone();
+    let argument = |expr: Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
+    let number = |digits: &str| Expr::value(Value::Number(digits.into(), false));
+    let null = || Expr::value(Value::Null);
+    let place = call("array_position", vec![argument(list.clone()), argument(null())]);
+    let size = call("cardinality", vec![argument(list)]);
+    let unknown = when(Expr::IsNotNull(Box::new(place)), null(), Expr::value(Value::Boolean(false)));
+    let found = Expr::BinaryOp {
+        left: Box::new(std::mem::replace(expr, null())),
+        op: BinaryOperator::Or,
+        right: Box::new(unknown),
+    };
+    let is_empty = Expr::BinaryOp { left: Box::new(size), op: BinaryOperator::Eq, right: Box::new(number("0")) };
+    *expr = when(is_empty, Expr::value(Value::Boolean(false)), found);
+}
+
+/// `CASE WHEN … THEN … ELSE … END`.
+fn when(condition: Expr, result: Expr, otherwise: Expr) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result }],
+        else_result: Some(Box::new(otherwise)),
+    }
+}

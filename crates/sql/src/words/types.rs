@@ -1,0 +1,113 @@
+//! SQL's names of types for Arrow's: `Int64` is BIGINT, `Timestamp(ns, "UTC")` TIMESTAMP WITH TIME ZONE.
+//!
+//! What stands in quotes is a value or a name of the user's and stays.
+
+/// Types without parameters.
+const PLAIN: [(&str, &str); 18] = [
+    ("Boolean", "BOOLEAN"),
+    ("Int8", "TINYINT"),
+    ("Int16", "SMALLINT"),
+    ("Int32", "INT"),
+    ("Int64", "BIGINT"),
+    ("UInt8", "TINYINT UNSIGNED"),
+    ("UInt16", "SMALLINT UNSIGNED"),
+    ("UInt32", "INT UNSIGNED"),
+    ("UInt64", "BIGINT UNSIGNED"),
+    ("Float32", "REAL"),
+    ("Float64", "DOUBLE"),
+    ("Utf8", "VARCHAR"),
+    ("Utf8View", "VARCHAR"),
+    ("LargeUtf8", "VARCHAR"),
+    ("Date32", "DATE"),
+    ("Date64", "DATE"),
+    ("BinaryView", "BYTEA"),
+    ("LargeBinary", "BYTEA"),
+];
+/// Types with parameters in parentheses.
+const WITH_PARAMETERS: [&str; 15] = [
+    "Timestamp",
+    "Time32",
+    "Time64",
+    "Duration",
+    "Interval",
+    "Decimal32",
+    "Decimal64",
+    "Decimal128",
+    "Decimal256",
+    "List",
+    "LargeList",
+    "Dictionary",
+    "FixedSizeBinary",
+    "Struct",
+    "Map",
+];
+
+/// A text with SQL's names of types.
+pub(crate) fn types_in_sql(text: &str) -> String {
+    let mut said = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_inner = said.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+        let taken = match first {
+            // An apostrophe within a word opens nothing.
+            '\'' | '"' if !is_inner => rest[1..].find(first).map(|end| (rest[..end + 2].to_string(), end + 2)),
+            'A'..='Z' if !is_inner => name(rest),
+            _ => None,
+        };
+        let (shown, length) = taken.unwrap_or_else(|| (first.to_string(), first.len_utf8()));
+        said.push_str(&shown);
+        rest = &rest[length..];
+    }
+    said
+}
+
+/// The name in SQL of the type that a text begins with, and the bytes that it takes.
+fn name(text: &str) -> Option<(String, usize)> {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    if let Some((_, shown)) = PLAIN.iter().find(|(arrow, _)| *arrow == word) {
+        return Some((shown.to_string(), end));
+    }
+    if !WITH_PARAMETERS.contains(&word) || !rest.starts_with('(') {
+        return None;
+    }
+    let close = super::closing(text, end)?;
+    let parameters = &text[end + 1..close - 1];
+    let shown = match word {
+        "Timestamp" if parameters.contains('"') || parameters.contains("Some(") => "TIMESTAMP WITH TIME ZONE".into(),
+        "Timestamp" => "TIMESTAMP".into(),
+        "Time32" | "Time64" => "TIME".into(),
+        "Duration" | "Interval" => "INTERVAL".into(),
+        "List" | "LargeList" => {
+            let element = parameters.trim_start_matches("non-null ");
+            format!("{}[]", types_in_sql(element.split_once(", field").map_or(element, |(element, _)| element)))
+        }
+        "Dictionary" => types_in_sql(parameters.split_once(", ").map_or(parameters, |(_, values)| values)),
+        "FixedSizeBinary" => "BYTEA".into(),
+        "Struct" => format!("STRUCT({})", types_in_sql(parameters).replace("non-null ", "")),
+        "Map" => "MAP".into(),
+        _ => format!("DECIMAL({parameters})"),
+    };
+    Some((shown, close))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_names_of_sql() {
+        for (theirs, ours) in [
+            ("Cannot cast string 'Int32' to value of Int32 type", "Cannot cast string 'Int32' to value of INT type"),
+            ("Unsupported CAST from List(Int64) to Date32", "Unsupported CAST from BIGINT[] to DATE"),
+            ("Timestamp(ns) + Timestamp(µs, \"+00:00\")", "TIMESTAMP + TIMESTAMP WITH TIME ZONE"),
+            ("Dictionary(Int32, Utf8) = Decimal128(12, 2)", "VARCHAR = DECIMAL(12, 2)"),
+            ("column \"Int64\" isn't a Float64Array, can't be Boolean", "column \"Int64\" isn't a Float64Array, can't be BOOLEAN"),
+            ("keys of type Struct(\"a\": non-null Int64)", "keys of type STRUCT(\"a\": BIGINT)"),
+            ("the Interval of a Decimal, List", "the Interval of a Decimal, List"),
+            ("sum(Interval(MonthDayNano), Duration(ns))", "sum(INTERVAL, INTERVAL)"),
+        ] {
+            assert_eq!(types_in_sql(theirs), ours);
+        }
+    }
+}
