@@ -7,6 +7,7 @@
 //! nothing is found.
 
 mod csv;
+mod json;
 mod pages;
 
 use std::collections::BTreeSet;
@@ -194,7 +195,7 @@ impl Suspect {
                     Some(positions) => schema.project(positions).map_or_else(|_| schema.clone(), Arc::new),
                     None => schema.clone(),
                 });
-                read_json(&path, file, read, compression, search)
+                json::read(&path, file, read, compression, search)
             }
         }
     }
@@ -331,68 +332,6 @@ fn read_arrow(mut file: File, suspect: &Suspect, search: &Search) -> Option<Stri
 
 /// The columns of a reader, and its batches.
 type Batches = (SchemaRef, Box<dyn Iterator<Item = Result<arrow::array::RecordBatch, ArrowError>>>);
-
-fn read_json(
-    path: &str,
-    file: File,
-    schema: Option<SchemaRef>,
-    compression: &FileCompressionType,
-    search: &Search,
-) -> Option<SqlError> {
-    let mut reader = BufReader::new(compression.convert_read(file).ok()?);
-    let is_array = reader.fill_buf().ok()?.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
-    for (index, line) in reader.lines().take_while(|_| !search.is_over()).enumerate() {
-        let number = index as u64 + 1;
-        let row = |column, reason: String| {
-            Some(SqlError::FileRow { path: path.to_string(), line: number, column, reason: one_line(&reason) })
-        };
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => return row(None, error.to_string()),
-        };
-        // Of an array, lines that are a record are looked at.
-        let between = |text: &str| text.trim().trim_matches([',', '[', ']']).trim().to_string();
-        let record = if is_array { between(&line) } else { line };
-        if is_array && !(record.starts_with('{') && record.ends_with('}')) {
-            continue;
-        }
-        match json_error(&record, schema.as_ref()) {
-            Some(error) if error.contains(DECODING) => {
-                let (column, reason) = misfit(&error);
-                return row(Some(column), reason);
-            }
-            Some(error) if !is_array => return row(None, error),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// What stands in the reader's errors before the name of a column or of a member of it.
-const DECODING: &str = "whilst decoding field '";
-
-/// The column of a value that does not fit, and what is wrong with it.
-fn misfit(error: &str) -> (String, String) {
-    let places: Vec<&str> = error.split(DECODING).collect();
-    let names: Vec<&str> =
-        places[1..].iter().filter_map(|place| place.split_once("': ").map(|(name, _)| name)).collect();
-    let found = places.last().and_then(|place| place.split_once("': ")).map_or(error, |(_, found)| found);
-    let found = found.replace("expected primitive got", "expected a number, found").replace(" got ", ", found ");
-    let help = "a column is of the type of its first value; declare the types: CREATE EXTERNAL TABLE t (column type, …) \
-                STORED AS JSON LOCATION '…'";
-    (names.join("."), format!("{found}; {help}"))
-}
-
-fn json_error(line: &str, schema: Option<&SchemaRef>) -> Option<String> {
-    let error = match schema {
-        None => arrow::json::reader::infer_json_schema(line.as_bytes(), None).err(),
-        Some(schema) => match arrow::json::ReaderBuilder::new(schema.clone()).build(line.as_bytes()) {
-            Ok(mut reader) => reader.find_map(Result::err),
-            Err(error) => Some(error),
-        },
-    };
-    error.map(|error| error.to_string())
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,8 @@
 //! How a CSV file is written: its delimiter, its quote and whether it has a header, told by a sample of its lines.
 //!
 //! What a reader takes by default stays so wherever lines fit it: another delimiter is taken only where the default one
-//! gives one column, or columns that differ in number, and the other one gives each line as many. A first line is a
+//! gives one column, or columns that differ in number, and the other one gives each line as many, or stands in each
+//! line at least: then the reader says which line has too few or too many values. A first line is a
 //! header unless all of its values are such as the lines below have and at least one of these is no text. The types of
 //! columns follow the rules of `arrow`, but for numbers with leading zeros, which are codes and text.
 
@@ -158,7 +159,7 @@ pub(crate) struct Dialect {
 }
 
 impl Dialect {
-    /// The dialect of a sample; none of an empty one, and where lines differ in their number of values.
+    /// The dialect of a sample, without kinds where lines differ in their number of values; none of an empty one.
     pub(crate) fn of(sample: &Sample, given: Given) -> Option<Dialect> {
         let characters =
             |delimiter, quote| Characters { delimiter, quote, escape: given.escape, comment: given.comment };
@@ -174,10 +175,12 @@ impl Dialect {
             _ => {
                 let widths = DELIMITERS.iter().filter_map(|delimiter| Some((width(*delimiter)?, *delimiter)));
                 let widest = widths.filter(|(width, _)| *width > 1).rev().max_by_key(|(width, _)| *width);
-                widest.map_or(DELIMITERS[0], |(_, delimiter)| delimiter)
+                let is_in_each = |delimiter: &u8| is_in_each(&sample.head, characters(*delimiter, quote));
+                let in_each = || DELIMITERS.into_iter().find(is_in_each);
+                widest.map(|(_, delimiter)| delimiter).or_else(in_each).unwrap_or(DELIMITERS[0])
             }
         });
-        let columns = width(delimiter)?;
+        let columns = width(delimiter).unwrap_or(0);
         let characters = characters(delimiter, quote);
         let mut first: Option<(Vec<String>, Vec<Kinds>)> = None;
         let (mut kinds, mut front, mut counted) = (vec![Kinds::default(); columns], vec![Kinds::default(); columns], 0);
@@ -236,6 +239,17 @@ fn width(text: &[u8], characters: Characters, truncated: bool) -> Option<usize> 
         alike && counted < COUNTED
     });
     width.filter(|_| alike)
+}
+
+/// Whether each of the first records has a delimiter, and there are several.
+fn is_in_each(text: &[u8], characters: Characters) -> bool {
+    let (mut in_each, mut counted) = (true, 0);
+    records(text, characters, &mut |record| {
+        in_each &= record.len() > 1;
+        counted += 1;
+        in_each && counted < COUNTED
+    });
+    in_each && counted > 1
 }
 
 /// Whether values stand between the quote `other`, and none between the usual one.
@@ -367,7 +381,10 @@ mod tests {
             let found = dialect(text).unwrap_or_else(|| panic!("{text:?}"));
             assert_eq!((found.delimiter, found.quote, found.header), (delimiter, quote, header), "{text:?}");
         }
-        assert_eq!(dialect("a,b\n1\n2,3,4\n"), None);
+        for (text, delimiter) in [("a,b\n1\n2,3,4\n", b','), ("a;b\n1,5;2\n2;3;4\n", b';')] {
+            let found = dialect(text).unwrap();
+            assert_eq!((found.delimiter, found.kinds.len()), (delimiter, 0), "{text}");
+        }
         assert_eq!(dialect(""), None);
     }
 

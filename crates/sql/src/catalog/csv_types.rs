@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow::datatypes::{Field, Schema};
 use datafusion::catalog::Session;
@@ -75,8 +76,11 @@ pub(super) async fn look(
             command.options.insert("format.quote".into(), character(first.quote));
         }
     }
-    let has_header = command.options.get("format.has_header").is_none_or(|value| value != "false");
-    let is_said = user.contains_key("format.has_header") || !state.config_options().catalog.has_header || !has_header;
+    let memory = state.config().get_extension::<FileMemory>();
+    let is_said = user.contains_key("format.has_header")
+        || command.options.get("format.has_header").is_some_and(|value| value == "false")
+        || !state.config_options().catalog.has_header
+        || memory.is_some_and(|memory| memory.header_is_said.load(Ordering::Acquire));
     let mut headers = told().filter_map(|(path, dialect)| Some((path, dialect.header?)));
     if let (false, Some((one, header))) = (is_said, headers.next()) {
         if let Some((other, _)) = headers.find(|(_, found)| *found != header) {
@@ -98,7 +102,7 @@ pub(super) async fn look(
 /// [`SqlError::FileFormat`] for files whose headers differ, as files are read by position.
 pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects: &Dialects) -> Result<Option<Schema>> {
     let option = |name: &str| command.options.get(&format!("format.{name}")).map(String::as_str);
-    let is_left = option("schema_infer_max_rec").is_some() || option("null_regex").is_some();
+    let is_left = ["schema_infer_max_rec", "null_regex", "truncated_rows"].iter().any(|name| option(name).is_some());
     if is_left || !command.schema.fields().is_empty() {
         return Ok(None);
     }
@@ -111,6 +115,17 @@ pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects
         true => first.first.clone(),
         false => (1..=first.kinds.len()).map(|column| format!("column_{column}")).collect(),
     };
+    let width = |dialect: &Dialect| dialect.kinds.len();
+    let other = dialects.iter().zip(&all).find(|(_, other)| width(other) != width(first));
+    if let Some(((path, _), dialect)) = other.filter(|(_, other)| width(first) > 0 && width(other) > 0) {
+        let reason = format!(
+            "it has {} columns, and '{}' has {}; have all files alike, or declare the columns",
+            width(dialect),
+            dialects[0].0.display(),
+            width(first)
+        );
+        return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+    }
     // Names that are not there or there twice, and lines of several lengths, are the reader's to refuse or to take.
     let is_wide = |dialect: &Dialect| dialect.kinds.len() == names.len() && dialect.first.len() == names.len();
     let distinct = names.iter().collect::<BTreeSet<_>>();

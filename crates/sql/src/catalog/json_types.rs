@@ -28,7 +28,8 @@ const OPTION: &str = "format.schema_infer_max_rec";
 /// The columns of a table over JSON files; none where they are declared, or left to DataFusion.
 ///
 /// # Errors
-/// [`SqlError::FileRow`] for a number that a column would cut off.
+/// [`SqlError::FileRow`] for a number that a column would cut off; [`SqlError::FileCorrupt`] for an array without an end,
+/// of which DataFusion would read what is there.
 pub(super) async fn infer(
     state: &dyn Session,
     command: &CreateExternalTable,
@@ -55,6 +56,10 @@ pub(super) async fn infer(
         }
     });
     let found: Vec<(PathBuf, Option<Arc<JsonValues>>)> = futures::stream::iter(looks).buffered(AT_ONCE).collect().await;
+    if let Some((path, _)) = found.iter().find(|(_, found)| found.as_ref().is_some_and(|found| found.is_cut_off)) {
+        let reason = "the array that it holds has no end: the file is cut off".into();
+        return Err(SqlError::FileCorrupt { path: path.display().to_string(), reason });
+    }
     let all = found.iter().map(|(_, found)| found.as_deref()).collect::<Option<Vec<_>>>();
     let inferred = all.and_then(|all| {
         let (first, others) = all.split_first()?;

@@ -49,6 +49,8 @@ struct Node {
 #[derive(Debug, Clone)]
 pub(super) struct JsonValues {
     nodes: Vec<Node>,
+    /// Whether the file is one array whose end is missing.
+    pub(super) is_cut_off: bool,
 }
 
 impl JsonValues {
@@ -63,8 +65,12 @@ impl JsonValues {
         let (mut piece, mut scan) = (vec![0; PIECE], Scan::new(records));
         loop {
             let bytes = file.read(&mut piece).ok()?;
-            if bytes == 0 || stop.load(Ordering::Relaxed) {
-                return (bytes == 0 && scan.is_whole()).then_some(scan.values);
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            if bytes == 0 {
+                scan.values.is_cut_off = matches!(scan.open.first(), Some(Open::Records));
+                return (scan.is_whole() || scan.values.is_cut_off).then_some(scan.values);
             }
             scan.take(&piece[..bytes])?;
         }
@@ -204,7 +210,7 @@ struct Scan {
 impl Scan {
     fn new(records: usize) -> Scan {
         Scan {
-            values: JsonValues { nodes: vec![Node::default()] },
+            values: JsonValues { nodes: vec![Node::default()], is_cut_off: false },
             open: Vec::new(),
             token: Token::None,
             is_escaped: false,

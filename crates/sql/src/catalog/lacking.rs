@@ -30,6 +30,7 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use futures::{StreamExt, TryStreamExt};
 use warpcube_column::is_string;
 
+use super::sniff::sql_name;
 use crate::error::{Result, SqlError};
 
 /// Files looked at at once.
@@ -136,9 +137,9 @@ pub(super) async fn check_columns(
                 return refused(format!(
                     "its column '{}' is {}, and that of '{}' {}; declare the columns, or write one of the files anew",
                     field.name(),
-                    own.data_type(),
+                    sql_name(own.data_type()),
                     one.display(),
-                    field.data_type()
+                    sql_name(field.data_type())
                 ));
             }
         }

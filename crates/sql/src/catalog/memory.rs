@@ -35,6 +35,8 @@ pub(crate) struct FileMemory {
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
     /// What footers tell, by file.
     footers: Mutex<HashMap<ObjectPath, (ObjectMeta, Arc<FooterFacts>)>>,
+    /// Whether the session says that CSV files have a header, or have none.
+    pub(crate) header_is_said: AtomicBool,
 }
 
 /// What looks through files have found, by what was looked for.

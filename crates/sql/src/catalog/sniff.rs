@@ -94,16 +94,23 @@ fn name(field: &Field) -> String {
     }
 }
 
-/// The types that are told, as SQL calls them.
-fn sql_name(data_type: &DataType) -> &'static str {
-    match data_type {
+/// A type as SQL calls it.
+pub(super) fn sql_name(data_type: &DataType) -> String {
+    let name = match data_type {
         DataType::Boolean => "BOOLEAN",
+        DataType::Int8 => "TINYINT",
+        DataType::Int16 => "SMALLINT",
+        DataType::Int32 => "INT",
         DataType::Int64 => "BIGINT",
+        DataType::Float32 => "REAL",
         DataType::Float64 => "DOUBLE",
         DataType::Date32 => "DATE",
-        DataType::Timestamp(..) => "TIMESTAMP",
-        _ => "VARCHAR",
-    }
+        DataType::Timestamp(_, None) => "TIMESTAMP",
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
+        DataType::Decimal128(digits, scale) => return format!("DECIMAL({digits}, {scale})"),
+        other => return other.to_string(),
+    };
+    name.to_string()
 }
 
 #[async_trait]

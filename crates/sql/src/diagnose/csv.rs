@@ -110,7 +110,20 @@ impl Csv {
         let reason = reason.trim_start_matches("Csv error: ").trim_start_matches("Parser error: ");
         let reason = reason.replace(&format!(" for line {record}"), "");
         let line = self.line_of(path, record, search).unwrap_or(record);
+        let other = self.other_delimiter(path).filter(|_| reason.contains("incorrect number of fields"));
+        let reason = match other {
+            Some(other) => format!("{reason}; its lines have {other:?}: name it, OPTIONS (format.delimiter '{other}')"),
+            None => reason,
+        };
         SqlError::FileRow { path: path.to_string(), line, column, reason }
+    }
+
+    /// A delimiter that the first line has, if it has none of those that are read.
+    fn other_delimiter(&self, path: &str) -> Option<char> {
+        let mut reader = BufReader::new(self.compression.convert_read(File::open(path).ok()?).ok()?);
+        let line = reader.fill_buf().ok()?.split(|byte| *byte == b'\n').next()?;
+        let has = |delimiter: &char| line.contains(&(*delimiter as u8));
+        if line.contains(&self.delimiter) { None } else { [';', '|', '\t', ','].into_iter().find(has) }
     }
 
     /// The line at which a record begins, both counted from 1: quoted values may have several lines, and blank ones and

@@ -10,6 +10,7 @@ use datafusion::prelude::SessionConfig;
 use super::Session;
 use crate::access::{check_change, check_folder};
 use crate::baseline::{right_defaults, without_wrong_filters};
+use crate::catalog::FileMemory;
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
 use crate::runtime::{self, RuntimeChoice};
@@ -45,6 +46,7 @@ impl Session {
             }
         }
         self.inner.changes.fetch_add(1, Ordering::AcqRel);
+        self.note_header(name, !matches!(origin, Origin::Default));
         match origin {
             Origin::Default => self.inner.origins.lock().remove(name),
             origin => self.inner.origins.lock().insert(name.to_string(), origin),
@@ -80,8 +82,17 @@ impl Session {
             }
         }
         self.inner.origins.lock().remove(name);
+        self.note_header(name, false);
         self.inner.changes.fetch_add(1, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Notes whether the session says that CSV files have a header; where it does not, their lines tell.
+    fn note_header(&self, name: &str, is_said: bool) {
+        let memory = self.inner.context.state_ref().read().config().get_extension::<FileMemory>();
+        if let Some(memory) = memory.filter(|_| name == HEADER_NAME) {
+            memory.header_is_said.store(is_said, Ordering::Release);
+        }
     }
 
     /// Brings device, memory pool and partitions in line with changed settings.
@@ -121,6 +132,9 @@ impl Session {
 
 /// The setting that switches on filters which [`without_wrong_filters`] switches off.
 const SWITCHES_FILTERS: &str = "datafusion.optimizer.enable_dynamic_filter_pushdown";
+
+/// The setting that says whether CSV files have a header.
+const HEADER_NAME: &str = "datafusion.catalog.has_header";
 
 /// The setting of the session's time zone.
 const ZONE_NAME: &str = "datafusion.execution.time_zone";

@@ -177,7 +177,7 @@ async fn files_of_parquet_whose_columns_differ_are_refused() {
         ("t", "t/b.parquet", "it has no column 'b'"),
         ("more", "more/b.parquet", "it has a column 'b'"),
         ("p", "p/k=2/b.parquet", "it has no column 'b'"),
-        ("types", "types/b.parquet", "its column 'a' is Utf8"),
+        ("types", "types/b.parquet", "its column 'a' is VARCHAR"),
     ] {
         let place = at(name).display().to_string();
         for sql in [

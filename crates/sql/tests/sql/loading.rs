@@ -17,7 +17,8 @@ fn auto(settings: &[(&str, &str)]) -> Session {
 }
 
 async fn external(session: &Session, name: &str, path: &Path) {
-    let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}'", path.display());
+    let options = "OPTIONS (union_by_name true)";
+    let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}' {options}", path.display());
     session.collect(&sql).await.unwrap();
 }
 

@@ -74,6 +74,16 @@ async fn values_of_other_kinds_have_line_column_and_value() {
         // What is not read is no matter.
         assert_eq!(one(&session, &format!("SELECT max(id) FROM '{place}'")).await.0, "1499");
     }
+    // An array on one line, and one whose end is missing.
+    let place = write(&at("array.json"), "[{\"v\":7},{\"v\":{\"a\":1}}]");
+    let found = error(&session, &format!("SELECT sum(v) FROM '{place}'")).await;
+    assert!(
+        found.starts_with(&format!("FILE-004 {place}, line 1, column 'v': expected a number, found {{")),
+        "{found}"
+    );
+    let place = write(&at("cut.json"), "[{\"v\":7},\n{\"v\":8}");
+    let found = error(&session, &format!("SELECT sum(v) FROM '{place}'")).await;
+    assert!(found.starts_with(&format!("FILE-003 {place}: the array that it holds has no end")), "{found}");
     // Digits between quotes are numbers beside numbers.
     let place = write(&at("digits.json"), &lines(1500, record, "{\"id\":1,\"v\":\"8\"}\n"));
     assert_eq!(one(&session, &format!("SELECT sum(v) FROM '{place}'")).await.0, "10508");
@@ -128,7 +138,10 @@ async fn dialects_are_told_by_lines_and_options_win() {
         let place = at(&format!("{name}.csv")).display().to_string();
         let create = format!("CREATE OR REPLACE EXTERNAL TABLE t STORED AS CSV LOCATION '{place}' OPTIONS ({options})");
         match expected.is_empty() {
-            true => assert!(error(&session, &create).await.starts_with("FILE-004"), "{create}"),
+            true => {
+                let found = error(&session, &create).await;
+                assert!(found.starts_with("FILE-004") && found.contains("(format.delimiter '|')"), "{found}");
+            }
             false => {
                 session.collect(&create).await.unwrap();
                 assert_eq!(one(&session, sql).await.0, expected, "{create}");
@@ -157,6 +170,14 @@ async fn dialects_are_told_by_lines_and_options_win() {
     let found = error(&session, &format!("SELECT * FROM '{}/'", at("swapped").display())).await;
     let expected = format!("FILE-002 {}: its column 1 is 'b'", at("swapped/b.csv").display());
     assert!(found.starts_with(&expected), "{found}");
+    write(&at("wider/a.csv"), "a,b\n1,x\n");
+    write(&at("wider/b.csv"), "a,b,c\n2,y,z\n");
+    let found = error(&session, &format!("SELECT * FROM '{}/'", at("wider").display())).await;
+    assert!(found.contains("b.csv: it has 3 columns, and"), "{found}");
+    // Lines that have a delimiter each, and not as many values.
+    let place = write(&at("ragged.csv"), "a;b\n1,5;2\n2;3;4\n");
+    let found = error(&session, &format!("SELECT * FROM '{place}'")).await;
+    assert_eq!(found, format!("FILE-004 {place}, line 3: incorrect number of fields, expected 2 got 3"));
     // A file that is written anew is looked at anew.
     let place = write(&at("again.csv"), "1,x\n2,y\n");
     assert_eq!(one(&session, &format!("SELECT count(*), min(column_1) FROM '{place}'")).await.0, "2 1");
