@@ -12,18 +12,8 @@ use crate::error::{Result, SqlError};
 /// Checks the clauses of a query; its subqueries are visited by themselves. `may_make_table` says whether INTO may
 /// stand in its SELECT.
 pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
-    let Query {
-        with,
-        body,
-        order_by,
-        limit_clause,
-        fetch,
-        locks,
-        for_clause,
-        settings,
-        format_clause,
-        pipe_operators,
-    } = query;
+    let Query { with, body, order_by, limit_clause, fetch, locks, for_clause, settings, format_clause, pipe_operators } =
+        query;
     if let Some(With { with_token: _, recursive: _, cte_tables }) = with {
         cte_tables.iter().try_for_each(common_table)?;
     }
@@ -171,9 +161,9 @@ pub(super) fn order_key(key: &OrderByExpr) -> Result<()> {
 
 fn pipe_operator(operator: &PipeOperator) -> Result<()> {
     match operator {
-        PipeOperator::Limit { expr: _, offset: _ } | PipeOperator::Where { expr: _ } | PipeOperator::As { alias: _ } => {
-            Ok(())
-        }
+        PipeOperator::Limit { expr: _, offset: _ }
+        | PipeOperator::Where { expr: _ }
+        | PipeOperator::As { alias: _ } => Ok(()),
         PipeOperator::OrderBy { exprs } => exprs.iter().try_for_each(order_key),
         PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => exprs.iter().try_for_each(item),
         PipeOperator::Aggregate { full_table_exprs, group_by_expr } => {
