@@ -1,9 +1,10 @@
 //! Select items of one name.
 //!
 //! SQL lets a result have several columns of one name; DataFusion 55.2 refuses such a projection. The items of a
-//! statement's own select list that repeat a name are given one that is unique, with a mark that the result's schema is
-//! cleared of. So are those of the second branch of a set operation and of later ones, which name nothing, and all items
-//! of one name in a subquery, which nothing can name. Tables and views that are made keep the names that they are given.
+//! statement's own select list that repeat a name are given one that is unique, with a mark that the result's schema
+//! is cleared of. So are those of the second branch of a set operation and of later ones, which name nothing, and all
+//! items of one name in a subquery, which nothing can name. Tables and views that are made keep the names that they
+//! are given.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

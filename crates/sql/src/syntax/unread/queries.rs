@@ -12,8 +12,19 @@ use crate::error::{Result, SqlError};
 /// Checks the clauses of a query; its subqueries are visited by themselves. `may_make_table` says whether INTO may
 /// stand in its SELECT.
 pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
-    let Query { with, body, order_by, limit_clause, fetch, locks, for_clause, settings, format_clause, pipe_operators } =
-        query;
+    let Query {
+        with,
+        body,
+        order_by,
+        limit_clause,
+        fetch,
+        // Of other databases.
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        pipe_operators,
+    } = query;
     if let Some(With { with_token: _, recursive: _, cte_tables }) = with {
         cte_tables.iter().try_for_each(common_table)?;
     }
