@@ -11,6 +11,7 @@ mod define;
 mod encoded;
 mod on_device;
 mod own;
+mod parsed;
 mod prepared;
 mod shapes;
 #[cfg(test)]
@@ -32,14 +33,12 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanState
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::{ObjectNamePart, Statement as SqlStatement};
 use futures::{FutureExt, TryStreamExt};
 use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
 use crate::access::check_start;
-use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema, plan_statement};
+use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema};
 use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
@@ -61,6 +60,7 @@ use crate::values::Origin;
 pub use cubes::CubeLoad;
 
 use assign::{check_known, first_options, set_option};
+use parsed::{check_view, declares_types, executed, plan_parsed};
 use prepared::Prepared;
 
 /// What a session starts with.
@@ -319,7 +319,7 @@ impl Session {
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
         let mut phase = Instant::now();
-        let mut parsed = syntax::parse(&state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
+        let parsed = syntax::parse(&state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
         phase = report.end_phase(Phase::Parse, phase);
         if let Some(name) = executed(&parsed) {
             // What was prepared anew is in the session's state and not yet in the copy.
@@ -330,13 +330,7 @@ impl Session {
         let has_types = declares_types(&parsed);
         let references = state.resolve_table_references(&parsed)?;
         let generation = epoch.catalog;
-        let planned = plan_statement(&state, parsed.clone()).instrument(tracing::info_span!("plan")).await;
-        let plan = match planned {
-            Err(error) if syntax::is_about_repeated_names(&error) && syntax::distinguish(&mut parsed) => {
-                plan_statement(&state, parsed).instrument(tracing::info_span!("plan")).await.map_err(|_| error)?
-            }
-            planned => planned?,
-        };
+        let plan = plan_parsed(&state, parsed).instrument(tracing::info_span!("plan")).await?;
         phase = report.end_phase(Phase::Plan, phase);
         if let Some((optimized, is_new)) = self.by_template(&plan, &state, epoch)? {
             if is_new {
@@ -561,35 +555,4 @@ impl Session {
     pub fn context(&self) -> &SessionContext {
         &self.inner.context
     }
-}
-
-/// Refuses a view over itself: it would be planned from its text, and so for ever.
-fn check_view(state: &SessionState, parsed: &ParsedStatement) -> Result<()> {
-    let ParsedStatement::Statement(statement) = parsed else { return Ok(()) };
-    let SqlStatement::CreateView(view) = statement.as_ref() else { return Ok(()) };
-    let name = view.name.to_string();
-    let resolve = |table: TableReference| table.resolve(CATALOG, SCHEMA);
-    let own = resolve(TableReference::parse_str(&name));
-    let query = ParsedStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
-    let mut sources = state.resolve_table_references(&query)?.into_iter();
-    if sources.any(|source| resolve(source) == own) { Err(SqlError::RecursiveView(name)) } else { Ok(()) }
-}
-
-/// Whether a `PREPARE` says of what types its parameters are.
-fn declares_types(parsed: &ParsedStatement) -> bool {
-    let ParsedStatement::Statement(statement) = parsed else { return false };
-    matches!(statement.as_ref(), SqlStatement::Prepare { data_types, .. } if !data_types.is_empty())
-}
-
-/// The name of the prepared statement that an `EXECUTE` names.
-fn executed(parsed: &ParsedStatement) -> Option<String> {
-    let ParsedStatement::Statement(statement) = parsed else { return None };
-    let SqlStatement::Execute { name: Some(name), .. } = statement.as_ref() else { return None };
-    // As the planner writes it.
-    let part = |part: &ObjectNamePart| match part.as_ident() {
-        Some(ident) if ident.quote_style.is_some() => ident.value.clone(),
-        Some(ident) => ident.value.to_ascii_lowercase(),
-        None => part.to_string(),
-    };
-    Some(name.0.iter().map(part).collect::<Vec<_>>().join("."))
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use tracing::Instrument;
 
-use super::{Execution, Session, check_view};
+use super::parsed::{check_view, plan_parsed};
+use super::{Execution, Session};
 use crate::codec;
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
@@ -49,7 +50,7 @@ impl Session {
         let state = self.inner.context.state();
         let parsed = syntax::parse(&state, sql).await?;
         check_view(&state, &parsed)?;
-        let plan = state.statement_to_plan(parsed).await?;
+        let plan = plan_parsed(&state, parsed).await?;
         let optimized = state.optimize(&plan)?;
         let planned = self.inner.planner.lower_alone(&optimized, &state).await?;
         codec::encode(&planned.plan, &state.task_ctx())

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Deallocate, Execute, Expr, LogicalPlan, Prepare, 
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::Session;
+use super::parsed::plan_parsed;
 use crate::error::{Result, SqlError};
 use crate::plans::{self, Epoch};
 use crate::syntax;
@@ -107,7 +108,7 @@ impl Session {
         let (generation, changes) = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
         let state = self.inner.context.state();
         let statement = syntax::parse(&state, &prepared.sql).await?;
-        let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = state.statement_to_plan(statement).await? else {
+        let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = plan_parsed(&state, statement).await? else {
             return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
         };
         let anew = Prepared {

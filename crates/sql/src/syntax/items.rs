@@ -1,9 +1,10 @@
 //! Select items of one name.
 //!
 //! SQL lets a result have several columns of one name; DataFusion 55.2 refuses such a projection. The items of a
-//! statement's own select list that repeat a name are given one that is unique, with a mark that the result's schema is
-//! cleared of. Below the top (subqueries, views, tables that are made) names stay what they are, but for those of the
-//! second branch of a set operation and of later ones, which name nothing.
+//! statement's own select list that repeat a name are given one that is unique, with a mark that the result's schema
+//! is cleared of. So are those of the second branch of a set operation and of later ones, which name nothing, and all
+//! items of one name in a subquery, which nothing can name. Tables and views that are made keep the names that they
+//! are given.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -53,30 +54,82 @@ pub(super) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
-/// Makes the names of a statement's select list unique, and those of later branches of all set operations; gives
-/// whether there was anything to do.
+/// Makes the names of a statement's select list unique, those of later branches of all set operations, and those that
+/// an item of a subquery shares with another; gives whether there was anything to do.
 pub(crate) fn distinguish(parsed: &mut ParsedStatement) -> bool {
-    let top = super::query_of(parsed).is_some_and(|query| {
-        let ordered = ordered_by(query);
-        distinguish_body(&mut query.body, &ordered)
-    });
-    let mut branches = LaterBranches { changed: false };
-    let _ = super::visit(parsed, &mut branches);
-    top || branches.changed
+    let top = super::query_of(parsed).is_some_and(distinguish_query);
+    let mut nested = Nested { depth: 0, changed: false };
+    let _ = super::visit(parsed, &mut nested);
+    top || nested.changed
 }
 
-/// Makes the names in each later branch of set operations unique.
-struct LaterBranches {
+/// Makes the names of a query's select list unique.
+pub(super) fn distinguish_query(query: &mut Query) -> bool {
+    let ordered = ordered_by(query);
+    distinguish_body(&mut query.body, &ordered)
+}
+
+/// Makes the names in each later branch of set operations unique, and those of subqueries.
+struct Nested {
+    depth: usize,
     changed: bool,
 }
 
-impl VisitorMut for LaterBranches {
+impl VisitorMut for Nested {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
         self.changed |= distinguish_later(&mut query.body);
+        if self.depth > 1 {
+            self.changed |= distinguish_all(&mut query.body);
+        }
         ControlFlow::Continue(())
     }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives each of a subquery's items that shares a name with another one a name of its own.
+fn distinguish_all(body: &mut SetExpr) -> bool {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, .. } => return distinguish_all(left),
+        _ => return false,
+    };
+    let mut seen = HashSet::new();
+    let names = select.projection.iter().filter_map(item_name);
+    let repeated: HashSet<String> = names.filter(|name| !seen.insert(name.clone())).collect();
+    for (number, item) in select.projection.iter_mut().enumerate() {
+        if let Some(name) = item_name(item).filter(|name| repeated.contains(name)) {
+            rename(item, &name, number);
+        }
+    }
+    !repeated.is_empty()
+}
+
+/// The name that an item has: its alias, or that of a column.
+fn item_name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::UnnamedExpr(expr) => column_name(expr),
+        SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+        _ => None,
+    }
+}
+
+/// Gives an item a name with a mark.
+fn rename(item: &mut SelectItem, name: &str, number: usize) {
+    let alias = Ident::with_quote('"', format!("{name}{MARK}{number}"));
+    let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
+    *item = match std::mem::replace(item, placeholder) {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            SelectItem::ExprWithAlias { expr, alias }
+        }
+        other => other,
+    };
 }
 
 fn distinguish_later(body: &mut SetExpr) -> bool {
@@ -111,23 +164,12 @@ fn distinguish_items(items: &mut [SelectItem], ordered: &HashSet<String>) -> boo
     let any = items.iter().any(is_wildcard);
     let (mut seen, mut changed) = (HashSet::new(), false);
     for (number, item) in items.iter_mut().enumerate() {
+        let Some(name) = item_name(item) else { continue };
         // ORDER BY finds a column whatever its item is called, and an alias by its name alone.
-        let (name, is_needed) = match item {
-            SelectItem::UnnamedExpr(expr) => (column_name(expr), false),
-            SelectItem::ExprWithAlias { alias, .. } => (Some(folded(alias)), ordered.contains(&folded(alias))),
-            _ => (None, false),
-        };
-        let Some(name) = name else { continue };
+        let is_needed = matches!(item, SelectItem::ExprWithAlias { .. }) && ordered.contains(&name);
         let is_repeated = !seen.insert(name.clone());
-        if !is_repeated && (!any || is_needed) {
-            continue;
-        }
-        let alias = Ident::with_quote('"', format!("{name}{MARK}{number}"));
-        let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } =
-            std::mem::replace(item, placeholder)
-        {
-            *item = SelectItem::ExprWithAlias { expr, alias };
+        if is_repeated || any && !is_needed {
+            rename(item, &name, number);
             changed = true;
         }
     }

@@ -25,11 +25,8 @@ pub(super) fn constrain(table: &mut CreateTable) {
     for column in &mut table.columns {
         let Some(length) = take_length(&mut column.data_type) else { continue };
         let characters = call("character_length", vec![argument(Expr::Identifier(column.name.clone()))]);
-        let expr = Expr::BinaryOp {
-            left: Box::new(characters),
-            op: BinaryOperator::LtEq,
-            right: Box::new(number(length)),
-        };
+        let expr =
+            Expr::BinaryOp { left: Box::new(characters), op: BinaryOperator::LtEq, right: Box::new(number(length)) };
         let name = Ident::with_quote('"', format!("{} VARCHAR({length})", column.name.value));
         let check = CheckConstraint { name: Some(name), expr: Box::new(expr), enforced: None };
         table.constraints.push(TableConstraint::Check(check));

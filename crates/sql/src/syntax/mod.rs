@@ -15,6 +15,7 @@ mod merged;
 mod names;
 mod quantifiers;
 mod relations;
+mod repeated;
 mod rows;
 mod scopes;
 mod shape;
@@ -41,6 +42,7 @@ use dialect::SessionDialect;
 
 pub(crate) use beside::beside;
 pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
+pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use times::whole;
 
 /// Texts up to this length need no stack of their own.
@@ -122,13 +124,18 @@ fn visit<V: VisitorMut>(parsed: &mut ParsedStatement, visitor: &mut V) -> Contro
     }
 }
 
-/// The query whose rows a statement gives, or writes elsewhere.
+/// The query whose rows a statement gives, explains or prepares.
 fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
     match parsed {
         ParsedStatement::Statement(statement) => match statement.as_mut() {
             SqlStatement::Query(query) => Some(query),
+            SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
+                SqlStatement::Query(query) => Some(query),
+                _ => None,
+            },
             _ => None,
         },
+        ParsedStatement::Explain(explain) => query_of(&mut explain.statement),
         _ => None,
     }
 }
@@ -272,7 +279,10 @@ impl VisitorMut for Mends {
         if let Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } = expr {
             let arguments = [left, right].map(|argument| {
                 let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(as_double(argument)))
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(match is_power(&argument) {
+                    true => argument,
+                    false => as_double(argument),
+                }))
             });
             *expr = call("power", arguments.into());
         }
@@ -329,6 +339,16 @@ fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// Whether an expression is a power of doubles. A cast of one would make plans of long chains slow.
+fn is_power(expr: &Expr) -> bool {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return false };
+    let is_double = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => is_double(argument),
+        _ => false,
+    };
+    name.to_string() == "power" && list.args.iter().all(is_double)
 }
 
 fn as_double(expr: Expr) -> Expr {

@@ -19,9 +19,9 @@ use crate::error::{Result, SqlError};
 
 /// The tables of one query whose joins merge columns.
 pub(super) struct Relations {
-    factors: Vec<TableFactor>,
+    pub(super) factors: Vec<TableFactor>,
     /// The common table expressions that they may name, outermost first.
-    scopes: Vec<With>,
+    pub(super) scopes: Vec<With>,
 }
 
 /// The names of each table's columns, where they are known.
@@ -136,10 +136,44 @@ pub(super) fn parts(name: &ObjectName) -> Option<Vec<Ident>> {
     name.0.iter().map(part).collect()
 }
 
-/// The queries around the one that is visited.
+/// The queries around the node that is visited, innermost last.
 #[derive(Default)]
-struct Find {
+pub(super) struct Surroundings {
     queries: Vec<Around>,
+}
+
+impl Surroundings {
+    pub(super) fn enter(&mut self, query: &Query) {
+        self.queries.push(Around { with: query.with.clone(), visited: 0 });
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.queries.pop();
+        if let Some(around) = self.queries.last_mut()
+            && around.visited < around.expressions()
+        {
+            around.visited += 1;
+        }
+    }
+
+    /// The WITH clauses that what is visited may name.
+    fn scopes(&self) -> Vec<With> {
+        self.queries.iter().filter_map(Around::visible).collect()
+    }
+
+    /// The same around the query that is visited.
+    pub(super) fn scopes_around(&self) -> Vec<With> {
+        self.queries.iter().rev().skip(1).rev().filter_map(Around::visible).collect()
+    }
+
+    /// Whether the query that is visited stands in another one, and may not name itself.
+    pub(super) fn are_around_subquery(&self) -> bool {
+        let around = self.queries.iter().rev().nth(1);
+        around.is_some_and(|around| {
+            let is_expression = around.visited < around.expressions();
+            !(is_expression && around.with.as_ref().is_some_and(|with| with.recursive))
+        })
+    }
 }
 
 /// A query, and how many of its common table expressions have been visited.
@@ -161,11 +195,16 @@ impl Around {
     }
 }
 
+#[derive(Default)]
+struct Find {
+    surroundings: Surroundings,
+}
+
 impl VisitorMut for Find {
     type Break = Relations;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Relations> {
-        self.queries.push(Around { with: query.with.clone(), visited: 0 });
+        self.surroundings.enter(query);
         ControlFlow::Continue(())
     }
 
@@ -173,15 +212,9 @@ impl VisitorMut for Find {
         if in_body(&query.body) {
             let mut factors = Vec::new();
             of_body(&query.body, &mut factors);
-            let scopes = self.queries.iter().filter_map(Around::visible).collect();
-            return ControlFlow::Break(Relations { factors, scopes });
+            return ControlFlow::Break(Relations { factors, scopes: self.surroundings.scopes() });
         }
-        self.queries.pop();
-        if let Some(around) = self.queries.last_mut()
-            && around.visited < around.expressions()
-        {
-            around.visited += 1;
-        }
+        self.surroundings.leave();
         ControlFlow::Continue(())
     }
 }

@@ -52,9 +52,7 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
             chain(is_any, vec![compare(&below, row, low)?, compare(&above, row, high)?])
         }
         Expr::IsNull(row) => match components(row) {
-            Some(items) => {
-                chain(false, items.into_iter().map(|item| Expr::IsNull(Box::new(operand(item)))).collect())
-            }
+            Some(items) => chain(false, items.into_iter().map(|item| Expr::IsNull(Box::new(operand(item)))).collect()),
             None => return Ok(()),
         },
         Expr::IsNotNull(row) => match components(row) {

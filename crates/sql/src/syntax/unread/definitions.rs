@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{
     PrimaryKeyConstraint, TableConstraint, UniqueConstraint, ViewColumnDef,
 };
 
-use super::types::{self, Lengths};
 use super::refuse;
+use super::types::{self, Lengths};
 use crate::error::{Result, SqlError};
 
 /// Checks a table in memory. The planner takes `CreateTable` apart without `..` itself, and refuses what it does not
@@ -145,7 +145,10 @@ pub(super) fn view(view: &CreateView) -> Result<()> {
         params,
     } = view;
     for ViewColumnDef { name: _, data_type, options } in columns {
-        refuse([("types of a view's columns", data_type.is_some()), ("options of a view's columns", options.is_some())])?;
+        refuse([
+            ("types of a view's columns", data_type.is_some()),
+            ("options of a view's columns", options.is_some()),
+        ])?;
     }
     refuse([
         ("CREATE OR ALTER VIEW", *or_alter),

@@ -39,7 +39,7 @@ enum Called<'a> {
 pub(super) fn function(function: &Function, state: &SessionState) -> Result<()> {
     let Function { name, uses_odbc_syntax: _, parameters, args, filter, null_treatment, over, within_group } = function;
     refuse([("a list of parameters before that of arguments, f(1)(x)", *parameters != FunctionArguments::None)])?;
-    let (mut is_distinct, mut is_all, mut has_wildcard) = (false, false, false);
+    let (mut is_distinct, mut is_all, mut has_wildcard, mut is_of_table) = (false, false, false, false);
     let (mut is_ordered, mut treats_nulls) = (false, null_treatment.is_some());
     match args {
         FunctionArguments::None => {}
@@ -49,7 +49,9 @@ pub(super) fn function(function: &Function, state: &SessionState) -> Result<()> 
         FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args, clauses }) => {
             use datafusion::sql::sqlparser::ast::DuplicateTreatment::{All, Distinct};
             (is_distinct, is_all) = (*duplicate_treatment == Some(Distinct), *duplicate_treatment == Some(All));
-            has_wildcard = args.iter().any(is_wildcard);
+            has_wildcard = args.iter().any(|argument| !matches!(argument_of(argument), FunctionArgExpr::Expr(_)));
+            is_of_table =
+                args.iter().any(|argument| matches!(argument_of(argument), FunctionArgExpr::QualifiedWildcard(_)));
             for clause in clauses {
                 match clause {
                     FunctionArgumentClause::OrderBy(keys) => {
@@ -70,12 +72,17 @@ pub(super) fn function(function: &Function, state: &SessionState) -> Result<()> 
             }
         }
     }
-    if let Some(WindowType::WindowSpec(WindowSpec { window_name: _, partition_by: _, order_by, window_frame: _ })) = over
+    if let Some(WindowType::WindowSpec(WindowSpec { window_name: _, partition_by: _, order_by, window_frame: _ })) =
+        over
     {
         order_by.iter().try_for_each(order_key)?;
     }
     if is_distinct && has_wildcard {
         return Err(SqlError::Unsupported(format!("{name}(DISTINCT *)")));
+    }
+    // The planner forgets the table.
+    if is_of_table {
+        return Err(SqlError::Unsupported(format!("{name}(t.*); use {name} of a column")));
     }
     let refused = match called(function, over.is_some(), state) {
         Called::Nothing => None,
@@ -142,9 +149,9 @@ fn called<'a>(function: &Function, has_window: bool, state: &'a SessionState) ->
     }
 }
 
-fn is_wildcard(argument: &FunctionArg) -> bool {
+fn argument_of(argument: &FunctionArg) -> &FunctionArgExpr {
     let (FunctionArg::Unnamed(argument)
     | FunctionArg::Named { name: _, arg: argument, operator: _ }
     | FunctionArg::ExprNamed { name: _, arg: argument, operator: _ }) = argument;
-    !matches!(argument, FunctionArgExpr::Expr(_))
+    argument
 }

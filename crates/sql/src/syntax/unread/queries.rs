@@ -18,6 +18,7 @@ pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
         order_by,
         limit_clause,
         fetch,
+        // Of other databases.
         locks,
         for_clause,
         settings,
@@ -171,9 +172,9 @@ pub(super) fn order_key(key: &OrderByExpr) -> Result<()> {
 
 fn pipe_operator(operator: &PipeOperator) -> Result<()> {
     match operator {
-        PipeOperator::Limit { expr: _, offset: _ } | PipeOperator::Where { expr: _ } | PipeOperator::As { alias: _ } => {
-            Ok(())
-        }
+        PipeOperator::Limit { expr: _, offset: _ }
+        | PipeOperator::Where { expr: _ }
+        | PipeOperator::As { alias: _ } => Ok(()),
         PipeOperator::OrderBy { exprs } => exprs.iter().try_for_each(order_key),
         PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => exprs.iter().try_for_each(item),
         PipeOperator::Aggregate { full_table_exprs, group_by_expr } => {

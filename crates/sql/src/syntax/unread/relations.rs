@@ -55,8 +55,7 @@ pub(super) fn factor(factor: &TableFactor) -> Result<()> {
             sample,
             index_hints,
         } => {
-            let has_settings =
-                matches!(args, Some(TableFunctionArgs { args: _, settings }) if settings.is_some());
+            let has_settings = matches!(args, Some(TableFunctionArgs { args: _, settings }) if settings.is_some());
             refuse([
                 ("TABLESAMPLE", sample.is_some()),
                 ("hints of a table, WITH (…)", !with_hints.is_empty()),

@@ -1,8 +1,6 @@
 //! Clauses of statements other than queries.
 
-use datafusion::sql::sqlparser::ast::{
-    DropFunction, FunctionDesc, ObjectType, SchemaName, Statement as SqlStatement,
-};
+use datafusion::sql::sqlparser::ast::{DropFunction, FunctionDesc, ObjectType, SchemaName, Statement as SqlStatement};
 
 use super::types::{self, Lengths};
 use super::{definitions, refuse};

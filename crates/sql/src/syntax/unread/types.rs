@@ -39,7 +39,11 @@ pub(super) fn check(data_type: &DataType, lengths: Lengths) -> Result<()> {
         SmallInt(Some(_)) | SmallIntUnsigned(Some(_)) | Int2(Some(_)) | Int2Unsigned(Some(_)) => {
             unkept(data_type, "SMALLINT")
         }
-        Int(Some(_)) | IntUnsigned(Some(_)) | Integer(Some(_)) | IntegerUnsigned(Some(_)) | Int4(Some(_))
+        Int(Some(_))
+        | IntUnsigned(Some(_))
+        | Integer(Some(_))
+        | IntegerUnsigned(Some(_))
+        | Int4(Some(_))
         | Int4Unsigned(Some(_)) => unkept(data_type, "INT"),
         BigInt(Some(_)) | BigIntUnsigned(Some(_)) | Int8(Some(_)) | Int8Unsigned(Some(_)) => {
             unkept(data_type, "BIGINT")

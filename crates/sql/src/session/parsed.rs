@@ -1,0 +1,64 @@
+//! What a session asks of a parsed statement: its plan, and what it names.
+
+use datafusion::common::TableReference;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::{ObjectNamePart, Statement as SqlStatement};
+
+use crate::catalog::{CATALOG, SCHEMA, plan_statement};
+use crate::error::{Result, SqlError};
+use crate::syntax;
+
+/// The plan of a statement; columns of one name are told apart where the planner refuses them.
+pub(super) async fn plan_parsed(state: &SessionState, mut parsed: ParsedStatement) -> Result<LogicalPlan> {
+    let error = match plan_statement(state, parsed.clone()).await {
+        Err(error) if syntax::is_about_repeated_names(&error) => error,
+        planned => return Ok(planned?),
+    };
+    let told_apart = match syntax::distinguish(&mut parsed) {
+        true => plan_statement(state, parsed.clone()).await.ok(),
+        false => None,
+    };
+    let plan = match told_apart {
+        Some(plan) => plan,
+        // What is wrong with the statement is told in its own names.
+        None if syntax::distinguish_wildcards(state, &mut parsed).await? => {
+            plan_statement(state, parsed).await.map_err(|_| error)?
+        }
+        None => return Err(error.into()),
+    };
+    syntax::check_made(&plan)?;
+    Ok(plan)
+}
+
+/// Refuses a view over itself: it would be planned from its text, and so for ever.
+pub(super) fn check_view(state: &SessionState, parsed: &ParsedStatement) -> Result<()> {
+    let ParsedStatement::Statement(statement) = parsed else { return Ok(()) };
+    let SqlStatement::CreateView(view) = statement.as_ref() else { return Ok(()) };
+    let name = view.name.to_string();
+    let resolve = |table: TableReference| table.resolve(CATALOG, SCHEMA);
+    let own = resolve(TableReference::parse_str(&name));
+    let query = ParsedStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
+    let mut sources = state.resolve_table_references(&query)?.into_iter();
+    if sources.any(|source| resolve(source) == own) { Err(SqlError::RecursiveView(name)) } else { Ok(()) }
+}
+
+/// Whether a `PREPARE` says of what types its parameters are.
+pub(super) fn declares_types(parsed: &ParsedStatement) -> bool {
+    let ParsedStatement::Statement(statement) = parsed else { return false };
+    matches!(statement.as_ref(), SqlStatement::Prepare { data_types, .. } if !data_types.is_empty())
+}
+
+/// The name of the prepared statement that an `EXECUTE` names.
+pub(super) fn executed(parsed: &ParsedStatement) -> Option<String> {
+    let ParsedStatement::Statement(statement) = parsed else { return None };
+    let SqlStatement::Execute { name: Some(name), .. } = statement.as_ref() else { return None };
+    // As the planner writes it.
+    let part = |part: &ObjectNamePart| match part.as_ident() {
+        Some(ident) if ident.quote_style.is_some() => ident.value.clone(),
+        Some(ident) => ident.value.to_ascii_lowercase(),
+        None => part.to_string(),
+    };
+    Some(name.0.iter().map(part).collect::<Vec<_>>().join("."))
+}
