@@ -61,8 +61,7 @@ impl LogicalExtensionCodec for PlanCodec {
 
     /// A function that no registry has.
     fn try_decode_udf(&self, name: &str, _bytes: &[u8]) -> DataFusionResult<Arc<ScalarUDF>> {
-        mend::unregistered(name)
-            .ok_or_else(|| SqlError::PlanDecode(format!("no function '{name}' is known")).into())
+        mend::unregistered(name).ok_or_else(|| SqlError::PlanDecode(format!("no function '{name}' is known")).into())
     }
 
     fn try_decode_table_provider(

@@ -27,7 +27,10 @@ const PHRASES: [(&str, &str); 17] = [
     ("Unsupported logical plan: Statement(TransactionEnd)", "transactions"),
     (" --> ", " to "),
     (" in the physical expr", ""),
-    ("physical plan is not yet implemented for GROUPING aggregate function", "grouping() of what is no key of GROUP BY"),
+    (
+        "physical plan is not yet implemented for GROUPING aggregate function",
+        "grouping() of what is no key of GROUP BY",
+    ),
     (" or must be part of an aggregate function", " or be part of an aggregate function"),
     (
         "Aggregate can not be used as a sliding accumulator because `retract_batch` is not implemented: ",

@@ -26,6 +26,9 @@ pub(super) fn of_statement(text: &str) -> Option<SqlError> {
     if text.starts_with("Assertion failed: matches!(op, Operator::Eq") {
         return Some(SqlError::Planning("lists, structs and maps are only compared by =, < and their like".into()));
     }
+    if text.starts_with("array_slice got invalid stride") {
+        return Some(SqlError::Execution(in_words(text)));
+    }
     if text.starts_with("array_resize: failed to convert size") {
         return Some(SqlError::Execution("array_resize takes a size from 0 on".into()));
     }

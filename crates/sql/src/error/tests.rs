@@ -45,8 +45,14 @@ fn text_is_one_line() {
 #[test]
 fn what_a_statement_asks_for_in_vain_is_no_internal_error() {
     for (text, told) in [
-        ("Failed to coerce types Boolean and Int64 in BETWEEN expression", "SQL-004 BETWEEN compares BOOLEAN and BIGINT"),
-        ("Min/Max accumulator not implemented for type Map(\"entries\": …)", "SQL-005 not supported: MIN and MAX of maps"),
+        (
+            "Failed to coerce types Boolean and Int64 in BETWEEN expression",
+            "SQL-004 BETWEEN compares BOOLEAN and BIGINT",
+        ),
+        (
+            "Min/Max accumulator not implemented for type Map(\"entries\": …)",
+            "SQL-005 not supported: MIN and MAX of maps",
+        ),
         ("Assertion failed: n != 0: Nth value indices are 1 based. 0 is invalid index", "SQL-004 nth_value counts"),
         ("Unexpected empty work table", "SQL-005 not supported: a recursive query that reads itself"),
     ] {

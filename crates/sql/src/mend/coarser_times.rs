@@ -39,9 +39,8 @@ impl AnalyzerRule for CoarserTimes {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         // Casts to the finest unit lose no digit.
-        let is_coarse = |data_type: &DataType| {
-            matches!(data_type, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond)
-        };
+        let is_coarse =
+            |data_type: &DataType| matches!(data_type, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond);
         let is_cast = |expr: &Expr| match expr {
             Expr::Cast(cast) => is_coarse(cast.field.data_type()),
             Expr::TryCast(cast) => is_coarse(cast.field.data_type()),
@@ -55,22 +54,30 @@ impl AnalyzerRule for CoarserTimes {
 }
 
 fn rounded(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let round = |operand: &Expr, target: &DataType| {
-        let DataType::Timestamp(coarse, _) = target else { return None };
-        let Ok(DataType::Timestamp(fine, _)) = operand.get_type(schema) else { return None };
+    let round = |operand: &Expr, target: &DataType, read: &dyn Fn(Expr, DataType) -> Expr| {
+        let DataType::Timestamp(coarse, zone) = target else { return None };
+        let from = operand.get_type(schema).ok()?;
+        // A text is read to the microsecond, which has years enough, where fewer digits are wanted.
+        if from.is_string() && *coarse != TimeUnit::Microsecond {
+            let finer = read(operand.clone(), DataType::Timestamp(TimeUnit::Microsecond, zone.clone()));
+            return Some(Box::new(round_to(*coarse)?.call(vec![finer])));
+        }
+        let DataType::Timestamp(fine, _) = from else { return None };
         let is_call = matches!(operand, Expr::ScalarFunction(function) if function.func.inner().is::<Round>());
         let rounds = per_second(fine) > per_second(*coarse) && !is_call;
         let function = round_to(*coarse).filter(|_| rounds)?;
         Some(Box::new(function.call(vec![operand.clone()])))
     };
+    let cast = |expr: Expr, target| Expr::Cast(Cast::new(Box::new(expr), target));
+    let try_cast = |expr: Expr, target| Expr::TryCast(TryCast::new(Box::new(expr), target));
     match expr {
-        Expr::Cast(cast) => match round(&cast.expr, cast.field.data_type()) {
-            Some(expr) => Transformed::yes(Expr::Cast(Cast { expr, ..cast })),
-            None => Transformed::no(Expr::Cast(cast)),
+        Expr::Cast(inner) => match round(&inner.expr, inner.field.data_type(), &cast) {
+            Some(expr) => Transformed::yes(Expr::Cast(Cast { expr, ..inner })),
+            None => Transformed::no(Expr::Cast(inner)),
         },
-        Expr::TryCast(cast) => match round(&cast.expr, cast.field.data_type()) {
-            Some(expr) => Transformed::yes(Expr::TryCast(TryCast { expr, ..cast })),
-            None => Transformed::no(Expr::TryCast(cast)),
+        Expr::TryCast(inner) => match round(&inner.expr, inner.field.data_type(), &try_cast) {
+            Some(expr) => Transformed::yes(Expr::TryCast(TryCast { expr, ..inner })),
+            None => Transformed::no(Expr::TryCast(inner)),
         },
         other => Transformed::no(other),
     }

@@ -1,4 +1,5 @@
-//! Windows ordered by what DataFusion has no RANGE frames over: times, binary values, intervals.
+//! Windows ordered by what DataFusion has no RANGE frames over: times, binary values, intervals; frames of ROWS and
+//! GROUPS whose offsets overflow when a row's number is added to them.
 //!
 //! DataFusion 55.2 gives a window with ORDER BY a RANGE frame and refuses one over such a key, that of `rank()` among
 //! them. A frame whose bounds are UNBOUNDED or CURRENT ROW is the same in groups of equal keys.
@@ -6,8 +7,8 @@
 //! The file goes once DataFusion looks at the type of a key only where a bound is an offset.
 
 use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
@@ -38,6 +39,11 @@ fn in_groups(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let frame = &function.params.window_frame;
     let is_plain = |bound: &WindowFrameBound| bound.is_unbounded() || *bound == WindowFrameBound::CurrentRow;
     let key = function.params.order_by.first().and_then(|key| key.expr.get_type(schema).ok());
+    let is_shortened = frame.units != WindowFrameUnits::Range && {
+        let frame = &mut function.params.window_frame;
+        shorten(&mut frame.start_bound) | shorten(&mut frame.end_bound)
+    };
+    let frame = &function.params.window_frame;
     let changes = frame.units == WindowFrameUnits::Range
         && is_plain(&frame.start_bound)
         && is_plain(&frame.end_bound)
@@ -46,7 +52,22 @@ fn in_groups(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
         function.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
     }
-    Transformed::new_transformed(Expr::WindowFunction(function), changes)
+    Transformed::new_transformed(Expr::WindowFunction(function), changes || is_shortened)
+}
+
+/// Takes an offset that is longer than any partition for the longest one to which a row's number can be added.
+fn shorten(bound: &mut WindowFrameBound) -> bool {
+    const MOST: u64 = 1 << 62;
+    match bound {
+        WindowFrameBound::Preceding(ScalarValue::UInt64(Some(offset)))
+        | WindowFrameBound::Following(ScalarValue::UInt64(Some(offset)))
+            if *offset > MOST =>
+        {
+            *offset = MOST;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Whether DataFusion takes a RANGE frame over keys of a type.

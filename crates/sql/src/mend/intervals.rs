@@ -22,8 +22,8 @@ use datafusion::functions_aggregate::min_max::{Max, Min, min_udaf};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, Sort};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator, Projection, Subquery, TryCast,
-    WindowFunctionDefinition, when,
+    Aggregate, BinaryExpr, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator, Projection,
+    Subquery, TryCast, WindowFunctionDefinition, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -147,9 +147,7 @@ fn is_span(data_type: &DataType) -> bool {
 fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_interval = |expr: &Expr| is_interval_of(expr, schema);
     let is_duration = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Duration(_)));
-    let shows_parts = |data_type: &DataType| {
-        data_type.is_string() || *data_type == DAYS_AND_TIME
-    };
+    let shows_parts = |data_type: &DataType| data_type.is_string() || *data_type == DAYS_AND_TIME;
     Ok(Transformed::yes(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if compares(op) && (is_interval(&left) || is_interval(&right)) =>
@@ -212,7 +210,8 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 if inner.is::<Max>() || inner.is::<Min>() {
                     function.func = extreme(&function.func, inner.is::<Max>());
                 } else if inner.is::<Count>() && function.params.distinct {
-                    function.params.args = function.params.args.into_iter().map(|key| if_interval(key, schema)).collect();
+                    function.params.args =
+                        function.params.args.into_iter().map(|key| if_interval(key, schema)).collect();
                 }
             }
             Expr::AggregateFunction(function)
@@ -278,12 +277,8 @@ fn of_groups(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     };
     let groups = aggregate.group_expr.iter().map(|group| match group.clone() {
         Expr::GroupingSet(sets) => Expr::GroupingSet(match sets {
-            GroupingSet::Rollup(keys) => {
-                GroupingSet::Rollup(keys.into_iter().map(by_length).collect())
-            }
-            GroupingSet::Cube(keys) => {
-                GroupingSet::Cube(keys.into_iter().map(by_length).collect())
-            }
+            GroupingSet::Rollup(keys) => GroupingSet::Rollup(keys.into_iter().map(by_length).collect()),
+            GroupingSet::Cube(keys) => GroupingSet::Cube(keys.into_iter().map(by_length).collect()),
             GroupingSet::GroupingSets(sets) => {
                 let sets = sets.into_iter().map(|keys| keys.into_iter().map(by_length).collect());
                 GroupingSet::GroupingSets(sets.collect())

@@ -44,8 +44,7 @@ pub(super) enum Choice {
     Least,
 }
 
-const KINDS: [Kind; 4] =
-    [Kind::Length, Kind::DaysAndTime, Kind::Chosen(Choice::Greatest), Kind::Chosen(Choice::Least)];
+const KINDS: [Kind; 4] = [Kind::Length, Kind::DaysAndTime, Kind::Chosen(Choice::Greatest), Kind::Chosen(Choice::Least)];
 
 impl Kind {
     /// The name in plans that travel.
@@ -136,7 +135,9 @@ impl ScalarUDFImpl for OfIntervals {
 /// Durations as people read them, days and time; none for what is none, or is too long for days.
 pub fn shown_durations(array: &ArrayRef) -> Option<ArrayRef> {
     let is_duration = matches!(array.data_type(), DataType::Duration(_));
-    is_duration.then(|| lengths(array).and_then(|lengths| in_days(&lengths)).ok())?.map(|spans| Arc::new(spans) as ArrayRef)
+    is_duration
+        .then(|| lengths(array).and_then(|lengths| in_days(&lengths)).ok())?
+        .map(|spans| Arc::new(spans) as ArrayRef)
 }
 
 /// The lengths of intervals or durations.
@@ -147,9 +148,9 @@ pub(super) fn lengths(spans: &ArrayRef) -> Result<Decimal128Array> {
             let of = |months: i32| i128::from(months) * MONTH_DAYS * DAY_NANOSECONDS;
             spans.as_primitive::<IntervalYearMonthType>().unary(of)
         }
-        DataType::Interval(IntervalUnit::DayTime) => spans.as_primitive::<IntervalDayTimeType>().unary(|span| {
-            i128::from(span.days) * DAY_NANOSECONDS + i128::from(span.milliseconds) * 1_000_000
-        }),
+        DataType::Interval(IntervalUnit::DayTime) => spans
+            .as_primitive::<IntervalDayTimeType>()
+            .unary(|span| i128::from(span.days) * DAY_NANOSECONDS + i128::from(span.milliseconds) * 1_000_000),
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             spans.as_primitive::<IntervalMonthDayNanoType>().unary(length_of)
         }

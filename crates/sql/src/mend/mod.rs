@@ -72,8 +72,8 @@ use datafusion::prelude::SessionContext;
 
 pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
-pub use lengths::shown_durations;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
+pub use lengths::shown_durations;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
@@ -118,9 +118,15 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 pub(crate) fn register(context: &SessionContext) {
     let state = context.state();
     context.register_udf(timezone::function(state.config_options()));
-    domains::functions(&state).into_iter().chain(arguments::functions(&state)).for_each(|udf| context.register_udf(udf));
+    domains::functions(&state)
+        .into_iter()
+        .chain(arguments::functions(&state))
+        .for_each(|udf| context.register_udf(udf));
     quantiles::functions(&state).into_iter().for_each(|udaf| context.register_udaf(udaf));
-    shifts::functions(&state).into_iter().chain(nth_values::function(&state)).for_each(|udwf| context.register_udwf(udwf));
+    shifts::functions(&state)
+        .into_iter()
+        .chain(nth_values::function(&state))
+        .for_each(|udwf| context.register_udwf(udwf));
 }
 
 /// A function of a name that no registry has, for plans that come from another session.

@@ -63,7 +63,9 @@ impl Quantile {
     fn rule(&self, arguments: &AccumulatorArgs) -> Result<Option<Rule>> {
         let value = arguments.expr_fields[0].data_type();
         match self.kind {
-            Kind::Median if value.is_decimal() => Ok(Some(Rule::Mean { target: arguments.return_field.data_type().clone() })),
+            Kind::Median if value.is_decimal() => {
+                Ok(Some(Rule::Mean { target: arguments.return_field.data_type().clone() }))
+            }
             Kind::Percentile if value.is_floating() => {
                 let Some(ScalarValue::Float64(Some(fraction))) = constant(&arguments.exprs[1], arguments)? else {
                     return Ok(None);
@@ -219,7 +221,8 @@ impl Rule {
                     Ok(Some(sum.div_wrapping(i256::from_i128(2))))
                 };
                 let means = lists.iter().map(mean).collect::<Result<Vec<Option<i256>>>>()?;
-                let means = arrow::array::Decimal256Array::from(means).with_precision_and_scale(DECIMAL256_MAX_PRECISION, *scale)?;
+                let means = arrow::array::Decimal256Array::from(means)
+                    .with_precision_and_scale(DECIMAL256_MAX_PRECISION, *scale)?;
                 Ok(cast(&(Arc::new(means) as ArrayRef), target)?)
             }
             Rule::Percentile { fraction, target } => {

@@ -102,7 +102,10 @@ mod tests {
             ("Unsupported CAST from List(Int64) to Date32", "Unsupported CAST from BIGINT[] to DATE"),
             ("Timestamp(ns) + Timestamp(µs, \"+00:00\")", "TIMESTAMP + TIMESTAMP WITH TIME ZONE"),
             ("Dictionary(Int32, Utf8) = Decimal128(12, 2)", "VARCHAR = DECIMAL(12, 2)"),
-            ("column \"Int64\" isn't a Float64Array, can't be Boolean", "column \"Int64\" isn't a Float64Array, can't be BOOLEAN"),
+            (
+                "column \"Int64\" isn't a Float64Array, can't be Boolean",
+                "column \"Int64\" isn't a Float64Array, can't be BOOLEAN",
+            ),
             ("keys of type Struct(\"a\": non-null Int64)", "keys of type STRUCT(\"a\": BIGINT)"),
             ("the Interval of a Decimal, List", "the Interval of a Decimal, List"),
             ("sum(Interval(MonthDayNano), Duration(ns))", "sum(INTERVAL, INTERVAL)"),

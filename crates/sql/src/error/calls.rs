@@ -1,0 +1,46 @@
+//! Calls and variables that do not exist: what is to be known of them, in place of what DataFusion says.
+
+use super::hint;
+use crate::nearest::distance;
+use crate::words::types_in_sql;
+
+/// What is to be known of a function or a variable that does not exist; none for any other text.
+pub(super) fn unknown(text: &str) -> Option<String> {
+    no_such_call(text).or_else(|| no_such_function(text)).or_else(|| no_such_variable(text))
+}
+
+/// Functions that exist over windows alone.
+const WINDOW_FUNCTIONS: [&str; 8] =
+    ["cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"];
+
+/// What is to be known of a function that does not exist; DataFusion names another one, however far.
+fn no_such_function(text: &str) -> Option<String> {
+    let (name, rest) = text.strip_prefix("Invalid function '")?.split_once('\'')?;
+    if WINDOW_FUNCTIONS.contains(&name) {
+        return Some(format!("{name} is a window function and needs OVER (…)"));
+    }
+    let (_, other) = rest.split_once("Did you mean '")?;
+    let near = other.split_once('\'').map(|(other, _)| other).filter(|other| distance(name, other).is_some());
+    Some(format!("unknown function '{name}'{}", hint(&near.map(str::to_string))))
+}
+
+/// What is to be known of a call with arguments that the function does not take: the call, and what could stand there.
+fn no_such_call(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("No function matches the given name and argument types '")?;
+    let (call, rest) = rest.split_once('\'')?;
+    let (_, candidates) = rest.split_once("Candidate functions:")?;
+    // A function that checks its arguments itself has no candidates that say anything.
+    let is_said = |line: &&str| !line.is_empty() && !line.contains("UserDefined");
+    let mut candidates: Vec<String> = candidates.lines().map(str::trim).filter(is_said).map(types_in_sql).collect();
+    candidates.dedup();
+    if candidates.is_empty() {
+        return Some(format!("{call} does not exist; the function takes other arguments"));
+    }
+    Some(format!("{call} does not exist; there are {}; a CAST may be missing", candidates.join(", ")))
+}
+
+/// What is to be known of `@@name`, which nothing answers.
+fn no_such_variable(text: &str) -> Option<String> {
+    let name = text.strip_prefix("variable [\"")?.strip_suffix("\"] has no type information")?;
+    Some(format!("unknown variable '{}'", name.replace("\", \"", ".")))
+}
