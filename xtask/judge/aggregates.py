@@ -6,7 +6,6 @@ from tree import Literal, Node, Seq
 DIRECTIONS = [" ASC NULLS FIRST", " ASC NULLS LAST", " DESC NULLS FIRST", " DESC NULLS LAST"]
 
 
-
 class Aggregates(Rows):
     """Draws aggregating statements; sources come from the class below."""
 

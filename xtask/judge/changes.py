@@ -31,7 +31,14 @@ CONSTRAINTS = {
     "c": ["", " DEFAULT 'x'", " DEFAULT 'red'"],
     "b": ["", " DEFAULT true"],
 }
-TABLE_CONSTRAINTS = ["", "", ", UNIQUE (id, k)", ", PRIMARY KEY (id)", ", CHECK (k <> 77 OR n IS NULL)", ", UNIQUE (n)"]
+TABLE_CONSTRAINTS = [
+    "",
+    "",
+    ", UNIQUE (id, k)",
+    ", PRIMARY KEY (id)",
+    ", CHECK (k <> 77 OR n IS NULL)",
+    ", UNIQUE (n)",
+]
 # What updates put into a column, besides drawn expressions; some fail for a row.
 RAISING = {"k": ["(1000 / (id - 7))", "CAST(c AS INTEGER)", "(k * 2000000000)"], "g": ["(n * 100)", "(id + 32760)"]}
 
@@ -126,7 +133,9 @@ class Changing(Subqueries):
 
     def assignments(self, scope, more=None):
         """SET of some columns."""
-        names = self.rng.sample([name for name in self.columns if name != "id" or self.chance(0.2)], self.rng.choice([1, 1, 2]))
+        names = self.rng.sample(
+            [name for name in self.columns if name != "id" or self.chance(0.2)], self.rng.choice([1, 1, 2])
+        )
         if len(names) == 2 and self.chance(0.15):
             return Seq(["k = " + scope.keys[0].replace(".id", ".id"), f"n = {scope.keys[0].replace('.id', '.k')}"])
         return Seq([Node("set", f"{name} = ", self.new_value(name, scope, more)) for name in names], least=1)
@@ -135,7 +144,9 @@ class Changing(Subqueries):
         """WHERE: as for SELECT, or what keeps nothing, or a subquery."""
         pick = self.rng.random()
         if pick < 0.12:
-            return f" WHERE {self.rng.choice(NEVER).replace('k', scope.keys[0][:-2] + 'k').replace('id', scope.keys[0])}"
+            return (
+                f" WHERE {self.rng.choice(NEVER).replace('k', scope.keys[0][:-2] + 'k').replace('id', scope.keys[0])}"
+            )
         if pick < 0.35:
             source, inside = self.base(["tiny", "r", "m", "none"])
             name = self.rng.choice(["id", "k", "n"])
@@ -182,8 +193,12 @@ class Changing(Subqueries):
             link = f" WHERE {scope.keys[0].replace('.id', '.' + key)} = {more.keys[0].replace('.id', '.' + key)}"
             conditions = Seq([self.predicate(self.rng.choice([scope, more]), 1)] * self.chance(0.6), " AND ", " AND ")
             sets = self.assignments(scope, more)
-            return Change("update", f"UPDATE {table} SET ", sets, " FROM ", source, link, conditions, self.returning(scope))
-        return Change("update", f"UPDATE {table} SET ", self.assignments(scope), self.kept(scope), self.returning(scope))
+            return Change(
+                "update", f"UPDATE {table} SET ", sets, " FROM ", source, link, conditions, self.returning(scope)
+            )
+        return Change(
+            "update", f"UPDATE {table} SET ", self.assignments(scope), self.kept(scope), self.returning(scope)
+        )
 
     def insert(self):
         """INSERT of values or of a query, of all columns or of few in any order."""

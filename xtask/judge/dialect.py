@@ -38,6 +38,11 @@ DIFFERENCES = [
         and "Time64(µs)" in ours.error
         and "Time64(ns)" in ours.error,
     ),
+    (
+        "a row that several rows of FROM, USING or MERGE match is an error here; DuckDB takes one of them",
+        lambda sql, ours, theirs: "would change twice" in (ours.error or "")
+        and sql.startswith(("UPDATE", "DELETE", "MERGE", "EXECUTE")),
+    ),
 ]
 
 

@@ -30,11 +30,11 @@ SHAPES = [
 ]
 
 
-def draw(rng, device):
-    """One query; half of those for a device aggregate."""
+def draw(rng, device, only=None):
+    """One query, of one shape if that is asked for; half of those for a device aggregate."""
     queries = Changing(rng)
-    shape = rng.choices([name for name, _ in SHAPES], [weight for _, weight in SHAPES])[0]
-    if device != "cpu" and rng.random() < 0.5:
+    shape = only or rng.choices([name for name, _ in SHAPES], [weight for _, weight in SHAPES])[0]
+    if not only and device != "cpu" and rng.random() < 0.5:
         shape = rng.choice(["aggregate", "counted", "grouping"])
     statement = getattr(queries, shape)()
     if isinstance(statement, Query):

@@ -16,7 +16,7 @@ import time
 import dialect
 import tables
 from compare import difference
-from draw import draw
+from draw import SHAPES, draw
 from engines import DuckDB, Failed, Gone, Warpcube
 from query import CLEANING, FAILURE, NOTHING, ROWS
 from tree import shrink
@@ -54,7 +54,11 @@ class Difference:
 
     def show(self):
         """For people."""
-        lines = [f"  {sql};" for sql in self.after] + [f"  {self.sql};", f"  Warpcube: {self.ours.show()}", f"  DuckDB:   {self.theirs.show()}"]
+        lines = [f"  {sql};" for sql in self.after] + [
+            f"  {self.sql};",
+            f"  Warpcube: {self.ours.show()}",
+            f"  DuckDB:   {self.theirs.show()}",
+        ]
         for name, rows in zip(("Warpcube", "DuckDB"), self.rows or ((), ())):
             lines += [f"    only {name}: {str(row)[:ROW_SHOWN]}" for row in rows[:ROWS_SHOWN]]
             lines += [f"    … {len(rows) - ROWS_SHOWN} more"] if len(rows) > ROWS_SHOWN else []
@@ -138,7 +142,8 @@ class Judge:
 
     def judge(self, number):
         """Draws a query by its number and compares it."""
-        query = draw(random.Random(f"{self.arguments.seed} {number}"), self.arguments.device)
+        rng = random.Random(f"{self.arguments.seed} {number}")
+        query = draw(rng, self.arguments.device, self.arguments.shape)
         worst = None
         for found in self.outcomes(query):
             self.counts["queries"] += 1
@@ -222,6 +227,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--keep")
     parser.add_argument("--only", type=int)
+    parser.add_argument("--shape", choices=[name for name, _ in SHAPES])
     arguments = parser.parse_args()
     folder = os.path.abspath(arguments.keep) if arguments.keep else tempfile.mkdtemp(prefix="judge-")
     os.makedirs(folder, exist_ok=True)

@@ -102,6 +102,9 @@ class Queries(Windows):
                 Seq(conditions, " AND ", " WHERE ", least=1),
                 "))",
             )
+        if self.chance(0.12):
+            source, one = self.base(["t", "r", "m"])
+            test = self.row_in_query(one, inner, other, Seq([self.predicate(other, 1)], " AND ", " WHERE "))
         if self.chance(0.25):
             around = self.rng.choice([" IS NULL)", " IS NOT TRUE)", " IS FALSE)", " OR "])
             more = [self.predicate(one, 1), ")"] if around == " OR " else []

@@ -105,7 +105,10 @@ class Rows(Expressions):
 
     def row_kinds(self):
         """Kinds of the components."""
-        return [self.rng.choice(["int", "int", "text", "decimal", "date", "bool"]) for _ in range(self.rng.choice([2, 2, 3]))]
+        return [
+            self.rng.choice(["int", "int", "text", "decimal", "date", "bool"])
+            for _ in range(self.rng.choice([2, 2, 3]))
+        ]
 
     def component(self, scope, kind, null=0.12):
         """A value that is compared: mostly a literal, sometimes NULL."""
@@ -123,7 +126,11 @@ class Rows(Expressions):
             found = RowIn(self.rng.choice(["IN", "NOT IN"]), row, few)
         else:
             other = Row([self.component(scope, kind) for kind in kinds])
-            sign = self.rng.choice(SIGNS) if pick < 0.85 else self.rng.choice(["IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
+            sign = (
+                self.rng.choice(SIGNS)
+                if pick < 0.85
+                else self.rng.choice(["IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
+            )
             found = RowComparison(sign, row, other)
         test = self.rng.choice(TESTS)
         return Node("bool", "(", found, test, ")") if test else found

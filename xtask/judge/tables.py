@@ -12,7 +12,6 @@ import math
 import os
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 D = decimal.Decimal
@@ -142,15 +141,18 @@ SORTED = list(ORDERS)
 # The table with row groups without bounds of texts, and without statistics of some columns.
 UNBOUND = "long"
 WITHOUT_STATISTICS = ["k", "d", "dt"]
-LONG = 5000
+# A character behind those of all other texts, and how many make a text too long.
+LAST, LONG = "\U0001faff", 1300
 
 
 def sorted_rows(table, name):
     """Rows by the order that their file tells."""
     column, direction = ORDERS[name]
-    word = "descending" if "DESC" in direction else "ascending"
-    place = "at_start" if "NULLS FIRST" in direction else "at_end"
-    return table.take(pc.sort_indices(table, sort_keys=[(column, word)], null_placement=place))
+    values = table[column].to_pylist()
+    known = sorted((row for row, value in enumerate(values) if value is not None), key=values.__getitem__)
+    unknown = [row for row, value in enumerate(values) if value is None]
+    known = known[::-1] if "DESC" in direction else known
+    return table.take(unknown + known if "NULLS FIRST" in direction else known + unknown)
 
 
 def in_order(table, name, group):
@@ -167,7 +169,7 @@ def lengthened(table, group):
         texts = table[name].to_pylist()
         for row, text in enumerate(texts):
             if row // group % 2 and text is not None and row % 3 == 0:
-                texts[row] = "~" * LONG + text
+                texts[row] = LAST * LONG + text
         table = table.set_column(table.schema.get_field_index(name), name, pa.array(texts, pa.string()))
     return table
 

@@ -118,7 +118,9 @@ class Windows(Sources):
         """Functions over windows."""
         source, scope = self.rng.choice([self.base, self.derived])()
         self.named = []
-        items = [Node("item", self.window_call(scope), f" AS c{number}") for number in range(self.rng.choice([1, 1, 2]))]
+        items = [
+            Node("item", self.window_call(scope), f" AS c{number}") for number in range(self.rng.choice([1, 1, 2]))
+        ]
         named = [Seq(self.named, ", ", " WINDOW ")] if self.named else []
         return Node(
             "query",
