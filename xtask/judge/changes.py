@@ -26,7 +26,7 @@ NEVER = ["false", "NULL", "k = NULL", "k IN (NULL)", "k = 1 AND k = 2", "1 = 2",
 # Constraints of the table, as they are written behind the columns' types or behind all columns.
 CONSTRAINTS = {
     "id": ["", " PRIMARY KEY", " UNIQUE", " NOT NULL"],
-    "k": ["", " DEFAULT 4", " CHECK (k < 60)", " CHECK (k IS NOT NULL OR id > 5)"],
+    "k": ["", " DEFAULT 4", " CHECK (k < 60)", " CHECK (k IS NULL OR k > -50)"],
     "n": ["", " DEFAULT 100", " CHECK (n > -2000)"],
     "c": ["", " DEFAULT 'x'", " DEFAULT 'red'"],
     "b": ["", " DEFAULT true"],
@@ -40,7 +40,11 @@ TABLE_CONSTRAINTS = [
     ", UNIQUE (n)",
 ]
 # What updates put into a column, besides drawn expressions; some fail for a row.
-RAISING = {"k": ["(1000 / (id - 7))", "CAST(c AS INTEGER)", "(k * 2000000000)"], "g": ["(n * 100)", "(id + 32760)"]}
+RAISING = {
+    "k": ["(1000 / ({0}id - 7))", "CAST('1' || {0}c AS INTEGER)", "({0}k * 2000000000)", "({0}n % ({0}id - 7))"],
+    "g": ["({0}n * 100)", "({0}id + 32760)"],
+    "n": ["(1000 / ({0}id - 12))", "(100 / ({0}k - 3))"],
+}
 
 
 class Changes(Query):
@@ -114,12 +118,13 @@ class Changing(Subqueries):
         pick = self.rng.random()
         if pick < 0.06 and self.has_constraints:
             return "DEFAULT"
-        if pick < 0.14 and name in RAISING:
-            return self.spelt(self.rng.choice(RAISING[name]))
-        if pick < 0.24:
+        if pick < 0.2 and name in RAISING:
+            texts = [text for text in RAISING[name] if "}c" not in text or "c" in self.columns]
+            return self.spelt(self.rng.choice(texts).format(scope.keys[0][:-2]))
+        if pick < 0.28:
             inner = f"SELECT max(u.{name}) FROM tiny AS u WHERE u.id = {scope.keys[0]}"
             return Node("scalar", f"({inner})")
-        if pick < 0.3:
+        if pick < 0.33:
             return Node("null", "NULL")
         if name == "id":
             return f"({scope.keys[0]} + {self.rng.choice([1, 1000, -1])})"
@@ -243,6 +248,9 @@ class Changing(Subqueries):
             test = self.matching(self.rng.choice([scope, more]))
             action = "DELETE" if self.chance(0.3) else Node("action", "UPDATE SET ", self.merged(scope, more))
             actions.append(Node("when", " WHEN MATCHED", test, " THEN ", action))
+            # Actions behind one without a condition are an error, which is drawn now and then.
+            if not test and self.chance(0.9):
+                break
         if self.chance(0.6):
             names = ["id", "k", "n"] if self.chance(0.5) else list(self.columns)
             values = ", ".join(more.keys[0][:-2] + name for name in names)

@@ -11,7 +11,7 @@ from tree import Node, Order, Seq, Spelling
 
 # Integer division; DuckDB's `/` is of doubles.
 QUOTIENT = Spelling(" / ", " // ")
-QUOTIENTS = [("n", "k"), ("n", "g"), ("k", "g"), ("i32", "k"), ("id", "n"), ("p", "k")]
+QUOTIENTS = [("n", "k"), ("n", "g"), ("k", "g"), ("i32", "k"), ("id", "n"), ("p", "k"), ("n", "id")]
 
 
 class Guarded(Node):
@@ -152,13 +152,22 @@ class Subqueries(Queries):
         sign = " / " if over == "p" else QUOTIENT
         value = Node("quotient", f"({prefix}{over}", sign, f"{prefix}{under})")
         test = self.rng.choice([f"{prefix}{under} <> 0", f"{prefix}{under} > 0", f"{prefix}{under} IN (1, 2, 3)"])
-        if self.chance(0.25):
+        if self.chance(0.4):
+            # The filter is of another column than the divisor: what it drops is known by the rows' numbers.
+            value = Node("quotient", f"({prefix}n", QUOTIENT, f"{prefix}z)")
+            first = self.rng.choice([0, 50, 100, 150, 200])
+            test = self.rng.choice(
+                [f"{key} BETWEEN {first + 1} AND {first + 49}", f"{key} % 50 <> 0", f"{key} IN (1, 7, 211)"]
+            )
+        elif self.chance(0.25):
             value = Node("cast", f"CAST({prefix}s AS INTEGER)")
             test = f"{prefix}s IN ('0', '12', '-7')"
+        # Where the columns of a filter are selected too, a plan may compute the quotient below the filter.
+        shown = f"{key}, {prefix}{under}" if self.chance(0.6) else key
         guard = Seq([test] + [self.predicate(scope, 1)] * self.chance(0.4), " AND ", " WHERE ", least=1)
         pick = self.rng.randrange(7)
         if pick == 0:
-            return Node("query", f"SELECT {key}, ", value, " AS c0 FROM ", source, guard)
+            return Node("query", f"SELECT {shown}, ", value, " AS c0 FROM ", source, guard)
         if pick == 1:
             inner = Node("query", f"SELECT {key} AS id, ", value, " AS c0 FROM ", source, guard)
             return Node(
@@ -175,10 +184,10 @@ class Subqueries(Queries):
             return Node("query", f"SELECT {key}, " if window else "SELECT ", call, f"{window} AS c0 FROM ", source)
         if pick == 5:
             window = f" OVER (PARTITION BY {prefix}c ORDER BY {key})"
-            return Node("query", f"SELECT {key}, max(", value, f"){window} AS c0 FROM ", source, guard)
+            return Node("query", f"SELECT {shown}, max(", value, f"){window} AS c0 FROM ", source, guard)
         other, more = self.base(["tiny", "m"])
         join = Node("source", source, " JOIN ", other, f" ON {more.keys[0]} = {key}")
-        return Node("query", f"SELECT {key}, ", value, " AS c0 FROM ", join, guard)
+        return Node("query", f"SELECT {shown}, ", value, " AS c0 FROM ", join, guard)
 
     def sampled(self):
         """Samples with a property that can be told: all rows, none, so many, none twice."""

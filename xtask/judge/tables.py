@@ -46,6 +46,9 @@ MOMENTS = ["2020-01-01 00:00:00", "2020-02-29 23:59:59.999999", "2021-03-28 01:3
 TIMES = ["00:00:00", "23:59:59.999999", "12:00:00", "01:02:03.456", "10:00:00"]
 
 
+# How often the column `z` is 0, by the rows' numbers in `id`; it is never NULL.
+ZERO_EVERY = 50
+
 # The catalogue: name, Arrow type, and the kind that expressions know.
 COLUMNS = [
     ("id", pa.int32(), "int"), ("k", pa.int32(), "int"), ("n", pa.int64(), "int"), ("g", pa.int16(), "int"),
@@ -56,6 +59,7 @@ COLUMNS = [
     ("w", pa.decimal128(38, 10), "huge"), ("s", pa.string(), "text"), ("c", pa.string(), "text"),
     ("b", pa.bool_(), "bool"), ("dt", pa.date32(), "date"), ("ts", pa.timestamp("us"), "timestamp"),
     ("tz", pa.timestamp("us", "UTC"), "instant"), ("tm", pa.time64("us"), "time"), ("v", pa.int32(), "int"),
+    ("z", pa.int32(), "int"),
 ]
 # fmt: on
 
@@ -77,6 +81,8 @@ def value(rng, name, arrow_type, row):
     """One value of a column; None is NULL."""
     if name == "id":
         return row
+    if name == "z":
+        return rng.choice([1, 2, -3, 7]) if row % ZERO_EVERY else 0
     if name == "v" or rng.random() < 0.12:
         return None
     if name in ("k", "g"):
