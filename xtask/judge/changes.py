@@ -62,12 +62,12 @@ class Changes(Query):
         for statement in list(statements.parts):
             ours, theirs = statement.sql(), statement.sql(True)
             if statement.is_explained:
-                yield f"EXPLAIN {ours}", "SELECT 1", FAILURE
+                yield f"EXPLAIN {ours}", f"EXPLAIN {theirs}", FAILURE
                 yield WHOLE, WHOLE, ROWS
             bound = [literal for literal in literals(statement) if literal.is_bound]
             what = FAILURE if statement.kind == "truncate" else ROWS
             if statement.is_prepared:
-                yield prepared(statement, bound), "SELECT 1", FAILURE
+                yield prepared(statement, bound), f"EXPLAIN {theirs}", FAILURE
                 yield WHOLE, WHOLE, ROWS
                 yield executed(bound), theirs, what
                 yield "DEALLOCATE judged", "SELECT 1", CLEANING
