@@ -1,21 +1,12 @@
-"""Aggregates, grouping and windows."""
+"""Aggregates and grouping."""
 
-from expressions import Expressions
+from rows import Rows
 from tree import Literal, Node, Seq
 
 DIRECTIONS = [" ASC NULLS FIRST", " ASC NULLS LAST", " DESC NULLS FIRST", " DESC NULLS LAST"]
-ROWS = [
-    "UNBOUNDED PRECEDING AND CURRENT ROW",
-    "2 PRECEDING AND CURRENT ROW",
-    "1 PRECEDING AND 1 FOLLOWING",
-    "CURRENT ROW AND UNBOUNDED FOLLOWING",
-    "3 PRECEDING AND 1 PRECEDING",
-    "1 FOLLOWING AND 2 FOLLOWING",
-    "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-]
 
 
-class Aggregates(Expressions):
+class Aggregates(Rows):
     """Draws aggregating statements; sources come from the class below."""
 
     def direction(self):
@@ -24,7 +15,7 @@ class Aggregates(Expressions):
 
     def simple_aggregate(self, scope):
         """An aggregate over a column, with the kind of its value."""
-        kind = self.rng.choice(["int", "float", "decimal", "text", "date", "instant", "wide"])
+        kind = self.rng.choice(["int", "float", "decimal", "text", "date", "instant", "wide", "interval"])
         name = self.rng.choice(["min", "max", "count", "sum", "avg"])
         if name == "count":
             return Node("aggregate", "count(", self.leaf(scope, kind), ")"), "int"
@@ -148,68 +139,4 @@ class Aggregates(Expressions):
             self.where(scope, 0.4),
             f" GROUP BY {sets}",
             self.having(scope, 0.15),
-        )
-
-    def window_call(self, scope, key):
-        """A function over a window; what depends on the order of peers has none."""
-        partition = [Node("part", self.column(scope, self.rng.choice(["int", "text", "bool", "float"])))]
-        by = Seq(partition if self.chance(0.6) else [], ", ", "PARTITION BY ", " ")
-        total = Node(
-            "sort", "ORDER BY ", self.column(scope, self.any(scope)[1]), self.direction(), f", {key} ASC NULLS LAST"
-        )
-        pick = self.rng.randrange(6)
-        if pick == 0:
-            name = self.rng.choice(
-                ["row_number()", "rank()", "dense_rank()", "ntile(3)", "percent_rank()", "cume_dist()"]
-            )
-            return Node("window", name, " OVER (", by, total, ")")
-        if pick == 1:
-            argument, _ = self.any(scope, 0)
-            name = self.rng.choice(["lag(", "lead("])
-            return Node("window", name, argument, self.rng.choice(["", ", 2", ", 0"]), ") OVER (", by, total, ")")
-        if pick == 2:
-            name = self.rng.choice(["first_value(", "last_value("])
-            frame = f" ROWS BETWEEN {self.rng.choice(ROWS)}"
-            return Node("window", name, self.any(scope, 0)[0], ") OVER (", by, total, frame, ")")
-        call = self.rng.choice(
-            [
-                lambda: Node("call", "sum(", self.leaf(scope, self.rng.choice(["int", "float", "decimal"])), ")"),
-                lambda: Node("call", "count(", self.any(scope, 0)[0], ")"),
-                lambda: Node("call", "count(*)"),
-                lambda: Node("call", self.rng.choice(["min(", "max("]), self.any(scope, 0)[0], ")"),
-                lambda: Node("call", "avg(", self.leaf(scope, self.rng.choice(["int", "float"])), ")"),
-                lambda: Node("call", "sum(DISTINCT ", self.leaf(scope, self.rng.choice(["int", "decimal"])), ")"),
-                lambda: Node("call", "count(DISTINCT ", self.any(scope, 0)[0], ")"),
-            ]
-        )()
-        if pick == 3:
-            return Node("window", call, " OVER (", by, total, f" ROWS BETWEEN {self.rng.choice(ROWS)})")
-        if pick == 4:
-            frame = self.rng.choice(
-                ["10 PRECEDING AND 5 FOLLOWING", "CURRENT ROW AND 100 FOLLOWING", "0 PRECEDING AND CURRENT ROW"]
-            )
-            name = scope.keys[0].replace(".id", self.rng.choice([".n", ".k", ".id"]))
-            return Node("window", call, " OVER (", by, f"ORDER BY {name}{self.direction()} RANGE BETWEEN {frame})")
-        peers = Node("sort", "ORDER BY ", self.column(scope, self.any(scope)[1]), self.direction())
-        frame = self.rng.choice(
-            ["", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW", " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"]
-        )
-        return Node("window", call, " OVER (", by, peers, frame, ")")
-
-    def window(self):
-        """Functions over windows."""
-        source, scope = self.rng.choice([self.base, self.derived])()
-        key = scope.keys[0]
-        items = [
-            Node("item", self.window_call(scope, key), f" AS c{number}")
-            for number in range(self.rng.choice([1, 1, 2]))
-        ]
-        return Node(
-            "query",
-            "SELECT ",
-            Seq([key] + items, least=1),
-            " FROM ",
-            source,
-            self.where(scope, 0.4),
-            self.order(scope, 0.3),
         )

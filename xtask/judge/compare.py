@@ -1,6 +1,7 @@
 """Results in one form, and whether two are equal.
 
-Numbers compare as numbers whatever their types, NaN equals NaN, dates and timestamps are instants in nanoseconds.
+Numbers compare as numbers whatever their types, NaN equals NaN, dates and timestamps are instants in nanoseconds,
+intervals and durations are lengths (a month is 30 days).
 Two floats may differ by a relative 1e-9; a float and a decimal (averages, quotients) also by one unit of the decimal's
 last place.
 """
@@ -16,6 +17,16 @@ NAN = "NaN of a float"
 EPOCH = dt.datetime(1970, 1, 1)
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 TOLERANCE = 1e-9
+
+
+DAY = 86_400 * 10**9
+
+
+def length(value):
+    """An interval, by its length in nanoseconds."""
+    if isinstance(value, dt.timedelta):
+        return "length", value // dt.timedelta(microseconds=1) * 1000
+    return "length", (value.months * 30 + value.days) * DAY + value.nanoseconds
 
 
 class Instant:
@@ -47,11 +58,11 @@ def of_duckdb(value):
         value = value.astimezone(dt.timezone.utc).replace(tzinfo=None) if value.tzinfo else value
         return Instant((value - EPOCH) // dt.timedelta(microseconds=1) * 1000)
     if isinstance(value, dt.date):
-        return Instant((value - EPOCH.date()).days * 86_400 * 10**9)
+        return Instant((value - EPOCH.date()).days * DAY)
     if isinstance(value, dt.time):
         micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
         return ("time", micros * 1000)
-    return value
+    return length(value) if isinstance(value, dt.timedelta) else value
 
 
 def of_arrow(column):
@@ -66,7 +77,12 @@ def of_arrow(column):
         wrap = Instant if pa.types.is_timestamp(kind) else lambda v: ("time", v)
         return [None if v is None else wrap(v) for v in scaled]
     if pa.types.is_date32(kind):
-        return [None if v is None else Instant(v * 86_400 * 10**9) for v in column.cast(pa.int32()).to_pylist()]
+        return [None if v is None else Instant(v * DAY) for v in column.cast(pa.int32()).to_pylist()]
+    if pa.types.is_interval(kind):
+        return [None if v is None else length(v) for v in column.to_pylist()]
+    if pa.types.is_duration(kind):
+        raw = column.cast(pa.int64()).to_pylist()
+        return [None if v is None else ("length", v * NANOSECONDS[kind.unit]) for v in raw]
     if pa.types.is_floating(kind):
         return [NAN if v is not None and math.isnan(v) else v for v in column.to_pylist()]
     return column.to_pylist()

@@ -2,7 +2,8 @@
 
 Kinds: `int` (small integers, arithmetic is safe), `wide` (integers of every width, no arithmetic), `float` (eighths,
 NaN, infinities: sums are exact), `extreme` (any double, no arithmetic), `decimal`, `huge` (38 digits, no arithmetic),
-`text`, `bool`, `date`, `timestamp`, `instant` (with a zone), `time`.
+`text`, `bool`, `date`, `timestamp`, `instant` (with a zone), `time`, `interval` (of no column: differences of
+timestamps, which are days and time; values are compared by their length).
 
 What the engines read differently is not generated: `/` of integers, casts of fractions to integers, numbers and
 timestamps as text, case mapping beyond ASCII, ORDER BY without NULLS FIRST or LAST.
@@ -12,6 +13,7 @@ import tables
 from tree import Literal, Node, Seq, is_column, walk
 
 KINDS = ["int", "wide", "float", "extreme", "decimal", "huge", "text", "bool", "date", "timestamp", "instant", "time"]
+KINDS += ["interval"]
 # Kinds that columns of results are drawn from, the common ones more often.
 DRAWN = KINDS + ["int", "int", "float", "decimal", "text", "text", "bool", "date", "timestamp", "instant"]
 
@@ -34,6 +36,8 @@ POOLS = {
     "instant": [f"TIMESTAMPTZ '{when}+00:00'" for when in tables.MOMENTS]
     + ["TIMESTAMPTZ '2021-03-28 03:30:00+02:00'", "TIMESTAMPTZ '2019-12-31 19:00:00-05:00'"],
     "time": [f"TIME '{time}'" for time in tables.TIMES],
+    "interval": [f"INTERVAL '{apart}'" for apart in ["0 days", "1 day", "24 hours", "1 month", "30 days", "12 months",
+                 "1 year", "90 minutes", "-1 day", "452 days 90 minutes", "669 days", "1 second", "-18262 days"]],
 }
 PATTERNS = ["'a%'", "'%b'", "'%an%'", "'_b%'", "''", "'%'", "'%é%'", "'_'", "'日%'", "'A%'", "'%x_y%'", "'__'", "'🦀%'",
             "'%e%e%'", "'red'", "'%bytes'"]
@@ -76,7 +80,15 @@ class Expressions:
     def leaf(self, scope, kind):
         """A column, or a literal where there is none."""
         columns = scope.of(kind)
+        if kind == "interval" and not columns and self.chance(0.9):
+            return self.apart(scope)
         return Node(kind, self.rng.choice(columns)) if columns and self.chance(0.9) else self.literal(kind)
+
+    def apart(self, scope):
+        """The difference of two timestamps."""
+        kind = self.rng.choice(["timestamp", "timestamp", "instant"])
+        one, other = self.leaf(scope, kind), self.literal(kind) if self.chance(0.6) else self.leaf(scope, kind)
+        return Node("interval", "(", one, " - ", other, ")")
 
     def any(self, scope, depth=2):
         """An expression of any kind, with its kind."""
@@ -130,6 +142,10 @@ class Expressions:
                 lambda: Node("int", "cast(", one, " AS ", self.rng.choice(["BIGINT", "INTEGER"]), ")"),
                 lambda: Node("int", "greatest(", one, ", ", other, ")"),
                 lambda: Node("int", "least(", one, ", ", other, ")"),
+                lambda: Node("int", "(", self.leaf(scope, "date"), " - ", self.literal("date"), ")"),
+                lambda: Node(
+                    "int", f"extract({self.rng.choice(['day', 'hour', 'minute'])} FROM ", self.apart(scope), ")"
+                ),
             ]
         )()
 
@@ -222,6 +238,18 @@ class Expressions:
                     self.rng.choice(["1 day", "90 minutes", "1 month", "2 years"]),
                     "')",
                 ),
+            ]
+        )()
+
+    def interval(self, scope, depth):
+        """Intervals."""
+        one, other = self.of(scope, "interval", depth), self.of(scope, "interval", depth)
+        return self.rng.choice(
+            [
+                lambda: self.apart(scope),
+                lambda: self.apart(scope),
+                lambda: Node("interval", "(", one, self.rng.choice([" + ", " - "]), other, ")"),
+                lambda: Node("interval", "(- ", one, ")"),
             ]
         )()
 

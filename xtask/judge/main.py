@@ -1,7 +1,8 @@
 """Random queries in Warpcube and DuckDB, compared: `cargo xtask judge`.
 
 Tables and queries come from the seed alone. What differs is shrunk and printed with both results; the last line
-counts. The exit code is 1 if a difference has no reason in `dialect.py`.
+counts. What Warpcube refuses by name and DuckDB answers is no difference; it is counted apart, by what was refused.
+The exit code is 1 if a difference has no reason in `dialect.py`.
 """
 
 import argparse
@@ -13,14 +14,15 @@ import tempfile
 import time
 
 import dialect
-import queries
 import tables
 from compare import difference
+from draw import SHAPES, draw
 from engines import DuckDB, Failed, Gone, Warpcube
+from query import CLEANING, FAILURE, NOTHING, ROWS
 from tree import shrink
 
 SHRINK_TRIES = {"cpu": 250, "emulated": 40}
-ROWS_SHOWN = 6
+ROWS_SHOWN, ROW_SHOWN = 6, 240
 
 
 class Outcome:
@@ -40,6 +42,9 @@ class Difference:
     def __init__(self, sql, ours, theirs, rows):
         self.sql, self.ours, self.theirs, self.rows = sql, ours, theirs, rows
         self.reason = dialect.reason(sql, ours, theirs)
+        self.refused = dialect.refused(ours, theirs)
+        # Statements before it that it depends on.
+        self.after = []
 
     def kind(self):
         """What has to stay when a query is shrunk."""
@@ -49,9 +54,13 @@ class Difference:
 
     def show(self):
         """For people."""
-        lines = [f"  {self.sql};", f"  Warpcube: {self.ours.show()}", f"  DuckDB:   {self.theirs.show()}"]
+        lines = [f"  {sql};" for sql in self.after] + [
+            f"  {self.sql};",
+            f"  Warpcube: {self.ours.show()}",
+            f"  DuckDB:   {self.theirs.show()}",
+        ]
         for name, rows in zip(("Warpcube", "DuckDB"), self.rows or ((), ())):
-            lines += [f"    only {name}: {row}" for row in rows[:ROWS_SHOWN]]
+            lines += [f"    only {name}: {str(row)[:ROW_SHOWN]}" for row in rows[:ROWS_SHOWN]]
             lines += [f"    … {len(rows) - ROWS_SHOWN} more"] if len(rows) > ROWS_SHOWN else []
         return "\n".join(lines)
 
@@ -64,8 +73,8 @@ class Judge:
         self.places = tables.write(random.Random(f"tables {arguments.seed}"), folder)
         self.duckdb = DuckDB(self.places)
         self.warpcube, self.on_device = None, 0
-        self.counts = {"queries": 0, "agreed": 0, "explained": 0, "differ": 0, "failed in both": 0}
-        self.reasons = {}
+        self.counts = {"queries": 0, "agreed": 0, "explained": 0, "refused": 0, "differ": 0, "failed in both": 0}
+        self.reasons, self.refusals = {}, {}
 
     def program(self):
         """The running program, started where there is none."""
@@ -93,20 +102,29 @@ class Judge:
 
     def outcomes(self, query):
         """Each compared statement with its difference, if it has one."""
-        is_broken = False
-        for ours_sql, theirs_sql, is_compared in query.steps():
+        is_broken, before = False, []
+        for ours_sql, theirs_sql, what in query.steps():
             # What undoes settings runs even if a statement before failed.
-            if is_compared and is_broken:
+            if is_broken and what != CLEANING:
                 continue
             ours, theirs = self.ask(self.program(), ours_sql), self.ask(self.duckdb, theirs_sql)
-            if is_compared:
-                shown = ours_sql if ours_sql == theirs_sql else f"{ours_sql} -- {theirs_sql}"
-                yield self.compared(shown, ours, theirs, query.ordered())
-            elif ours.error and not is_broken:
+            shown = ours_sql if ours_sql == theirs_sql else f"{ours_sql} -- {theirs_sql}"
+            if what in (FAILURE, ROWS):
+                if what == FAILURE:
+                    ours.rows = theirs.rows = None
+                found = self.compared(shown, ours, theirs, query.ordered())
+                # Two tables that were changed differently say nothing more.
+                is_broken = query.is_sequence and isinstance(found, Difference)
+                if is_broken:
+                    found.after = before
+                yield found
+            elif ours.error and what == NOTHING:
                 is_broken = True
                 if theirs.error is None:
                     yield Difference(ours_sql, ours, theirs, None)
             is_broken = is_broken or ours.gone
+            if query.is_sequence:
+                before = [*before, shown]
 
     def compared(self, sql, ours, theirs, ordered):
         """The difference between two outcomes, nothing if there is none, or `both` if both failed."""
@@ -120,15 +138,19 @@ class Judge:
     def first(self, query):
         """The first difference of a query."""
         found = [one for one in self.outcomes(query) if isinstance(one, Difference)]
-        return found[0] if found else None
+        return next((one for one in found if not one.refused and not one.reason), None)
 
     def judge(self, number):
         """Draws a query by its number and compares it."""
-        query = queries.draw(random.Random(f"{self.arguments.seed} {number}"), self.arguments.device)
+        rng = random.Random(f"{self.arguments.seed} {number}")
+        query = draw(rng, self.arguments.device, self.arguments.shape)
         worst = None
         for found in self.outcomes(query):
             self.counts["queries"] += 1
-            if isinstance(found, Difference) and found.reason:
+            if isinstance(found, Difference) and found.refused:
+                self.counts["refused"] += 1
+                self.refusals[found.refused] = self.refusals.get(found.refused, 0) + 1
+            elif isinstance(found, Difference) and found.reason:
                 self.counts["explained"] += 1
                 self.reasons[found.reason] = self.reasons.get(found.reason, 0) + 1
             elif isinstance(found, Difference):
@@ -173,7 +195,7 @@ class Judge:
         print("  shrunk:")
         used = query.statement.sql()
         for name, view in query.views:
-            if f"{name} " in used:
+            if f"{name} " in used and not query.is_sequence:
                 print(f"  CREATE VIEW {name} AS {view.sql()};")
         if len(query.runs) > 1:
             print("  after other literals:")
@@ -188,9 +210,11 @@ class Judge:
             print(f"{self.on_device} statements ran on the device at least in part")
         for text, count in sorted(self.reasons.items()):
             print(f"explained {count}: {text}")
+        for text, count in sorted(self.refusals.items(), key=lambda item: -item[1]):
+            print(f"refused {count}: {text}")
         count = self.counts
         print(f"{count['failed in both']} failed in both engines")
-        matched = f"{count['agreed']} agreed, {count['explained']} explained"
+        matched = f"{count['agreed']} agreed, {count['explained']} explained, {count['refused']} refused"
         print(f"{count['queries']} queries, {matched}, {count['differ']} differ")
 
 
@@ -203,6 +227,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--keep")
     parser.add_argument("--only", type=int)
+    parser.add_argument("--shape", choices=[name for name, _ in SHAPES])
     arguments = parser.parse_args()
     folder = os.path.abspath(arguments.keep) if arguments.keep else tempfile.mkdtemp(prefix="judge-")
     os.makedirs(folder, exist_ok=True)

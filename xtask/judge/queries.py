@@ -1,61 +1,12 @@
-"""Statements: the shapes of SELECT, and how a statement is run (once, as a template, prepared)."""
+"""Statements: the shapes of SELECT."""
 
 import tables
 from expressions import ZONES, Scope
-from sources import Sources
-from tree import Literal, Node, Order, Seq, literals, walk
+from tree import Literal, Node, Order, Seq
+from windows import Windows
 
 
-class Query:
-    """A statement with its views, and the texts of its literals in each run."""
-
-    def __init__(self, shape, statement, views):
-        self.shape, self.statement, self.views = shape, statement, views
-        self.runs = [{}]
-        self.is_prepared = False
-        self.zone = None
-
-    def ordered(self):
-        """Whether the order of rows is compared."""
-        return any(isinstance(part, Order) for part in walk(self.statement))
-
-    def steps(self):
-        """Statements for Warpcube and for DuckDB, with whether rows are compared; texts are rendered as asked for."""
-        if self.zone:
-            yield f"SET TimeZone = '{self.zone}'", f"SET TimeZone = '{self.zone}'", False
-        for name, view in self.views:
-            text = f"CREATE OR REPLACE VIEW {name} AS {view.sql()}"
-            yield text, text, False
-        bound = [literal for literal in literals(self.statement) if literal.is_bound] if self.is_prepared else []
-        for number, run in enumerate(self.runs):
-            for literal, text in run.items():
-                literal.parts = [text]
-            plain = self.statement.sql()
-            if not bound:
-                yield plain, plain, True
-                continue
-            values = ", ".join(literal.sql() for literal in bound)
-            if number == 0:
-                yield prepared(self.statement, bound), plain, False
-            yield f"EXECUTE judged({values})", plain, True
-        if bound:
-            yield "DEALLOCATE judged", "SELECT 1", False
-        if self.zone:
-            yield "SET TimeZone = 'UTC'", "SET TimeZone = 'UTC'", False
-
-
-def prepared(statement, bound):
-    """PREPARE with a placeholder for each of these literals."""
-    kept = [literal.parts for literal in bound]
-    for number, literal in enumerate(bound):
-        literal.parts = [f"${number + 1}"]
-    text = f"PREPARE judged AS {statement.sql()}"
-    for literal, parts in zip(bound, kept):
-        literal.parts = parts
-    return text
-
-
-class Queries(Sources):
+class Queries(Windows):
     """Draws whole statements."""
 
     def order(self, scope, share=0.4):
@@ -151,6 +102,9 @@ class Queries(Sources):
                 Seq(conditions, " AND ", " WHERE ", least=1),
                 "))",
             )
+        if self.chance(0.12):
+            source, one = self.base(["t", "r", "m"])
+            test = self.row_in_query(one, inner, other, Seq([self.predicate(other, 1)], " AND ", " WHERE "))
         if self.chance(0.25):
             around = self.rng.choice([" IS NULL)", " IS NOT TRUE)", " IS FALSE)", " OR "])
             more = [self.predicate(one, 1), ")"] if around == " OR " else []
@@ -272,38 +226,3 @@ class Queries(Sources):
 
 
 PLAIN_COLUMNS = [(name, kind) for name, _, kind in tables.COLUMNS if name != "v"]
-SHAPES = [
-    ("plain", 18),
-    ("star", 8),
-    ("counted", 8),
-    ("aggregate", 22),
-    ("grouping", 6),
-    ("nested", 10),
-    ("semi", 9),
-    ("scalar", 6),
-    ("united", 7),
-    ("window", 10),
-    ("zoned", 5),
-    ("overflowing", 4),
-]
-
-
-def draw(rng, device):
-    """One query; half of those for a device aggregate."""
-    queries = Queries(rng)
-    shape = rng.choices([name for name, _ in SHAPES], [weight for _, weight in SHAPES])[0]
-    if device != "cpu" and rng.random() < 0.5:
-        shape = rng.choice(["aggregate", "counted", "grouping"])
-    statement = getattr(queries, shape)()
-    query = Query(shape, Node("whole", statement), queries.views)
-    if shape == "zoned" and rng.random() < 0.4:
-        query.zone = rng.choice(ZONES)
-    found = literals(query.statement)
-    way = rng.random() * (0.5 if shape == "nested" else 1.0)
-    if found and way < 0.4:
-        query.is_prepared = way < 0.12 and any(literal.is_bound for literal in found)
-        query.runs = [
-            {literal: rng.choice(literal.pool) for literal in found if literal.is_bound or not query.is_prepared}
-            for _ in range(rng.choice([2, 2, 3]))
-        ]
-    return query

@@ -5,7 +5,7 @@ from aggregates import Aggregates
 from expressions import Scope
 from tree import Node, Seq
 
-WEIGHTS = {"t": 5, "r": 4, "m": 4, "tiny": 3, "none": 1}
+WEIGHTS = {"t": 5, "r": 4, "m": 4, "tiny": 3, "none": 1, "grouped": 1, "ranged": 1, "worded": 1, "long": 1}
 JOINS = ["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
 
 
@@ -53,7 +53,9 @@ class Sources(Aggregates):
         column = self.rng.choice(["id", "id", "k", "k", "n", "c", "d", "dt", "p", "ts", "i32", "u8", "s", "f"])
         mine, theirs = one.keys[0].replace(".id", f".{column}"), other.keys[0].replace(".id", f".{column}")
         conditions = [Node("bool", f"({mine}{self.rng.choice([' = '] * 4 + [' IS NOT DISTINCT FROM '])}{theirs})")]
-        if column not in ("id", "n", "k") or kind == "FULL JOIN" and self.chance(0.3):
+        if self.chance(0.12):
+            conditions = [self.row_link(one, other)]
+        elif column not in ("id", "n", "k") or kind == "FULL JOIN" and self.chance(0.3):
             conditions.append(Node("bool", f"({one.keys[0]} % 5 = {other.keys[0]} % 5)"))
         if kind != "FULL JOIN" and self.chance(0.3):
             conditions.append(self.predicate(self.rng.choice([scope, one, other]), 1))

@@ -1,7 +1,9 @@
 """Tables of the comparison: Parquet files with the values that engines get wrong.
 
 All tables have columns of one catalogue, so that any two can be joined and united. The files differ in what their
-writer decides: several row groups, several files in a folder, dictionary pages or plain ones, statistics or none.
+writer decides: several row groups, several files in a folder, dictionary pages or plain ones, statistics of all
+columns, of some or of none, values too long for a bound, and `sorting_columns`, which tell an order inside a row group
+and no more.
 """
 
 import datetime as dt
@@ -44,6 +46,9 @@ MOMENTS = ["2020-01-01 00:00:00", "2020-02-29 23:59:59.999999", "2021-03-28 01:3
 TIMES = ["00:00:00", "23:59:59.999999", "12:00:00", "01:02:03.456", "10:00:00"]
 
 
+# How often the column `z` is 0, by the rows' numbers in `id`; it is never NULL.
+ZERO_EVERY = 50
+
 # The catalogue: name, Arrow type, and the kind that expressions know.
 COLUMNS = [
     ("id", pa.int32(), "int"), ("k", pa.int32(), "int"), ("n", pa.int64(), "int"), ("g", pa.int16(), "int"),
@@ -54,6 +59,7 @@ COLUMNS = [
     ("w", pa.decimal128(38, 10), "huge"), ("s", pa.string(), "text"), ("c", pa.string(), "text"),
     ("b", pa.bool_(), "bool"), ("dt", pa.date32(), "date"), ("ts", pa.timestamp("us"), "timestamp"),
     ("tz", pa.timestamp("us", "UTC"), "instant"), ("tm", pa.time64("us"), "time"), ("v", pa.int32(), "int"),
+    ("z", pa.int32(), "int"),
 ]
 # fmt: on
 
@@ -75,6 +81,8 @@ def value(rng, name, arrow_type, row):
     """One value of a column; None is NULL."""
     if name == "id":
         return row
+    if name == "z":
+        return rng.choice([1, 2, -3, 7]) if row % ZERO_EVERY else 0
     if name == "v" or rng.random() < 0.12:
         return None
     if name in ("k", "g"):
@@ -123,28 +131,87 @@ TABLES = [
     ("m", [120, 80], 40, "n"),
     ("tiny", [25], 25, None),
     ("none", [0], 10, None),
+    ("grouped", [160, 90], 40, None),
+    ("ranged", [150, 100], 40, None),
+    ("worded", [130], 30, None),
+    ("long", [200], 40, None),
 ]
+# Tables whose files tell an order, with its column and direction: of the first, rows are sorted in each row group
+# alone; of the second, from the first file to the last; of the third, in its one file.
+ORDERS = {
+    "grouped": ("n", " ASC NULLS LAST"),
+    "ranged": ("n", " ASC NULLS LAST"),
+    "worded": ("s", " DESC NULLS FIRST"),
+}
+SORTED = list(ORDERS)
+# The table with row groups without bounds of texts, and without statistics of some columns.
+UNBOUND = "long"
+WITHOUT_STATISTICS = ["k", "d", "dt"]
+# A character behind those of all other texts, and how many make a text too long.
+LAST, LONG = "\U0001faff", 1300
+
+
+def sorted_rows(table, name):
+    """Rows by the order that their file tells."""
+    column, direction = ORDERS[name]
+    values = table[column].to_pylist()
+    known = sorted((row for row, value in enumerate(values) if value is not None), key=values.__getitem__)
+    unknown = [row for row, value in enumerate(values) if value is None]
+    known = known[::-1] if "DESC" in direction else known
+    return table.take(unknown + known if "NULLS FIRST" in direction else known + unknown)
+
+
+def in_order(table, name, group):
+    """Rows as the table's files hold them."""
+    if name == "grouped":
+        groups = [sorted_rows(table.slice(first, group), name) for first in range(0, table.num_rows, group)]
+        return pa.concat_tables(groups)
+    return sorted_rows(table, name) if name in ORDERS else table
+
+
+def lengthened(table, group):
+    """The table with texts in every second row group that are too long for a bound, and sort behind all others."""
+    for name in ("s", "c"):
+        texts = table[name].to_pylist()
+        for row, text in enumerate(texts):
+            if row // group % 2 and text is not None and row % 3 == 0:
+                texts[row] = LAST * LONG + text
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(texts, pa.string()))
+    return table
+
+
+def options(name, number):
+    """What the writer of a file decides."""
+    found = {"use_dictionary": number != 1, "write_statistics": number != 2, "write_page_index": number == 0}
+    if name == UNBOUND:
+        found["write_statistics"] = [column for column, _, _ in COLUMNS if column not in WITHOUT_STATISTICS]
+    if name in ORDERS:
+        column, direction = ORDERS[name]
+        place = next(place for place, (other, _, _) in enumerate(COLUMNS) if other == column)
+        order = pq.SortingColumn(place, "DESC" in direction, "NULLS FIRST" in direction)
+        found["sorting_columns"] = [order]
+    return found
 
 
 def write(rng, folder):
     """Writes all tables below a folder; gives name and location of each, a folder where there are several files."""
     places = []
+    schema = pa.schema([pa.field(column_name, kind) for column_name, kind, _ in COLUMNS])
     for name, files, group, order in TABLES:
         place = os.path.join(folder, name)
         os.makedirs(place, exist_ok=True)
-        first = 0 if name != "m" else 100
-        for number, rows in enumerate(files):
+        first, parts = 0 if name != "m" else 100, []
+        for rows in files:
             arrays = [column(rng, column_name, kind, first, rows) for column_name, kind, _ in COLUMNS]
             first += rows
-            table = pa.table(arrays, pa.schema([pa.field(column_name, kind) for column_name, kind, _ in COLUMNS]))
-            if order:
-                table = table.sort_by(order)
+            part = pa.table(arrays, schema)
+            parts.append(part.sort_by(order) if order else part)
+        if name == "ranged":
+            whole = sorted_rows(pa.concat_tables(parts), name)
+            parts = [whole.slice(0, files[0]), whole.slice(files[0])]
+        for number, part in enumerate(parts):
+            part = lengthened(part, group) if name == UNBOUND else in_order(part, name, group)
             path = os.path.join(place, f"{number}.parquet")
-            options = {
-                "use_dictionary": number != 1,
-                "write_statistics": number != 2,
-                "write_page_index": number == 0,
-            }
-            pq.write_table(table, path, row_group_size=group, data_page_size=400, **options)
+            pq.write_table(part, path, row_group_size=group, data_page_size=400, **options(name, number))
         places.append((name, place if len(files) > 1 else path))
     return places

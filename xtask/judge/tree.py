@@ -1,5 +1,8 @@
 """SQL as a tree of text: rendered for both engines, varied by its literals, and shrunk.
 
+Most text is the same for both; what the engines spell differently is a `Spelling`, or a node with a text of its own
+for each.
+
 A `Node` is a piece of SQL with a type (of its value, or of its role); a `Seq` is a list whose items may be dropped
 one by one. Shrinking knows no SQL: it drops items and puts a descendant in the place of an ancestor of the same type,
 and keeps whatever still shows the difference. A candidate that is no longer valid fails in both engines alike.
@@ -12,9 +15,26 @@ class Node:
     def __init__(self, kind, *parts):
         self.kind, self.parts = kind, list(parts)
 
-    def sql(self):
-        """The text."""
-        return "".join(part if isinstance(part, str) else part.sql() for part in self.parts)
+    def sql(self, theirs=False):
+        """The text for Warpcube, or for DuckDB."""
+        return "".join(text(part, theirs) for part in self.parts)
+
+
+def text(part, theirs=False):
+    """The text of a part."""
+    return part if isinstance(part, str) else part.sql(theirs)
+
+
+class Spelling(Node):
+    """A word that the engines spell differently."""
+
+    def __init__(self, ours, theirs):
+        super().__init__("spelling")
+        self.ours, self.theirs = ours, theirs
+
+    def sql(self, theirs=False):
+        """The text for Warpcube, or for DuckDB."""
+        return self.theirs if theirs else self.ours
 
 
 class Seq:
@@ -23,11 +43,11 @@ class Seq:
     def __init__(self, items, separator=", ", before="", after="", least=0):
         self.parts, self.separator, self.before, self.after, self.least = list(items), separator, before, after, least
 
-    def sql(self):
-        """The text."""
+    def sql(self, theirs=False):
+        """The text for Warpcube, or for DuckDB."""
         if not self.parts:
             return ""
-        items = self.separator.join(part if isinstance(part, str) else part.sql() for part in self.parts)
+        items = self.separator.join(text(part, theirs) for part in self.parts)
         return self.before + items + self.after
 
 

@@ -34,6 +34,9 @@ pub(crate) struct JudgeArgs {
     /// Compare the query of this number alone
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
+    /// Draw this shape of statement alone, a name of xtask/judge/draw.py
+    #[arg(long, value_name = "SHAPE")]
+    shape: Option<String>,
 }
 
 /// Devices that need no GPU.
@@ -63,6 +66,9 @@ pub(crate) fn run(arguments: &JudgeArgs) -> Result<()> {
     }
     if let Some(number) = arguments.only {
         judge.args(["--only", &number.to_string()]);
+    }
+    if let Some(shape) = &arguments.shape {
+        judge.args(["--shape", shape]);
     }
     // The lines printed say what differs.
     run_command(&mut judge).map_err(|_| "the engines differ, or the comparison failed".into())
