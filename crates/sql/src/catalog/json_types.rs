@@ -28,8 +28,8 @@ const OPTION: &str = "format.schema_infer_max_rec";
 /// The columns of a table over JSON files; none where they are declared, or left to DataFusion.
 ///
 /// # Errors
-/// [`SqlError::FileRow`] for a number that a column would cut off; [`SqlError::FileCorrupt`] for an array without an end,
-/// of which DataFusion would read what is there.
+/// [`SqlError::FileRow`] for a number that a column would cut off; [`SqlError::FileCorrupt`] for an array without an
+/// end, of which DataFusion would read what is there.
 pub(super) async fn infer(
     state: &dyn Session,
     command: &CreateExternalTable,

@@ -162,8 +162,8 @@ fn is_alike(a: &DataType, b: &DataType) -> bool {
 }
 
 /// The command of a table over Parquet or Arrow files whose columns are to be inferred, with columns that are the same
-/// but for notes of their writers and the type of Parquet's strings. None if they differ otherwise, or values of columns
-/// are in the files' paths.
+/// but for notes of their writers and the type of Parquet's strings. None if they differ otherwise, or values of
+/// columns are in the files' paths.
 pub(super) async fn merged(
     state: &dyn Session,
     command: &CreateExternalTable,
