@@ -118,6 +118,10 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
             SqlStatement::Query(query) => Some(query),
             _ => None,
         },
+        ParsedStatement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => Some(query),
+            CopyToSource::Relation(_) => None,
+        },
         _ => None,
     }
 }
