@@ -1,20 +1,98 @@
 //! Locations of files on this machine: paths, URLs, patterns, and the folders that a session may reach.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether a location is a pattern.
-pub(crate) fn is_pattern(location: &str) -> bool {
-    location.contains(['*', '?', '['])
+/// Whether a text has characters that patterns have.
+pub(crate) fn has_wildcards(text: &str) -> bool {
+    text.contains(['*', '?', '['])
 }
 
-/// The path of a location on this machine.
+/// Whether a location is a pattern: a name that exists is that file, whatever characters it has.
+pub(crate) fn is_pattern(location: &str) -> bool {
+    has_wildcards(location) && !local_path(location).is_some_and(|path| std::fs::symlink_metadata(path).is_ok())
+}
+
+/// The path of a location on this machine: from the root, without `.` and `..`. Links are followed where `..` comes
+/// behind them alone; a `~` in front is the user's folder.
 pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
-    match location.strip_prefix("file://") {
-        Some(path) => Some(PathBuf::from(path)),
-        None => (!location.contains("://")).then(|| PathBuf::from(location)),
+    let path = match location.strip_prefix("file://") {
+        Some(path) => PathBuf::from(OsString::from_vec(decoded(path))),
+        None if location.contains("://") => return None,
+        None => match location.strip_prefix("~/").filter(|_| !Path::new("~").exists()) {
+            Some(below) => Path::new(&std::env::var_os("HOME")?).join(below),
+            None => PathBuf::from(location),
+        },
+    };
+    let mut whole = PathBuf::new();
+    for part in std::path::absolute(&path).ok()?.components() {
+        match part {
+            Component::ParentDir => {
+                whole = std::fs::canonicalize(&whole).unwrap_or(whole);
+                whole.pop();
+            }
+            part => whole.push(part),
+        }
     }
+    Some(whole)
+}
+
+/// A location as it is kept: a path of this machine from the root, with the slash that says that it is a folder.
+pub(crate) fn canonical(location: &str) -> String {
+    let Some(path) = local_path(location) else { return location.to_string() };
+    let mut path = path.to_string_lossy().into_owned();
+    if location.ends_with('/') && !path.ends_with('/') {
+        path.push('/');
+    }
+    path
+}
+
+/// A location as DataFusion takes it, to which every name with a character of patterns is one.
+pub(crate) fn for_listing(location: String) -> String {
+    match local_path(&location) {
+        Some(path) if has_wildcards(&location) && !is_pattern(&location) => {
+            url_of(&path, location.ends_with('/') || path.is_dir())
+        }
+        _ => location,
+    }
+}
+
+/// The location that names a path and is no pattern.
+pub(crate) fn url_of(path: &Path, is_folder: bool) -> String {
+    let mut url = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'=' => url.push(char::from(*byte)),
+            other => url.push_str(&format!("%{other:02X}")),
+        }
+    }
+    if is_folder && !url.ends_with('/') {
+        url.push('/');
+    }
+    url
+}
+
+/// The bytes of a URL's path.
+fn decoded(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digits = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match (first, digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    bytes
 }
 
 /// Folders that hold all files a session may read and write, as the system resolves them.

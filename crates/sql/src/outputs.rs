@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::catalog::STAGED_SUFFIX;
+use crate::file_sets::STAGED_SUFFIX;
 
 /// Links that are followed at most, as by Linux.
 const LINKS_MAX: usize = 40;

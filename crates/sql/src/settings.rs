@@ -17,6 +17,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions}
 use crate::error::{Result, SqlError};
 use crate::locations::AllowedPaths;
 use crate::nearest::nearest;
+use crate::ranges::PARTITIONS;
 use crate::values::{
     Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Origin, Overflow, Placement, TopKChoice, boolean,
     parse_duration, show_duration,
@@ -29,6 +30,8 @@ pub const PREFIX: &str = "warpcube";
 const DICTIONARY_LIMIT_DEFAULT: usize = 4 << 20;
 /// What threads with stacks of 2 MiB hold.
 const DEPTH_LIMIT_DEFAULT: usize = 200;
+/// What threads with stacks of 64 MiB hold.
+const DEPTH_LIMIT_MAX: usize = 10_000;
 /// What a first load may take that a statement waits for, in times of what the CPU takes without it: estimates are off.
 const LOAD_FACTOR_DEFAULT: f64 = 0.8;
 /// Rows of a table shown on a terminal.
@@ -153,12 +156,15 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.depth_limit",
-        expected: COUNT,
+        expected: "a whole number from 1 to 10000",
         description: "Most levels that expressions, set operations, joins and subqueries of a statement may be nested; \
                       deeper ones are refused. A level takes stack of the threads that plan and run it: the program, \
                       whose threads have 64 MiB, starts with 4000, a library on threads of 2 MiB with 200.",
         get: |s| s.depth_limit.to_string(),
-        set: |s, v| v.parse().map(|value| s.depth_limit = value).ok(),
+        set: |s, v| {
+            s.depth_limit = v.parse().ok().filter(|depth| (1..=DEPTH_LIMIT_MAX).contains(depth))?;
+            Some(())
+        },
     },
     SettingInfo {
         name: "warpcube.device",
@@ -272,8 +278,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.memory_limit",
         expected: BUDGET,
-        description: "Most memory for operators on the CPU; sorts, joins and aggregations past it spill to disk. \
-                      'auto' means no limit.",
+        description: "Most memory for operators on the CPU; sorts, aggregations and joins that sort their sides spill \
+                      to disk past it, hash joins do not. 'auto' means no limit.",
         get: |s| s.memory_limit.to_string(),
         set: |s, v| v.parse().map(|value| s.memory_limit = value).ok(),
     },
@@ -315,10 +321,13 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.target_partitions",
-        expected: COUNT,
+        expected: "a whole number from 0 to 1024",
         description: "Partitions of a plan on the CPU; 0 means one a core.",
         get: |s| s.target_partitions.to_string(),
-        set: |s, v| v.parse().map(|value| s.target_partitions = value).ok(),
+        set: |s, v| {
+            s.target_partitions = v.parse().ok().filter(|_| PARTITIONS.holds(v))?;
+            Some(())
+        },
     },
     SettingInfo {
         name: "warpcube.timeout",

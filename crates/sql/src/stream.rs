@@ -126,7 +126,9 @@ impl Watched {
     /// Gives what was written its places; a pipe may have no reader for long.
     async fn commit(&mut self, staged: Staged) -> Result<(), SqlError> {
         if !staged.may_block() {
-            return staged.commit(|| false);
+            // The lock of a folder may be another statement's, whose thread this must not be.
+            let moving = tokio::task::spawn_blocking(move || staged.commit(|| false));
+            return moving.await.unwrap_or_else(|error| Err(SqlError::Internal(error.to_string())));
         }
         let report = self.report.clone();
         let writing = tokio::task::spawn_blocking(move || staged.commit(|| report.cancel().is_cancelled()));

@@ -34,9 +34,21 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
     (
         "sql",
         &[
-            &["default_schema", "values", "locations", "csv_lines", "lexer", "nearest", "words", "cancel", "progress"],
+            &[
+                "default_schema",
+                "values",
+                "locations",
+                "csv_lines",
+                "lexer",
+                "nearest",
+                "words",
+                "cancel",
+                "progress",
+                "file_sets",
+            ],
             &["error", "spill"],
-            &["settings", "statement", "report", "row_groups", "diagnose"],
+            &["ranges"],
+            &["format_options", "settings", "statement", "report", "row_groups", "diagnose"],
             &["access", "device", "device_tables", "show"],
             &["engines"],
             &["cubes"],

@@ -20,12 +20,10 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::access::Access;
+use crate::file_sets::{self, is_partition};
 
 /// How the names of files of encoded columns end.
 pub(crate) const KEPT_SUFFIX: &str = ".warpcols";
-
-/// How the names of hidden folders end that statements write into.
-pub(crate) const STAGED_SUFFIX: &str = ".partial";
 
 type Bytes = <PutPayload as IntoIterator>::Item;
 
@@ -58,21 +56,32 @@ impl DataFileStore {
         listed: impl FnOnce() -> BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
         match self.check(prefix.unwrap_or(&Path::default())) {
-            Ok(()) => shown(prefix, listed()),
+            Ok(()) => self.as_one_set(prefix, shown(prefix, listed())),
             Err(error) => futures::stream::once(async { Err(error) }).boxed(),
         }
+    }
+
+    /// A list made while no statement changes the files of the folder.
+    fn as_one_set(
+        &self,
+        prefix: Option<&Path>,
+        files: BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        let folder = self.files.path_to_filesystem(prefix.unwrap_or(&Path::default())).unwrap_or_default();
+        let whole = async move {
+            // A writer holds the lock on a thread of its own; this one waits on one, too.
+            let lock = tokio::task::spawn_blocking(move || file_sets::listed(&folder)).await.ok().flatten();
+            let found: Vec<ObjectMeta> = files.try_collect().await?;
+            drop(lock);
+            Ok::<_, Error>(futures::stream::iter(found.into_iter().map(Ok)))
+        };
+        futures::stream::once(whole).try_flatten().boxed()
     }
 }
 
 /// Whether a file of this name in a table's folder holds data of the table.
 pub(super) fn is_data(name: &str) -> bool {
     !name.starts_with(['.', '_']) && !name.ends_with(KEPT_SUFFIX)
-}
-
-/// Whether a folder of this name in a table's folder holds a partition of the table, and is not one that a statement
-/// writes into that will be one.
-pub(super) fn is_partition(name: &str) -> bool {
-    name.contains('=') && !name.starts_with('.')
 }
 
 /// Whether a list of what is below `prefix` has the file.

@@ -12,18 +12,18 @@ use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{DFSchema, Result as DataFusionResult, TableReference};
-use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
+use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::datasource::{TableType, provider_as_source};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::data_file_store::{is_data, is_partition};
+use super::data_file_store::is_data;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::memory::FileMemory;
 use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
-use super::patterns::by_folder;
+use super::patterns::{by_folder, matching_names};
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
 use super::{csv_newlines, csv_types, footers, json_types, lacking, partitions};
@@ -31,7 +31,8 @@ use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
-use crate::locations::{AllowedPaths, is_pattern, local_path};
+use crate::file_sets::{self, is_partition};
+use crate::locations::{AllowedPaths, canonical, for_listing, has_wildcards, is_pattern, local_path};
 use crate::nearest::nearest;
 
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.
@@ -63,9 +64,10 @@ impl ExternalTable {
         resolved.file_type = file_type.name.to_string();
         resolved.options = file_type.with_options(&command.options);
         let (mut files, mut locations) = (Vec::new(), Vec::new());
-        for mut location in resolved.locations {
+        for location in resolved.locations {
+            let mut location = canonical(&location);
             files.extend(resolve(&mut location, &command.file_type, !command.schema.fields().is_empty())?);
-            locations.extend(by_folder(&location)?);
+            locations.extend(by_folder(&location)?.into_iter().map(for_listing));
         }
         resolved.locations = locations;
         files.iter().try_for_each(|path| access.check_path(path))?;
@@ -159,8 +161,16 @@ impl ExternalTable {
     pub(crate) async fn look(&self, runtime: &RuntimeEnv) -> Result<FileSnapshot> {
         let Some(listing) = self.listing.downcast_ref::<ListingTable>() else { return Ok(FileSnapshot::default()) };
         let mut snapshot = FileSnapshot::take(runtime, listing).await?;
-        for location in self.command.locations.iter().filter(|location| is_pattern(location)) {
-            snapshot.folders.extend(by_folder(location)?);
+        for location in self.command.locations.iter().filter(|location| has_wildcards(location)) {
+            // Files of a folder with such a name are the table's locations one by one.
+            let folder = local_path(location).filter(|path| !is_pattern(location) && path.is_dir());
+            match folder {
+                Some(folder) => {
+                    let files = data_files(&folder);
+                    snapshot.folders.extend(files.iter().map(|file| file.display().to_string()));
+                }
+                None => snapshot.folders.extend(by_folder(&canonical(location))?),
+            }
         }
         Ok(snapshot)
     }
@@ -390,30 +400,23 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
 /// The local files that a pattern means, in order.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for location in by_folder(pattern)? {
+    for location in by_folder(&canonical(pattern))? {
         match is_pattern(&location) {
-            true => files.extend(matching_names(&location)?),
+            true => files.extend(matching_names(Path::new(&location))),
             false => files.extend(local_path(&location)),
         }
     }
     Ok(files)
 }
 
-/// The local files that a pattern without wildcards of folders means, in order.
-fn matching_names(pattern: &str) -> Result<Vec<PathBuf>> {
-    let url = ListingTableUrl::parse(pattern)?;
-    let Ok(folder) = url.get_url().to_file_path() else { return Ok(Vec::new()) };
-    let files = data_files(&folder);
-    let is_match = |file: &PathBuf| {
-        let absolute = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        let path = datafusion::object_store::path::Path::from_absolute_path(absolute);
-        path.is_ok_and(|path| url.contains(&path, true))
-    };
-    Ok(files.into_iter().filter(is_match).collect())
-}
-
 /// The files of a folder and of its `key=value` folders, in order; hidden ones, markers and kept columns are left out.
 pub(crate) fn data_files(folder: &Path) -> Vec<PathBuf> {
+    let _lock = file_sets::listed(folder);
+    files_of_set(folder)
+}
+
+/// The same for whoever has the lock of the folder.
+pub(crate) fn files_of_set(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
@@ -421,7 +424,7 @@ pub(crate) fn data_files(folder: &Path) -> Vec<PathBuf> {
     for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if path.is_dir() && is_partition(&name) {
-            files.extend(data_files(&path));
+            files.extend(files_of_set(&path));
         } else if path.is_file() && is_data(&name) {
             files.push(path);
         }

@@ -79,6 +79,11 @@ pub(crate) fn split_compression(path: &str) -> (&str, Option<&'static str>) {
     (path, None)
 }
 
+/// The compression that the extension of a location tells.
+pub(crate) fn compression_of(location: &str) -> Option<&'static str> {
+    split_compression(&location.to_lowercase()).1
+}
+
 /// Whether a `.json` file holds one array instead of an object a line: its first character tells.
 pub(crate) fn is_json_array(path: &Path) -> bool {
     let mut start = [0; 1024];

@@ -45,10 +45,10 @@ use parking_lot::RwLock;
 use crate::locations::AllowedPaths;
 use crate::settings::Settings;
 
-pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX, STAGED_SUFFIX};
-pub(crate) use files::{ExternalTableFactory, check_received, data_files, replaceable_files};
+pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX};
+pub(crate) use files::{ExternalTableFactory, check_received, files_of_set, replaceable_files};
 pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
-pub(crate) use formats::{stored_as, written_as};
+pub(crate) use formats::{compression_of, stored_as, written_as};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
 pub(crate) use row_order::RowOrder;

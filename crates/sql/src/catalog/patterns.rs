@@ -4,13 +4,14 @@
 //! wildcards above its last part becomes several, one for each folder that they mean; `**` means folders of any depth.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern, PatternError};
 
-use super::data_file_store::is_partition;
+use super::files::data_files;
 use crate::error::{Result, SqlError};
-use crate::locations::is_pattern;
+use crate::file_sets::is_partition;
+use crate::locations::{has_wildcards, is_pattern};
 
 /// Folders are matched one level a wildcard, and hidden ones by name alone.
 const OPTIONS: MatchOptions =
@@ -22,16 +23,15 @@ const OPTIONS: MatchOptions =
 /// # Errors
 /// [`SqlError::FileNone`] for what is no pattern although it looks like one.
 pub(super) fn by_folder(location: &str) -> Result<Vec<String>> {
-    let itself = || Ok(vec![location.to_string()]);
-    let (scheme, path) = match location.strip_prefix("file://") {
-        Some(path) => ("file://", path),
-        None if location.contains("://") => return itself(),
-        None => ("", location),
-    };
-    let path = path.trim_end_matches('/');
-    if is_pattern(path)
-        && let Err(error) = Pattern::new(path)
-    {
+    if location.contains("://") && !location.starts_with("file://") {
+        return Ok(vec![location.to_string()]);
+    }
+    let path = location.strip_prefix("file://").unwrap_or(location).trim_end_matches('/');
+    let itself = || Ok(one_by_one(location.to_string()));
+    if !is_pattern(path) {
+        return itself();
+    }
+    if let Err(error) = Pattern::new(path) {
         return Err(SqlError::FileNone { path: location.to_string(), reason: no_pattern(&error) });
     }
     // Folders of any depth without a name behind them: every file in them.
@@ -44,16 +44,43 @@ pub(super) fn by_folder(location: &str) -> Result<Vec<String>> {
     if !is_pattern(folders) {
         return itself();
     }
-    let mut locations: Vec<String> = matching(folders, is_pattern(name))
+    let mut locations: Vec<String> = matching(folders, has_wildcards(name))
         .map_err(|reason| SqlError::FileNone { path: location.to_string(), reason })?
         .into_iter()
         .map(|folder| folder.join(name))
         // A name without wildcards may be in some of the folders alone.
-        .filter(|place| is_pattern(name) || place.exists())
-        .map(|place| format!("{scheme}{}", place.display()))
+        .filter(|place| has_wildcards(name) || place.exists())
+        .flat_map(|place| one_by_one(place.display().to_string()))
         .collect();
     locations.sort();
     Ok(locations)
+}
+
+/// A location, or its files where DataFusion would take the name of its folder for a pattern.
+fn one_by_one(location: String) -> Vec<String> {
+    let is_odd = location.rsplit_once('/').is_some_and(|(folder, _)| has_wildcards(folder));
+    match is_odd && is_pattern(&location) {
+        true => matching_names(Path::new(&location)).iter().map(|file| file.display().to_string()).collect(),
+        false => vec![location],
+    }
+}
+
+/// The local files that a pattern without wildcards of folders means, in order.
+pub(super) fn matching_names(pattern: &Path) -> Vec<PathBuf> {
+    let name = pattern.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let (Some(folder), Ok(name)) = (pattern.parent(), Pattern::new(&name)) else { return Vec::new() };
+    let is_match = |file: &PathBuf| file.file_name().is_some_and(|found| name.matches(&found.to_string_lossy()));
+    data_files(folder).into_iter().filter(is_match).collect()
+}
+
+/// A pattern in which the folders that exist are names.
+fn with_names(pattern: &str) -> String {
+    let slashes = pattern.match_indices('/').map(|(at, _)| at).collect::<Vec<_>>();
+    let is_name = |at: &usize| Path::new(&pattern[..*at]).exists();
+    match slashes.into_iter().rev().find(is_name) {
+        Some(at) if has_wildcards(&pattern[..at]) => format!("{}{}", Pattern::escape(&pattern[..at]), &pattern[at..]),
+        _ => pattern.to_string(),
+    }
 }
 
 fn no_pattern(error: &PatternError) -> String {
@@ -63,7 +90,7 @@ fn no_pattern(error: &PatternError) -> String {
 /// The folders that a pattern means; where they are read `whole`, not those that are read as partitions of others.
 fn matching(pattern: &str, whole: bool) -> Result<BTreeSet<PathBuf>, String> {
     let found = |pattern: &str| {
-        let found = glob::glob_with(pattern, OPTIONS).map_err(|error| no_pattern(&error))?;
+        let found = glob::glob_with(&with_names(pattern), OPTIONS).map_err(|error| no_pattern(&error))?;
         Ok::<_, String>(found.filter_map(|folder| folder.ok()).filter(|folder| folder.is_dir()).collect::<Vec<_>>())
     };
     let mut folders: BTreeSet<PathBuf> = found(pattern)?.into_iter().collect();

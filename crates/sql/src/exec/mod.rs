@@ -15,6 +15,7 @@ mod renewed;
 mod residency;
 mod source;
 mod work;
+mod written;
 
 pub(crate) use background_load::Afterwards;
 pub(crate) use order::SortedByDevice;

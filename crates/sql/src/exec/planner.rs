@@ -24,6 +24,7 @@ use super::explain::{self, ExplainExec, Explained};
 use super::renewed::{is_renewable, renewed};
 use super::source::load_threads;
 use super::work::PlanningState;
+use super::written::as_written;
 use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::engines::Engines;
@@ -192,6 +193,7 @@ impl DevicePlanner {
         let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
         let plan = planner.create_physical_plan(&planned.plan, state.as_ref()).await?;
+        let plan = as_written(plan, &planned.plan)?;
         let Some(explained) = explained else {
             DevicePlanner::keep_operators(planned, &plan, state)?;
             return Ok(plan);

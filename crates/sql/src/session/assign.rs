@@ -1,7 +1,9 @@
 //! Setting settings: by `SET`, `RESET` and the program, with what follows from a change.
 
+use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
+use arrow::array::timezone::Tz;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStatement};
@@ -13,6 +15,7 @@ use crate::baseline::{right_defaults, without_wrong_filters};
 use crate::catalog::FileMemory;
 use crate::error::{Result, SqlError};
 use crate::nearest::nearest;
+use crate::ranges::check_setting;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{PREFIX, Settings};
 use crate::show;
@@ -138,6 +141,13 @@ const HEADER_NAME: &str = "datafusion.catalog.has_header";
 
 /// The setting of the session's time zone.
 const ZONE_NAME: &str = "datafusion.execution.time_zone";
+/// The settings that are time zones.
+const ZONES: [&str; 2] = [ZONE_NAME, "datafusion.execution.parquet.coerce_int96_tz"];
+/// Settings of DataFusion's that change nothing here, by the beginnings of their names, and what does instead.
+const UNREAD: [(&str, &str); 2] = [
+    ("datafusion.format.", "results have one form; to_char formats dates and times, coalesce names NULL"),
+    ("datafusion.sql_parser.enable_options_value_normalization", "values of options are taken as they are written"),
+];
 /// A session's first time zone.
 const ZONE: &str = "UTC";
 
@@ -157,7 +167,24 @@ fn default_value(name: &str) -> Option<String> {
 }
 
 /// Sets one of DataFusion's options.
+///
+/// # Errors
+/// [`SqlError::SettingValue`] for a value outside of the setting's range, or that is no time zone where it has to be
+/// one; [`SqlError::Unsupported`] for a setting that nothing reads.
 pub(super) fn set_option(options: &mut ConfigOptions, name: &str, value: &str) -> Result<()> {
+    check_setting(name, value)?;
+    if ZONES.contains(&name) && !value.is_empty() && Tz::from_str(value).is_err() {
+        let expected = "a time zone such as 'Europe/Berlin' or '+02:00'".to_string();
+        return Err(SqlError::SettingValue {
+            name: name.to_string(),
+            value: value.to_string(),
+            expected,
+            origin: None,
+        });
+    }
+    if let Some((_, instead)) = UNREAD.iter().find(|(unread, _)| name.starts_with(unread)) {
+        return Err(SqlError::Unsupported(format!("setting {name} here: {instead}")));
+    }
     options.set(name, value).map_err(|error| bad_value(name, value, &error.into()))?;
     if name == SWITCHES_FILTERS {
         without_wrong_filters(options);

@@ -205,15 +205,25 @@ fn check_definition(state: &SessionState, definition: &DdlStatement) -> Result<O
     Ok(replaced.and_then(|table| catalog::keep(state, table)))
 }
 
-/// A `DROP TABLE` takes no view, and a `DROP VIEW` no table.
+/// A `DROP TABLE` takes no view, a `DROP VIEW` no table, and neither a file that is a table by its name.
 async fn check_drop(state: &SessionState, definition: &DdlStatement) -> Result<()> {
-    let (name, wanted, other) = match definition {
-        DdlStatement::DropTable(drop) => (&drop.name, "table", "view"),
-        DdlStatement::DropView(drop) => (&drop.name, "view", "table"),
+    let (name, if_exists, wanted, other) = match definition {
+        DdlStatement::DropTable(drop) => (&drop.name, drop.if_exists, "table", "view"),
+        DdlStatement::DropView(drop) => (&drop.name, drop.if_exists, "view", "table"),
         _ => return Ok(()),
     };
     let Ok(schema) = state.schema_for_ref(name.clone()) else { return Ok(()) };
-    let Ok(Some(found)) = schema.table(name.table()).await else { return Ok(()) };
+    let found = schema.table(name.table()).await;
+    if !schema.table_exist(name.table()) {
+        return match (found, if_exists) {
+            (Ok(None), _) | (_, true) => Ok(()),
+            (Ok(Some(_)) | Err(_), false) => Err(SqlError::Planning(format!(
+                "there is no {wanted} '{0}' to drop; '{0}' names files, which DROP does not delete",
+                name.table()
+            ))),
+        };
+    }
+    let Ok(Some(found)) = found else { return Ok(()) };
     match (found.table_type() == datafusion::datasource::TableType::View) == (wanted == "view") {
         true => Ok(()),
         false => {

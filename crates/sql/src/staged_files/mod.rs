@@ -11,8 +11,10 @@
 //! keeps them, `OPTIONS (overwrite true)` takes those of its format away when all rows are there; a folder that has
 //! others is refused.
 
+mod lossless;
 mod null_folders;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -21,17 +23,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::json::JsonFormat;
+use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::dml::CopyTo;
+use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
+use lossless::lossless;
 use null_folders::with_null_folders;
 
 use crate::access::Access;
-use crate::catalog::{data_files, listing_of, replaceable_files, with_text_keys};
+use crate::catalog::{files_of_set, listing_of, replaceable_files, with_text_keys};
 use crate::error::{Result, SqlError};
+use crate::file_sets;
+use crate::locations::{local_path, url_of};
 use crate::outputs::{self, Destination, Hidden};
+use crate::syntax::shown_name;
 use crate::values::boolean;
 
 /// What is written to a pipe or a device, until it is.
@@ -48,8 +57,10 @@ pub(crate) struct Staged {
     /// Where that goes.
     target: PathBuf,
     is_special: bool,
-    /// Files that were there before and leave.
-    replaced: Vec<PathBuf>,
+    /// What becomes of the files that are there when it takes its place.
+    before: Before,
+    /// The extension of its format.
+    format: String,
     /// What the session may reach: folders of the target may be links.
     access: Access,
 }
@@ -103,21 +114,25 @@ impl Staged {
             }
             LogicalPlan::Copy(mut copy) => {
                 let before = Before::take(&mut copy)?;
+                check_names(&copy)?;
+                copy.input = Arc::new(lossless(Arc::unwrap_or_clone(copy.input), &copy.file_type.get_ext())?);
                 if !copy.partition_by.is_empty() {
                     let option = copy.options.get("execution.keep_partition_by_columns").map(|value| value.trim());
                     let kept = option.map_or(options.execution.keep_partition_by_columns, |value| value == "true");
                     let input = Arc::unwrap_or_clone(copy.input);
                     copy.input = Arc::new(with_null_folders(input, &copy.partition_by, kept)?);
                 }
-                let url = ListingTableUrl::parse(&copy.output_url)?;
-                let place = match url.get_glob() {
-                    None => Staged::beside(&url)?,
-                    Some(_) => None,
+                // What is written has this name, whatever characters of patterns are in it.
+                let path = local_path(&copy.output_url);
+                let is_folder = copy.output_url.ends_with('/') || path.as_ref().is_some_and(|path| path.is_dir());
+                let place = match path {
+                    Some(path) => Staged::beside(&path)?,
+                    None => None,
                 };
                 match place {
                     Some(place) => {
-                        let place = place.into_folder(before, &copy)?;
-                        copy.output_url = place.location(url.is_collection());
+                        let place = place.into_folder(before, copy.file_type.get_ext())?;
+                        copy.output_url = place.location(is_folder);
                         staged = Some(place);
                     }
                     None if before == Before::Overwritten => {
@@ -133,10 +148,23 @@ impl Staged {
                 if let Some(table) = listing_of(provider.as_ref()) {
                     let keys: Vec<String> =
                         table.options().table_partition_cols.iter().map(|(key, _)| key.clone()).collect();
-                    let place = match table.table_paths().as_slice() {
-                        [url] if url.is_collection() => Staged::beside(url)?,
+                    let format = &table.options().format;
+                    check_insert(table)?;
+                    dml.input = Arc::new(lossless(Arc::unwrap_or_clone(dml.input), &format.get_ext())?);
+                    let mut place = match table.table_paths().as_slice() {
+                        [url] if url.is_collection() => match folder_of(url) {
+                            Some(folder) => Staged::beside(&folder)?,
+                            None => None,
+                        },
                         _ => None,
                     };
+                    // The files that the table has leave when those of the statement are there.
+                    if matches!(dml.op, WriteOp::Insert(InsertOp::Overwrite))
+                        && let Some(whole) = place.take()
+                    {
+                        place = Some(whole.into_folder(Before::Overwritten, format.get_ext())?);
+                        dml.op = WriteOp::Insert(InsertOp::Append);
+                    }
                     let urls = match &place {
                         Some(place) => vec![ListingTableUrl::parse(place.location(true))?],
                         None => table.table_paths().clone(),
@@ -158,15 +186,9 @@ impl Staged {
         Ok((plan, staged))
     }
 
-    /// A folder for what is to be written to `url`, if that is on this machine: a file, or a folder with whatever
-    /// pattern below it.
-    fn beside(url: &ListingTableUrl) -> Result<Option<Staged>> {
-        let Some(path) =
-            Some(url).filter(|url| url.scheme() == "file").and_then(|url| url.get_url().to_file_path().ok())
-        else {
-            return Ok(None);
-        };
-        let destination = Destination::of(&path).map_err(|error| failed(&path, &error))?;
+    /// A folder for what is to be written to a file or a folder.
+    fn beside(path: &Path) -> Result<Option<Staged>> {
+        let destination = Destination::of(path).map_err(|error| failed(path, &error))?;
         let is_special = matches!(destination, Destination::Special(_));
         let (parent, target) = match destination {
             Destination::File(target) => (target.parent().map_or_else(|| ".".into(), Path::to_path_buf), target),
@@ -177,36 +199,40 @@ impl Staged {
         let folder = Hidden::folder(&parent, name).map_err(|error| failed(&parent, &error))?;
         // A name without an extension would be that of a folder of files.
         let written = folder.path().join(if is_special { OsStr::new(STREAM_NAME) } else { name });
-        Ok(Some(Staged { written, folder, target, is_special, replaced: Vec::new(), access: Access::default() }))
+        let (before, format, access) = (Before::Appended, String::new(), Access::default());
+        Ok(Some(Staged { written, folder, target, is_special, before, format, access }))
     }
 
-    /// The same for a COPY, which says what becomes of the files that are in its folder.
-    fn into_folder(mut self, before: Before, copy: &CopyTo) -> Result<Staged> {
-        let path = || copy.output_url.clone();
-        if self.target.is_dir() {
-            match before {
-                Before::None if !data_files(&self.target).is_empty() => {
-                    return Err(SqlError::FolderNotEmpty { path: path() });
-                }
-                Before::Overwritten => {
-                    let format = copy.file_type.get_ext();
-                    let files = replaceable_files(&self.target, &format);
-                    self.replaced = files.map_err(|file| {
-                        let file = file.display().to_string();
-                        SqlError::FolderMixed { path: path(), file, format }
-                    })?;
-                }
-                Before::None | Before::Appended => {}
-            }
-        } else if before == Before::Appended && self.target.is_file() {
-            return Err(SqlError::Unsupported(format!("COPY that appends to a file ('{}')", path())));
+    /// The same for a statement that says what becomes of the files that are in its folder.
+    fn into_folder(mut self, before: Before, format: String) -> Result<Staged> {
+        if !self.target.is_dir() && before == Before::Appended && self.target.is_file() {
+            let what = format!("COPY that appends to a file ('{}')", self.target.display());
+            return Err(SqlError::Unsupported(what));
         }
-        Ok(self)
+        (self.before, self.format) = (before, format);
+        self.replaced().map(|_| self)
     }
 
-    /// Where the statement writes, as text.
+    /// The files that leave, as the folder is now.
+    ///
+    /// # Errors
+    /// [`SqlError::FolderNotEmpty`] and [`SqlError::FolderMixed`] for a folder that must not be written as it is.
+    fn replaced(&self) -> Result<Vec<PathBuf>> {
+        let path = || format!("{}/", self.target.display());
+        match self.before {
+            _ if !self.target.is_dir() => Ok(Vec::new()),
+            Before::None if !files_of_set(&self.target).is_empty() => Err(SqlError::FolderNotEmpty { path: path() }),
+            Before::None | Before::Appended => Ok(Vec::new()),
+            Before::Overwritten => replaceable_files(&self.target, &self.format).map_err(|file| {
+                let (file, format) = (file.display().to_string(), self.format.clone());
+                SqlError::FolderMixed { path: path(), file, format }
+            }),
+        }
+    }
+
+    /// Where the statement writes, as a URL: a path could be a pattern.
     fn location(&self, is_folder: bool) -> String {
-        format!("{}{}", self.written.display(), if is_folder { "/" } else { "" })
+        url_of(&self.written, is_folder)
     }
 
     /// Whether what is written goes to a reader, who may not be there yet.
@@ -220,6 +246,13 @@ impl Staged {
     /// [`SqlError::FileAccess`] if one of them cannot be moved; those before it have been, and what is to be replaced
     /// is all there.
     pub(crate) fn commit(self, is_stopped: impl Fn() -> bool) -> Result<()> {
+        // Folders are made first: what does not exist has no lock, and two statements may make it.
+        let is_file = self.is_special || self.written.is_file();
+        if !is_file {
+            fs::create_dir_all(&self.target).map_err(|error| failed(&self.target, &error))?;
+        }
+        let _lock = (!is_file).then(|| file_sets::changed(&self.target));
+        let replaced = self.replaced()?;
         let mut files = Vec::new();
         files_below(&self.written, &mut files).map_err(|error| failed(&self.written, &error))?;
         let mut places = Vec::new();
@@ -234,7 +267,7 @@ impl Staged {
             moved.map_err(|error| failed(&place, &error))?;
             places.push(place);
         }
-        for file in self.replaced.iter().filter(|file| !places.contains(file)) {
+        for file in replaced.iter().filter(|file| !places.contains(file)) {
             self.access.check_path(file)?;
             fs::remove_file(file).map_err(|error| failed(file, &error))?;
             // Folders of keys that hold nothing any more; one that does stays.
@@ -260,6 +293,53 @@ impl Drop for Staged {
                 let _ = fs::remove_dir_all(folder);
             });
         }
+    }
+}
+
+/// Refuses columns of one name where a file's columns are found by their names.
+fn check_names(copy: &CopyTo) -> Result<()> {
+    let format = copy.file_type.get_ext();
+    let fields = copy.input.schema().fields();
+    let mut names = HashSet::new();
+    match fields.iter().map(|field| shown_name(field.name())).find(|name| !names.insert(*name)) {
+        Some(name) if format != "csv" || !copy.partition_by.is_empty() => Err(SqlError::Planning(format!(
+            "two columns of the {} file would be named '{name}'; name one otherwise with AS",
+            format.to_uppercase()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The folder of this machine that a table's location names.
+fn folder_of(url: &ListingTableUrl) -> Option<PathBuf> {
+    Some(url).filter(|url| url.scheme() == "file").and_then(|url| url.get_url().to_file_path().ok())
+}
+
+/// Refuses an INSERT whose rows the table would not have.
+fn check_insert(table: &ListingTable) -> Result<()> {
+    let format = &table.options().format;
+    let extension = format
+        .compression_type()
+        .map_or_else(|| Ok(format.get_ext()), |compression| format.get_ext_with_compression(&compression))?;
+    let is_unread = |url: &&ListingTableUrl| {
+        let glob = url.get_glob().as_ref();
+        glob.is_some_and(|glob| !glob.matches(&format!("new.{extension}")))
+    };
+    if let Some(url) = table.table_paths().iter().find(is_unread) {
+        let pattern = url.get_glob().as_ref().map(|glob| glob.as_str().to_string()).unwrap_or_default();
+        return Err(SqlError::Unsupported(format!(
+            "INSERT into a table over the files '{pattern}', among which the new one ('….{extension}') would not be"
+        )));
+    }
+    let any = format.as_ref();
+    let is_other =
+        any.downcast_ref::<CsvFormat>().is_some_and(|csv| !matches!(csv.options().terminator, None | Some(b'\n')))
+            || any.downcast_ref::<JsonFormat>().is_some_and(|json| !json.is_newline_delimited());
+    match is_other {
+        true => Err(SqlError::Unsupported(
+            "INSERT into a table whose rows end otherwise than with a newline, as those of a JSON array".into(),
+        )),
+        false => Ok(()),
     }
 }
 

@@ -136,6 +136,10 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
             _ => None,
         },
         ParsedStatement::Explain(explain) => query_of(&mut explain.statement),
+        ParsedStatement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => Some(query),
+            CopyToSource::Relation(_) => None,
+        },
         _ => None,
     }
 }

@@ -47,7 +47,6 @@ pub(crate) fn check_made(plan: &LogicalPlan) -> Result<()> {
     let input = match plan {
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => &table.input,
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => &view.input,
-        LogicalPlan::Copy(copy) => &copy.input,
         _ => return Ok(()),
     };
     match input.schema().fields().iter().find(|field| field.name().contains(MARK)) {

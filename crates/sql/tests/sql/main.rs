@@ -13,6 +13,7 @@ mod drops;
 mod encoded;
 mod explain;
 mod faults;
+mod file_sets;
 mod float_sums;
 mod folders;
 mod footers;
