@@ -15,6 +15,7 @@ mod bounds;
 mod canonical;
 mod conclusions;
 mod constants;
+mod correlated;
 mod decimals;
 mod distinct_orders;
 mod distinct_sums;
@@ -24,6 +25,7 @@ pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
 mod guards;
+mod held_filters;
 pub(crate) mod in_zone;
 mod joins;
 pub(crate) mod lists;
@@ -34,6 +36,8 @@ mod nan;
 pub(crate) mod narrow_casts;
 mod nullif;
 mod partition_keys;
+mod projections;
+mod rowless_subqueries;
 mod set_operations;
 mod sliding;
 mod sorts;
@@ -42,6 +46,7 @@ mod subqueries;
 pub(crate) mod sums;
 pub(crate) mod timezone;
 mod unordered_casts;
+pub(crate) mod variances;
 mod zones;
 
 use std::sync::Arc;
@@ -71,6 +76,8 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
+    rules.push(Arc::new(correlated::CorrelatedShapes));
+    rules.push(Arc::new(rowless_subqueries::NullWithoutRow));
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(narrow_casts::WidenOperands));
@@ -97,7 +104,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = distinct_orders::mend(partition_keys::mend(plan)?)?;
+    let plan = variances::mend(distinct_orders::mend(partition_keys::mend(plan)?)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
     let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
     sums::check(unordered_casts::mend(plan)?, options)
