@@ -73,6 +73,7 @@ const OPTIONS: [(&str, &[(&str, Use)]); 3] = [
             ("compression_level", Write),
             ("schema_infer_max_rec", Read),
             ("newline_delimited", Read),
+            ("union_by_name", Read),
         ],
     ),
     (
@@ -119,6 +120,7 @@ const OPTIONS: [(&str, &[(&str, Use)]); 3] = [
             ("content_defined_chunking.max_chunk_size", Write),
             ("content_defined_chunking.norm_level", Write),
             ("metadata", Write),
+            ("union_by_name", Read),
         ],
     ),
 ];

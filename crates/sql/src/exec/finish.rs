@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef, i256};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 
-use crate::lower::{Finish, Spread};
+use crate::lower::Finish;
 use crate::mend::canonical_nans;
+use crate::mend::variances::{self, Spread};
 
 /// Share of the sum of squares below which a difference of sums has too few digits left: sums are right to some 2⁻⁵⁰,
 /// so that results keep ten digits.
@@ -90,26 +91,12 @@ fn decimal_average(sum: &ArrayRef, count: &ArrayRef, more_digits: u32, data_type
     Ok(Arc::new(Decimal128Array::from(values).with_precision_and_scale(*precision, *scale)?))
 }
 
-/// `n Σx² − (Σx)²`, the sum of squared deviations from the mean times the count: exact wherever it fits, so that
-/// nothing cancels.
-pub(crate) fn integer_deviations(sum: i128, squares: i128, count: i64) -> f64 {
-    let exact = squares.checked_mul(count.into()).zip(sum.checked_mul(sum)).map(|(one, other)| (one - other) as f64);
-    exact.unwrap_or(squares as f64 * count as f64 - sum as f64 * sum as f64).max(0.0)
-}
-
 fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread) -> ArrayRef {
     let (sum, squares) = (sum.as_primitive::<Decimal128Type>(), squares.as_primitive::<Decimal128Type>());
     let count = count.as_primitive::<Int64Type>();
     let value = |row: usize| {
-        let n = count.value(row);
-        let divisor = if spread.sample { n - 1 } else { n };
-        if divisor <= 0 {
-            return None;
-        }
-        let numerator = integer_deviations(sum.value(row), squares.value(row), n);
-        let unit = 10f64.powi(-2 * i32::from(spread.scale));
-        let variance = numerator / (n as f64 * divisor as f64) * unit;
-        Some(if spread.root { variance.sqrt() } else { variance })
+        let [sum, squares] = [sum.value(row), squares.value(row)].map(i256::from_i128);
+        variances::variance(sum, squares, count.value(row).unsigned_abs(), spread)
     };
     Arc::new((0..sum.len()).map(value).collect::<Float64Array>())
 }

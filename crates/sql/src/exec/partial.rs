@@ -9,7 +9,8 @@
 //! | COUNT | the count |
 //! | SUM, MIN, MAX, BOOL_AND, BOOL_OR | the value, NULL where nothing went in |
 //! | AVG | count, sum, both NULL where nothing went in |
-//! | VAR, STDDEV | count, mean, sum of squared deviations from the mean |
+//! | VAR, STDDEV of floats | count, mean, sum of squared deviations from the mean |
+//! | VAR, STDDEV of integers and decimals | count, sum, sum of squares |
 //! | exact SUM of floats, exact AVG | the accumulator's bytes; count, the accumulator's bytes |
 //!
 //! Schema and final step are taken from the plan that DataFusion makes of the same aggregation, which also is what runs
@@ -19,7 +20,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Float64Array};
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::compute::{cast, is_null, nullif};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -34,7 +35,7 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use super::device_exec::DeviceExec;
-use super::finish::{float_deviations, integer_deviations};
+use super::finish::float_deviations;
 use crate::lower::{AggregationsApart, Finish};
 
 /// Rules of DataFusion that do away with partial aggregations.
@@ -138,16 +139,9 @@ pub(crate) fn states(batch: &RecordBatch, groups: usize, steps: &[Finish], schem
                 let sum = aggregate(*sum);
                 columns.extend([nullif(&aggregate(*count), &is_null(&sum)?)?, sum]);
             }
-            Finish::Variance { sum, squares, count, spread } => {
-                let counts = aggregate(*count);
-                let (sum, squares) = (aggregate(*sum), aggregate(*squares));
-                let (sum, squares) = (sum.as_primitive::<Decimal128Type>(), squares.as_primitive::<Decimal128Type>());
-                let unit = 10f64.powi(-i32::from(spread.scale));
-                let moments = |row: usize, count: i64| {
-                    let deviations = integer_deviations(sum.value(row), squares.value(row), count);
-                    Ok((sum.value(row) as f64 / count as f64 * unit, deviations / count as f64 * (unit * unit)))
-                };
-                columns.extend(moments_of(&counts, moments)?);
+            // Where nothing went in, the sums are 0: the device leaves them NULL.
+            Finish::Variance { sum, squares, count, .. } => {
+                columns.extend([aggregate(*count), or_zero(&aggregate(*sum)), or_zero(&aggregate(*squares))]);
             }
             Finish::FloatVariance { sum, squares, count, extremes: (low, high), .. } => {
                 let counts = aggregate(*count);
@@ -173,6 +167,13 @@ pub(crate) fn states(batch: &RecordBatch, groups: usize, steps: &[Finish], schem
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+/// A sum of integers of 128 bits, 0 where there is none.
+fn or_zero(sums: &ArrayRef) -> ArrayRef {
+    let sums = sums.as_primitive::<Decimal128Type>();
+    let values = sums.iter().map(|sum| sum.unwrap_or(0));
+    Arc::new(Decimal128Array::from_iter_values(values).with_data_type(DataType::Decimal128(38, 0)))
 }
 
 /// Counts, means and sums of squared deviations; the last two are zero where there is no value.

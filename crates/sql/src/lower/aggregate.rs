@@ -13,6 +13,7 @@ use super::tree::Aggregation;
 use super::unions::branches;
 use super::{Lowered, Reason, reducers};
 use crate::mend::float_sums::is_exact;
+use crate::mend::variances::{DIGITS_MAX, Spread};
 use crate::values::FloatSums;
 
 /// How an output column is made from the fragment's batch.
@@ -30,17 +31,6 @@ pub(crate) enum Finish {
     Variance { sum: usize, squares: usize, count: usize, spread: Spread },
     /// The same of doubles, with their extremes.
     FloatVariance { sum: usize, squares: usize, count: usize, extremes: (usize, usize), spread: Spread },
-}
-
-/// Which measure of spread.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Spread {
-    /// Of a sample: divided by one less than the count.
-    pub(crate) sample: bool,
-    /// The root: a standard deviation.
-    pub(crate) root: bool,
-    /// Digits after the point of the values.
-    pub(crate) scale: i8,
 }
 
 /// An aggregation of rows over base columns of graphs of their own.
@@ -291,6 +281,9 @@ fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)
         other => other,
     };
     match translator.data_type(inner)? {
+        DataType::Decimal128(precision, _) if precision > DIGITS_MAX => {
+            Err(format!("a variance of decimals of more than {DIGITS_MAX} digits"))
+        }
         DataType::Decimal128(_, scale) => Ok(Some((translator.translate(inner)?, scale))),
         data_type if data_type.is_integer() => {
             Ok(Some((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)))

@@ -19,6 +19,7 @@ mod joins;
 mod node;
 mod operators;
 mod reducers;
+mod repeated;
 mod rows;
 mod strings;
 mod tables;
@@ -40,7 +41,7 @@ use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery
 use parking_lot::Mutex;
 use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
-pub(crate) use aggregate::{Finish, Spread};
+pub(crate) use aggregate::Finish;
 pub(crate) use derived::{DerivedCache, DerivedColumn};
 pub(crate) use expr::literal;
 pub(crate) use filled::param_values;
@@ -273,6 +274,9 @@ fn lower_one(
         device(aggregate::lower(aggregate, facts)?, LogicalPlan::Aggregate(aggregate.clone()), facts, refused)
     };
     let Some(split) = distinct::split(aggregate, facts.overflow)? else { return whole(aggregate) };
+    if split.parts().count() > 1 {
+        repeated::copied(&aggregate.input)?;
+    }
     let parts = split.parts().map(whole).collect::<std::result::Result<_, _>>()?;
     split.above(parts).map_err(|error| error.strip_backtrace())
 }

@@ -23,6 +23,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Projection, Sort, Union};
 use warpcube_engine::{Pipeline, Sink};
 
+use super::repeated::copied;
 use super::tables::TableFacts;
 use super::{Reason, Refused, first_rows};
 
@@ -74,9 +75,15 @@ fn of_join(join: &Join) -> Result<Option<Vec<LogicalPlan>>, Reason> {
     };
     let of = |distributes: bool, side: &LogicalPlan| if distributes { branches(side) } else { Ok(None) };
     let joined: Vec<Join> = match of(left, &join.left)? {
-        Some(sides) => sides.into_iter().map(|left| Join { left: Arc::new(left), ..join.clone() }).collect(),
+        Some(sides) => {
+            copied(&join.right)?;
+            sides.into_iter().map(|left| Join { left: Arc::new(left), ..join.clone() }).collect()
+        }
         None => match of(right, &join.right)? {
-            Some(sides) => sides.into_iter().map(|right| Join { right: Arc::new(right), ..join.clone() }).collect(),
+            Some(sides) => {
+                copied(&join.left)?;
+                sides.into_iter().map(|right| Join { right: Arc::new(right), ..join.clone() }).collect()
+            }
             None => return of_inner_side(join),
         },
     };
@@ -95,6 +102,8 @@ fn of_inner_side(join: &Join) -> Result<Option<Vec<LogicalPlan>>, Reason> {
         _ => return Ok(None),
     };
     let Some(sides) = branches(inner)? else { return Ok(None) };
+    copied(&join.left)?;
+    copied(&join.right)?;
     let mut all = Vec::with_capacity(sides.len() + 1);
     for side in sides {
         let side = Arc::new(side);
@@ -120,6 +129,8 @@ pub(super) fn without_union(plan: &Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>,
 
 /// The halves of a full join: the left join, and the rows of the right side without a match.
 pub(super) fn halves(join: &Join) -> Result<[LogicalPlan; 2], Reason> {
+    copied(&join.left)?;
+    copied(&join.right)?;
     Ok([of_kind(join, JoinType::Left)?, lonely(join, JoinType::RightAnti)?])
 }
 

@@ -2,8 +2,9 @@
 //!
 //! DataFusion 55.2 computes both sides of `i < 100 AND i * i > 3` for all rows of a batch unless the left one drops
 //! most of them, moves conjuncts and makes one filter of several; an aggregate with groups computes its argument for
-//! rows that its FILTER drops. Here the final plan asks the operands of AND and OR that cannot raise first, and
-//! computes the others in a CASE behind them; the argument of an aggregate stands in a CASE over its FILTER.
+//! rows that its FILTER drops, and so does a window. Here the final plan asks the operands of AND and OR that cannot
+//! raise first, and computes the others in a CASE behind them; the argument of an aggregate stands in a CASE over its
+//! FILTER.
 //!
 //! The optimiser computes what two expressions share once, before both: `sum(i * i) FILTER (…)` beside `max(i * i)
 //! FILTER (…)` for all rows. What may raise behind AND, OR or a FILTER is out of that rule's sight
@@ -48,7 +49,7 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         other => each_expression(
             other,
-            |expr| chained(expr).is_some() || matches!(expr, Expr::AggregateFunction(_)),
+            |expr| chained(expr).is_some() || filtered(expr).is_some(),
             |expr, schema| {
                 let guarded = in_value(expr, schema)?;
                 guarded.transform_data(|expr| expr.transform_down(|expr| in_aggregate(expr, schema)))
@@ -67,11 +68,13 @@ pub(super) fn with_hidden_operands(
     let plan = plan.transform_down_with_subqueries(|plan| {
         each_expression(plan, is_guarding, |expr, schema| {
             expr.transform_down(|expr| match expr {
-                Expr::AggregateFunction(mut function) if function.params.filter.is_some() => {
-                    for argument in &mut function.params.args {
-                        hidden.hide(argument, schema)?;
+                mut expr if filtered(&expr).is_some() => {
+                    if let Some((arguments, _)) = filtered_mut(&mut expr) {
+                        for argument in arguments {
+                            hidden.hide(argument, schema)?;
+                        }
                     }
-                    Ok(Transformed::yes(Expr::AggregateFunction(function)))
+                    Ok(Transformed::yes(expr))
                 }
                 expr if chained(&expr).is_some() => {
                     let inner = expr.transform_down(|mut expr| match chained(&expr) {
@@ -129,7 +132,30 @@ impl Hidden {
 }
 
 fn is_guarding(expr: &Expr) -> bool {
-    chained(expr).is_some() || matches!(expr, Expr::AggregateFunction(function) if function.params.filter.is_some())
+    chained(expr).is_some() || filtered(expr).is_some()
+}
+
+/// The filter of an aggregate or of a window function.
+fn filtered(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::AggregateFunction(function) => function.params.filter.as_deref(),
+        Expr::WindowFunction(function) => function.params.filter.as_deref(),
+        _ => None,
+    }
+}
+
+/// The arguments of an aggregate or of a window function, and its filter.
+fn filtered_mut(expr: &mut Expr) -> Option<(&mut Vec<Expr>, &Expr)> {
+    match expr {
+        Expr::AggregateFunction(AggregateFunction { params, .. }) => {
+            Some((&mut params.args, params.filter.as_deref()?))
+        }
+        Expr::WindowFunction(function) => {
+            let params = &mut function.params;
+            Some((&mut params.args, params.filter.as_deref()?))
+        }
+        _ => None,
+    }
 }
 
 /// The operator of a chain.
@@ -224,14 +250,13 @@ impl Parts {
     }
 }
 
-/// An aggregate whose argument is computed for the rows that its filter takes.
-fn in_aggregate(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expr else {
-        return Ok(Transformed::no(expr));
-    };
+/// An aggregate or a window function whose argument is computed for the rows that its filter takes.
+fn in_aggregate(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
-    if let Some(filter) = params.filter.as_deref().filter(|filter| !filter.is_volatile()) {
-        for argument in &mut params.args {
+    if let Some((arguments, filter)) = filtered_mut(&mut expr)
+        && !filter.is_volatile()
+    {
+        for argument in arguments {
             if !may_raise(argument, schema)? {
                 continue;
             }
@@ -244,7 +269,7 @@ fn in_aggregate(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             changed = true;
         }
     }
-    Ok(Transformed::new_transformed(Expr::AggregateFunction(AggregateFunction { func, params }), changed))
+    Ok(Transformed::new_transformed(expr, changed))
 }
 
 /// Whether an expression may raise for values of a row.
@@ -266,7 +291,7 @@ fn may_raise(expr: &Expr, schema: &DFSchema) -> Result<bool> {
 }
 
 /// Whether a cast has no result for some values.
-fn is_partial(from: &DataType, to: &DataType) -> bool {
+pub(super) fn is_partial(from: &DataType, to: &DataType) -> bool {
     let whole_digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
     match (from, to) {
         (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, to) => {

@@ -28,6 +28,8 @@ use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
 use super::finer_times::FinerTimes;
+use super::held_filters::with_held_filters;
+use super::projections::ProjectionsInPlace;
 use super::sorts::SortsInPlace;
 use super::{guards, sums};
 
@@ -37,6 +39,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         let rewrite: Rewrite = match rule.name() {
             "eliminate_cross_join" => with_one_null_equality,
             "common_sub_expression_eliminate" => guards::with_hidden_operands,
+            "push_down_filter" => with_held_filters,
             "single_distinct_aggregation_to_group_by" => sums::with_whole_sums,
             _ => return rule,
         };
@@ -55,7 +58,7 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
     let held = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
         match rule.name() {
             name if name.starts_with("FilterPushdown") => Arc::new(UnlessFound(rule, repeats_a_name)),
-            "ProjectionPushdown" => Arc::new(UnlessFound(rule, has_guarded_condition)),
+            "ProjectionPushdown" => Arc::new(UnlessFound(Arc::new(ProjectionsInPlace(rule)), has_guarded_condition)),
             "EnsureRequirements" => Arc::new(SortsInPlace(rule)),
             _ => rule,
         }

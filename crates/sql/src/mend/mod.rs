@@ -17,6 +17,7 @@ mod canonical;
 pub(crate) mod coarser_times;
 mod conclusions;
 mod constants;
+mod correlated;
 mod decimals;
 mod distinct_orders;
 mod distinct_sums;
@@ -27,6 +28,7 @@ pub(crate) mod float_sums;
 mod frames;
 mod growth;
 mod guards;
+mod held_filters;
 pub(crate) mod in_zone;
 mod intervals;
 mod joins;
@@ -40,8 +42,10 @@ pub(crate) mod narrow_casts;
 mod nth_values;
 mod nullif;
 mod partition_keys;
+mod projections;
 mod quantiles;
 mod replacements;
+mod rowless_subqueries;
 mod set_operations;
 mod shifts;
 mod sliding;
@@ -52,6 +56,7 @@ pub(crate) mod sums;
 pub(crate) mod text_decimals;
 pub(crate) mod timezone;
 mod unordered_casts;
+pub(crate) mod variances;
 mod views;
 mod whole_times;
 mod zones;
@@ -87,6 +92,8 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(views::ViewsAlone));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
+    rules.push(Arc::new(correlated::CorrelatedShapes));
+    rules.push(Arc::new(rowless_subqueries::NullWithoutRow));
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(intervals::IntervalLengths));
@@ -140,7 +147,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = distinct_orders::mend(partition_keys::mend(plan)?)?;
+    let plan = variances::mend(distinct_orders::mend(partition_keys::mend(plan)?)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
     let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
     sums::check(unordered_casts::mend(plan)?, options)
