@@ -21,6 +21,7 @@ mod exec;
 mod lexer;
 mod locations;
 mod lower;
+mod memory_table;
 mod mend;
 mod nearest;
 pub mod outputs;

@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
         &[
             &["default_schema", "values", "locations", "csv_lines", "lexer", "nearest", "words", "cancel", "progress"],
             &["error", "spill"],
-            &["settings", "statement", "report", "row_groups", "diagnose"],
+            &["settings", "statement", "report", "row_groups", "diagnose", "memory_table"],
             &["access", "device", "device_tables", "show"],
             &["engines"],
             &["cubes"],

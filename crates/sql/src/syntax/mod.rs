@@ -2,10 +2,12 @@
 //!
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
-//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]). What is nested too deep, and a `JOIN`
-//! without a condition, is refused.
+//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]), and statements that change tables
+//! become INSERT ([`changes`]). What is nested too deep, and a `JOIN` without a condition, is refused.
 
 mod beside;
+mod changes;
+mod declared;
 mod dialect;
 mod escapes;
 mod items;
@@ -31,6 +33,7 @@ use crate::settings::Settings;
 use dialect::SessionDialect;
 
 pub(crate) use beside::beside;
+pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
 
 /// Texts up to this length need no stack of their own.
@@ -46,7 +49,7 @@ const STACK_BYTES_MAX: usize = 256 << 20;
 /// [`SqlError::Syntax`] for what is no statement or several, [`SqlError::TooDeep`] for what is nested deeper than
 /// `warpcube.depth_limit`, and what no plan could be right for.
 pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
-    let (mut statement, merges_columns) = match sql.len() {
+    let (mut statement, mut merges_columns) = match sql.len() {
         ..=SHORT_BYTES => parsed(state, sql)?,
         // A chain that the parser gives up in its midst is dropped as deep as it is.
         bytes => {
@@ -54,6 +57,7 @@ pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedState
             stacker::maybe_grow(stack, stack, || parsed(state, sql))?
         }
     };
+    merges_columns |= changes::rewrite(state, &mut statement).await?;
     if merges_columns {
         merged::resolve(state, &mut statement).await?;
     }
@@ -116,8 +120,11 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
     match parsed {
         ParsedStatement::Statement(statement) => match statement.as_mut() {
             SqlStatement::Query(query) => Some(query),
+            // Its columns go by position.
+            SqlStatement::Insert(insert) => insert.source.as_deref_mut(),
             _ => None,
         },
+        ParsedStatement::Explain(explain) => query_of(&mut explain.statement),
         _ => None,
     }
 }
