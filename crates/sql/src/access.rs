@@ -12,13 +12,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use datafusion::catalog::MemTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::error::{Result, SqlError};
 use crate::locations::{AllowedPaths, is_pattern, local_path};
+use crate::memory_table::MemoryTable;
 use crate::settings::Settings;
 use crate::values::EncodedFiles;
 use crate::values::Origin;
@@ -96,7 +96,7 @@ impl Access {
                 self.check_writes("COPY")?;
                 self.check_location(&copy.output_url)
             }
-            LogicalPlan::Dml(dml) if !source_as_provider(&dml.target)?.is::<MemTable>() => {
+            LogicalPlan::Dml(dml) if !source_as_provider(&dml.target)?.is::<MemoryTable>() => {
                 self.check_writes(&format!("{} {}", dml.op, dml.table_name))
             }
             _ => Ok(()),

@@ -73,7 +73,6 @@ const OPTIONS: [(&str, &[(&str, Use)]); 3] = [
             ("compression_level", Write),
             ("schema_infer_max_rec", Read),
             ("newline_delimited", Read),
-            ("union_by_name", Read),
         ],
     ),
     (
@@ -120,11 +119,12 @@ const OPTIONS: [(&str, &[(&str, Use)]); 3] = [
             ("content_defined_chunking.max_chunk_size", Write),
             ("content_defined_chunking.norm_level", Write),
             ("metadata", Write),
-            ("union_by_name", Read),
         ],
     ),
 ];
 
+/// Options of tables that are no format's: what their files may lack.
+const OF_TABLES: [&str; 1] = ["union_by_name"];
 /// Options of COPY that are no format's.
 const OF_COPY: [&str; 3] = ["append", "overwrite", "execution.keep_partition_by_columns"];
 
@@ -139,7 +139,11 @@ pub(crate) fn check(format: &str, purpose: Purpose, options: &[(String, Value)])
         if names[..at].contains(name) {
             return Err(SqlError::Planning(format!("option {name} is given twice")));
         }
-        if purpose == Purpose::Copy && OF_COPY.contains(&name.as_str()) {
+        let of_statement: &[&str] = match purpose {
+            Purpose::Copy => &OF_COPY,
+            Purpose::Table => &OF_TABLES,
+        };
+        if of_statement.contains(&name.as_str()) {
             continue;
         }
         check_use(format, purpose, name, &text_of(value))?;

@@ -23,6 +23,7 @@ mod format_options;
 mod lexer;
 mod locations;
 mod lower;
+mod memory_table;
 mod mend;
 mod nearest;
 pub mod outputs;

@@ -14,7 +14,7 @@ mod templates;
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 
-use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::ListingTable;
@@ -27,6 +27,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 
 use crate::lower::Refused;
+use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
 
 pub(crate) use holes::{Holed, holed};
@@ -234,7 +235,7 @@ pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
     let mut tells = true;
     plan.apply_with_subqueries(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
-            let known = |table: Arc<dyn TableProvider>| table.is::<ListingTable>() || table.is::<MemTable>();
+            let known = |table: Arc<dyn TableProvider>| table.is::<ListingTable>() || table.is::<MemoryTable>();
             tells &= source_as_provider(&scan.source).is_ok_and(known);
         }
         Ok(TreeNodeRecursion::Continue)

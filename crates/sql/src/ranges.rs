@@ -82,7 +82,7 @@ const RANGES: &[(&str, Range)] = &[
     ("datafusion.optimizer.hash_join_inlist_pushdown_max_size", Whole(0, BYTES_MAX)),
     ("datafusion.optimizer.hash_join_single_partition_threshold", Whole(0, BYTES_MAX)),
     ("datafusion.optimizer.hash_join_single_partition_threshold_rows", Whole(0, COUNT_MAX)),
-    ("datafusion.optimizer.max_passes", Whole(1, 100)),
+    ("datafusion.optimizer.max_passes", Whole(0, 100)),
     ("datafusion.optimizer.preserve_file_partitions", Whole(0, COUNT_MAX)),
     ("datafusion.optimizer.repartition_file_min_size", Whole(0, BYTES_MAX)),
     ("datafusion.optimizer.subset_repartition_threshold", Whole(0, AT_ONCE_MAX)),

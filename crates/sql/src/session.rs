@@ -5,6 +5,7 @@
 //! session for the next one. Statements may run at the same time from several threads.
 
 mod assign;
+mod changed;
 mod cube_rows;
 mod cubes;
 mod define;
@@ -45,6 +46,7 @@ use crate::device_tables::DeviceTables;
 use crate::engines::Engines;
 use crate::error::{Result, SqlError};
 use crate::exec::{DevicePlanner, EngineTables, PlanningState, SortedByDevice};
+use crate::memory_table::WriteLock;
 use crate::mend;
 use crate::plans::{self, Epoch, PlanCache, Planned, Shapes, Templates};
 use crate::progress::Progress;
@@ -55,11 +57,12 @@ use crate::settings::{Assignment, Settings};
 use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
-use crate::syntax;
+use crate::syntax::{self, Declared};
 use crate::values::Origin;
 pub use cubes::CubeLoad;
 
 use assign::{check_known, first_options, set_option};
+use changed::Locked;
 use parsed::{check_view, declares_types, executed, plan_parsed};
 use prepared::Prepared;
 
@@ -211,7 +214,7 @@ impl Session {
         let engines = Arc::new(Engines::new(device.clone()));
         let cubes = Arc::new(Cubes::new(engines.clone()));
         config = config.with_extension(cubes.clone());
-        let planner = Arc::new(DevicePlanner::new(engines.clone(), shared.clone()));
+        let planner = Arc::new(DevicePlanner::new(engines.clone()));
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.into(), Arc::new(SessionCatalog::new(shared.clone())));
         let mut builder = SessionStateBuilder::new()
@@ -236,9 +239,9 @@ impl Session {
         let session = Session {
             inner: Arc::new(Inner {
                 context,
-                catalog: shared.clone(),
+                catalog: shared,
                 device,
-                device_tables: RwLock::new(Some(Arc::new(EngineTables::new(engines, shared)))),
+                device_tables: RwLock::new(Some(Arc::new(EngineTables::new(engines)))),
                 origins: Mutex::new(origins.clone()),
                 start: Start { settings, others, origins },
                 prepared: Mutex::default(),
@@ -307,6 +310,18 @@ impl Session {
         if let Some(own) = OwnStatement::parse(sql)? {
             return self.own(own, report).await;
         }
+        self.start_with(sql, report, deadline, clock, None).await
+    }
+
+    /// Runs a statement of SQL; `lock` is that of the table whose rows it changes, once that is known.
+    async fn start_with(
+        &self,
+        sql: &str,
+        report: &Arc<StatementReport>,
+        deadline: Option<Deadline>,
+        clock: Instant,
+        lock: Option<WriteLock>,
+    ) -> Result<Execution> {
         let planned = match self.planned_before(sql).await? {
             Some(planned) => Some(planned),
             None => self.planned_by_shape(sql, report).await?,
@@ -319,7 +334,7 @@ impl Session {
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
         let mut phase = Instant::now();
-        let parsed = syntax::parse(&state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
+        let mut parsed = syntax::parse(&state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
         phase = report.end_phase(Phase::Parse, phase);
         if let Some(name) = executed(&parsed) {
             // What was prepared anew is in the session's state and not yet in the copy.
@@ -327,6 +342,7 @@ impl Session {
             state.config_mut().set_extension(report.clone());
         }
         check_view(&state, &parsed)?;
+        let declared = Declared::take(&mut parsed)?;
         let has_types = declares_types(&parsed);
         let references = state.resolve_table_references(&parsed)?;
         let generation = epoch.catalog;
@@ -366,7 +382,7 @@ impl Session {
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Ddl(ddl) => {
-                self.define(state, ddl).await?;
+                self.define(state, ddl, declared).await?;
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
@@ -374,6 +390,14 @@ impl Session {
                 self.executed_anew(&state, &execute)?
             }
             plan => plan,
+        };
+        let lock = match changed::lock(&plan, lock).await {
+            // The plan is of a version that is not the table's last.
+            Locked::Now(lock) if self.epoch().catalog != epoch.catalog => {
+                return Box::pin(self.start_with(sql, report, deadline, clock, Some(lock))).await;
+            }
+            Locked::Now(lock) => Some(lock),
+            Locked::Before(lock) => lock,
         };
         report.note_planned();
         let (plan, staged) = Staged::redirect(plan, state.config_options())?;
@@ -384,7 +408,11 @@ impl Session {
         phase = report.end_phase(Phase::Optimize, phase);
         let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
         report.end_phase(Phase::Lower, phase);
-        self.run_planned(state, &planned, writes, report, deadline, clock).await
+        let mut execution = self.run_planned(state, &planned, writes, report, deadline, clock).await?;
+        if let Some(lock) = lock {
+            execution.stream = changed::holding(execution.stream, lock);
+        }
+        Ok(execution)
     }
 
     /// The optimised plan of a statement by the template of its shape; the flag says that the template was made now.

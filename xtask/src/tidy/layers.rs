@@ -48,7 +48,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
             ],
             &["error", "spill"],
             &["ranges"],
-            &["format_options", "settings", "statement", "report", "row_groups", "diagnose"],
+            &["format_options", "settings", "statement", "report", "row_groups", "diagnose", "memory_table"],
             &["access", "device", "device_tables", "show"],
             &["engines"],
             &["cubes"],

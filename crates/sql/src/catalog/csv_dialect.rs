@@ -16,6 +16,8 @@ use crate::csv_lines::Characters;
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Quotes that are looked for, the default first.
 const QUOTES: [u8; 2] = [b'"', b'\''];
+/// What some programs write in front of UTF-8; it is no part of the first value.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Records whose columns are counted.
 const COUNTED: usize = 1000;
 
@@ -161,21 +163,22 @@ pub(crate) struct Dialect {
 impl Dialect {
     /// The dialect of a sample, without kinds where lines differ in their number of values; none of an empty one.
     pub(crate) fn of(sample: &Sample, given: Given) -> Option<Dialect> {
+        let head = sample.head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&sample.head);
         let characters =
             |delimiter, quote| Characters { delimiter, quote, escape: given.escape, comment: given.comment };
         let quote = given.quote.unwrap_or_else(|| {
             let [usual, other] = QUOTES;
             let delimiters = given.delimiter.map_or(DELIMITERS.to_vec(), |delimiter| vec![delimiter]);
-            let is_other = |delimiter: &u8| is_quoted(&sample.head, characters(*delimiter, usual), other);
+            let is_other = |delimiter: &u8| is_quoted(head, characters(*delimiter, usual), other);
             if delimiters.iter().any(is_other) { other } else { usual }
         });
-        let width = |delimiter: u8| width(&sample.head, characters(delimiter, quote), given.truncated);
+        let width = |delimiter: u8| width(head, characters(delimiter, quote), given.truncated);
         let delimiter = given.delimiter.unwrap_or_else(|| match width(DELIMITERS[0]) {
             Some(2..) => DELIMITERS[0],
             _ => {
                 let widths = DELIMITERS.iter().filter_map(|delimiter| Some((width(*delimiter)?, *delimiter)));
                 let widest = widths.filter(|(width, _)| *width > 1).rev().max_by_key(|(width, _)| *width);
-                let is_in_each = |delimiter: &u8| is_in_each(&sample.head, characters(*delimiter, quote));
+                let is_in_each = |delimiter: &u8| is_in_each(head, characters(*delimiter, quote));
                 let in_each = || DELIMITERS.into_iter().find(is_in_each);
                 widest.map(|(_, delimiter)| delimiter).or_else(in_each).unwrap_or(DELIMITERS[0])
             }
@@ -188,7 +191,7 @@ impl Dialect {
             kinds.iter_mut().zip(record).for_each(|(kinds, value)| *kinds = kinds.and(Kinds::of(value)));
             true
         };
-        records(&sample.head, characters, &mut |record| {
+        records(head, characters, &mut |record| {
             if first.is_some() {
                 counted += 1;
                 return note(if counted <= COUNTED { &mut kinds } else { &mut front }, record);
@@ -372,6 +375,7 @@ mod tests {
             ("a,b\n'x,1',2\n'y',3\n", b',', b'\'', Some(true)),
             ("a,b\nit's,2\nno,3\n", b',', b'"', Some(true)),
             ("id,2020,2021\n1,5,6\n", b',', b'"', Some(true)),
+            ("\u{feff}\"id\",x\n1,5\n", b',', b'"', Some(true)),
             ("2024-01-01,1\n2024-01-02,2\n", b',', b'"', Some(false)),
             ("a,b\n", b',', b'"', None),
             ("1,2\n", b',', b'"', Some(false)),

@@ -7,8 +7,8 @@
 //! not make.
 //!
 //! Invariants: [`CatalogShared::generation`] grows whenever a name may mean something else than before, so that
-//! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable`, `MemTable` or
-//! `ViewTable`, never a wrapper (but for `.tbl` files, tables with keys that are NULL and tables whose files are gone).
+//! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable` or `ViewTable`
+//! or a [`MemoryTable`](crate::memory_table::MemoryTable) at its current version, never a wrapper (but for `.tbl` files, tables with keys that are NULL and tables whose files are gone).
 
 mod csv_dialect;
 mod csv_newlines;
@@ -65,7 +65,7 @@ pub(crate) const FILE_TYPES: [&str; 11] =
 /// What all schemas of one session share.
 #[derive(Debug, Default)]
 pub struct CatalogShared {
-    generation: AtomicU64,
+    generation: Arc<AtomicU64>,
     state: OnceLock<Weak<parking_lot::RwLock<SessionState>>>,
 }
 
@@ -73,6 +73,11 @@ impl CatalogShared {
     /// Grows whenever a name may mean something else than before.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// The generation itself, for tables in memory, which change by themselves.
+    pub(crate) fn counter(&self) -> Arc<AtomicU64> {
+        self.generation.clone()
     }
 
     pub(crate) fn changed(&self) {

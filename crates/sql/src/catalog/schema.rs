@@ -1,14 +1,14 @@
 //! A schema whose tables are looked at again whenever a statement names them.
 //!
 //! Tables over files: their files are compared with those the table was made from. Views: planned from their text, so
-//! that they see the tables there are now. Names that are paths: tables made on the spot. All else (memory tables) is
-//! kept as DataFusion registered it.
+//! that they see the tables there are now. Names that are paths: tables made on the spot. Tables in memory: at their
+//! current version, by hidden names in the roles that statements which change them need.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
@@ -22,6 +22,7 @@ use super::CatalogShared;
 use super::files::{self, ExternalTable};
 use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
+use crate::memory_table::{MemoryTable, Role};
 use crate::syntax;
 
 tokio::task_local! {
@@ -178,6 +179,11 @@ impl SchemaProvider for SessionSchema {
     }
 
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        if let Some((role, name)) = Role::of_name(name) {
+            let entry = self.entries.read().get(name).cloned();
+            let memory = entry.as_ref().and_then(|entry| entry.table().downcast_ref::<MemoryTable>());
+            return Ok(memory.map(|table| Arc::new(table.in_role(role)) as Arc<dyn TableProvider>));
+        }
         let entry = self.entries.read().get(name).cloned();
         let Some(entry) = entry else {
             let Some(state) = self.shared.session() else { return Ok(None) };
@@ -189,7 +195,10 @@ impl SchemaProvider for SessionSchema {
             };
         };
         let looked_at = match &entry {
-            Entry::Plain(table) => Ok(table.clone()),
+            Entry::Plain(table) => Ok(match table.downcast_ref::<MemoryTable>() {
+                Some(memory) => Arc::new(memory.in_role(Role::Rows)) as Arc<dyn TableProvider>,
+                None => table.clone(),
+            }),
             Entry::External(external) => self.look_again(name, external.clone()).await,
             Entry::View(_, text) => self.plan_again(name, text).await,
         };
@@ -208,6 +217,12 @@ impl SchemaProvider for SessionSchema {
         name: String,
         table: Arc<dyn TableProvider>,
     ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
+        // DataFusion's own tables in memory change while they are planned; the rows go over into one of ours.
+        let ours = |table: &MemTable| MemoryTable::of_registered(&name, table, self.shared.counter());
+        let table = match table.downcast_ref::<MemTable>().and_then(ours) {
+            Some(memory) => Arc::new(memory) as Arc<dyn TableProvider>,
+            None => table,
+        };
         let entry = match (table.downcast_ref::<ExternalTable>(), table.downcast_ref::<ViewTable>()) {
             (Some(external), _) => Entry::External(Arc::new(external.clone())),
             (None, Some(view)) => match view.definition() {

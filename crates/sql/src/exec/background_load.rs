@@ -7,7 +7,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use datafusion::catalog::MemTable;
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
 use warpcube_column::LoadLimits;
@@ -18,6 +17,7 @@ use super::source::{load_limits, load_threads, requests};
 use super::work::{is_lasting, is_of_column};
 use crate::engines::Engines;
 use crate::lower::{Lowered, Refusals, TableInfo};
+use crate::memory_table::MemoryTable;
 use crate::placement::{BackgroundLoad, LoadLedger};
 use crate::settings::Settings;
 
@@ -111,7 +111,7 @@ impl BackgroundLoads {
         let lowered = &load.lowered;
         // Scans of other tables may have the runtime start threads, which statements go on with.
         let reads_alone = |info: &Arc<TableInfo>| {
-            info.provider.is::<MemTable>() || info.parquet.as_ref().is_some_and(|files| files.table().is_some())
+            info.provider.is::<MemoryTable>() || info.parquet.as_ref().is_some_and(|files| files.table().is_some())
         };
         if lowered.tables.iter().all(reads_alone) {
             engine.device().use_idle_scheduling();

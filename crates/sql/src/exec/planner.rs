@@ -25,7 +25,6 @@ use super::renewed::{is_renewable, renewed};
 use super::source::load_threads;
 use super::work::PlanningState;
 use super::written::as_written;
-use crate::catalog::CatalogShared;
 use crate::codec;
 use crate::engines::Engines;
 use crate::lower::{
@@ -47,13 +46,12 @@ const LOST: &str = "the device was lost in an earlier statement (GPU-006); it co
 #[derive(Debug)]
 pub(crate) struct DevicePlanner {
     context: Arc<DeviceContext>,
-    catalog: Arc<CatalogShared>,
 }
 
 impl DevicePlanner {
-    /// A planner for the session of this catalog.
-    pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> DevicePlanner {
-        DevicePlanner { context: Arc::new(DeviceContext::new(engines)), catalog }
+    /// A planner for a session.
+    pub(crate) fn new(engines: Arc<Engines>) -> DevicePlanner {
+        DevicePlanner { context: Arc::new(DeviceContext::new(engines)) }
     }
 
     /// The session's background loads.
@@ -120,7 +118,7 @@ impl DevicePlanner {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is()? });
         }
-        let described = describe_tables(plan, state, self.catalog.generation());
+        let described = describe_tables(plan, state);
         let mut facts = described.instrument(tracing::info_span!("describe")).await?;
         facts.refusals = self.context.refusals.clone();
         let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, topk, .. } = &settings;

@@ -13,7 +13,6 @@ use warpcube_gpu::CancelSwitch;
 
 use super::source::{TableColumns, load_limits};
 use crate::cancel::ThrowOnDrop;
-use crate::catalog::CatalogShared;
 use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
 use crate::diagnose::{self, Suspect};
 use crate::engines::Engines;
@@ -25,13 +24,12 @@ use crate::settings::Settings;
 /// The tables on the engine's device.
 pub(crate) struct EngineTables {
     engines: Arc<Engines>,
-    catalog: Arc<CatalogShared>,
 }
 
 impl EngineTables {
     /// The tables of a session.
-    pub(crate) fn new(engines: Arc<Engines>, catalog: Arc<CatalogShared>) -> EngineTables {
-        EngineTables { engines, catalog }
+    pub(crate) fn new(engines: Arc<Engines>) -> EngineTables {
+        EngineTables { engines }
     }
 }
 
@@ -81,7 +79,7 @@ impl DeviceTables for EngineTables {
             let reason = format!("'{name}' is a view: LOAD TABLE takes the tables that it reads");
             return Err(SqlError::from(DataFusionError::Plan(reason)));
         }
-        let info = Arc::new(describe_table(name.to_string(), table, state, self.catalog.generation()).await?);
+        let info = Arc::new(describe_table(name.to_string(), table, state).await?);
         let schema = info.provider.schema();
         let wanted = |index: &usize| {
             let field = schema.field(*index);
@@ -134,7 +132,7 @@ impl DeviceTables for EngineTables {
         let evicted = match table {
             // Tables of several schemas may have one name, and one table several.
             Some(table) => {
-                let info = describe_table(name.to_string(), table, state, self.catalog.generation()).await?;
+                let info = describe_table(name.to_string(), table, state).await?;
                 residency.evict(&info.key)
             }
             None => residency.evict_by_name(name),

@@ -1,16 +1,15 @@
 //! What planning knows of the tables a statement names: identity, version and rows.
 //!
-//! Files: the version is a snapshot of names, sizes and times, taken once a statement. Memory tables: the catalog's
-//! generation, which grows with every INSERT, and the addresses of its batches, which change before an INSERT is done.
+//! Files: the version is a snapshot of names, sizes and times, taken once a statement. Memory tables: the version that
+//! the statement was planned on, which is what it reads.
 //! Any other provider may change without notice and gets a version of its own in every statement.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::cte_worktable::CteWorkTable;
@@ -25,6 +24,7 @@ use super::derived::DerivedColumn;
 use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
+use crate::memory_table::MemoryTable;
 use crate::row_groups::ParquetFiles;
 use crate::values::FloatSums;
 
@@ -122,7 +122,7 @@ fn address<T: ?Sized>(source: &Arc<T>) -> usize {
 }
 
 /// Looks at all tables that a plan scans.
-pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState, generation: u64) -> Result<TableFacts> {
+pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState) -> Result<TableFacts> {
     let mut scans: Vec<(String, Arc<dyn TableSource>)> = Vec::new();
     plan.apply_with_subqueries(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
@@ -140,7 +140,7 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState, ge
         if provider.is::<CteWorkTable>() {
             continue;
         }
-        let info = describe_table(name, provider, state, generation).await?;
+        let info = describe_table(name, provider, state).await?;
         facts.tables.insert(address(&source), Arc::new(info));
     }
     Ok(facts)
@@ -149,7 +149,7 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState, ge
 /// The version of a table's content now. Of tables over files alone it may be another than when they were described.
 pub(crate) async fn version_now(table: &TableInfo, state: &SessionState) -> Result<String> {
     match listing_of(table.provider.as_ref()).is_some() {
-        true => Ok(identity(table.provider.as_ref(), &table.provider, state, 0).await?.1),
+        true => Ok(identity(table.provider.as_ref(), &table.provider, state).await?.1),
         false => Ok(table.version.clone()),
     }
 }
@@ -159,9 +159,8 @@ pub(crate) async fn describe_table(
     name: String,
     provider: Arc<dyn TableProvider>,
     state: &SessionState,
-    generation: u64,
 ) -> Result<TableInfo> {
-    let (key, version, parquet) = identity(provider.as_ref(), &provider, state, generation).await?;
+    let (key, version, parquet) = identity(provider.as_ref(), &provider, state).await?;
     let rows = match parquet.as_ref().and_then(|files| files.rows()) {
         Some(known) => Some(known),
         None => rows(provider.as_ref(), state).await,
@@ -174,7 +173,6 @@ async fn identity(
     table: &dyn TableProvider,
     handle: &Arc<dyn TableProvider>,
     state: &SessionState,
-    generation: u64,
 ) -> Result<(String, String, Option<Arc<ParquetFiles>>)> {
     if let Some(listing) = listing_of(table) {
         let snapshot = FileSnapshot::take(state.runtime_env(), listing).await?;
@@ -192,16 +190,9 @@ async fn identity(
             files.map(|(memory, paths)| memory.parquet(&key, &version, || ParquetFiles::new(paths, table.schema())));
         return Ok((key, version, parquet));
     }
-    if let Some(memory) = table.downcast_ref::<MemTable>() {
-        let mut hasher = DefaultHasher::new();
-        for partition in &memory.batches {
-            for batch in partition.read().await.iter() {
-                batch.num_rows().hash(&mut hasher);
-                batch.columns().iter().for_each(|column| address(column).hash(&mut hasher));
-            }
-        }
-        let key = format!("memory {:x}", address(handle));
-        return Ok((key, format!("generation {generation}, batches {:x}", hasher.finish()), None));
+    if let Some(memory) = table.downcast_ref::<MemoryTable>() {
+        let (key, version) = memory.key_and_version();
+        return Ok((key, version, None));
     }
     if let Some(cube) = table.downcast_ref::<CubeTable>() {
         let (key, version) = cube.key_and_version();

@@ -16,13 +16,13 @@ mod ledger;
 
 use std::sync::Arc;
 
-use datafusion::catalog::MemTable;
 use datafusion::datasource::listing::ListingTable;
 use parking_lot::Mutex;
 use warpcube_column::{ChangeCounts, Location, Storage, is_string};
 use warpcube_engine::{Engine, Expr, Sink, Source, Step};
 
 use crate::lower::{Lowered, Placer, Reason, TableInfo};
+use crate::memory_table::MemoryTable;
 use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
 pub(crate) use ledger::{AskedColumn, BackgroundLoad, Declined, LoadLedger};
 
@@ -284,7 +284,7 @@ fn origin(info: &TableInfo) -> Origin {
     let listing = info.provider.downcast_ref::<ListingTable>();
     match listing.map(|listing| listing.options().format.get_ext()) {
         Some(extension) if extension == "parquet" => Origin::Parquet,
-        None if info.provider.is::<MemTable>() => Origin::Memory,
+        None if info.provider.is::<MemoryTable>() => Origin::Memory,
         _ => Origin::Text,
     }
 }

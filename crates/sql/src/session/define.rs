@@ -1,24 +1,25 @@
 //! Statements that define tables and views.
 //!
-//! A `CREATE OR REPLACE` that fails loses nothing, `DROP` takes what it names, and `CREATE TABLE … AS` is run here, for
-//! what DataFusion 55.2 (`create_memory_table`) does otherwise: the rows of the table are charged to
-//! `warpcube.memory_limit`, with those of the tables that are in memory already, and its columns may be NULL, whatever
-//! those of the query say. All else is DataFusion's.
+//! A `CREATE OR REPLACE` that fails loses nothing, `DROP` takes what it names, and `CREATE TABLE` makes a table in memory
+//! of ours ([`crate::memory_table`]), whose rules are what the statement declares ([`Declared`]): the rows of a query are
+//! charged to `warpcube.memory_limit`, with those of the tables that are in memory already, and columns may be NULL
+//! where nothing is declared, whatever those of the query say. All else is DataFusion's.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use arrow::array::{ArrayData, RecordBatch};
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::catalog::MemTable;
-use datafusion::common::TableReference;
-use datafusion::error::DataFusionError;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
-use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{
+    CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+};
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
 use futures::TryStreamExt;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -28,15 +29,22 @@ use super::Session;
 use crate::catalog::{self, Kept, SessionSchema};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
+use crate::memory_table::{Check, ColumnDefault, Key, MemoryTable, Role, Rules};
+use crate::syntax::{Declared, DeclaredKey};
 
 impl Session {
     /// Runs a definition with the statement's state.
-    pub(super) async fn define(&self, state: SessionState, definition: DdlStatement) -> Result<()> {
+    pub(super) async fn define(
+        &self,
+        state: SessionState,
+        definition: DdlStatement,
+        declared: Declared,
+    ) -> Result<()> {
         let _kept = check_definition(&state, &definition)?;
         check_drop(&state, &definition).await?;
         match definition {
-            DdlStatement::CreateMemoryTable(table) if !matches!(*table.input, LogicalPlan::EmptyRelation(_)) => {
-                self.create_table_as(state, table).instrument(tracing::info_span!("execute")).await
+            DdlStatement::CreateMemoryTable(table) => {
+                self.create_table(state, table, declared).instrument(tracing::info_span!("execute")).await
             }
             mut definition => {
                 if let DdlStatement::CreateView(view) = &mut definition {
@@ -51,9 +59,9 @@ impl Session {
         }
     }
 
-    /// Makes a table in memory of the rows of a query.
-    async fn create_table_as(&self, state: SessionState, table: CreateMemoryTable) -> Result<()> {
-        let CreateMemoryTable { name, input, if_not_exists, or_replace, constraints, column_defaults, temporary } =
+    /// Makes a table in memory, of the rows of a query where there is one.
+    async fn create_table(&self, state: SessionState, table: CreateMemoryTable, declared: Declared) -> Result<()> {
+        let CreateMemoryTable { name, input, if_not_exists, or_replace, constraints: _, column_defaults, temporary } =
             table;
         if temporary {
             return Err(SqlError::Unsupported("temporary tables".into()));
@@ -67,15 +75,16 @@ impl Session {
             _ => {}
         }
         let input = analyzed(&input, &state)?;
-        let schema = of_table(input.schema().as_arrow())?;
+        let schema = of_table(input.schema().as_arrow(), &declared)?;
+        let rules = Arc::new(rules(&name, schema, &declared, &state)?);
         let plan = state.create_physical_plan(&input).await?;
         let charge = Arc::new(Charge::to(&state.runtime_env().memory_pool, &name));
         if charge.is_limited {
-            self.charge_tables(&charge).await.map_err(|error| charge.explained(error))?;
+            self.charge_tables(&charge).map_err(|error| charge.explained(error))?;
         }
         let mut partitions = JoinSet::new();
         for (number, rows) in execute_stream_partitioned(plan.clone(), state.task_ctx())?.into_iter().enumerate() {
-            partitions.spawn(collected(number, rows, schema.clone(), charge.clone()));
+            partitions.spawn(collected(number, rows, rules.clone(), charge.clone()));
         }
         let mut batches = vec![Vec::new(); partitions.len()];
         while let Some(done) = partitions.join_next().await {
@@ -88,9 +97,14 @@ impl Session {
                 Err(_) => return Err(SqlError::Cancelled),
             }
         }
-        let table = MemTable::try_new(schema, batches)?
-            .with_constraints(constraints)
-            .with_column_defaults(column_defaults.into_iter().collect());
+        let written: HashMap<String, _> = declared.defaults.into_iter().collect();
+        let default = |(column, planned): (String, Expr)| {
+            let written = written.get(&column)?.clone();
+            Some((column, ColumnDefault { planned, written }))
+        };
+        let defaults = column_defaults.into_iter().filter_map(default).collect();
+        let rules = Arc::into_inner(rules).ok_or_else(|| SqlError::Internal("rules that are still in use".into()))?;
+        let table = MemoryTable::new(name.table(), rules, defaults, batches, self.inner.catalog.counter())?;
         if exists {
             context.deregister_table(name.clone())?;
         }
@@ -99,15 +113,14 @@ impl Session {
     }
 
     /// Charges the rows of all tables in memory.
-    async fn charge_tables(&self, charge: &Charge) -> Result<()> {
+    fn charge_tables(&self, charge: &Charge) -> Result<()> {
         let catalogs = self.inner.context.state().catalog_list().clone();
         for catalog in catalogs.catalog_names().iter().filter_map(|name| catalogs.catalog(name)) {
             for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
                 let tables = schema.downcast_ref::<SessionSchema>().map(SessionSchema::plain).unwrap_or_default();
-                for table in tables.iter().filter_map(|table| table.downcast_ref::<MemTable>()) {
-                    for partition in &table.batches {
-                        partition.read().await.iter().try_for_each(|batch| charge.add(batch))?;
-                    }
+                for table in tables.iter().filter_map(|table| table.downcast_ref::<MemoryTable>()) {
+                    let table = table.in_role(Role::Rows);
+                    table.partitions().iter().flatten().try_for_each(|batch| charge.add(batch))?;
                 }
             }
         }
@@ -124,27 +137,56 @@ fn analyzed(plan: &LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
 async fn collected(
     number: usize,
     rows: SendableRecordBatchStream,
-    schema: SchemaRef,
+    rules: Arc<Rules>,
     charge: Arc<Charge>,
 ) -> Result<(usize, Vec<RecordBatch>)> {
-    let of_table = rows.map_err(SqlError::from).and_then(|batch| {
-        let charged = charge.add(&batch);
-        let with_schema = || batch.with_schema(schema.clone()).map_err(|error| DataFusionError::from(error).into());
-        futures::future::ready(charged.and_then(|()| with_schema()))
-    });
+    let of_table = rows
+        .map_err(SqlError::from)
+        .and_then(|batch| futures::future::ready(charge.add(&batch).and_then(|()| rules.admit(&batch))));
     Ok((number, of_table.try_collect().await?))
 }
 
-/// The columns of a table made of a query's rows.
-fn of_table(query: &Schema) -> Result<SchemaRef> {
+/// The columns of a table made of a query's rows; those that are declared NOT NULL, or in a primary key, have no NULL.
+fn of_table(query: &Schema, declared: &Declared) -> Result<SchemaRef> {
     let mut names = HashSet::new();
     if let Some(field) = query.fields().iter().find(|field| !names.insert(field.name())) {
         let reason = format!("two columns of the table would be named '{}'; name one otherwise with AS", field.name());
         return Err(SqlError::Planning(reason));
     }
-    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(!declared.is_not_null(field.name()));
     let fields: Vec<Field> = query.fields().iter().map(nullable).collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, query.metadata().clone())))
+}
+
+/// The rules of a table with these declarations.
+fn rules(name: &TableReference, schema: SchemaRef, declared: &Declared, state: &SessionState) -> Result<Rules> {
+    let number = |column: &String| {
+        schema.index_of(column).map_err(|_| SqlError::UnknownColumn { name: column.clone(), nearest: None })
+    };
+    let key = |key: &DeclaredKey| {
+        let columns = key.columns.iter().map(number).collect::<Result<Vec<_>>>()?;
+        Ok(Key { is_primary: key.is_primary, columns })
+    };
+    let keys = declared.keys.iter().map(key).collect::<Result<Vec<_>>>()?;
+    let columns = DFSchema::try_from(schema.clone())?;
+    let check = |check: &SqlExpr| {
+        let text = check.to_string();
+        let written = ExprWithAlias { expr: check.clone(), alias: None };
+        let planned = state.create_logical_expr_from_sql_expr(written, &columns)?;
+        if planned.get_type(&columns)? != DataType::Boolean {
+            return Err(SqlError::Planning(format!("CHECK ({text}) is no condition")));
+        }
+        // The analyzer's rules read it as they read a filter.
+        let empty = EmptyRelation { produce_one_row: false, schema: Arc::new(columns.clone()) };
+        let filter = LogicalPlanBuilder::from(LogicalPlan::EmptyRelation(empty)).filter(planned)?.build()?;
+        let LogicalPlan::Filter(filter) = analyzed(&filter, state)? else {
+            return Err(SqlError::Unsupported(format!("CHECK ({text})")));
+        };
+        let condition = state.create_physical_expr(filter.predicate, &columns)?;
+        Ok(Check { text, condition })
+    };
+    let checks = declared.checks.iter().map(check).collect::<Result<Vec<_>>>()?;
+    Ok(Rules::of(name.table(), schema).with(keys, checks))
 }
 
 /// Memory of a table that is made, by the buffers that its rows are in: slices of one batch share them.

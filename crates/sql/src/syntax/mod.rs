@@ -3,10 +3,13 @@
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
 //! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]), rows are compared by component
-//! ([`rows`]), names of windows and of WITH are resolved ([`windows`], [`scopes`]). What is nested too deep, a `JOIN`
-//! without a condition, and clauses that nothing would read ([`unread`]) are refused.
+//! ([`rows`]), names of windows and of WITH are resolved ([`windows`], [`scopes`]), and statements that change tables
+//! become INSERT ([`changes`]). What is nested too deep, a `JOIN` without a condition, and clauses that nothing would
+//! read ([`unread`]) are refused.
 
 mod beside;
+mod changes;
+mod declared;
 mod dialect;
 mod escapes;
 mod items;
@@ -22,6 +25,7 @@ mod shape;
 mod similar;
 mod times;
 mod unread;
+mod value_rows;
 mod windows;
 
 use std::ops::ControlFlow;
@@ -41,6 +45,7 @@ use crate::settings::Settings;
 use dialect::SessionDialect;
 
 pub(crate) use beside::beside;
+pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use times::whole;
@@ -58,7 +63,7 @@ const STACK_BYTES_MAX: usize = 256 << 20;
 /// [`SqlError::Syntax`] for what is no statement or several, [`SqlError::TooDeep`] for what is nested deeper than
 /// `warpcube.depth_limit`, and what no plan could be right for.
 pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
-    let (mut statement, merges_columns) = match sql.len() {
+    let (mut statement, mut merges_columns) = match sql.len() {
         ..=SHORT_BYTES => parsed(state, sql)?,
         // A chain that the parser gives up in its midst is dropped as deep as it is.
         bytes => {
@@ -66,6 +71,8 @@ pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedState
             stacker::maybe_grow(stack, stack, || parsed(state, sql))?
         }
     };
+    merges_columns |= changes::rewrite(state, &mut statement).await?;
+    value_rows::as_selects(&mut statement)?;
     if merges_columns {
         merged::resolve(state, &mut statement).await?;
     }
@@ -129,8 +136,11 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
     match parsed {
         ParsedStatement::Statement(statement) => match statement.as_mut() {
             SqlStatement::Query(query) => Some(query),
+            // Its columns go by position.
+            SqlStatement::Insert(insert) => insert.source.as_deref_mut(),
             SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
                 SqlStatement::Query(query) => Some(query),
+                SqlStatement::Insert(insert) => insert.source.as_deref_mut(),
                 _ => None,
             },
             _ => None,
