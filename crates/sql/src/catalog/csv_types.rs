@@ -69,7 +69,11 @@ pub(super) async fn look(
             return Err(SqlError::FileFormat { path: other.display().to_string(), reason });
         }
         let character = |byte: u8| char::from(byte).to_string();
-        if given.delimiter.is_none() && first.delimiter != b',' {
+        // Lines of one declared column may hold any character.
+        let keys = &command.table_partition_cols;
+        let declared = command.schema.fields().iter().filter(|field| !keys.contains(field.name())).count();
+        let fits = declared == 0 || declared == first.kinds.len();
+        if given.delimiter.is_none() && first.delimiter != b',' && fits {
             command.options.insert("format.delimiter".into(), character(first.delimiter));
         }
         if given.quote.is_none() && first.quote != b'"' {
@@ -182,7 +186,7 @@ async fn dialects(state: &dyn Session, given: Given, compression: FileCompressio
                 tokio::task::spawn_blocking(told).await.ok().flatten()
             };
             let found = match memory {
-                Some(memory) => memory.dialects.find(&path, given, look).await,
+                Some(memory) => memory.dialects.find(&path, (given, compression), look).await,
                 None => look(path.clone()).await,
             };
             (path, found)

@@ -49,7 +49,7 @@ pub(super) async fn infer(
                 tokio::task::spawn_blocking(read).await.ok().flatten()
             };
             let found = match memory {
-                Some(memory) => memory.json.find(&path, records, look).await,
+                Some(memory) => memory.json.find(&path, (records, compression), look).await,
                 None => look(path.clone()).await,
             };
             (path, found)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path as ObjectPath;
@@ -27,10 +28,10 @@ pub(crate) struct FileMemory {
     seen: Mutex<HashMap<PathBuf, FileIdentity>>,
     /// What quoted values of CSV files are like ([`super::csv_newlines`]), by the characters that were looked for.
     pub(super) quotes: Looks<Characters, Quotes>,
-    /// How CSV files are written, by what is given of it.
-    pub(super) dialects: Looks<Given, Option<Arc<Dialect>>>,
-    /// The values of JSON files, by the number of records that types are taken from.
-    pub(super) json: Looks<usize, Option<Arc<JsonValues>>>,
+    /// How CSV files are written, by what is given of it and how they are compressed.
+    pub(super) dialects: Looks<(Given, FileCompressionType), Option<Arc<Dialect>>>,
+    /// The values of JSON files, by the number of records that types are taken from and how they are compressed.
+    pub(super) json: Looks<(usize, FileCompressionType), Option<Arc<JsonValues>>>,
     /// By key of a table its last version with its files.
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
     /// What footers tell, by file.

@@ -7,8 +7,9 @@
 //! not make.
 //!
 //! Invariants: [`CatalogShared::generation`] grows whenever a name may mean something else than before, so that
-//! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable` or `ViewTable`
-//! or a [`MemoryTable`](crate::memory_table::MemoryTable) at its current version, never a wrapper (but for `.tbl` files, tables with keys that are NULL and tables whose files are gone).
+//! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable` or `ViewTable` or a
+//! [`MemoryTable`](crate::memory_table::MemoryTable) at its current version, never a wrapper (but for `.tbl` files,
+//! tables with keys that are NULL and tables whose files are gone).
 
 mod csv_dialect;
 mod csv_newlines;

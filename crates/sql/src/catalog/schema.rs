@@ -104,6 +104,20 @@ impl SessionSchema {
         Kept { schema: self.clone(), name: name.to_string(), entry: self.entries.read().get(name).cloned() }
     }
 
+    /// The table at its current version: the same handle until it changes, by which templates know it.
+    fn current(&self, name: &str, known: &Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
+        let Some(memory) = known.downcast_ref::<MemoryTable>().filter(|memory| !memory.is_current()) else {
+            return known.clone();
+        };
+        let now: Arc<dyn TableProvider> = Arc::new(memory.in_role(Role::Rows));
+        if let Some(Entry::Plain(entry)) = self.entries.write().get_mut(name)
+            && Arc::ptr_eq(entry, known)
+        {
+            *entry = now.clone();
+        }
+        now
+    }
+
     /// The table for its files as they are now.
     async fn look_again(&self, name: &str, known: Arc<ExternalTable>) -> Result<Arc<dyn TableProvider>> {
         let Some(runtime) = self.shared.runtime() else { return Ok(known.table.clone()) };
@@ -195,10 +209,7 @@ impl SchemaProvider for SessionSchema {
             };
         };
         let looked_at = match &entry {
-            Entry::Plain(table) => Ok(match table.downcast_ref::<MemoryTable>() {
-                Some(memory) => Arc::new(memory.in_role(Role::Rows)) as Arc<dyn TableProvider>,
-                None => table.clone(),
-            }),
+            Entry::Plain(table) => Ok(self.current(name, table)),
             Entry::External(external) => self.look_again(name, external.clone()).await,
             Entry::View(_, text) => self.plan_again(name, text).await,
         };

@@ -1,12 +1,12 @@
 //! Tables in memory: versions of immutable batches.
 //!
 //! A table has one current [`Version`]. A name in a statement gives the table at its current version ([`MemoryTable`]),
-//! which all operators of the plan read, however long they wait. INSERT appends; DELETE, UPDATE and MERGE are written in
-//! the syntax tree as INSERT into a hidden table ([`Role`]) of the rows that a SELECT over row numbers gives. Each
+//! which all operators of the plan read, however long they wait. INSERT appends; DELETE, UPDATE and MERGE are written
+//! in the syntax tree as INSERT into a hidden table ([`Role`]) of the rows that a SELECT over row numbers gives. Each
 //! collects its rows while it is executed and puts one new version in place at its end ([`sink`]).
 //!
-//! Invariants: a batch of a version has the table's schema and keeps its rules ([`rules`]); a statement that fails or is
-//! dropped has changed nothing; the catalog's generation grows with each version.
+//! Invariants: a batch of a version has the table's schema and keeps its rules ([`rules`]); a statement that fails or
+//! is dropped has changed nothing; the catalog's generation grows with each version.
 
 mod rules;
 mod sink;
@@ -184,6 +184,11 @@ impl MemoryTable {
             Role::Changed => with_fields(&[number, Field::new(ACTION, DataType::Int64, true)], own, &[]),
         };
         MemoryTable { shared: self.shared.clone(), version: self.shared.current.read().clone(), role, schema }
+    }
+
+    /// Whether no later version has taken the place of this one.
+    pub(crate) fn is_current(&self) -> bool {
+        self.version.number == self.shared.current.read().number
     }
 
     /// The batches of this version, by partition.

@@ -73,12 +73,16 @@ impl RowsSink {
         let actions = actions.ok_or_else(|| SqlError::Internal("actions of another type".into()))?;
         let is = |row: usize, action: Action| actions.is_valid(row) && actions.value(row) == action as i64;
         // Rows that are deleted have no values to be held against rules.
-        let new: Vec<u64> = (0..batch.num_rows()).filter(|row| !is(*row, Action::Delete)).map(|row| row as u64).collect();
+        let new: Vec<u64> =
+            (0..batch.num_rows()).filter(|row| !is(*row, Action::Delete)).map(|row| row as u64).collect();
         for row in (0..batch.num_rows()).filter(|row| is(*row, Action::Delete)) {
             collected.changes.push((number(row)?, None));
         }
         let columns: Vec<usize> = (2..batch.num_columns()).collect();
-        let kept = arrow::compute::take_record_batch(&batch.project(&columns).map_err(failed)?, &UInt64Array::from(new.clone()));
+        let kept = arrow::compute::take_record_batch(
+            &batch.project(&columns).map_err(failed)?,
+            &UInt64Array::from(new.clone()),
+        );
         let source = collected.rows.len();
         collected.rows.push(rules.admit(&kept.map_err(failed)?)?);
         for (place, row) in new.into_iter().enumerate() {
@@ -168,7 +172,11 @@ impl DataSink for RowsSink {
         &self.schema
     }
 
-    async fn write_all(&self, mut data: SendableRecordBatchStream, context: &Arc<TaskContext>) -> DataFusionResult<u64> {
+    async fn write_all(
+        &self,
+        mut data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> DataFusionResult<u64> {
         let consumer = MemoryConsumer::new(format!("rows for table {}", self.shared.name));
         let reservation = consumer.register(context.memory_pool());
         let mut collected = Collected::default();

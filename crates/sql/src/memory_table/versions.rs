@@ -151,8 +151,12 @@ fn add_keys(rules: &Rules, key: &Key, batch: &RecordBatch, set: &mut HashSet<Own
 /// Floats with one zero: both are equal.
 fn with_one_zero(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
-        DataType::Float32 => Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| value + 0.0)),
-        DataType::Float64 => Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| value + 0.0)),
+        DataType::Float32 => {
+            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| value + 0.0))
+        }
+        DataType::Float64 => {
+            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| value + 0.0))
+        }
         _ => column.clone(),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Writers leave NaNs out of the bounds of a column. DataFusion 55.2 puts a literal in place of a column whose bounds
 //! are equal in a file without NULLs, prunes files by bounds, and takes a filter that leaves one value between them for
-//! a constant: NaNs are lost, or not sorted. A filter looks at bounds when it is made, so that scans come without
-//! those of floats. Bounds of a file are those of its row groups that have some, and the order of its first row group counts
+//! a constant: NaNs are lost, or not sorted. A filter looks at bounds when it is made, so that scans come without those
+//! of floats. Bounds of a file are those of its row groups that have some, and the order of its first row group counts
 //! as that of all: what [`FooterFacts`] do not know is unknown here, and a scan is ordered as far as they prove it. An
 //! order that is declared (`WITH ORDER`) tells how rows are written, and is believed of no file that is read.
 //!

@@ -1,9 +1,9 @@
 //! Statements that define tables and views.
 //!
-//! A `CREATE OR REPLACE` that fails loses nothing, `DROP` takes what it names, and `CREATE TABLE` makes a table in memory
-//! of ours ([`crate::memory_table`]), whose rules are what the statement declares ([`Declared`]): the rows of a query are
-//! charged to `warpcube.memory_limit`, with those of the tables that are in memory already, and columns may be NULL
-//! where nothing is declared, whatever those of the query say. All else is DataFusion's.
+//! A `CREATE OR REPLACE` that fails loses nothing, `DROP` takes what it names, and `CREATE TABLE` makes a table in
+//! memory of ours ([`crate::memory_table`]), whose rules are what the statement declares ([`Declared`]): the rows of a
+//! query are charged to `warpcube.memory_limit`, with those of the tables that are in memory already, and columns may
+//! be NULL where nothing is declared, whatever those of the query say. All else is DataFusion's.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
@@ -34,12 +34,7 @@ use crate::syntax::{Declared, DeclaredKey};
 
 impl Session {
     /// Runs a definition with the statement's state.
-    pub(super) async fn define(
-        &self,
-        state: SessionState,
-        definition: DdlStatement,
-        declared: Declared,
-    ) -> Result<()> {
+    pub(super) async fn define(&self, state: SessionState, definition: DdlStatement, declared: Declared) -> Result<()> {
         let _kept = check_definition(&state, &definition)?;
         check_drop(&state, &definition).await?;
         match definition {

@@ -300,7 +300,8 @@ impl VisitorMut for Mends {
             });
             *expr = call("power", arguments.into());
         }
-        quantifiers::with_nulls(expr);
+        let done = quantifiers::with_nulls(expr);
+        self.go_on(done)?;
         // Two signs would be a comment in the text that views are kept as.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
             && matches!(**inner, Expr::UnaryOp { op: UnaryOperator::Minus, .. })

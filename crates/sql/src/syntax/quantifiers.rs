@@ -9,14 +9,19 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, Value, helpers::attached_token::AttachedToken,
 };
 
-use super::call;
+use super::{call, rows};
+use crate::error::Result;
 
 /// The comparison with what it is by NULLs of the list beside it.
-pub(super) fn with_nulls(expr: &mut Expr) {
-    let Expr::AnyOp { right: list, .. } = &*expr else { return };
+///
+/// # Errors
+/// [`SqlError::Unsupported`](crate::error::SqlError::Unsupported) for a list that has another value each time.
+pub(super) fn with_nulls(expr: &mut Expr) -> Result<()> {
+    let Expr::AnyOp { right: list, .. } = &*expr else { return Ok(()) };
     if matches!(**list, Expr::Subquery(_)) {
-        return;
+        return Ok(());
     }
+    rows::check_copied([&**list])?;
     let list = list.as_ref().clone();
     let argument = |expr: Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
     let number = |digits: &str| Expr::value(Value::Number(digits.into(), false));
@@ -31,6 +36,7 @@ pub(super) fn with_nulls(expr: &mut Expr) {
     };
     let is_empty = Expr::BinaryOp { left: Box::new(size), op: BinaryOperator::Eq, right: Box::new(number("0")) };
     *expr = when(is_empty, Expr::value(Value::Boolean(false)), found);
+    Ok(())
 }
 
 /// `CASE WHEN … THEN … ELSE … END`.

@@ -9,9 +9,11 @@
 //!
 //! The file goes once DataFusion compares rows by component.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
-    UnaryOperator, Value,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
+    UnaryOperator, Value, Visit, Visitor,
 };
 
 use super::shape::in_halves;
@@ -24,7 +26,12 @@ use crate::error::{Result, SqlError};
 pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
     let written = match expr {
         Expr::BinaryOp { left, op, right } if is_comparison(op) => match (is_row(left), is_row(right)) {
-            (true, true) => compare(op, left, right)?,
+            (true, true) => {
+                if !matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq | BinaryOperator::Spaceship) {
+                    check_copied([&**left, &**right])?;
+                }
+                compare(op, left, right)?
+            }
             (true, false) if is_subquery(right) => return Err(beside_subquery(op)),
             (false, true) if is_subquery(left) => return Err(beside_subquery(op)),
             _ => return Ok(()),
@@ -34,6 +41,7 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
             compare(&BinaryOperator::Spaceship, left, right)?
         }
         Expr::InList { expr: row, list, negated } if is_row(row) && list.iter().any(is_row) => {
+            check_copied([&**row])?;
             let (is_any, op) = match negated {
                 true => (false, BinaryOperator::NotEq),
                 false => (true, BinaryOperator::Eq),
@@ -45,6 +53,7 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
             chain(is_any, compared.collect::<Result<_>>()?)
         }
         Expr::Between { expr: row, negated, low, high } if is_row(row) && is_row(low) && is_row(high) => {
+            check_copied([&**row, &**low, &**high])?;
             let (is_any, below, above) = match negated {
                 true => (true, BinaryOperator::Lt, BinaryOperator::Gt),
                 false => (false, BinaryOperator::GtEq, BinaryOperator::LtEq),
@@ -74,6 +83,7 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
             if operand.as_deref().is_some_and(is_row) =>
         {
             if let Some(row) = operand.take() {
+                check_copied([&*row])?;
                 for when in conditions {
                     when.condition = compare(&BinaryOperator::Eq, &row, &when.condition)?;
                 }
@@ -84,6 +94,36 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
     };
     *expr = written;
     Ok(())
+}
+
+/// Functions that give another value each time.
+const VOLATILE: [&str; 2] = ["random", "uuid"];
+
+/// Refuses what is written several times and would have several values.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] with the function's name.
+pub(super) fn check_copied<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Result<()> {
+    struct Volatile;
+    impl Visitor for Volatile {
+        type Break = String;
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+            match expr {
+                Expr::Function(Function { name, .. })
+                    if VOLATILE.iter().any(|volatile| name.to_string().eq_ignore_ascii_case(volatile)) =>
+                {
+                    ControlFlow::Break(name.to_string())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    exprs.into_iter().try_for_each(|expr| match expr.visit(&mut Volatile) {
+        ControlFlow::Break(name) => Err(SqlError::Unsupported(format!(
+            "{name}() in a row or a list that is compared; compute it in a subquery"
+        ))),
+        ControlFlow::Continue(()) => Ok(()),
+    })
 }
 
 /// `GROUP BY (a, b)` has the keys a and b.

@@ -78,10 +78,7 @@ pub(super) async fn complete(state: &SessionState, insert: &mut Insert) -> Resul
     let schema = table.schema();
     let names: Vec<String> = match columns.is_empty() {
         true => schema.fields().iter().map(|field| field.name().clone()).collect(),
-        false => columns
-            .iter()
-            .filter_map(|name| name.0.last()?.as_ident().map(folded))
-            .collect(),
+        false => columns.iter().filter_map(|name| name.0.last()?.as_ident().map(folded)).collect(),
     };
     let default = |column: usize| names.get(column).map(|name| default_of(table.as_ref(), name));
     let source = match source {
@@ -113,7 +110,9 @@ pub(super) async fn complete(state: &SessionState, insert: &mut Insert) -> Resul
 
 fn has_default(source: &Query) -> bool {
     match source.body.as_ref() {
-        SetExpr::Values(Values { rows, .. }) => rows.iter().any(|row| row.content.iter().any(is_default as fn(&Expr) -> bool)),
+        SetExpr::Values(Values { rows, .. }) => {
+            rows.iter().any(|row| row.content.iter().any(is_default as fn(&Expr) -> bool))
+        }
         _ => false,
     }
 }

@@ -1,10 +1,10 @@
 //! Statements that change tables, as INSERT of what a SELECT gives.
 //!
 //! `DELETE FROM m WHERE p` becomes `INSERT INTO ⟨rows out of m⟩ SELECT m.⟨row⟩ FROM ⟨rows of m⟩ AS m WHERE p`, with the
-//! hidden names of [`Role`]; UPDATE and MERGE insert rows with what becomes of them into `⟨changes of m⟩`. So WHERE, FROM
-//! and USING take whatever SELECT takes, values are cast as those of INSERT are, and nothing changes before the plan is
-//! executed. DataFusion 55.2 reads the filters of DELETE and UPDATE back from the optimised plan, and changes its tables
-//! while it makes operators.
+//! hidden names of [`Role`]; UPDATE and MERGE insert rows with what becomes of them into `⟨changes of m⟩`. So WHERE,
+//! FROM and USING take whatever SELECT takes, values are cast as those of INSERT are, and nothing changes before the
+//! plan is executed. DataFusion 55.2 reads the filters of DELETE and UPDATE back from the optimised plan, and changes
+//! its tables while it makes operators.
 //!
 //! Invariant: each field of a statement is read here or refused by name.
 
@@ -74,10 +74,8 @@ async fn of_statement(state: &SessionState, statement: &mut SqlStatement) -> Res
 
 /// A statement with WITH in front, if it changes a table.
 fn changing(query: &Query) -> Result<Option<SqlStatement>> {
-    if !matches!(
-        query.body.as_ref(),
-        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
-    ) {
+    if !matches!(query.body.as_ref(), SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+    {
         return Ok(None);
     }
     let Query {
@@ -156,6 +154,7 @@ async fn of_delete(state: &SessionState, delete: Delete) -> Result<(SqlStatement
         selection,
         returning,
         output,
+        // MySQL's.
         order_by,
         limit,
     } = delete;

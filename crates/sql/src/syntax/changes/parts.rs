@@ -66,7 +66,9 @@ impl Target {
                 TableType::View => "a view",
                 _ => "not in memory",
             };
-            return Err(SqlError::Unsupported(format!("{statement} {name}, which is {what}; only tables in memory change")));
+            return Err(SqlError::Unsupported(format!(
+                "{statement} {name}, which is {what}; only tables in memory change"
+            )));
         }
         let columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();
         let is_aliased = alias.is_some();
