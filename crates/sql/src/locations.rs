@@ -13,7 +13,7 @@ pub(crate) fn has_wildcards(text: &str) -> bool {
 
 /// Whether a location is a pattern: a name that exists is that file, whatever characters it has.
 pub(crate) fn is_pattern(location: &str) -> bool {
-    has_wildcards(location) && !local_path(location).is_some_and(|path| std::fs::symlink_metadata(path).is_ok())
+    has_wildcards(location) && local_path(location).is_none_or(|path| std::fs::symlink_metadata(path).is_err())
 }
 
 /// The path of a location on this machine: from the root, without `.` and `..`. Links are followed where `..` comes

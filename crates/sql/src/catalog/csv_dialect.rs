@@ -282,8 +282,11 @@ fn is_quoted(text: &[u8], characters: Characters, other: u8) -> bool {
     alike && counted > 1 && (quoted.contains(&true) || width(text, plain, false).is_none())
 }
 
+/// What is called with the values of a record; false ends the look.
+pub(crate) type Visit<'a> = dyn FnMut(&[Cow<[u8]>]) -> bool + 'a;
+
 /// Gives the values of each record of a text that begins with one, until `visit` is false.
-pub(crate) fn records(text: &[u8], characters: Characters, visit: &mut dyn FnMut(&[Cow<[u8]>]) -> bool) {
+pub(crate) fn records(text: &[u8], characters: Characters, visit: &mut Visit<'_>) {
     let Characters { delimiter, quote, escape, comment } = characters;
     let is_end = |byte: u8| byte == b'\n' || byte == b'\r';
     let mut at = 0;

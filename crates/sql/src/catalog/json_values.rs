@@ -329,7 +329,9 @@ impl Scan {
                 let node = self.note(Kind::Array)?;
                 self.open.push(Open::Array(node));
             }
-            b'}' | b']' => drop(self.open.pop()?),
+            b'}' | b']' => {
+                self.open.pop()?;
+            }
             b',' => {
                 if let Some(Open::Object(_, member, _)) = self.open.last_mut() {
                     *member = None;

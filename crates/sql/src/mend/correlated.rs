@@ -110,7 +110,7 @@ fn shaped(expr: Expr) -> Result<Transformed<Expr>> {
                 Source::Filtered { value, having, row } => {
                     let name = value.schema_name().to_string();
                     let value = when(having, value.unalias()).end()?.alias(name);
-                    LogicalPlan::Projection(Projection::try_new(vec![value], Arc::new(row))?)
+                    LogicalPlan::Projection(Projection::try_new(vec![value], row)?)
                 }
                 Source::None | Source::Rows => {
                     check(&subquery.subquery, Place::Scalar, false)?;
@@ -135,7 +135,7 @@ enum Source {
     /// Exactly one row, of an aggregation without groups.
     Row(LogicalPlan),
     /// A value of such a row, if a condition over it holds.
-    Filtered { value: Expr, having: Expr, row: LogicalPlan },
+    Filtered { value: Expr, having: Expr, row: Arc<LogicalPlan> },
     /// No row.
     None,
     /// Anything else.
@@ -164,7 +164,7 @@ fn source(plan: &LogicalPlan) -> Result<Source> {
             ([value], LogicalPlan::Filter(Filter { predicate, input, .. }))
                 if is_one_row(input) && !predicate.contains_outer() && !value.contains_outer() =>
             {
-                let row = input.as_ref().clone();
+                let row = input.clone();
                 Source::Filtered { value: value.clone(), having: predicate.clone(), row }
             }
             _ => Source::Rows,
@@ -208,8 +208,8 @@ fn compared(expr: &Expr, op: Operator, subquery: &Subquery, otherwise: bool) -> 
     Ok(match source(&subquery.subquery)? {
         Source::Row(plan) => Some(with(plan)?),
         Source::Filtered { value, having, row } => {
-            let plan = LogicalPlan::Projection(Projection::try_new(vec![value], Arc::new(row.clone()))?);
-            let holds = holds(having, row, subquery)?;
+            let plan = LogicalPlan::Projection(Projection::try_new(vec![value], row.clone())?);
+            let holds = holds(having, Arc::unwrap_or_clone(row), subquery)?;
             Some(when(holds, with(plan)?).otherwise(lit(otherwise))?)
         }
         Source::None => Some(lit(otherwise)),

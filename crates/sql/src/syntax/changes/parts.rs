@@ -183,10 +183,9 @@ pub(super) fn default_of(table: &dyn TableProvider, column: &str) -> Expr {
 }
 
 fn idents(name: &ObjectName) -> Result<Vec<&Ident>> {
-    let ident = |part| match part {
-        &ObjectNamePart::Identifier(ref ident) => Ok(ident),
-        other => Err(SqlError::Unsupported(format!("'{other}' as a name"))),
-    };
+    fn ident(part: &ObjectNamePart) -> Result<&Ident> {
+        part.as_ident().ok_or_else(|| SqlError::Unsupported(format!("'{part}' as a name")))
+    }
     name.0.iter().map(ident).collect()
 }
 
