@@ -16,8 +16,9 @@ pub(crate) fn is_pattern(location: &str) -> bool {
     has_wildcards(location) && local_path(location).is_none_or(|path| std::fs::symlink_metadata(path).is_err())
 }
 
-/// The path of a location on this machine: from the root, without `.` and `..`. Links are followed where `..` comes
-/// behind them alone; a `~` in front is the user's folder.
+/// The path of a location on this machine: from the root, without `.` and `..`, or below the working folder as it is
+/// written, which errors show. Links are followed where `..` comes behind them alone; a `~` in front is the user's
+/// folder.
 pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
     let path = match location.strip_prefix("file://") {
         Some(path) => PathBuf::from(OsString::from_vec(decoded(path))),
@@ -27,6 +28,9 @@ pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
             None => PathBuf::from(location),
         },
     };
+    if path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Some(path.components().collect());
+    }
     let mut whole = PathBuf::new();
     for part in std::path::absolute(&path).ok()?.components() {
         match part {
@@ -40,7 +44,7 @@ pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
     Some(whole)
 }
 
-/// A location as it is kept: a path of this machine from the root, with the slash that says that it is a folder.
+/// A location as it is kept: its path on this machine, with the slash that says that it is a folder.
 pub(crate) fn canonical(location: &str) -> String {
     let Some(path) = local_path(location) else { return location.to_string() };
     let mut path = path.to_string_lossy().into_owned();
@@ -63,6 +67,7 @@ pub(crate) fn for_listing(location: String) -> String {
 /// The location that names a path and is no pattern.
 pub(crate) fn url_of(path: &Path, is_folder: bool) -> String {
     let mut url = String::from("file://");
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'=' => url.push(char::from(*byte)),

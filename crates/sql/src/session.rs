@@ -334,7 +334,8 @@ impl Session {
         let mut state = self.inner.context.state();
         state.config_mut().set_extension(report.clone());
         let mut phase = Instant::now();
-        let mut parsed = syntax::parse(&state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
+        let parsing = syntax::parse_returning(&state, sql).instrument(tracing::info_span!("parse"));
+        let (mut parsed, returning) = parsing.await.and_then(|(parsed, select)| Ok((rewrite(parsed)?, select)))?;
         phase = report.end_phase(Phase::Parse, phase);
         if let Some(name) = executed(&parsed) {
             // What was prepared anew is in the session's state and not yet in the copy.
@@ -408,7 +409,17 @@ impl Session {
         phase = report.end_phase(Phase::Optimize, phase);
         let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
         report.end_phase(Phase::Lower, phase);
+        let returning = match returning {
+            Some(select) => Some(changed::returning(&state, select).await?),
+            None => None,
+        };
+        returning.iter().for_each(|returning| state.config_mut().set_extension(returning.clone()));
         let mut execution = self.run_planned(state, &planned, writes, report, deadline, clock).await?;
+        if let Some(returning) = returning {
+            execution.schema = returning.schema();
+            execution.stream = changed::returned(execution.stream, returning);
+            execution.counts = false;
+        }
         if let Some(lock) = lock {
             execution.stream = changed::holding(execution.stream, lock);
         }

@@ -8,6 +8,7 @@
 //! Invariants: a batch of a version has the table's schema and keeps its rules ([`rules`]); a statement that fails or
 //! is dropped has changed nothing; the catalog's generation grows with each version.
 
+mod returning;
 mod rules;
 mod sink;
 mod versions;
@@ -34,6 +35,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::error::{Result, SqlError};
+pub(crate) use returning::Returning;
 pub(crate) use rules::{Check, Key, Rules};
 use sink::RowsSink;
 use versions::KeyIndex;
@@ -65,11 +67,17 @@ pub(crate) enum Role {
     Deleted,
     /// What UPDATE and MERGE insert into: a row's number, what becomes of it ([`Action`]), and the new row.
     Changed,
+    /// The rows that the running statement changes, of which RETURNING is a SELECT.
+    Returned,
 }
 
 /// The hidden roles by the words of their names.
-const HIDDEN: [(Role, &str); 3] =
-    [(Role::Numbered, "rows of "), (Role::Deleted, "rows out of "), (Role::Changed, "changes of ")];
+const HIDDEN: [(Role, &str); 4] = [
+    (Role::Numbered, "rows of "),
+    (Role::Deleted, "rows out of "),
+    (Role::Changed, "changes of "),
+    (Role::Returned, "changed rows of "),
+];
 
 impl Role {
     /// The name of a table in this role.
@@ -178,7 +186,7 @@ impl MemoryTable {
         let number = Field::new(ROW, DataType::UInt64, true);
         let own = &self.shared.schema;
         let schema = match role {
-            Role::Rows => own.clone(),
+            Role::Rows | Role::Returned => own.clone(),
             Role::Numbered => with_fields(&[], own, &[number]),
             Role::Deleted => Arc::new(Schema::new(vec![number])),
             Role::Changed => with_fields(&[number, Field::new(ACTION, DataType::Int64, true)], own, &[]),
@@ -276,6 +284,7 @@ impl TableProvider for MemoryTable {
                 numbered = self.numbered()?;
                 &numbered
             }
+            Role::Returned => return returning::scan(self.schema(), projection),
             Role::Deleted | Role::Changed => return Err(SqlError::Unsupported("reading changes".into()).into()),
         };
         let source = MemorySourceConfig::try_new(partitions, self.schema(), projection.cloned())?;
@@ -293,7 +302,7 @@ impl TableProvider for MemoryTable {
         let refused = |what: &str| Err(SqlError::Unsupported(format!("{what} '{}'", self.shared.name)).into());
         match (insert_op, self.role) {
             (InsertOp::Append, Role::Rows | Role::Deleted | Role::Changed) => {}
-            (InsertOp::Append, Role::Numbered) => return refused("INSERT with row numbers into"),
+            (InsertOp::Append, Role::Numbered | Role::Returned) => return refused("INSERT with row numbers into"),
             (InsertOp::Overwrite, _) => return refused("INSERT OVERWRITE of the table in memory"),
             (InsertOp::Replace, _) => return refused("REPLACE INTO the table in memory"),
         }

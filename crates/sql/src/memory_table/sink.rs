@@ -18,7 +18,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use futures::TryStreamExt;
 
 use super::versions::{Change, KeyIndex};
-use super::{Action, Role, Shared, Version};
+use super::{Action, Returning, Role, Shared, Version};
 use crate::error::{Result, SqlError};
 
 /// Takes the rows of INSERT, DELETE, UPDATE and MERGE.
@@ -184,6 +184,13 @@ impl DataSink for RowsSink {
             reservation.try_grow(batch.get_array_memory_size())?;
             self.take(&batch, &mut collected)?;
         }
+        if let Some(returning) = context.session_config().get_extension::<Returning>() {
+            let rows = match self.role {
+                Role::Deleted => self.base.rows_of(&collected.changes)?,
+                _ => collected.rows.clone(),
+            };
+            returning.compute(rows, context).await?;
+        }
         Ok(match self.role {
             Role::Rows => {
                 let _writing = self.shared.writers.lock().await;
@@ -200,7 +207,7 @@ impl DisplayAs for RowsSink {
         let what = match self.role {
             Role::Deleted => "rows out of",
             Role::Changed => "changes of",
-            Role::Rows | Role::Numbered => "rows into",
+            Role::Rows | Role::Numbered | Role::Returned => "rows into",
         };
         write!(f, "{what} table {}", self.shared.name)
     }

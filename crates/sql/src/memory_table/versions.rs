@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::interleave;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::compute::{interleave, take_record_batch};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
@@ -43,6 +43,25 @@ impl Version {
             last.extend(rows.into_iter().filter(|batch| batch.num_rows() > 0));
         }
         Version::new(partitions)
+    }
+
+    /// The rows that change, each once, in the table's order.
+    pub(super) fn rows_of(&self, changes: &[Change]) -> Result<Vec<RecordBatch>> {
+        let mut numbers: Vec<u64> = changes.iter().map(|(row, _)| *row).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let (mut left, mut first, mut found) = (numbers.as_slice(), 0, Vec::new());
+        for batch in self.partitions.iter().flatten() {
+            let end = first + batch.num_rows() as u64;
+            let (here, later) = left.split_at(left.partition_point(|row| *row < end));
+            if !here.is_empty() {
+                let places = UInt64Array::from_iter_values(here.iter().map(|row| row - first));
+                let rows = take_record_batch(batch, &places);
+                found.push(rows.map_err(|error| SqlError::Execution(error.to_string()))?);
+            }
+            (left, first) = (later, end);
+        }
+        Ok(found)
     }
 
     /// The version with changed rows, which come by ascending number, each once; new ones are in `rows`.

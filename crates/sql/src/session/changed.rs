@@ -1,14 +1,19 @@
-//! The lock of a table whose rows a statement changes: from before the plan that runs is made until its rows are there.
+//! Statements that change rows of a table: its lock, from before the plan that runs is made until its rows are there,
+//! and what RETURNING gives.
 
 use std::sync::Arc;
 
 use datafusion::datasource::source_as_provider;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::StreamExt;
+use datafusion::sql::parser::Statement as ParsedStatement;
+use futures::{StreamExt, TryStreamExt};
 
-use crate::memory_table::{MemoryTable, WriteLock};
+use super::parsed::plan_parsed;
+use crate::error::Result;
+use crate::memory_table::{MemoryTable, Returning, WriteLock};
 
 /// When a table was locked.
 pub(super) enum Locked {
@@ -41,4 +46,20 @@ pub(super) fn holding(rows: SendableRecordBatchStream, lock: WriteLock) -> Senda
         Some((next, (rows, lock)))
     });
     Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), held))
+}
+
+/// Plans RETURNING, for the configuration of the statement's tasks.
+pub(super) async fn returning(state: &SessionState, select: ParsedStatement) -> Result<Arc<Returning>> {
+    let plan = plan_parsed(state, select).await?;
+    Ok(Arc::new(Returning::new(state.create_physical_plan(&plan).await?)))
+}
+
+/// What RETURNING gives when a statement has ended, in the place of its count.
+pub(super) fn returned(count: SendableRecordBatchStream, returning: Arc<Returning>) -> SendableRecordBatchStream {
+    let schema = returning.schema();
+    let rows = async move {
+        count.try_collect::<Vec<_>>().await?;
+        Ok::<_, DataFusionError>(futures::stream::iter(returning.take().into_iter().map(Ok)))
+    };
+    Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::once(rows).try_flatten()))
 }

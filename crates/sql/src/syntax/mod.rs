@@ -63,6 +63,20 @@ const STACK_BYTES_MAX: usize = 256 << 20;
 /// [`SqlError::Syntax`] for what is no statement or several, [`SqlError::TooDeep`] for what is nested deeper than
 /// `warpcube.depth_limit`, and what no plan could be right for.
 pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    match parse_returning(state, sql).await? {
+        (statement, None) => Ok(statement),
+        (_, Some(_)) => Err(SqlError::Unsupported("RETURNING in a statement that is kept or sent elsewhere".into())),
+    }
+}
+
+/// A statement, and its RETURNING as a SELECT of its own.
+///
+/// # Errors
+/// As for [`parse`].
+pub(crate) async fn parse_returning(
+    state: &SessionState,
+    sql: &str,
+) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
     let (mut statement, mut merges_columns) = match sql.len() {
         ..=SHORT_BYTES => parsed(state, sql)?,
         // A chain that the parser gives up in its midst is dropped as deep as it is.
@@ -71,12 +85,13 @@ pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedState
             stacker::maybe_grow(stack, stack, || parsed(state, sql))?
         }
     };
+    let returning = changes::take_returning(state, &mut statement).await?;
     merges_columns |= changes::rewrite(state, &mut statement).await?;
     value_rows::as_selects(&mut statement)?;
     if merges_columns {
         merged::resolve(state, &mut statement).await?;
     }
-    Ok(statement)
+    Ok((statement, returning))
 }
 
 /// A statement, and whether joins of it merge columns.
@@ -302,9 +317,9 @@ impl VisitorMut for Mends {
         }
         let done = quantifiers::with_nulls(expr);
         self.go_on(done)?;
-        // Two signs would be a comment in the text that views are kept as.
+        // Two signs would be a comment in the text that views are kept as, and no number of an interval.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
-            && matches!(**inner, Expr::UnaryOp { op: UnaryOperator::Minus, .. })
+            && matches!(**inner, Expr::UnaryOp { op: UnaryOperator::Minus, .. } | Expr::Interval(_))
         {
             let negative = std::mem::replace(inner.as_mut(), Expr::value(Value::Null));
             **inner = Expr::Nested(Box::new(negative));

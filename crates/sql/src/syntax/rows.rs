@@ -46,9 +46,10 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
                 true => (false, BinaryOperator::NotEq),
                 false => (true, BinaryOperator::Eq),
             };
-            let compared = list.iter().map(|item| match is_row(item) {
-                true => compare(&op, row, item),
-                false => Err(SqlError::Planning(format!("{item} in the list of IN is no row"))),
+            let compared = list.iter().map(|item| match item {
+                item if is_row(item) => compare(&op, row, item),
+                Expr::Value(value) if value.value == Value::Null => Ok(item.clone()),
+                item => Err(SqlError::Planning(format!("{item} in the list of IN is no row"))),
             });
             chain(is_any, compared.collect::<Result<_>>()?)
         }
@@ -299,6 +300,7 @@ mod tests {
             ("(a, b, c) <= (1, 2, 3)", "(a < 1 OR (a = 1 AND (b < 2 OR (b = 2 AND c <= 3))))"),
             ("(a, b) IN ((1, 2), (3, 4))", "((a = 1 AND b = 2) OR (a = 3 AND b = 4))"),
             ("(a, b) NOT IN ((1, 2))", "((a <> 1 OR b <> 2))"),
+            ("(a, b) IN ((1, 2), NULL)", "((a = 1 AND b = 2) OR NULL)"),
             ("(a, b) BETWEEN (1, 2) AND (3, 4)", "((a > 1 OR (a = 1 AND b >= 2)) AND (a < 3 OR (a = 3 AND b <= 4)))"),
             ("(a, b) IS NOT NULL", "(a IS NOT NULL AND b IS NOT NULL)"),
             ("(a OR b, (c, d)) = (e, (f, 2))", "((a OR b) = e AND (c = f AND d = 2))"),

@@ -41,7 +41,7 @@ fn wrong_extensions_and_formats() {
         "{error}"
     );
     let error = place.error("SELECT * FROM './plain'");
-    assert!(error.starts_with("FILE-002 ./plain: it has no extension"), "{error}");
+    assert!(error.starts_with("FILE-002 ") && error.contains("/plain: it has no extension"), "{error}");
     let error = place.error("SELECT * FROM 'really.parquet'");
     assert!(error.starts_with("FILE-003 really.parquet: not a Parquet file"), "{error}");
     let error = place.error("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'a.csv'");
@@ -189,17 +189,14 @@ fn errors_speak_sql() {
     let place = Place::new();
     for (sql, expected) in [
         ("SELECT x IS NORMALIZED FROM (SELECT 'a' x)", "SQL-005 not supported: expression IS NORMALIZED of x"),
-        ("SELECT 'a' COLLATE \"C\"", "SQL-005 not supported: expression COLLATE of a, C"),
-        (
-            "SELECT * FROM JSON_TABLE('[]', '$' COLUMNS(a INT PATH '$'))",
-            "SQL-005 not supported: in FROM: JSON TABLE of [], $, a, …",
-        ),
+        ("SELECT 'a' COLLATE \"C\"", "SQL-005 not supported: COLLATE \"C\""),
+        ("SELECT * FROM JSON_TABLE('[]', '$' COLUMNS(a INT PATH '$'))", "SQL-005 not supported: JSON_TABLE"),
         ("SET x = (SELECT 1)", "SQL-004 not a value: a subquery"),
         ("SELECT @@version", "SQL-004 unknown variable '@@version'"),
         ("SELECT lag(a) FROM (SELECT 1 a)", "SQL-004 lag is a window function and needs OVER (…)"),
         (
             "SELECT a FROM (SELECT 1 a) WHERE row_number() OVER () = 1",
-            "SQL-005 not supported: row_number() in this place",
+            "SQL-005 not supported: window functions in WHERE, HAVING, ON and GROUP BY; compute them in a subquery",
         ),
         ("SELECT coalesce()", "SQL-004 coalesce() does not exist; the function takes other arguments"),
         ("START TRANSACTION", "SQL-005 not supported: transactions"),

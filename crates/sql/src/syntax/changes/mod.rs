@@ -11,6 +11,7 @@
 mod inserts;
 mod merges;
 mod parts;
+mod returning;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
@@ -24,6 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Result, SqlError};
 use crate::memory_table::Action;
 use parts::{Target, aliased, is_default, number};
+pub(super) use returning::take as take_returning;
 
 /// Rewrites a statement that changes a table, below EXPLAIN and PREPARE too; gives whether joins of it merge columns.
 pub(super) async fn rewrite(state: &SessionState, parsed: &mut ParsedStatement) -> Result<bool> {

@@ -92,6 +92,12 @@ impl Target {
         table(self.in_role(Role::Numbered), Some(alias))
     }
 
+    /// The rows that the statement changes, under its name.
+    pub(super) fn returned(&self) -> TableFactor {
+        let alias = TableAlias { explicit: true, name: self.qualifier.clone(), columns: Vec::new(), at: None };
+        table(self.in_role(Role::Returned), Some(alias))
+    }
+
     pub(super) fn deleted(&self) -> ObjectName {
         self.in_role(Role::Deleted)
     }
