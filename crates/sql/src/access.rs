@@ -69,14 +69,15 @@ impl Access {
     pub(crate) fn check_location(&self, location: &str) -> Result<()> {
         let Some(allowed) = &self.allowed else { return Ok(()) };
         let outside = || SqlError::FileOutside { path: location.to_string() };
+        // Below a wildcard no part may lead back up.
+        let below = location.find(['*', '?', '[']).map_or("", |wildcard| &location[wildcard..]);
+        if below.split('/').any(|part| part == "..") {
+            return Err(outside());
+        }
         let path = local_path(location).ok_or_else(outside)?;
         let text = path.to_string_lossy();
         let plain = match text.find(['*', '?', '[']) {
             Some(wildcard) if is_pattern(location) => {
-                // Below a wildcard no part may lead back up.
-                if text[wildcard..].split('/').any(|part| part == "..") {
-                    return Err(outside());
-                }
                 PathBuf::from(&text[..text[..wildcard].rfind('/').map_or(0, |slash| slash + 1)])
             }
             _ => path.clone(),
