@@ -131,8 +131,13 @@ fn long_form_has_a_row_for_each_filled_cell() {
         ]
     );
     let top = long(&cube, "rows leaves(World) cols Jan, Feb where Actual bottom 2");
-    assert_eq!(printed(&top)[1..], ["Actual Spain Jan Sales 30", "Actual France Feb Sales 50"]);
+    assert_eq!(
+        printed(&top)[1..],
+        ["Actual Spain Jan Sales 30", "Actual France Jan Sales 100", "Actual France Feb Sales 50"]
+    );
     assert_eq!(long(&cube, "rows Japan cols Month empty").num_rows(), 3);
+    let empty = long(&cube, "rows Japan, Spain cols Feb, Jan where Actual top 1 by Jan empty");
+    assert_eq!(printed(&empty)[1..], ["Actual Spain Feb Sales", "Actual Spain Jan Sales 30"]);
 }
 
 /// A hundred million cells, of which the first batch is taken: rows that are made at once would take gigabytes.
@@ -226,7 +231,7 @@ fn decimals_keep_their_digits_beside_doubles() {
 }
 
 #[test]
-fn the_largest_cells_of_several_measures_are_found_without_rounding() {
+fn rows_of_several_measures_are_ranked_without_rounding() {
     let decimal = |scale| ValueType::Decimal { scale };
     let even = 9_007_199_254_740_992;
     let cube = of_measures(&[
@@ -236,17 +241,26 @@ fn the_largest_cells_of_several_measures_are_found_without_rounding() {
         ("Z", Rule::Sum, decimal(2), even * 100 + 1),
     ]);
     for (query, expected) in [
-        ("rows k cols X, Y top 1", "Y"),
-        ("rows k cols D, Y top 1", "Y"),
-        ("rows k cols Y, D bottom 1", "D"),
-        ("rows k cols X, Z top 1", "Z"),
-        ("rows k cols Z, X bottom 1", "X"),
+        ("rows X, Y cols k top 1", "Y"),
+        ("rows D, Y cols k top 1", "Y"),
+        ("rows Y, D cols k bottom 1", "D"),
+        ("rows X, Z cols k top 1", "Z"),
+        ("rows Z, X cols k bottom 1", "X"),
     ] {
         let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("{query} is no table") };
         let shown = &table.cross_tab(&cube).unwrap().pages[0];
-        assert_eq!(shown.columns.iter().map(|labels| labels[0].caption.as_str()).collect::<Vec<_>>(), [expected]);
+        assert_eq!(shown.rows.iter().map(|row| row.labels[0].caption.as_str()).collect::<Vec<_>>(), [expected]);
         assert!(printed(&long(&cube, query))[1].starts_with(&format!("a {expected} ")), "{query}");
     }
+}
+
+#[test]
+fn ranked_rows_are_one_list_with_all_heads() {
+    let shown = text("rows Measures * France, Spain cols Actual where Jan top 3", None);
+    let lines: Vec<&str> = shown.lines().skip(4).collect();
+    let expected =
+        ["Sales  France     100", "Sales  Spain       30", "Heads  France       5", "", "1 row of a lower rank hidden"];
+    assert_eq!(lines, expected);
 }
 
 #[test]

@@ -197,44 +197,6 @@ impl Cells {
         self.report.placed = reason;
         self
     }
-
-    /// The `count` filled targets of the greatest values in a column, the greatest first; equal values in the order of
-    /// targets. Targets without a value are left out.
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn top(&self, count: usize, column: usize) -> Vec<usize> {
-        self.ends(count, column, true)
-    }
-
-    /// The `count` filled targets of the least values in a column, the least first; otherwise as [`Cells::top`].
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn bottom(&self, count: usize, column: usize) -> Vec<usize> {
-        self.ends(count, column, false)
-    }
-
-    fn ends(&self, count: usize, column: usize, greatest: bool) -> Vec<usize> {
-        let CellColumn { values, filled, .. } = &self.columns[column];
-        let is_filled = |&cell: &usize| filled.as_ref().is_none_or(|filled| filled.get(cell));
-        let mut cells: Vec<usize> = (0..self.len()).filter(is_filled).collect();
-        let by_value = |&one: &usize, &other: &usize| {
-            let order = match values {
-                Values::Decimals(values) => values[one].cmp(&values[other]),
-                Values::Doubles(values) => values[one].total_cmp(&values[other]),
-            };
-            if greatest { order.reverse() } else { order }.then(one.cmp(&other))
-        };
-        if count < cells.len() {
-            if count > 0 {
-                cells.select_nth_unstable_by(count - 1, by_value);
-            }
-            cells.truncate(count);
-        }
-        cells.sort_unstable_by(by_value);
-        cells
-    }
 }
 
 impl MeasureCells {

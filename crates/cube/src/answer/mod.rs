@@ -249,7 +249,7 @@ impl TableAnswer {
     }
 
     /// The filled cells, a row each, with the columns of [`long_schema`]: pages, rows and columns in the order of the
-    /// query, or by value where it asks for top or bottom cells. Batches of `batch_rows` rows are made one by one, so
+    /// query, rows by value where it asks for top or bottom rows. Batches of `batch_rows` rows are made one by one, so
     /// that the empty cells of a large area take no memory.
     pub fn long_form<'a>(&'a self, cube: &'a Cube, batch_rows: usize) -> LongForm<'a> {
         LongForm::new(cube, self, batch_rows)

@@ -6,7 +6,8 @@
 //! one more axis, named `Measures`; its elements are not summed.
 
 use super::{
-    Axis, CrossTab, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set, Span, Term,
+    Axis, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set,
+    Span, Term,
 };
 use crate::error::Nearest;
 use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, NameMatches, nearest};
@@ -79,10 +80,22 @@ pub struct BoundTable {
     pub pages: Vec<BoundSet>,
     /// The places of all other axes, in the order of the cube.
     pub point: Vec<BoundPlace>,
-    /// Only the largest or smallest cells.
-    pub extreme: Option<Extreme>,
+    /// Only the rows of the largest or smallest values.
+    pub extreme: Option<BoundExtreme>,
     /// Rows and columns without a filled cell are shown.
     pub shows_empty: bool,
+}
+
+/// The rows of the largest or smallest values, with the column found that ranks them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundExtreme {
+    /// Which end.
+    pub direction: Direction,
+    /// How many rows of each page.
+    pub count: u64,
+    /// Sets of the columns by position, each with the position of its target. The first column that has these targets
+    /// ranks the rows.
+    pub by: Vec<(usize, usize)>,
 }
 
 /// The place of an axis in a point.
@@ -170,8 +183,40 @@ impl Binder<'_> {
         let columns = self.axis(&table.columns, &mut taken)?;
         let pages = self.axis(&table.pages, &mut taken)?;
         let point = self.point(&table.point, &mut taken)?;
-        let (extreme, shows_empty) = (table.extreme, table.shows_empty);
-        Ok(BoundTable { rows, columns, pages, point, extreme, shows_empty })
+        let extreme =
+            table.extreme.as_ref().map(|extreme| self.extreme(extreme, &rows, &columns, &point)).transpose()?;
+        Ok(BoundTable { rows, columns, pages, point, extreme, shows_empty: table.shows_empty })
+    }
+
+    fn extreme(
+        &self,
+        extreme: &Extreme,
+        rows: &[BoundSet],
+        columns: &[BoundSet],
+        point: &[BoundPlace],
+    ) -> Result<BoundExtreme, QueryError> {
+        if rows.is_empty() {
+            let message = "top and bottom keep rows, and the query has none: name their elements with rows";
+            return Err(self.error(extreme.span, message.to_string()));
+        }
+        let mut by: Vec<(usize, usize)> = Vec::new();
+        for place in &extreme.by {
+            let (axis, target, span) = self.single(place)?;
+            // All columns have the places of the point.
+            if point.iter().any(|held| held.axis == axis && held.target == target) {
+                continue;
+            }
+            let set = columns.iter().position(|set| set.axis == axis);
+            if set.is_some_and(|set| by.iter().any(|(held, _)| *held == set)) {
+                return Err(self.error(span, format!("dimension {} stands here a second time", self.axis_name(axis))));
+            }
+            let found = set.and_then(|set| Some((set, columns[set].targets.iter().position(|held| *held == target)?)));
+            by.push(found.ok_or_else(|| {
+                let message = "no column has this; by names one of the columns of the query: add it to cols";
+                self.error(span, message.to_string())
+            })?);
+        }
+        Ok(BoundExtreme { direction: extreme.direction, count: extreme.count, by })
     }
 
     fn whole_point(&self, point: &Point) -> Result<Vec<BoundPlace>, QueryError> {
@@ -224,19 +269,9 @@ impl Binder<'_> {
     fn point(&self, point: &Point, taken: &mut Vec<CubeAxis>) -> Result<Vec<BoundPlace>, QueryError> {
         let mut places = Vec::new();
         for place in point {
-            let (bound, span) = match place {
-                Place::Element(name) => (self.place(name)?, name.span),
-                Place::Sum(set, span) => {
-                    let bound = self.set(set)?;
-                    (BoundSet { targets: vec![self.sum(bound.targets, *span)?], ..bound }, *span)
-                }
-            };
-            let [target] = bound.targets.as_slice() else {
-                let message = "a dimension stands for all of its elements, and a point has one of each: name it";
-                return Err(self.error(span, message.to_string()));
-            };
-            self.take(bound.axis, span, taken)?;
-            places.push(BoundPlace { axis: bound.axis, target: target.clone(), is_default: false });
+            let (axis, target, span) = self.single(place)?;
+            self.take(axis, span, taken)?;
+            places.push(BoundPlace { axis, target, is_default: false });
         }
         for (position, dimension) in self.model.dimensions().iter().enumerate() {
             let axis = CubeAxis::Dimension(position);
@@ -252,6 +287,24 @@ impl Binder<'_> {
         }
         places.sort_by_key(|place| place.axis);
         Ok(places)
+    }
+
+    /// The one place that a part of a point names, and where.
+    fn single(&self, place: &Place) -> Result<(CubeAxis, Target, Span), QueryError> {
+        let (mut bound, span) = match place {
+            Place::Element(name) => (self.place(name)?, name.span),
+            Place::Sum(set, span) => {
+                let bound = self.set(set)?;
+                (BoundSet { targets: vec![self.sum(bound.targets, *span)?], ..bound }, *span)
+            }
+        };
+        match (bound.targets.pop(), bound.targets.is_empty()) {
+            (Some(target), true) => Ok((bound.axis, target, span)),
+            _ => {
+                let message = "a dimension stands for all of its elements, and a point has one of each: name it";
+                Err(self.error(span, message.to_string()))
+            }
+        }
     }
 
     /// Notes that the query names an axis.

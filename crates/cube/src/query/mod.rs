@@ -17,7 +17,7 @@
 //! point     = (element | "sum" "(" set ")") {"," …}
 //! element   = [name ":"] name
 //! compare   = "=" | "<>" | "<" | "<=" | ">" | ">="
-//! option    = ("top" | "bottom") number | "empty"
+//! option    = ("top" | "bottom") number ["by" point] | "empty"
 //! name      = letters, digits, "_", "-", "%"      or any text between double quotes, where "" is a quote
 //! literal   = number | name
 //! ```
@@ -39,7 +39,7 @@ pub use ast::{
     Axis, Comparison, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, Selection, Set,
     Span, Term,
 };
-pub use bind::{BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, quoted};
+pub use bind::{BoundExtreme, BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, quoted};
 pub(crate) use bind::{find_dimension, find_element};
 pub use changes::{Action, ChangeStatement, Neighbour, Placed, parse_changes};
 pub use draw::random_cross_tab;

@@ -44,20 +44,20 @@ pub fn cross_tab_text(model: &CubeModel, answer: &CrossTabAnswer, width: Option<
         page_text(&mut text, model, answer, page, width);
         text.push('\n');
     }
-    let hidden = [(answer.hidden.0, "row"), (answer.hidden.1, "column")];
-    let hidden: Vec<String> = hidden
+    let counted = |(count, what): &(u64, &str)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" });
+    let hidden: Vec<String> = [(answer.hidden.0, "row"), (answer.hidden.1, "column")]
         .iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" }))
+        .map(counted)
         .collect();
-    if !hidden.is_empty() {
-        let why = match answer.is_extreme {
-            true => "without one of these cells hidden",
-            false => "without a value hidden (the option `empty` shows all)",
-        };
-        let _ = writeln!(text, "{} {why}", hidden.join(" and "));
-    } else if text.ends_with("\n\n") {
+    if hidden.is_empty() && answer.rows_cut == 0 && text.ends_with("\n\n") {
         text.pop();
+    }
+    if answer.rows_cut > 0 {
+        let _ = writeln!(text, "{} of a lower rank hidden", counted(&(answer.rows_cut, "row")));
+    }
+    if !hidden.is_empty() {
+        let _ = writeln!(text, "{} without a value hidden (the option `empty` shows all)", hidden.join(" and "));
     }
     if answer.texts > 0 {
         let texts = if answer.texts == 1 { "1 text" } else { &format!("{} texts", answer.texts) };
@@ -103,7 +103,8 @@ fn page_text(text: &mut String, model: &CubeModel, answer: &CrossTabAnswer, page
     }
 }
 
-/// The heads of each row, one text an axis; an outer head that repeats is left out.
+/// The heads of each row, one text an axis; an outer head that repeats is left out. Ranked rows are one list with all
+/// heads.
 fn row_heads(answer: &CrossTabAnswer, page: &Page) -> Vec<Vec<String>> {
     let axes = answer.row_axes.len();
     let mut heads: Vec<Vec<String>> = Vec::new();
@@ -115,7 +116,7 @@ fn row_heads(answer: &CrossTabAnswer, page: &Page) -> Vec<Vec<String>> {
         }
         let mut repeats = last.is_some();
         let texts = row.labels.iter().enumerate().map(|(axis, label)| {
-            repeats &= axis + 1 < axes && last.is_some_and(|last| last[axis] == *label);
+            repeats &= axis + 1 < axes && !answer.is_ranked && last.is_some_and(|last| last[axis] == *label);
             if repeats {
                 String::new()
             } else {

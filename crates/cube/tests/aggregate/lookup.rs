@@ -1,9 +1,9 @@
-//! Drill-through, nearest cells, top and bottom cells, counts of work.
+//! Drill-through, nearest cells, counts of work.
 
 use proptest::prelude::*;
-use warpcube_cube::aggregate::{AggregateError, Progress, Request, aggregate, drill_through, nearest, work};
+use warpcube_cube::aggregate::{AggregateError, Progress, drill_through, nearest, work};
 
-use crate::random::{BALANCED, any_weight, cases, measures, whole_weight};
+use crate::random::{BALANCED, any_weight, cases, whole_weight};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
@@ -74,26 +74,6 @@ proptest! {
         expected.truncate(count);
         let found = nearest(&facts, measure, &positions, point, count, &Progress::new()).unwrap();
         prop_assert_eq!(found.iter().map(|found| (found.distance, found.cell)).collect::<Vec<_>>(), expected);
-    }
-
-    #[test]
-    fn top_and_bottom_are_the_ends_of_a_sort(case in cases(whole_weight()), count in 0..12_usize) {
-        let measures: Vec<usize> = (0..measures().len()).collect();
-        let cells = aggregate(&case.facts(), &case.area(), &measures, &Request::default(), &Progress::new());
-        let Ok(cells) = cells else { return Err(TestCaseError::reject("overflow")) };
-        for column in 0..measures.len() {
-            let value = |cell: usize| match cells.columns()[column].value(cell) {
-                Some(warpcube_cube::aggregate::CellValue::Decimal { units, .. }) => Some((units, 0.0)),
-                Some(warpcube_cube::aggregate::CellValue::Double(double)) => Some((0, double)),
-                None => None,
-            };
-            let mut filled: Vec<usize> = (0..cells.len()).filter(|&cell| value(cell).is_some()).collect();
-            filled.sort_by(|&one, &other| value(one).partial_cmp(&value(other)).unwrap());
-            prop_assert_eq!(cells.bottom(count, column), filled[..count.min(filled.len())].to_vec());
-            filled.sort_unstable();
-            filled.sort_by(|&one, &other| value(other).partial_cmp(&value(one)).unwrap());
-            prop_assert_eq!(cells.top(count, column), filled[..count.min(filled.len())].to_vec());
-        }
     }
 }
 
