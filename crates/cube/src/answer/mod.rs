@@ -29,7 +29,7 @@ use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
 use crate::device::{DeviceAlgorithm, Placed};
 use crate::facts::Facts;
 use crate::model::{CubeModel, ElementId};
-use crate::query::{BoundPlace, BoundQuery, BoundTable, bind, parse};
+use crate::query::{BoundPlace, BoundQuery, BoundTable, bind, bind_with_warnings, parse};
 
 /// Aggregation of an area by other means than the algorithms of the CPU.
 pub trait Aggregator: Sync {
@@ -163,6 +163,12 @@ impl Cube {
             BoundQuery::Explain(point) => self.explain(&point, options, progress).map(Answer::Text),
             BoundQuery::Source(point) => self.source_of(&point).map(Answer::Source),
         }
+    }
+
+    /// Warnings of names in a query that stand for one of several elements; none for a text that is no query.
+    pub fn warnings(&self, text: &str) -> Vec<String> {
+        let bound = parse(text).and_then(|query| bind_with_warnings(&self.model, &query, text));
+        bound.map_or_else(|_| Vec::new(), |(_, warnings)| warnings)
     }
 
     fn table(

@@ -1,6 +1,6 @@
 //! A cube as a relation: a row for each filled base cell.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 
 use super::{Cube, CubeError};
 use crate::facts::{Rule, ValueType, Values};
-use crate::model::{Dimension, ElementId, ElementKind, Member, folded};
+use crate::model::{Dimension, Element, ElementId, ElementKind, Member, folded};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 1 << 17;
@@ -30,7 +30,7 @@ pub fn relation_schema(cube: &Cube) -> SchemaRef {
 /// The filled base cells as rows, in the order of their keys: for each dimension the base element and its element on
 /// each level above, then a value of each measure; AVG has the average of the cell.
 ///
-/// A level of a level hierarchy has the level's name, after the dimension's and a `_` if another column has it; it is
+/// A level of a level hierarchy has the values of the source. It has the level's name, after the dimension's and a `_` if another column has it; it is
 /// NULL for a base element below several elements of the level, or at another weight than 1. Level n of other
 /// hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that weigh a
 /// base element otherwise than by 1 do not count.
@@ -118,7 +118,7 @@ fn name_columns(cube: &Cube) -> Vec<NameColumn> {
     for (number, dimension) in cube.model.dimensions().iter().enumerate() {
         let bases: Vec<Option<ElementId>> =
             (0..dimension.base_count() as u32).map(|at| dimension.at_base(at)).collect();
-        columns.push(column(number, dimension, dimension.name().to_string(), &bases));
+        columns.push(column(number, dimension, dimension.name().to_string(), &bases, Element::name));
         for (name, elements) in levels(dimension, &bases) {
             let mut free = name;
             if !taken.insert(folded(&free)) {
@@ -127,19 +127,27 @@ fn name_columns(cube: &Cube) -> Vec<NameColumn> {
                     free.push('_');
                 }
             }
-            columns.push(column(number, dimension, free, &elements));
+            columns.push(column(number, dimension, free, &elements, Element::value));
         }
     }
     columns
 }
 
-fn column(number: usize, dimension: &Dimension, name: String, elements: &[Option<ElementId>]) -> NameColumn {
-    let mut codes: std::collections::HashMap<ElementId, i32> = Default::default();
+/// A column of a text of elements; elements of one text have one code.
+fn column(
+    number: usize,
+    dimension: &Dimension,
+    name: String,
+    elements: &[Option<ElementId>],
+    text: impl Fn(&Element) -> &str,
+) -> NameColumn {
+    let mut codes: HashMap<&str, i32> = HashMap::new();
     let mut names: Vec<&str> = Vec::new();
     let code = |element: &Option<ElementId>| {
         element.map(|element| {
-            *codes.entry(element).or_insert_with(|| {
-                names.push(dimension.element(element).name());
+            let text = text(dimension.element(element));
+            *codes.entry(text).or_insert_with(|| {
+                names.push(text);
                 names.len() as i32 - 1
             })
         })

@@ -1,26 +1,21 @@
-//! Binding: names of a query become elements of a cube.
-//!
-//! A name without a dimension is looked up in all of them: one that is unique is bound, one that several dimensions
-//! have is refused with the candidates. A name that is both a dimension and an element is the dimension in a set, and
-//! the element in a point and within functions; `dimension:element` is always the element. The measures of a cube are
-//! one more axis, named `Measures`; its elements are not summed.
+//! Binding: names of a query become elements of a cube ([`super::find`] has the rules of single names). The measures of
+//! a cube are one more axis, named `Measures`; its elements are not summed.
 
+use std::cell::RefCell;
+
+use super::find::Named;
 use super::{
     Axis, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set,
     Span, Term,
 };
-use crate::error::Nearest;
-use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, NameMatches, nearest};
+use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, nearest};
 
 /// The name by which queries call the axis of measures.
 pub const MEASURES: &str = "Measures";
 
-/// Names of other elements that the error of an unknown one lists.
-const NEAR_MAX: usize = 5;
-/// Why an element is no measure: of functions, of ranges, of changes.
+/// Why an element is no measure: of functions, of ranges.
 const NO_ELEMENTS_BELOW: &str = "measures have no elements below them";
 const NO_RANGES: &str = "measures have no ranges; list them";
-const NO_CHANGES: &str = "measures are those of the definition, and are not changed";
 
 /// An axis of a cube's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,44 +131,36 @@ pub enum BoundQuery {
 /// dimensions that stand twice; attributes that the dimension has not, or of another kind than the literal; points of
 /// [`Query::Nearest`] that are no base cell; dimensions without elements.
 pub fn bind(model: &CubeModel, query: &Query, text: &str) -> Result<BoundQuery, QueryError> {
-    let binder = Binder { model, text };
-    Ok(match query {
+    bind_with_warnings(model, query, text).map(|(bound, _)| bound)
+}
+
+/// As [`bind`], and warnings of names that stand for one of several elements of a level: the one that had the name
+/// before the others came.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_with_warnings(
+    model: &CubeModel,
+    query: &Query,
+    text: &str,
+) -> Result<(BoundQuery, Vec<String>), QueryError> {
+    let binder = Binder { model, text, warnings: RefCell::default() };
+    let bound = match query {
         Query::CrossTab(table) => BoundQuery::CrossTab(binder.table(table)?),
         Query::Facts(point) => BoundQuery::Facts(binder.whole_point(point)?),
         Query::Source(point) => BoundQuery::Source(binder.whole_point(point)?),
         Query::Explain(point) => BoundQuery::Explain(binder.whole_point(point)?),
         Query::Nearest { count, to } => BoundQuery::Nearest { count: *count, to: binder.base_point(to)? },
-    })
+    };
+    Ok((bound, binder.warnings.into_inner()))
 }
 
-/// The dimension, by its position, and the element that a name of `text` stands for.
-pub(crate) fn find_element(
-    model: &CubeModel,
-    text: &str,
-    name: &ElementName,
-) -> Result<(usize, ElementId), QueryError> {
-    Binder { model, text }.element(name, NO_CHANGES)
-}
-
-/// The position of the dimension of this name; `span` is where `text` has it.
-pub(crate) fn find_dimension(model: &CubeModel, text: &str, name: &str, span: Span) -> Result<usize, QueryError> {
-    let binder = Binder { model, text };
-    model.dimension_index(name).ok_or_else(|| match name.eq_ignore_ascii_case(MEASURES) {
-        true => binder.error(span, NO_CHANGES.to_string()),
-        false => binder.no_dimension(name, span),
-    })
-}
-
-struct Binder<'a> {
-    model: &'a CubeModel,
-    text: &'a str,
-}
-
-/// What a name stands for.
-enum Named {
-    Element(usize, ElementId),
-    Measure(usize),
-    Axis(CubeAxis),
+/// What names are bound in.
+pub(super) struct Binder<'a> {
+    pub(super) model: &'a CubeModel,
+    pub(super) text: &'a str,
+    /// Warnings of names that stand for one of several elements.
+    pub(super) warnings: RefCell<Vec<String>>,
 }
 
 impl Binder<'_> {
@@ -414,15 +401,6 @@ impl Binder<'_> {
         })
     }
 
-    /// The axis of a bare name.
-    fn axis_named(&self, name: &ElementName) -> Option<CubeAxis> {
-        if name.dimension.is_some() {
-            return None;
-        }
-        let of_measures = || name.name.eq_ignore_ascii_case(MEASURES).then_some(CubeAxis::Measures);
-        self.model.dimension_index(&name.name).map(CubeAxis::Dimension).or_else(of_measures)
-    }
-
     /// One target of several.
     fn sum(&self, targets: Vec<Target>, span: Span) -> Result<Target, QueryError> {
         let mut parts = Vec::new();
@@ -488,114 +466,18 @@ impl Binder<'_> {
         Ok(kept)
     }
 
-    /// The element of a name; `measures` says why a measure is none here.
-    fn element(&self, name: &ElementName, measures: &str) -> Result<(usize, ElementId), QueryError> {
-        let message = match self.named(name)? {
-            Named::Element(position, element) => return Ok((position, element)),
-            Named::Measure(_) => format!("{name} is a measure: {measures}"),
-            Named::Axis(CubeAxis::Measures) => format!("{name} are the measures: {measures}"),
-            Named::Axis(_) => format!("{name} is a dimension; an element is expected here"),
-        };
-        Err(self.error(name.span, message))
-    }
-
-    /// True if a name is that of the axis of measures and of no element.
-    fn is_measures(&self, name: &ElementName) -> bool {
-        matches!(self.named(name), Ok(Named::Axis(CubeAxis::Measures)))
-    }
-
-    fn named(&self, name: &ElementName) -> Result<Named, QueryError> {
-        match &name.dimension {
-            Some(dimension) => self.named_within(dimension, name),
-            None => self.named_alone(name),
-        }
-    }
-
-    fn named_within(&self, dimension: &str, name: &ElementName) -> Result<Named, QueryError> {
-        if let Some(position) = self.model.dimension_index(dimension) {
-            let found = self.model.dimensions()[position].find(&name.name);
-            return match found {
-                Ok(element) => Ok(Named::Element(position, element)),
-                Err(error) => Err(self.error(name.span, error.to_string())),
-            };
-        }
-        if dimension.eq_ignore_ascii_case(MEASURES) {
-            let names = self.model.measures().iter().map(|measure| measure.name.as_str());
-            return self.model.measure_index(&name.name).map(Named::Measure).ok_or_else(|| {
-                self.error(name.span, format!("no measure {}{}", name.name, nearest(&name.name, names)))
-            });
-        }
-        Err(self.no_dimension(dimension, name.span))
-    }
-
-    fn no_dimension(&self, name: &str, span: Span) -> QueryError {
-        let names = self.model.dimensions().iter().map(Dimension::name);
-        self.error(span, format!("no dimension {name}{}", nearest(name, names)))
-    }
-
-    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name. Names
-    /// to the letter count before those without regard to case, over all dimensions.
-    fn named_alone(&self, name: &ElementName) -> Result<Named, QueryError> {
-        let mut found = Vec::new();
-        for (position, dimension) in self.model.dimensions().iter().enumerate() {
-            let NameMatches { is_exact, elements } = dimension.matches(&name.name);
-            let is_one = elements.len() == 1;
-            found.extend(elements.into_iter().map(|element| {
-                let shown = if is_one { &name.name } else { dimension.element(element).name() };
-                let candidate = format!("{}:{}", quoted(dimension.name()), quoted(shown));
-                (is_exact, candidate, Named::Element(position, element))
-            }));
-        }
-        if let Some(position) = self.model.measure_index(&name.name) {
-            let candidate = format!("{MEASURES}:{}", quoted(&name.name));
-            found.push((self.model.measures()[position].name == name.name, candidate, Named::Measure(position)));
-        }
-        if found.iter().any(|(is_exact, ..)| *is_exact) {
-            found.retain(|(is_exact, ..)| *is_exact);
-        }
-        match found.len() {
-            1 => return Ok(found.remove(0).2),
-            0 => {}
-            _ => {
-                let candidates: Vec<String> = found.into_iter().map(|(_, candidate, _)| candidate).collect();
-                let message = format!("{name} is several elements: {}", candidates.join(", "));
-                return Err(self.error(name.span, message));
-            }
-        }
-        if let Some(axis) = self.axis_named(name) {
-            return Ok(Named::Axis(axis));
-        }
-        let near = self.model.dimensions().iter().flat_map(|dimension| {
-            let Nearest(names) = nearest(&name.name, dimension.all_names());
-            names.into_iter().map(|near| format!("{}:{}", quoted(dimension.name()), quoted(&near)))
-        });
-        let candidates: Vec<String> = near.take(NEAR_MAX).collect();
-        let hint = if candidates.is_empty() { String::new() } else { format!("; near it: {}", candidates.join(", ")) };
-        Err(self.error(name.span, format!("no dimension has an element {name}{hint}")))
-    }
-
-    fn axis_name(&self, axis: CubeAxis) -> &str {
+    pub(super) fn axis_name(&self, axis: CubeAxis) -> &str {
         match axis {
             CubeAxis::Dimension(position) => self.model.dimensions()[position].name(),
             CubeAxis::Measures => MEASURES,
         }
     }
 
-    fn end(&self) -> Span {
+    pub(super) fn end(&self) -> Span {
         Span { start: self.text.len(), end: self.text.len() }
     }
 
-    fn error(&self, span: Span, message: String) -> QueryError {
+    pub(super) fn error(&self, span: Span, message: String) -> QueryError {
         QueryError::new(self.text, span, message)
-    }
-}
-
-/// A name as a query writes it.
-pub fn quoted(name: &str) -> String {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '%');
-    if !name.is_empty() && name.chars().all(is_word) {
-        name.to_string()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }

@@ -23,7 +23,7 @@ use warpcube_cube::answer::{
 use warpcube_cube::define::{self, Definition};
 use warpcube_cube::device::DeviceAggregation;
 use warpcube_cube::query::BoundTable;
-use warpcube_cube::store::{self, Manifest, Origin, StoreError};
+use warpcube_cube::store::{self, Manifest, Origin, StoreError, StoredCube};
 
 use crate::access::Access;
 use crate::engines::Engines;
@@ -107,13 +107,14 @@ impl CubeDefinition {
         Ok(folder.map_or_else(|| parsed.clone(), |folder| parsed.clone().with_files_in(folder)))
     }
 
-    /// The definition of a stored cube.
-    fn stored(text: String, origin: Option<Origin>) -> CubeDefinition {
-        let (file, folder) = match origin {
-            Some(Origin::Definition { file, folder }) => (Some(file), folder),
+    /// The definition of a stored cube, if it has one.
+    pub(crate) fn of(stored: &StoredCube) -> Option<CubeDefinition> {
+        let (file, folder) = match &stored.origin {
+            Some(Origin::Definition { file, folder }) => (Some(file), folder.as_ref()),
             _ => (None, None),
         };
-        CubeDefinition { text, file: file.map(PathBuf::from), folder: folder.map(PathBuf::from) }
+        let text = stored.definition.clone()?;
+        Some(CubeDefinition { text, file: file.map(PathBuf::from), folder: folder.map(PathBuf::from) })
     }
 
     pub(crate) fn origin(&self) -> Option<Origin> {
@@ -196,12 +197,13 @@ impl Cubes {
             return Ok(known.clone());
         }
         let (stored, manifest) = store::open_with_manifest(&path).map_err(of_store)?;
+        let definition = CubeDefinition::of(&stored);
         let texts = stored.texts.into_iter().map(|cell| (cell.elements, cell.text)).collect();
         let opened = Arc::new(OpenCube {
             folder: path.clone(),
             state: manifest.state(),
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
-            definition: stored.definition.map(|text| CubeDefinition::stored(text, stored.origin)),
+            definition,
             device: OnceLock::new(),
             saved_ms: Mutex::new(0.0),
             batches: OnceLock::new(),

@@ -29,7 +29,7 @@ use crate::words::types_in_sql;
 pub enum CubeLoad {
     /// The cube is made anew in a folder that is not there or is empty.
     Create,
-    /// All of it is made anew from the source; texts stay at cells whose elements are still there.
+    /// All of it is made anew from the source ([`build::rebuild()`]); texts stay at cells whose elements are still there.
     Rebuild,
     /// As [`CubeLoad::Rebuild`], and what was made by hand in the cube stays ([`build::refresh()`]).
     Refresh,
@@ -92,23 +92,24 @@ impl Session {
         }
     }
 
-    /// Makes or refreshes the cube of a definition from this session's tables. The folder has the old cube or the new
-    /// one at any time.
+    /// Makes or refreshes the cube of a definition from this session's tables. Without one it is the definition that the
+    /// cube has when its lock is taken. The folder has the old cube or the new one at any time.
     ///
     /// # Errors
-    /// [`SqlError::CubeFacts`] for rows that do not fit, [`SqlError::CubeFolder`], errors of the source's statement.
+    /// [`SqlError::CubeFacts`] for rows that do not fit, and without a definition; [`SqlError::CubeFolder`], errors of
+    /// the source's statement.
     pub async fn load_cube(
         &self,
-        source: CubeDefinition,
+        source: Option<CubeDefinition>,
         folder: &Path,
         load: CubeLoad,
         progress: Arc<Progress>,
     ) -> Result<build::Report> {
         self.check_write(folder, "a load of a cube")?;
-        let definition = source.parse()?;
+        let given = source.map(|source| Ok::<_, SqlError>((source.parse()?, source))).transpose()?;
         let report = StatementReport::new();
-        let tables = SessionTables::new(self.clone(), report.clone(), &source);
         let folder = folder.to_path_buf();
+        let of_statements = report.clone();
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         let (session, runtime) = (self.clone(), Handle::current());
         blocking(move || {
@@ -117,9 +118,21 @@ impl Session {
                 CubeLoad::Rebuild | CubeLoad::Refresh => Some(Held::lock(&folder).map_err(of_store)?),
             };
             let old = held.as_ref().map(|held| held.open().map_err(of_store)).transpose()?;
-            let built = match old.as_ref().filter(|_| load == CubeLoad::Refresh) {
-                None => build::build(&definition, &tables, &progress),
-                Some(old) => build::refresh(&definition, &old.model, &tables, &progress),
+            let (definition, source) = match given {
+                Some(given) => given,
+                None => {
+                    let source = old.as_ref().and_then(CubeDefinition::of).ok_or_else(|| {
+                        let reason = format!("'{}' has no definition: give one with --definition", folder.display());
+                        SqlError::CubeFacts(reason)
+                    })?;
+                    (source.parse()?, source)
+                }
+            };
+            let tables = SessionTables::new(session.clone(), of_statements, &source);
+            let built = match (old.as_ref(), load) {
+                (None, _) => build::build(&definition, &tables, &progress),
+                (Some(old), CubeLoad::Refresh) => build::refresh(&definition, &old.model, &tables, &progress),
+                (Some(old), _) => build::rebuild(&definition, &old.model, &tables, &progress),
             };
             let built = built.map_err(|error| match of_definition(error, &source) {
                 SqlError::Syntax(reason) => runtime.block_on(session.of_facts(reason, &definition, &source)),

@@ -14,7 +14,7 @@ use crate::support::{cpu, emulated};
 /// Makes the cube of a definition in a folder.
 async fn define(session: &Session, text: &str, folder: &Path) {
     let definition = CubeDefinition { text: text.to_string(), file: None, folder: None };
-    session.load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
+    session.load_cube(Some(definition), folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
 }
 
 /// The values of a query's cells by the names in their long form, and whether a device aggregated them.
