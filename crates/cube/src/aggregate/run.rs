@@ -115,6 +115,8 @@ impl<'a> Run<'a> {
         match component.source {
             Source::Doubles(_) => return Arithmetic::Precise,
             Source::Ones | Source::Counts(_) => return Arithmetic::Narrow,
+            // Carries of all cells are at most as many as rows.
+            Source::Decimals(_) if component.is_carries => return Arithmetic::Wide,
             Source::Decimals(_) => {}
         }
         let maps = component.maps.iter().filter(|_| component.weighted);

@@ -83,27 +83,24 @@ fn batch(
         let codes: Int32Array = coordinates.iter().map(|base| column.codes[*base as usize]).collect();
         arrays.push(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, column.names.clone())?));
     }
-    for (measure, field) in cube.facts.columns().iter().zip(&schema.fields()[columns.len()..]) {
-        let count = |cell: usize| measure.counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
-        let scale = match measure.measure.value_type {
-            ValueType::Decimal { scale } if measure.measure.rule == Rule::Avg => 10_f64.powi(scale.into()),
-            _ => 1.0,
-        };
+    for (number, (measure, field)) in cube.facts.columns().iter().zip(&schema.fields()[columns.len()..]).enumerate() {
         let cells = range.clone();
+        if measure.measure.rule == Rule::Avg {
+            let average = |cell: usize| measure.is_filled(cell).then(|| cube.facts.average(number, cell));
+            arrays.push(Arc::new(cells.map(average).collect::<Float64Array>()));
+            continue;
+        }
         arrays.push(match (&measure.values, field.data_type()) {
             (Values::Decimals(values), DataType::Decimal128(precision, scale)) => {
                 let values = cells.map(|cell| measure.is_filled(cell).then(|| i128::from(values[cell])));
                 Arc::new(values.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
             }
             (Values::Decimals(values), _) => {
-                let average = |cell: usize| values[cell] as f64 / scale / count(cell);
-                let values = cells.map(|cell| measure.is_filled(cell).then(|| average(cell)));
+                let values = cells.map(|cell| measure.is_filled(cell).then(|| values[cell] as f64));
                 Arc::new(values.collect::<Float64Array>())
             }
             (Values::Doubles(values), _) => {
-                let is_average = measure.measure.rule == Rule::Avg;
-                let value = |cell: usize| if is_average { values[cell] / count(cell) } else { values[cell] };
-                Arc::new(cells.map(|cell| measure.is_filled(cell).then(|| value(cell))).collect::<Float64Array>())
+                Arc::new(cells.map(|cell| measure.is_filled(cell).then(|| values[cell])).collect::<Float64Array>())
             }
         });
     }

@@ -86,17 +86,12 @@ impl Cube {
     fn values(&self, cells: &[usize], measure: usize) -> Result<ArrayRef, CubeError> {
         let column = &self.facts.columns()[measure];
         let filled = |cell: usize| column.is_filled(cell);
-        let counts = |cell: usize| column.counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
         let scale = match column.measure.value_type {
             ValueType::Decimal { scale } => scale,
             ValueType::Double => 0,
         };
         if column.measure.rule == Rule::Avg {
-            let sum = |cell: usize| match &column.values {
-                Values::Decimals(values) => values[cell] as f64 / 10_f64.powi(scale.into()),
-                Values::Doubles(values) => values[cell],
-            };
-            let value = |&cell: &usize| filled(cell).then(|| sum(cell) / counts(cell));
+            let value = |&cell: &usize| filled(cell).then(|| self.facts.average(measure, cell));
             return Ok(Arc::new(cells.iter().map(value).collect::<Float64Array>()));
         }
         Ok(match &column.values {

@@ -58,6 +58,10 @@ impl Plan {
         present: &[Vec<u64>],
     ) -> Result<Plan, DeviceError> {
         let (facts, measure) = (component.facts, component.measure);
+        if facts.carries(measure).is_some() {
+            let name = &facts.columns()[measure].measure.name;
+            return Err(DeviceError::Unsupported { reason: format!("measure {name} has sums beyond its type") });
+        }
         let is_double = matches!(component.source, Source::Doubles(_));
         let members = |accumulation| Plan::members(component, accumulation, present);
         let plan = match (wanted, component.source) {

@@ -100,13 +100,13 @@ impl Session {
     /// the source's statement.
     pub async fn load_cube(
         &self,
-        source: Option<CubeDefinition>,
+        source: impl Into<Option<CubeDefinition>>,
         folder: &Path,
         load: CubeLoad,
         progress: Arc<Progress>,
     ) -> Result<build::Report> {
         self.check_write(folder, "a load of a cube")?;
-        let given = source.map(|source| Ok::<_, SqlError>((source.parse()?, source))).transpose()?;
+        let given = source.into().map(|source| Ok::<_, SqlError>((source.parse()?, source))).transpose()?;
         let report = StatementReport::new();
         let folder = folder.to_path_buf();
         let of_statements = report.clone();

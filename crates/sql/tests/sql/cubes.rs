@@ -14,7 +14,7 @@ use crate::support::{cpu, emulated};
 /// Makes the cube of a definition in a folder.
 async fn define(session: &Session, text: &str, folder: &Path) {
     let definition = CubeDefinition { text: text.to_string(), file: None, folder: None };
-    session.load_cube(Some(definition), folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
+    session.load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
 }
 
 /// The values of a query's cells by the names in their long form, and whether a device aggregated them.
@@ -44,6 +44,28 @@ dimensions:
   Region: {{levels: [column1], all: World}}
 "
     )
+}
+
+#[tokio::test]
+async fn a_refresh_takes_the_definition_that_the_cube_has_under_its_lock() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("plan.cube");
+    let (early, other) = (cpu(), cpu());
+    define(&early, &plan(100), &folder).await;
+    // What the first session knows of the cube is older than the definition that another one loads.
+    let known = early.cube(&folder.display().to_string()).await.unwrap();
+    let definition = CubeDefinition { text: plan(700), file: None, folder: None };
+    other.load_cube(definition, &folder, CubeLoad::Rebuild, Arc::new(Progress::new())).await.unwrap();
+    for load in [CubeLoad::Refresh, CubeLoad::Rebuild] {
+        early.load_cube(None, &folder, load, Arc::new(Progress::new())).await.unwrap();
+        let cube = other.cube(&folder.display().to_string()).await.unwrap();
+        assert_eq!(cube.definition().map(|definition| definition.text.clone()), Some(plan(700)));
+        assert_ne!(cube.definition(), known.definition());
+        let (cells, _) = ask(&other, &folder, "rows FR").await;
+        assert_eq!(cells, [("FR column2".to_string(), 700.0)].into());
+    }
+    let error = early.load_cube(None, &place.path().join("new"), CubeLoad::Create, Arc::new(Progress::new())).await;
+    assert!(error.unwrap_err().to_string().contains("has no definition: give one with --definition"));
 }
 
 #[tokio::test]

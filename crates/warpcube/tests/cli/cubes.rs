@@ -208,6 +208,51 @@ Month,Region,Version,weight,amount,rows
 }
 
 #[test]
+fn an_average_has_room_for_its_sum() {
+    let place = Place::new();
+    place.write("f.csv", "k,n,x\na,6000000000000000000,1.5e308\na,6000000000000000000,1.5e308\nb,3,1.5\n");
+    let measures = "{N: {column: n, rule: avg, type: decimal(0)}, X: {column: x, rule: avg, type: double}}";
+    let dimensions = "{K: {column: k, all: T}}";
+    place.write(
+        "plan.yaml",
+        format!("cube: plan\nfacts: {{file: f.csv}}\nmeasures: {measures}\ndimensions: {dimensions}\n"),
+    );
+    assert_eq!(place.run(&["cube", "define", "plan.yaml"]).code, 0);
+    let check = |place: &Place| {
+        let rows = place.run(&["cube", "query", "plan.cube", "rows a, T cols Measures", "--format", "csv"]).ok();
+        let cells: Vec<f64> = rows.lines().skip(1).map(|row| row.split(',').nth(2).unwrap().parse().unwrap()).collect();
+        assert_eq!(cells, [6e18, 1.5e308, 4e18, 1e308], "{rows}");
+        for text in [
+            "SELECT n, x FROM 'plan.cube' WHERE k = 'a'",
+            "SELECT avg(n), avg(x / 2) * 2 FROM 'plan.cube' WHERE k = 'a'",
+        ] {
+            let row = place.run(&["--format", "csv", "-c", text]).ok();
+            let row: Vec<f64> = row.lines().nth(1).unwrap().split(',').map(|value| value.parse().unwrap()).collect();
+            assert_eq!(row, [6e18, 1.5e308], "{text}");
+        }
+        let facts = place.run(&["cube", "query", "plan.cube", "facts at a, N", "--format", "csv"]).ok();
+        assert!(
+            facts.lines().nth(1).is_some_and(|row| row.contains("6000000000000000000") || row.contains("6e18")),
+            "{facts}"
+        );
+    };
+    check(&place);
+    assert_eq!(place.run(&["cube", "convert", "plan.cube", "--storage", "xcrs"]).code, 0);
+    check(&place);
+    // A device leaves these measures to the CPU, with the reason.
+    let arguments = ["--device", "emulated", "cube", "query", "plan.cube", "explain at T, N"];
+    let explained = Ran::of(place.emulated().args(arguments).output().unwrap()).ok();
+    assert!(explained.starts_with("N = "), "{explained}");
+    let named = ["--device", "emulated", "--set", "placement=cuda", "cube", "query", "plan.cube", "rows T cols N"];
+    let refused = Ran::of(place.emulated().args(named).output().unwrap()).error(1);
+    assert!(refused.contains("measure N has sums beyond its type"), "{refused}");
+    let change = place.run(&["cube", "change", "plan.cube", "remove a"]);
+    assert_eq!(change.code, 0, "{change:?}");
+    let aside = place.run(&["--format", "csv", "-c", "SELECT \"sum of N\" FROM 'plan.cube/aside-3-0.arrow'"]).ok();
+    assert!(aside.contains("12000000000000000000"), "{aside}");
+}
+
+#[test]
 fn the_device_gives_the_cells_of_the_cpu() {
     let place = plan();
     let text = "rows Region cols Version * Month";
