@@ -29,7 +29,7 @@ use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
 use crate::device::{DeviceAlgorithm, Placed};
 use crate::facts::Facts;
 use crate::model::{CubeModel, ElementId};
-use crate::query::{BoundPlace, BoundQuery, BoundTable, bind, bind_with_warnings, parse};
+use crate::query::{BoundPlace, BoundQuery, BoundTable, bind_with_warnings, parse};
 
 /// Aggregation of an area by other means than the algorithms of the CPU.
 pub trait Aggregator: Sync {
@@ -126,6 +126,8 @@ pub struct TableAnswer {
     pub refused: Option<String>,
     /// Milliseconds by estimate that a device would have saved, where the CPU was chosen.
     pub saved_ms: f64,
+    /// Warnings of names that stand for one of several elements.
+    pub warnings: Vec<String>,
 }
 
 /// Cells of an area, and how they came to be.
@@ -153,10 +155,11 @@ impl Cube {
     pub fn ask(&self, text: &str, options: &AskOptions<'_>, progress: &Progress) -> Result<Answer, CubeError> {
         let of_text = |error: crate::query::QueryError| CubeError::query(&error, text);
         let query = parse(text).map_err(of_text)?;
-        match bind(&self.model, &query, text).map_err(of_text)? {
+        let (bound, warnings) = bind_with_warnings(&self.model, &query, text).map_err(of_text)?;
+        match bound {
             BoundQuery::CrossTab(table) => {
                 let answer = self.table(table, options, progress)?;
-                Ok(Answer::Table(Box::new(answer)))
+                Ok(Answer::Table(Box::new(TableAnswer { warnings, ..answer })))
             }
             BoundQuery::Facts(point) => self.facts_at(&point, progress).map(Answer::Rows),
             BoundQuery::Nearest { count, to } => self.nearest_to(count, &to, progress).map(Answer::Rows),
@@ -165,7 +168,8 @@ impl Cube {
         }
     }
 
-    /// Warnings of names in a query that stand for one of several elements; none for a text that is no query.
+    /// Warnings of names in a query that stand for one of several elements; none for a text that is no query. Those of a
+    /// cross-tab are [`TableAnswer::warnings`], too.
     pub fn warnings(&self, text: &str) -> Vec<String> {
         let bound = parse(text).and_then(|query| bind_with_warnings(&self.model, &query, text));
         bound.map_or_else(|_| Vec::new(), |(_, warnings)| warnings)
@@ -179,7 +183,7 @@ impl Cube {
     ) -> Result<TableAnswer, CubeError> {
         let asked = asked(&self.model, &table)?;
         let Aggregated { cells, refused, saved_ms } = self.aggregate(&asked, options, progress)?;
-        Ok(TableAnswer { table, asked, cells, refused, saved_ms })
+        Ok(TableAnswer { table, asked, cells, refused, saved_ms, warnings: Vec::new() })
     }
 
     /// Cells of an area.

@@ -30,10 +30,10 @@ pub fn relation_schema(cube: &Cube) -> SchemaRef {
 /// The filled base cells as rows, in the order of their keys: for each dimension the base element and its element on
 /// each level above, then a value of each measure; AVG has the average of the cell.
 ///
-/// A level of a level hierarchy has the values of the source. It has the level's name, after the dimension's and a `_` if another column has it; it is
-/// NULL for a base element below several elements of the level, or at another weight than 1. Level n of other
-/// hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that weigh a
-/// base element otherwise than by 1 do not count.
+/// A level of a level hierarchy has the values of the source, and the level's name, after the dimension's and a `_` if
+/// another column has it; it is NULL for a base element below several elements of the level, or at another weight than
+/// 1. Level n of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it;
+/// elements that weigh a base element otherwise than by 1 do not count.
 ///
 /// # Errors
 /// [`CubeError::Arrow`] if the arrays are refused.

@@ -118,8 +118,17 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     // A name that the source has for one element may be the name of another by now.
     let is_exchanged = |id: &&ElementId| old.element(**id).source_name().is_some();
     let (exchanged, others): (Vec<&ElementId>, Vec<&ElementId>) = old.elements().iter().partition(is_exchanged);
-    for id in exchanged.into_iter().chain(others) {
-        if let Some(found) = by_place(*id).or_else(|| by_name(*id)).filter(|found| taken.insert(*found)) {
+    let all = || exchanged.iter().chain(&others).copied();
+    // An element of its place is the same one, whatever other elements are called.
+    for id in all() {
+        if let Some(found) = by_place(*id).filter(|found| taken.insert(*found)) {
+            now.insert(*id, found);
+        }
+    }
+    for id in all() {
+        if !now.contains_key(id)
+            && let Some(found) = by_name(*id).filter(|found| taken.insert(*found))
+        {
             now.insert(*id, found);
         }
     }
@@ -186,6 +195,9 @@ impl<'a> Keeping<'a> {
             if folded(name) != folded(&of_source) && !self.old.has_name_of_values(*old) {
                 renamed.push((*old, element, name.to_owned(), of_source));
             }
+        }
+        for (_, element, name, _) in &renamed {
+            self.take_alias(name, Some(*element))?;
         }
         // A name is free if no element has it, or one that gets another name too.
         loop {
@@ -277,7 +289,7 @@ impl<'a> Keeping<'a> {
             if element.is_handmade() && !self.now.contains_key(old) {
                 let position = before.map_or(0, |before| self.dimension.position(before) as usize + 1);
                 let (name, kind) = (element.name().to_owned(), element.kind());
-                self.take_alias(&name)?;
+                self.take_alias(&name, None)?;
                 let added = self.apply(Change::Add { name, kind, position: Some(position) })?;
                 self.now.extend(added.map(|added| (*old, added)));
                 if let (Some(element), Some(name)) = (added, element.source_name()) {
@@ -289,9 +301,11 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Takes an alternative name from the element of the source that has it.
-    fn take_alias(&mut self, name: &str) -> Result<(), BuildError> {
-        let Some(holder) = self.dimension.find_key(name) else { return Ok(()) };
+    /// Takes an alternative name from the element of the source that has it, unless that is the one it is for.
+    fn take_alias(&mut self, name: &str, element: Option<ElementId>) -> Result<(), BuildError> {
+        let Some(holder) = self.dimension.find_key(name).filter(|holder| Some(*holder) != element) else {
+            return Ok(());
+        };
         if is_name_of(self.dimension.element(holder), name) {
             return Ok(());
         }

@@ -101,8 +101,9 @@ pub fn rebuild(
 }
 
 /// Builds the cube of a definition again from its tables, and keeps what was made by hand in a cube: elements that a
-/// change added, with their edges; edges that a change took away; names that a change gave; captions, attributes and default elements that the
-/// definition does not give. All else is the source's: its elements, their parents, weights and order, and the facts.
+/// change added, with their edges; edges that a change took away; names that a change gave; captions, attributes and
+/// default elements that the definition does not give. All else is the source's: its elements, their parents, weights
+/// and order, and the facts.
 ///
 /// # Errors
 /// As [`build()`]; [`BuildError::OtherCube`] if the definition's dimensions or measures are not those of the cube.

@@ -1,5 +1,5 @@
-//! What a change of one cube of a catalog means to the others: the dimension is the database's. Elements that it removes
-//! go from all of its cubes; a base element that other cubes have stays one, since their cells lie there.
+//! What a change of one cube of a catalog means to the others: the dimension is the database's. Elements that it
+//! removes go from all of its cubes; a base element that other cubes have stays one, since their cells lie there.
 
 use std::fs;
 use std::path::{Path, PathBuf};

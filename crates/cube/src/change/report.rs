@@ -16,8 +16,8 @@ pub struct Report {
     pub other_cubes: Vec<String>,
     /// Elements of the source that were removed or placed otherwise, which a refresh undoes; none without a definition.
     pub of_source: Vec<SourceElements>,
-    /// Edges of the source that were taken away, as `child from parent`; refreshes and loads leave them out. None without
-    /// a definition.
+    /// Edges of the source that were taken away, as `child from parent`; refreshes and loads leave them out. None
+    /// without a definition.
     pub unlinked: Vec<SourceElements>,
     /// Dimensions whose default element is gone.
     pub defaults: Vec<DefaultMove>,

@@ -28,9 +28,9 @@ pub struct InputColumn<'a> {
 /// Collects rows and folds them into [`Facts`].
 ///
 /// Rows of one key fold by the measure's rule: SUM adds, in 128 bits; COUNT counts rows with a value; AVG keeps their
-/// sum, which may be beyond the measure's type, and count; MIN and MAX keep one. NULL values are empty, and a key without any value is dropped. Doubles of one
-/// key are sorted before they are added with twice their precision, so that the order of rows never shows in the
-/// result.
+/// sum, which may be beyond the measure's type, and count; MIN and MAX keep one. NULL values are empty, and a key
+/// without any value is dropped. Doubles of one key are sorted before they are added with twice their precision, so
+/// that the order of rows never shows in the result.
 #[derive(Debug)]
 pub struct Loader {
     layout: KeyLayout,

@@ -253,6 +253,13 @@ fn an_alternative_name_of_the_source_leaves_an_element_made_by_hand() {
     assert_eq!((taken.name.as_str(), taken.element.as_str()), ("Mine", "a"));
     let again = refreshed(&day("mine"), dimensions, &new.model).unwrap();
     assert_eq!((&again.model, &again.facts), (&new.model, &new.facts));
+    // A name that a change gave is one made by hand, too.
+    let mut renamed = built(&day("x"), dimensions).model;
+    let name = Change::Rename { element: b, name: "Mine".to_string() };
+    change(&mut renamed, 0, [name, Change::Alias { element: b, alias: "b".to_string() }]);
+    let renamed = refreshed(&day("mine"), dimensions, &renamed).unwrap();
+    assert_eq!(outline(&renamed, 0), "P(a Mine) a Mine");
+    assert_eq!(cells(&renamed), ["a = 0.05", "Mine = 0.02"]);
     // An alternative name that a change gave an element made by hand is no name of an element of the source.
     let gone = table(vec![("id", texts(&["P", "b"])), ("up", texts(&[".", "P"])), ("also", texts(&[".", "."]))]);
     let gl = table(vec![("k", texts(&["b"])), ("amount", cents(&[1]))]);

@@ -29,7 +29,8 @@ use crate::words::types_in_sql;
 pub enum CubeLoad {
     /// The cube is made anew in a folder that is not there or is empty.
     Create,
-    /// All of it is made anew from the source ([`build::rebuild()`]); texts stay at cells whose elements are still there.
+    /// All of it is made anew from the source ([`build::rebuild()`]); texts stay at cells whose elements are still
+    /// there.
     Rebuild,
     /// As [`CubeLoad::Rebuild`], and what was made by hand in the cube stays ([`build::refresh()`]).
     Refresh,
@@ -92,8 +93,8 @@ impl Session {
         }
     }
 
-    /// Makes or refreshes the cube of a definition from this session's tables. Without one it is the definition that the
-    /// cube has when its lock is taken. The folder has the old cube or the new one at any time.
+    /// Makes or refreshes the cube of a definition from this session's tables. Without one it is the definition that
+    /// the cube has when its lock is taken. The folder has the old cube or the new one at any time.
     ///
     /// # Errors
     /// [`SqlError::CubeFacts`] for rows that do not fit, and without a definition; [`SqlError::CubeFolder`], errors of

@@ -38,7 +38,11 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
     let started = Instant::now();
     let answer = ask(&cube, &query, arguments, session, host)?;
     let elapsed = started.elapsed();
-    cube.cube().warnings(&query).iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+    let warnings = match &answer {
+        CubeAnswer::Table(table) => table.warnings.clone(),
+        _ => cube.cube().warnings(&query),
+    };
+    warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     let is_cross_tab = format == Format::Auto && arguments.output.is_none();
     let (output, max_rows) = (Target::new(arguments.output.clone()), session.settings().max_rows);
     let rows =

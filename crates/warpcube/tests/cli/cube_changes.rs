@@ -135,7 +135,8 @@ fn a_second_element_of_a_name_qualifies_both() {
     place.write("f.csv", "sku,amount\ns1,1\ns2,2\ns3,4\ns4,8\n");
     place.write(
         "plan.yaml",
-        "cube: plan\nfacts: {file: f.csv, value: amount}\nunknown: aside\ndimensions: {P: {table: p.csv, levels: [fam, dep, sku], all: All}}\n",
+        "cube: plan\nfacts: {file: f.csv, value: amount}\nunknown: aside\n\
+         dimensions: {P: {table: p.csv, levels: [fam, dep, sku], all: All}}\n",
     );
     assert_eq!(place.run(&["cube", "define", "plan.yaml"]).code, 0);
     assert_eq!(change(&place, "add Cold of Dairy, Beer below All weight 0; caption Dairy Milk").code, 0);
