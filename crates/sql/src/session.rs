@@ -10,6 +10,7 @@ mod cube_rows;
 mod cubes;
 mod define;
 mod encoded;
+mod inserted;
 mod on_device;
 mod own;
 mod parsed;

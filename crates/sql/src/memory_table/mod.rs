@@ -220,6 +220,11 @@ impl MemoryTable {
         matches!(self.role, Role::Deleted | Role::Changed)
     }
 
+    /// Whether the rows are those that the running statement changes, which are there while it runs.
+    pub(crate) fn is_of_running_statement(&self) -> bool {
+        self.role == Role::Returned
+    }
+
     /// Waits until no other statement changes the table.
     pub(crate) async fn lock(&self) -> WriteLock {
         WriteLock { table: self.shared.number, _guard: self.shared.writers.clone().lock_owned().await }

@@ -71,7 +71,10 @@ impl RowsSink {
         }
         let actions = batch.column(1).as_primitive_opt::<Int64Type>();
         let actions = actions.ok_or_else(|| SqlError::Internal("actions of another type".into()))?;
-        let is = |row: usize, action: Action| actions.is_valid(row) && actions.value(row) == action as i64;
+        if actions.null_count() > 0 {
+            return Err(SqlError::Internal("a row that nothing becomes of".into()));
+        }
+        let is = |row: usize, action: Action| actions.value(row) == action as i64;
         // Rows that are deleted have no values to be held against rules.
         let new: Vec<u64> =
             (0..batch.num_rows()).filter(|row| !is(*row, Action::Delete)).map(|row| row as u64).collect();

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -40,6 +40,25 @@ pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr
     match (is_read(&left, &right), is_read(&right, &left)) {
         (true, _) => (read(left), right),
         (_, true) => (left, read(right)),
+        _ => (left, right),
+    }
+}
+
+/// The operands of a sum or a difference: a date that an interval moves is a timestamp, as in PostgreSQL, unless the
+/// interval is a constant of days and months. DataFusion 55.2 cuts hours off.
+pub(super) fn with_time_of_day(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    let is_date = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
+    let has_time = |expr: &Expr| match expr {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(value), _) => value.is_some_and(|value| value.nanoseconds != 0),
+        Expr::Literal(ScalarValue::IntervalDayTime(value), _) => value.is_some_and(|value| value.milliseconds != 0),
+        Expr::Literal(..) => false,
+        expr => is_interval_of(expr, schema),
+    };
+    let timestamp =
+        |date: Expr| Expr::Cast(Cast::new(Box::new(date), DataType::Timestamp(TimeUnit::Microsecond, None)));
+    match (has_time(&right) && is_date(&left), has_time(&left) && is_date(&right)) {
+        (true, _) => (timestamp(left), right),
+        (_, true) => (left, timestamp(right)),
         _ => (left, right),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -12,7 +13,7 @@ use datafusion::sql::parser::Statement as ParsedStatement;
 use futures::{StreamExt, TryStreamExt};
 
 use super::parsed::plan_parsed;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, Returning, WriteLock};
 
 /// When a table was locked.
@@ -51,6 +52,10 @@ pub(super) fn holding(rows: SendableRecordBatchStream, lock: WriteLock) -> Senda
 /// Plans RETURNING, for the configuration of the statement's tasks.
 pub(super) async fn returning(state: &SessionState, select: ParsedStatement) -> Result<Arc<Returning>> {
     let plan = plan_parsed(state, select).await?;
+    let is_rowwise = |plan: &LogicalPlan| !matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_));
+    if plan.exists(|plan| Ok(!is_rowwise(plan)))? {
+        return Err(SqlError::Unsupported("aggregates and window functions in RETURNING".into()));
+    }
     Ok(Arc::new(Returning::new(state.create_physical_plan(&plan).await?)))
 }
 

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayData, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
-    CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Volatility,
 };
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::prelude::SessionContext;
@@ -177,6 +178,14 @@ fn rules(name: &TableReference, schema: SchemaRef, declared: &Declared, state: &
         let LogicalPlan::Filter(filter) = analyzed(&filter, state)? else {
             return Err(SqlError::Unsupported(format!("CHECK ({text})")));
         };
+        let has_other_values = |expr: &Expr| match expr {
+            Expr::ScalarFunction(function) => function.func.signature().volatility != Volatility::Immutable,
+            _ => false,
+        };
+        if filter.predicate.exists(|expr| Ok(has_other_values(expr)))? {
+            let reason = format!("CHECK ({text}), which may hold at one time and not at another");
+            return Err(SqlError::Unsupported(reason));
+        }
         let condition = state.create_physical_expr(filter.predicate, &columns)?;
         Ok(Check { text, condition })
     };

@@ -10,7 +10,9 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{DFSchema, ParamValues, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Deallocate, Execute, Expr, LogicalPlan, Prepare, Statement as PlanStatement};
+use datafusion::logical_expr::{
+    Cast, Deallocate, Execute, Expr, LogicalPlan, LogicalPlanBuilder, Prepare, Statement as PlanStatement,
+};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::Session;
@@ -194,10 +196,10 @@ impl Prepared {
             };
             let own = ScalarAndMetadata::new(value.clone(), metadata);
             let Some(field) = fields.get(number) else { return Ok(own) };
-            let cast = own.clone().cast_storage_to(field.data_type());
             if self.has_types {
-                return Ok(cast?);
+                return cast_as_in_sql(own, field, &simplifier, state);
             }
+            let cast = own.clone().cast_storage_to(field.data_type());
             // A decimal that is a whole number is none where it divides, and no integer's quotient has its digits.
             let is_same = |cast: &ScalarAndMetadata| {
                 let is_kept = keeps_kind(&value.data_type(), &cast.value().data_type());
@@ -206,6 +208,29 @@ impl Prepared {
             Ok(cast.ok().filter(is_same).unwrap_or(own))
         };
         parameters.iter().enumerate().map(value).collect()
+    }
+}
+
+/// A value of a declared type, by the rules that CAST has in a statement.
+fn cast_as_in_sql(
+    value: ScalarAndMetadata,
+    field: &FieldRef,
+    simplifier: &ExprSimplifier,
+    state: &SessionState,
+) -> Result<ScalarAndMetadata> {
+    let (from, to) = (value.value().data_type(), field.data_type());
+    if from == *to || from.is_integer() && to.is_integer() {
+        return Ok(value.cast_storage_to(to)?);
+    }
+    let own = Expr::Literal(value.value().clone(), None);
+    let cast = Expr::Cast(Cast::new(Box::new(own), to.clone()));
+    let plan = LogicalPlanBuilder::empty(true).project([cast])?.build()?;
+    let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    let mut cast = analyzed.expressions();
+    match cast.pop().map(|cast| simplifier.simplify(cast.unalias())).transpose()? {
+        Some(Expr::Literal(cast, _)) if cast.data_type() == *to => Ok(ScalarAndMetadata::new(cast, value.metadata)),
+        // What is no value of the type is told by the cast itself.
+        _ => Ok(value.cast_storage_to(to)?),
     }
 }
 

@@ -45,8 +45,9 @@ use crate::settings::Settings;
 use dialect::SessionDialect;
 
 pub(crate) use beside::beside;
+pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
-pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
+pub(crate) use items::{about_repeated_names, distinguish, in_own_names, is_about_repeated_names, shown_name};
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use times::whole;
 
@@ -153,6 +154,8 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
             SqlStatement::Query(query) => Some(query),
             // Its columns go by position.
             SqlStatement::Insert(insert) => insert.source.as_deref_mut(),
+            // Its list of names renames all columns.
+            SqlStatement::CreateView(view) if !view.columns.is_empty() => Some(&mut view.query),
             SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
                 SqlStatement::Query(query) => Some(query),
                 SqlStatement::Insert(insert) => insert.source.as_deref_mut(),

@@ -121,7 +121,7 @@ pub(super) fn check_copied<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Res
     }
     exprs.into_iter().try_for_each(|expr| match expr.visit(&mut Volatile) {
         ControlFlow::Break(name) => Err(SqlError::Unsupported(format!(
-            "{name}() in a row or a list that is compared; compute it in a subquery"
+            "{name}() where its value is used several times; compute it in a subquery"
         ))),
         ControlFlow::Continue(()) => Ok(()),
     })
