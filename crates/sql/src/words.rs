@@ -32,7 +32,7 @@ const PHRASES: [(&str, &str); 24] = [
     ("Schema error: ", ""),
     ("Arrow error: ", ""),
     ("Unsupported LIMIT expression: ", "LIMIT of what is no constant: "),
-    (" is too large to store in a Decimal128 of precision ", " is too large for a DECIMAL of precision "),
+    (" to store in a Decimal128 of precision ", " for a DECIMAL of precision "),
     (" in the physical expr", ""),
     (
         "physical plan is not yet implemented for GROUPING aggregate function",
