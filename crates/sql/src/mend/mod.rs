@@ -97,6 +97,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(intervals::IntervalLengths));
+    rules.push(Arc::new(variances::BareArguments));
     rules.push(Arc::new(text_decimals::TextDecimals));
     rules.push(Arc::new(coarser_times::CoarserTimes));
     rules.push(Arc::new(narrow_casts::WidenOperands));
