@@ -52,6 +52,7 @@ mod set_operations;
 mod shifts;
 mod sliding;
 mod sorts;
+mod spans;
 mod statistics;
 mod subqueries;
 pub(crate) mod sums;
