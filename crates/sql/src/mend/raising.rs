@@ -243,6 +243,7 @@ pub(super) fn is_partial(from: &DataType, to: &DataType) -> bool {
         (from, to) if from.is_numeric() => !to.is_floating(),
         (Timestamp(unit, zone), Timestamp(coarser, of)) => zone.is_none() && of.is_some() || coarser > unit,
         (Timestamp(_, _), Date32) | (Date32, Date64) => false,
+        (Timestamp(_, _) | Date64 | Time64(_) | Duration(_), Int64) | (Date32 | Time32(_), Int32 | Int64) => false,
         (Interval(unit), Interval(IntervalUnit::MonthDayNano)) => {
             !matches!(unit, IntervalUnit::YearMonth | IntervalUnit::DayTime)
         }
@@ -289,7 +290,7 @@ mod tests {
             (col("s").like(lit("a%")).and(upper(col("s")).eq(lit("A"))), false),
         ] {
             assert_eq!(may_raise(&expr, &named)?, expected, "{expr}");
-            let physical = create_physical_expr(&expr, &named, &ExecutionProps::new())?;
+            let physical = create_physical_expr(&expr, &named, &ExecutionProps::new(), &Default::default())?;
             assert_eq!(may_raise_physically(physical.as_ref(), &schema), expected, "{physical}");
         }
         Ok(())
@@ -325,6 +326,7 @@ mod tests {
             (Timestamp(TimeUnit::Second, None), Timestamp(TimeUnit::Nanosecond, None), true),
             (Timestamp(TimeUnit::Second, None), Timestamp(TimeUnit::Second, instant()), true),
             (Timestamp(TimeUnit::Second, instant()), Date32, false),
+            (Timestamp(TimeUnit::Second, None), Int64, false),
             (Date32, Timestamp(TimeUnit::Nanosecond, None), true),
         ] {
             assert_eq!(is_partial(&from, &to), expected, "{from} to {to}");

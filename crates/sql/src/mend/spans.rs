@@ -34,26 +34,29 @@ use crate::error::SqlError;
 /// Months, days and the rest of a span, in the units of its type. A duration has the rest alone.
 type Parts = [i128; 3];
 
-/// The parts of spans.
-fn parts(spans: &ArrayRef) -> Result<Vec<Option<Parts>>> {
-    Ok(match spans.data_type() {
-        DataType::Interval(_) => {
-            let spans = cast(spans, &DAYS_AND_TIME)?;
-            let of = |span: arrow::datatypes::IntervalMonthDayNano| {
-                [span.months.into(), span.days.into(), span.nanoseconds.into()]
-            };
-            spans.as_primitive::<IntervalMonthDayNanoType>().iter().map(|span| span.map(of)).collect()
+/// Calls `add` with the row and the parts of each span.
+fn each_valid(spans: &ArrayRef, mut add: impl FnMut(usize, Parts)) -> Result<()> {
+    if let DataType::Interval(_) = spans.data_type() {
+        let spans = cast(spans, &DAYS_AND_TIME)?;
+        let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+        for (row, span) in spans.values().iter().enumerate().filter(|(row, _)| spans.is_valid(*row)) {
+            add(row, [span.months.into(), span.days.into(), span.nanoseconds.into()]);
         }
-        _ => {
-            let ticks = cast(spans, &DataType::Int64)?;
-            ticks.as_primitive::<Int64Type>().iter().map(|ticks| ticks.map(|ticks| [0, 0, ticks.into()])).collect()
+    } else {
+        let ticks = cast(spans, &DataType::Int64)?;
+        let ticks = ticks.as_primitive::<Int64Type>();
+        for (row, value) in ticks.values().iter().enumerate().filter(|(row, _)| ticks.is_valid(*row)) {
+            add(row, [0, 0, i128::from(*value)]);
         }
-    })
+    }
+    Ok(())
 }
 
-fn plus(one: &mut Parts, other: Parts) {
-    // The parts have 64 bits at most: no number of rows leaves 128.
-    one.iter_mut().zip(other).for_each(|(one, other)| *one = one.wrapping_add(other));
+/// Adds parts, which have 64 bits at most: no number of rows leaves 128.
+fn plus(sum: &mut Parts, [months, days, rest]: Parts) {
+    sum[0] += months;
+    sum[1] += days;
+    sum[2] += rest;
 }
 
 /// A total of spans: a sum or an average.
@@ -145,19 +148,17 @@ struct Total {
 
 impl Accumulator for Total {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for value in parts(&values[0])?.into_iter().flatten() {
+        each_valid(&values[0], |_, value| {
             self.count += 1;
             plus(&mut self.sum, value);
-        }
-        Ok(())
+        })
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for value in parts(&values[0])?.into_iter().flatten() {
+        each_valid(&values[0], |_, value| {
             self.count -= 1;
             plus(&mut self.sum, value.map(|part| -part));
-        }
-        Ok(())
+        })
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -214,13 +215,12 @@ impl GroupsAccumulator for Totals {
         total: usize,
     ) -> Result<()> {
         self.resize(total);
-        for (row, (value, &group)) in parts(&values[0])?.into_iter().zip(groups).enumerate() {
+        each_valid(&values[0], |row, value| {
             let is_left_out = filter.is_some_and(|filter| filter.is_null(row) || !filter.value(row));
-            if let Some(value) = value.filter(|_| !is_left_out) {
-                self.add(group, 1, value);
+            if !is_left_out {
+                self.add(groups[row], 1, value);
             }
-        }
-        Ok(())
+        })
     }
 
     fn merge_batch(&mut self, columns: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {

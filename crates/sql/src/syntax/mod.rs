@@ -49,7 +49,7 @@ pub(crate) use beside::beside;
 pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
 pub(crate) use repeated::{check_made, distinguish_wildcards};
-pub(crate) use signs::is_sign;
+pub(crate) use signs::{is_sign, shown as with_signs};
 pub(crate) use times::whole;
 
 /// Texts up to this length need no stack of their own.

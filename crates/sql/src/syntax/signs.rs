@@ -1,13 +1,15 @@
 //! Signs of what is no literal, as an operator that our planner of expressions is asked about.
 //!
 //! DataFusion 55.2 negates no duration: `-(t2 - t1)` is an error, and no planner is asked about a sign. Here `-x` is
-//! `(NULL OPERATOR(-) x)`, whose left side stands for nothing (`mend/names.rs`).
+//! `NULL OPERATOR(-) x`, whose left side stands for nothing (`mend/names.rs`), and in texts `-x` again ([`shown`]).
 //!
 //! The file goes once DataFusion negates durations.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
-/// The operator; it reads the same in the text that views are kept as.
+/// A statement's text has this in place of a sign.
+const MARK: &str = "NULL OPERATOR(-) ";
+
 fn operator() -> BinaryOperator {
     BinaryOperator::PGCustomBinaryOperator(vec!["-".into()])
 }
@@ -15,6 +17,11 @@ fn operator() -> BinaryOperator {
 /// Whether an operator is a sign's.
 pub(crate) fn is_sign(op: &BinaryOperator) -> bool {
     *op == operator()
+}
+
+/// A text with signs where the operator stands.
+pub(crate) fn shown(text: &str) -> String {
+    text.replace(MARK, "-")
 }
 
 /// Puts the operator in the place of a sign before what may be a duration.
@@ -25,7 +32,7 @@ pub(super) fn of_operands(expr: &mut Expr) {
     }
     let nothing = || Box::new(Expr::value(Value::Null));
     let right = std::mem::replace(operand, nothing());
-    *expr = Expr::Nested(Box::new(Expr::BinaryOp { left: nothing(), op: operator(), right }));
+    *expr = Expr::BinaryOp { left: nothing(), op: operator(), right };
 }
 
 fn may_be_duration(expr: &Expr) -> bool {
