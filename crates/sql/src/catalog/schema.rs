@@ -237,7 +237,7 @@ impl SchemaProvider for SessionSchema {
         let entry = match (table.downcast_ref::<ExternalTable>(), table.downcast_ref::<ViewTable>()) {
             (Some(external), _) => Entry::External(Arc::new(external.clone())),
             (None, Some(view)) => match view.definition() {
-                Some(text) => Entry::View(table.clone(), text.as_str().into()),
+                Some(text) => Entry::View(table.clone(), syntax::with_signs(text).as_str().into()),
                 None => Entry::Plain(table),
             },
             (None, None) => Entry::Plain(table),

@@ -5,8 +5,8 @@
 //! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not
 //!   where an addition does. An argument with a name is left alone.
 //! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
-//!   operation is asked for before plans are analysed. So are a text beside an interval, and a date that an interval
-//!   with a time of day moves ([`super::intervals`]).
+//!   operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval with
+//!   a time of day moves, and what a sign stands before ([`super::intervals`]).
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
 
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
 
 use super::{intervals, mixed};
+use crate::syntax::is_sign;
 
 /// The planner that comes before DataFusion's.
 #[derive(Debug)]
@@ -35,6 +36,9 @@ impl ExprPlanner for SessionExprPlanner {
     }
 
     fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if is_sign(&raw.op) {
+            return Ok(PlannerResult::Planned(intervals::negative(raw.right, schema)?));
+        }
         (raw.left, raw.right, _) = mixed::operands(raw.left, raw.right, schema);
         if matches!(raw.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
             (raw.left, raw.right) = intervals::with_interval(raw.left, raw.right, schema);
