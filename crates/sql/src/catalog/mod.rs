@@ -32,13 +32,12 @@ mod snapshot;
 mod sniff;
 mod special;
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProviderFactory};
-use datafusion::common::{Result as DataFusionResult, TableReference, exec_err};
+use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
@@ -53,7 +52,8 @@ pub(crate) use formats::{compression_of, stored_as, written_as};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
 pub(crate) use row_order::RowOrder;
-pub(crate) use schema::{Kept, SessionSchema, plan_statement};
+use schema::commit_definition;
+pub(crate) use schema::{SessionSchema, define, plan_statement};
 pub use snapshot::FileSnapshot;
 pub(crate) use sniff::SniffCsv;
 
@@ -140,6 +140,7 @@ impl CatalogProvider for SessionCatalog {
             true => Arc::new(SessionSchema::new(name, self.shared.clone())) as Arc<dyn SchemaProvider>,
             false => schema,
         };
+        commit_definition()?;
         self.shared.changed();
         Ok(self.schemas.write().insert(name.to_string(), schema))
     }
@@ -155,16 +156,10 @@ impl CatalogProvider for SessionCatalog {
                 schema.table_names().join(", ")
             );
         }
+        commit_definition()?;
         self.shared.changed();
         Ok(schemas.remove(name))
     }
-}
-
-/// Keeps the table that a `CREATE OR REPLACE` is about to replace.
-pub(crate) fn keep(state: &SessionState, table: &TableReference) -> Option<Kept> {
-    let schema = state.schema_for_ref(table.clone()).ok()?;
-    let schema: Arc<dyn Any + Send + Sync> = schema;
-    Some(schema.downcast::<SessionSchema>().ok()?.keep(table.table()))
 }
 
 /// The factories for `CREATE EXTERNAL TABLE`, by spelling of `STORED AS`.
