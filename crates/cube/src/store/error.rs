@@ -28,6 +28,15 @@ pub enum StoreError {
         /// The error of the system.
         source: io::Error,
     },
+    /// A cube is to be created in the folder of another one.
+    #[error(
+        "'{folder}' holds a cube: 'warpcube cube refresh {folder}' reads its source again, 'warpcube cube load {folder} \
+         --definition FILE' makes it anew; else name another folder or remove this one"
+    )]
+    Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A cube is to be created in a folder that holds something.
     #[error("'{folder}' is not empty: it holds '{entry}'; name a new or an empty folder")]
     NotEmpty {

@@ -236,6 +236,7 @@ fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<Str
     if source.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mtx")) {
         let file = std::fs::File::open(source)
             .map_err(|error| CliError::Input { path: source.to_path_buf(), reason: error.to_string() })?;
+        store::check_new(folder).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
         let base = base.map(|base| if base == 0 { IndexBase::Zero } else { IndexBase::One });
         let name = source.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let read = matrix_market::read(std::io::BufReader::new(file), &name, base);
