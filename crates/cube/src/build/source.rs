@@ -106,6 +106,11 @@ impl<'a> Source<'a> {
             let message = format!("{field} is about text files such as CSV, and '{file}' is none: leave it out");
             return Err(BuildError::Definition { place, message });
         }
+        let has_style = own.decimal.is_some() || own.thousands.is_some();
+        if has_style && !is_text && own.types.is_empty() {
+            let message = "decimal and thousands are about texts: name the columns of numbers in types, too".to_owned();
+            return Err(BuildError::Definition { place, message });
+        }
         let text = own.or(whole);
         let style = text.style();
         let mut named: Vec<(&str, &ColumnType, bool)> =

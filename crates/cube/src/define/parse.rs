@@ -111,7 +111,8 @@ pub fn schema() -> String {
 }
 
 /// Words of the library that reads YAML and of Rust's types, and what they mean.
-const PLAIN: [(&str, &str); 11] = [
+const PLAIN: [(&str, &str); 12] = [
+    ("single Unicode scalar", "one character is expected here"),
     ("expected sequence start", "a list is expected here: [A, B]"),
     ("expected mapping start", "fields are expected here: {name: value}"),
     ("expected string scalar", "a text is expected here"),

@@ -74,6 +74,18 @@ pub(crate) fn written_columns(
     Ok(written)
 }
 
+/// True if a plan reads text files.
+pub(crate) fn reads_text(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            found |= source_as_provider(&scan.source).is_ok_and(|provider| is_text(provider.as_ref()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
 impl Uses {
     /// Columns with all those that they are compared with.
     fn with_alike(&self, columns: &[FileColumn]) -> BTreeSet<FileColumn> {

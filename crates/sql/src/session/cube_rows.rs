@@ -17,7 +17,7 @@ use super::{Execution, Session};
 use crate::catalog::{Copies, TEXT_FILES, TextReading, WrittenColumns, means_text};
 use crate::cubes::CubeDefinition;
 use crate::error::{Result, SqlError};
-use crate::plans::written_columns;
+use crate::plans::{reads_text, written_columns};
 use crate::report::StatementReport;
 use crate::syntax::beside;
 
@@ -84,8 +84,14 @@ impl SessionTables {
             TextColumns::Of { keys, named } => {
                 let plan = TEXT_FILES.scope(Arc::new(some(HashMap::new())), self.session.planned(sql)).await;
                 // What is wrong with a statement is told by running it.
-                let columns = plan.ok().map(|plan| written_columns(&plan, &keys, &named)).transpose()?;
-                some(columns.unwrap_or_default())
+                let Ok(plan) = plan else { return Ok(some(HashMap::new())) };
+                let said = [("delimiter", delimiter.is_some()), ("header", header.is_some())];
+                let said = said.into_iter().chain([("encoding", encoding.is_some())]).find(|(_, is_said)| *is_said);
+                if let (Some((field, _)), false) = (said, reads_text(&plan)?) {
+                    let reason = format!("{field} is about text files such as CSV, and the query reads none: leave it out");
+                    return Err(SqlError::CubeFacts(reason));
+                }
+                some(written_columns(&plan, &keys, &named)?)
             }
         })
     }

@@ -167,7 +167,7 @@ fn what_is_said_of_text_is_refused_where_it_means_nothing() {
         ("f.csv", "types: {cc: number}", "no type \"number\": text, integer, decimal(n)"),
         ("f.csv", "types: {amount: date}", "column 'amount' of the facts holds DATE; values are numbers"),
         ("f.csv", "types: {cc: date}", "the facts, column 'cc': '354' is no date, as types: says (date); mend it"),
-        ("f.csv", "delimiter: \";;\"", ""),
+        ("f.csv", "delimiter: \";;\"", "one character is expected here"),
         ("f.csv", "thousands: \".\"", "write decimal, too"),
         ("f.csv", "decimal: x", "decimal is a point or a comma"),
         ("f.csv", "encoding: ebcdic", "no encoding \"ebcdic\""),
@@ -313,5 +313,29 @@ fn messages_name_the_remedy() {
     ] {
         let error = place.run(&["cube", "query", "c.cube", query]).error(1);
         assert!(error.contains(told), "{query}: {error}");
+    }
+}
+
+/// The file of dimensions of a database, without one of its cells.
+const DATABASE: &str = "[DATABASE]\n2;1;1;\n[DIMENSIONS]\n0;\"Year\";1;1;1;1;\n1;\"Region\";1;1;1;1;\n\
+    [DIMENSION 0]\n0;\"Year\";1;1;1;2;\n[ELEMENTS DIMENSION 0]\n0;\"All\";0;4;0;1;0;0;;1;1;\n\
+    1;\"2025\";1;1;0;0;1;1;0;;;\n[DIMENSION 1]\n1;\"Region\";0;0;0;1;\n[ELEMENTS DIMENSION 1]\n\
+    0;\"France\";0;1;0;0;0;0;;;;\n[CUBES]\n7;\"Sales\";0,1;2;1;1;\n";
+
+#[test]
+fn a_database_without_cells_is_told_and_its_cubes_are_named() {
+    let place = Place::new();
+    place.write("palo/database.csv", DATABASE);
+    let imported = place.run(&["cube", "import", "palo/database.csv", "cubes"]);
+    assert_eq!(imported.err, "cubes/Sales: no cells, as database_CUBE_7.csv is not beside database.csv\n");
+    place.write("palo/database_CUBE_7.csv", "[CUBE]\n7;2,1;\n[NUMERIC]\n1,0;5.5;\n");
+    let imported = place.run(&["cube", "import", "palo", "again"]);
+    assert_eq!(imported.err, "again/Sales: 1 cell\n");
+    for (cube, told) in [
+        ("cubes", "'cubes' is no cube: it has no cube.json; below it are the cubes cubes/Sales"),
+        ("cubes/Sale", "'cubes/Sale' is no cube: it has no cube.json; beside it are the cubes cubes/Sales"),
+    ] {
+        let error = place.run(&["cube", "info", cube]).error(1);
+        assert_eq!(error.replace(&place.path("").display().to_string(), ""), format!("CUBE-002 {told}"), "{cube}");
     }
 }
