@@ -10,6 +10,7 @@ mod holes;
 mod literals;
 mod shapes;
 mod templates;
+mod written;
 
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
@@ -34,6 +35,7 @@ pub(crate) use holes::{Holed, holed};
 pub(crate) use literals::lift;
 pub(crate) use shapes::{PlannedShape, Shape, Shapes, parameters};
 pub(crate) use templates::{Templates, simplify};
+pub(crate) use written::{reads_text, written_columns};
 
 /// Statements kept.
 const PLANS_MAX: usize = 256;

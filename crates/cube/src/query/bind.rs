@@ -329,7 +329,14 @@ impl Binder<'_> {
                 Some(depth) => dimension.descendants_within(element, *depth as usize),
             }),
             Selection::Leaves(name) if self.is_measures(name) => Ok((CubeAxis::Measures, self.all(CubeAxis::Measures))),
-            Selection::Leaves(name) => below(name, &Dimension::leaves),
+            Selection::Leaves(name) => match self.named(name) {
+                Ok(Named::Axis(_)) => {
+                    let message =
+                        format!("leaves() is of an element, and {name} is a dimension: write level({name}, 0)");
+                    Err(self.error(name.span, message))
+                }
+                _ => below(name, &Dimension::leaves),
+            },
             Selection::Level(name, level) => match self.axis_named(name) {
                 Some(axis @ CubeAxis::Dimension(position)) => {
                     let elements = self.model.dimensions()[position].of_level(*level);
@@ -441,9 +448,22 @@ impl Binder<'_> {
             Named::Element(position, element) => return Ok((position, element)),
             Named::Measure(_) => format!("{name} is a measure: {measures}"),
             Named::Axis(CubeAxis::Measures) => format!("{name} are the measures: {measures}"),
-            Named::Axis(_) => format!("{name} is a dimension; an element is expected here"),
+            Named::Axis(axis) => {
+                let example = match axis {
+                    CubeAxis::Dimension(position) => self.example(position),
+                    CubeAxis::Measures => String::new(),
+                };
+                format!("{name} is a dimension; an element is expected here{example}")
+            }
         };
         Err(self.error(name.span, message))
+    }
+
+    /// An element of a dimension, as a query writes it: its default one.
+    fn example(&self, position: usize) -> String {
+        let dimension = &self.model.dimensions()[position];
+        let of = |id: ElementId| format!(", as {}", quoted(dimension.element(id).name()));
+        dimension.default_element().map_or_else(String::new, of)
     }
 
     /// True if a name is that of the axis of measures and of no element.

@@ -31,6 +31,7 @@ mod schema;
 mod snapshot;
 mod sniff;
 mod special;
+mod text_files;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +47,7 @@ use crate::locations::AllowedPaths;
 use crate::settings::Settings;
 
 pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX};
-pub(crate) use files::{ExternalTableFactory, check_received, files_of_set, replaceable_files};
+pub(crate) use files::{ExternalTableFactory, check_received, files_of_set, means_text, replaceable_files};
 pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use formats::{compression_of, stored_as, written_as};
 pub(crate) use memory::FileMemory;
@@ -56,6 +57,7 @@ use schema::commit_definition;
 pub(crate) use schema::{SessionSchema, define, plan_statement};
 pub use snapshot::FileSnapshot;
 pub(crate) use sniff::SniffCsv;
+pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
 
 pub use crate::default_schema::{CATALOG, SCHEMA};
 

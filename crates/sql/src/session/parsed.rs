@@ -6,10 +6,20 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{ObjectNamePart, Statement as SqlStatement};
 
-use super::inserted;
+use super::{Session, inserted};
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::error::{Result, SqlError};
+use crate::rewrite::rewrite;
 use crate::syntax;
+
+impl Session {
+    /// The logical plan of a query, as it is before it is optimised.
+    pub(super) async fn planned(&self, sql: &str) -> Result<LogicalPlan> {
+        let state = self.inner.context.state();
+        let parsed = syntax::parse(&state, sql).await?;
+        plan_parsed(&state, rewrite(parsed)?).await
+    }
+}
 
 /// The plan of a statement; columns of one name are told apart where the planner refuses them.
 pub(super) async fn plan_parsed(state: &SessionState, mut parsed: ParsedStatement) -> Result<LogicalPlan> {

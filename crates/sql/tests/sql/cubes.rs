@@ -13,7 +13,7 @@ use crate::support::{cpu, emulated};
 
 /// Makes the cube of a definition in a folder.
 async fn define(session: &Session, text: &str, folder: &Path) {
-    let definition = CubeDefinition { text: text.to_string(), file: None, folder: None };
+    let definition = CubeDefinition { text: text.to_string(), file: None, folder: None, guesses_types: false };
     session.load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
 }
 
