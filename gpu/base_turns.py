@@ -18,7 +18,8 @@ def read(turn, which, suite):
 
 
 results = []
-for suite, figures in (("ssb-cuda", ("device_ms", "warm_ms")), ("ssb-cpu", ("warm_ms",)), ("tpch-cpu", ("warm_ms",))):
+on_gpu, on_cpu = ("device_ms", "warm_ms"), ("warm_ms",)
+for suite, figures in (("ssb-cuda", on_gpu), ("tpch-cuda", on_gpu), ("ssb-cpu", on_cpu), ("tpch-cpu", on_cpu)):
     runs = {which: [read(turn, which, suite)["results"] for turn in turns] for which in ("base", "this")}
     for figure in figures:
         ratios = []

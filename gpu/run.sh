@@ -292,14 +292,15 @@ for stage in "$@"; do
             --json "$out/ssb-$gpu-sf100.json"
         ;;
     base-turns)
-        # An older program (BASE) and this one in turn, a process each: SSB on the GPU, SSB and TPC-H on the CPU.
-        limit base-turns 500 bash -c '
+        # An older program (BASE) and this one in turn, a process each: SSB and TPC-H on the GPU and on the CPU.
+        limit base-turns 580 bash -c '
             out=$1 data=$2 base=$3 program=$4
             for turn in $(seq 1 "${TURNS:-3}"); do
                 for which in base this; do
                     [ $which = base ] && one=$base || one=$program
                     run() { "$one" "${@:2}" --json "$out/turn-$turn-$which-$1.part" >/dev/null || exit 1; }
                     run ssb-cuda ssb --sf 20 --dir "$data/ssb20" --device cuda --runs 15
+                    run tpch-cuda tpch --sf 10 --dir "$data/tpch10" --device cuda --runs 15
                     run ssb-cpu ssb --sf 10 --dir "$data/ssb10" --device cpu --runs 3
                     run tpch-cpu tpch --sf 3 --dir "$data/tpch3" --device cpu --runs 3
                 done

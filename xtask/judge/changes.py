@@ -176,9 +176,23 @@ class Changing(Subqueries):
 
     def other(self):
         """Rows that FROM, USING and MERGE read; by id each comes once."""
-        source, scope = self.base(["tiny", "r", "m", "none"])
         key = "id" if self.chance(0.85) else "k"
+        if self.chance(0.25):
+            return *self.value_rows(), key
+        source, scope = self.base(["tiny", "r", "m", "none"])
         return source, scope, key
+
+    def value_rows(self):
+        """VALUES, which have types of their own, with a name."""
+        name = self.alias()
+        rows = [
+            Node("row", f"({key}, {self.rng.choice(['1', '3', 'NULL'])}, {self.rng.randrange(-9, 90)}, {part})")
+            for key in self.rng.sample(range(1, 40), self.rng.choice([1, 2, 5]))
+            for part in [self.rng.choice(["0.5", "1.25", "7", "NULL"])]
+        ]
+        columns = [("id", "int"), ("k", "int"), ("n", "int"), ("p", "decimal")]
+        scope = Scope([(f"{name}.{column}", kind) for column, kind in columns], [f"{name}.id"])
+        return Node("values", "(VALUES ", Seq(rows, least=1), f") AS {name}(id, k, n, p)"), scope
 
     def delete(self):
         """DELETE, maybe with USING."""
@@ -220,6 +234,8 @@ class Changing(Subqueries):
             body = Node("values", " VALUES ", Seq(rows, least=1))
         else:
             source, more = self.base(["tiny", "r", "m"])
+            if self.chance(0.2) and set(names) <= {"id", "k", "n", "p"}:
+                source, more = self.value_rows()
             shift = self.rng.choice([0, 1000, 2000, 3000])
             items = [f"{more.keys[0]} + {shift}" if name == "id" else more.keys[0][:-2] + name for name in names]
             body = Node("query", f" SELECT {', '.join(items)} FROM ", source, self.where(more, 0.8))

@@ -1,16 +1,25 @@
-//! The switch that cancels a statement, with everything that works for it.
+//! The switch that cancels a statement, with everything that works for it, until its changes take their places.
+//!
+//! A statement ends once: it is cancelled, or it commits. The commit point of a statement that writes is the step after
+//! which its changes are seen. A switch that is thrown before makes the commit fail, so that nothing is changed. A switch
+//! that is thrown after does nothing, and the statement gives its result.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use warpcube_gpu::CancelSwitch;
 
+/// The states of a switch.
+const RUNNING: u8 = 0;
+const COMMITTED: u8 = 1;
+const CANCELLED: u8 = 2;
+
 /// A switch that is thrown once.
 #[derive(Debug, Default)]
 pub struct Cancel {
-    thrown: AtomicBool,
+    state: AtomicU8,
     notify: Notify,
     /// What works for the statement on the device, outside of the async threads.
     work: Mutex<Vec<Weak<CancelSwitch>>>,
@@ -18,16 +27,35 @@ pub struct Cancel {
 
 impl Cancel {
     /// Throws the switch: loads and running kernels stop, whether or not anybody polls the statement's stream.
-    pub fn cancel(&self) {
-        self.thrown.store(true, Ordering::Release);
+    ///
+    /// Gives false if the statement's changes take their places already: it has to be waited for, and its result tells
+    /// what became of it.
+    pub fn cancel(&self) -> bool {
+        if self.leave_running_for(CANCELLED) == COMMITTED {
+            return false;
+        }
         self.notify.notify_waiters();
         let work = std::mem::take(&mut *self.work.lock());
         work.iter().filter_map(Weak::upgrade).for_each(|switch| switch.throw());
+        true
+    }
+
+    /// The statement's changes take their places from here on; false if it was cancelled before, and must change
+    /// nothing.
+    pub(crate) fn commit(&self) -> bool {
+        self.leave_running_for(COMMITTED) == COMMITTED
+    }
+
+    /// The state, after a first call has set it.
+    fn leave_running_for(&self, state: u8) -> u8 {
+        self.state
+            .compare_exchange(RUNNING, state, Ordering::AcqRel, Ordering::Acquire)
+            .map_or_else(|now| now, |_| state)
     }
 
     /// Whether it was thrown; cheap enough to ask for every batch.
     pub fn is_cancelled(&self) -> bool {
-        self.thrown.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) == CANCELLED
     }
 
     /// Waits until it is thrown.
@@ -75,6 +103,13 @@ mod tests {
         waiting.await.unwrap();
         cancel.cancelled().await;
         assert!(cancel.is_cancelled());
+    }
+
+    #[test]
+    fn a_statement_is_cancelled_or_commits() {
+        let (cancelled, committed) = (Cancel::default(), Cancel::default());
+        assert!(cancelled.cancel() && !cancelled.commit() && cancelled.cancel() && cancelled.is_cancelled());
+        assert!(committed.commit() && !committed.cancel() && committed.commit() && !committed.is_cancelled());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The session's device: opened when first asked for, or at once where the user insists on one.
 
-use parking_lot::Mutex;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use warpcube_column::{programs_of_first_loads, programs_of_plain_loads};
 use warpcube_gpu::Device;
 
@@ -12,10 +14,13 @@ use crate::values::{Budget, DeviceChoice, Encoding};
 ///
 /// `auto` opens the first GPU when [`DeviceSlot::get`] is first called, since opening one costs some tenths of a
 /// second that a statement on the CPU need not pay; where that fails the reason is kept and the session stays on the
-/// CPU. `cuda` is opened when the session starts, so that its error comes first.
+/// CPU. `cuda` is opened when the session starts, so that its error comes first. While a device is being opened, who
+/// asks for it waits, and for all others it is one that is yet to be opened.
 #[derive(Debug, Default)]
 pub struct DeviceSlot {
     state: Mutex<State>,
+    /// Told when a device has been opened, or not.
+    opened: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +29,8 @@ enum State {
     Unset,
     /// To be opened when asked for.
     Closed(Cuda),
+    /// Some thread opens it.
+    Opening(Arc<()>),
     Open(Device),
     Absent(String),
 }
@@ -42,12 +49,14 @@ impl DeviceSlot {
         };
         // A device that is given up may wait for its compilers.
         let _before = std::mem::replace(&mut *self.state.lock(), next);
+        self.opened.notify_all();
         Ok(())
     }
 
     /// Takes up a device that the program opened itself, until the settings ask for another.
     pub fn take_up(&self, device: Device) {
         *self.state.lock() = State::Open(device);
+        self.opened.notify_all();
     }
 
     /// Whether the device was lost: it answers nothing more in this process.
@@ -58,25 +67,37 @@ impl DeviceSlot {
     /// The device, opened now if it was not yet; none where the session runs on the CPU alone.
     pub fn get(&self) -> Option<Device> {
         let mut state = self.state.lock();
-        if let State::Closed(cuda) = *state {
-            *state = match cuda.open(0) {
-                Ok(device) => State::Open(device),
-                Err(error) => State::Absent(error.to_string()),
-            };
-        }
-        match &*state {
-            State::Open(device) => Some(device.clone()),
-            _ => None,
+        loop {
+            match &*state {
+                State::Open(device) => return Some(device.clone()),
+                State::Unset | State::Absent(_) => return None,
+                State::Opening(_) => self.opened.wait(&mut state),
+                State::Closed(cuda) => {
+                    let (cuda, mark) = (*cuda, Arc::new(()));
+                    *state = State::Opening(mark.clone());
+                    let opened = MutexGuard::unlocked(&mut state, || cuda.open(0));
+                    // Another device may have been chosen meanwhile, which this one does not replace.
+                    if matches!(&*state, State::Opening(own) if Arc::ptr_eq(own, &mark)) {
+                        *state = match opened {
+                            Ok(device) => State::Open(device),
+                            Err(error) => State::Absent(error.to_string()),
+                        };
+                        self.opened.notify_all();
+                    }
+                }
+            }
         }
     }
 
     /// Opens no device from now on; the one that is open, if it is.
     pub fn close(&self) -> Option<Device> {
         let mut state = self.state.lock();
+        // A process that ends while the driver starts would take it apart under its own hands.
+        self.opened.wait_while(&mut state, |state| matches!(state, State::Opening(_)));
         match &*state {
             State::Open(device) => return Some(device.clone()),
             State::Unset | State::Closed(_) => *state = State::Absent("the session is over".into()),
-            State::Absent(_) => {}
+            State::Absent(_) | State::Opening(_) => {}
         }
         None
     }
@@ -86,9 +107,9 @@ impl DeviceSlot {
         matches!(*self.state.lock(), State::Open(_))
     }
 
-    /// Whether the device is yet to be opened, as the settings say then.
+    /// Whether the device is yet to be opened, as the settings say then, or being opened.
     pub fn is_closed(&self) -> bool {
-        matches!(*self.state.lock(), State::Closed(_))
+        matches!(*self.state.lock(), State::Closed(_) | State::Opening(_))
     }
 
     /// Whether the device was not opened yet and there seems to be one.

@@ -426,7 +426,7 @@ fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> SqlError
     if let Some(error) = error.downcast_ref::<tokio::task::JoinError>() {
         return SqlError::Internal(one_line(&error.to_string()));
     }
-    SqlError::Execution(one_line(&error.to_string()))
+    SqlError::Execution(in_words(&error.to_string()))
 }
 
 fn arrow_error(error: &ArrowError) -> SqlError {
@@ -473,6 +473,16 @@ fn io_error(error: &std::io::Error, text: &str) -> SqlError {
 }
 
 fn planning(text: &str) -> SqlError {
+    if text.contains("subquery can only be used in ") {
+        let reason = "a subquery where it stands: EXISTS, IN and those that refer to the rows around them are for \
+                      WHERE, HAVING and ON";
+        return SqlError::Unsupported(reason.into());
+    }
+    if text.starts_with("Inserting into a ListingTable backed by a single file") {
+        let reason =
+            "INSERT into a table over one file or a pattern; its LOCATION must be a folder, with '/' at its end";
+        return SqlError::Unsupported(reason.into());
+    }
     let unknown = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     let said = || calls::unknown(text).map_or_else(|| in_words(text), |said| types_in_sql(&said));
     unknown.map_or_else(|| SqlError::Planning(said()), unknown_table)
@@ -508,6 +518,12 @@ fn schema_error(error: &SchemaError) -> SqlError {
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
         return SqlError::Planning(in_words(&error.to_string()));
     };
+    // The rule that resolves subqueries gives names of its own, and knows the next query around one alone.
+    let is_of_subquery = |valid: &Column| valid.relation.as_ref().is_some_and(|it| it.table().starts_with("__"));
+    if valid_fields.iter().any(is_of_subquery) && field.relation.is_some() {
+        let reason = format!("a subquery that refers to '{}', a column of a query further out", field.flat_name());
+        return SqlError::Unsupported(reason);
+    }
     let written = |valid: &Column| match &valid.relation {
         Some(relation) => format!("{relation}.{}", as_written(&valid.name)),
         None => as_written(&valid.name),

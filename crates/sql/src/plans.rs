@@ -10,6 +10,7 @@ mod holes;
 mod literals;
 mod shapes;
 mod templates;
+mod written;
 
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, Statement as PlanStatement, Volatility};
 use datafusion::physical_plan::ExecutionPlan;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
@@ -34,6 +35,7 @@ pub(crate) use holes::{Holed, holed};
 pub(crate) use literals::lift;
 pub(crate) use shapes::{PlannedShape, Shape, Shapes, parameters};
 pub(crate) use templates::{Templates, simplify};
+pub(crate) use written::{reads_text, written_columns};
 
 /// Statements kept.
 const PLANS_MAX: usize = 256;
@@ -137,6 +139,11 @@ impl PlanCache {
         Some((entry.planned, entry.tables))
     }
 
+    /// Drops plans of older generations of the catalog.
+    pub(crate) fn drop_stale(&self, generation: u64) {
+        self.entries.retain(|_, entry| entry.epoch.catalog >= generation);
+    }
+
     /// Keeps the plan of a statement; one that has not been used for long leaves.
     pub(crate) fn keep(&self, text: &str, epoch: Epoch, tables: Arc<[TableReference]>, planned: &Arc<Planned>) {
         if text.len() <= TEXT_BYTES_MAX {
@@ -154,6 +161,15 @@ fn cache<K: Eq + Hash, V: Clone>(entries_max: usize) -> Cache<K, V> {
         .build()
         .expect("capacities are there");
     Cache::with_options(options, UnitWeighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
+}
+
+/// Whether a statement changes the session as soon as it is planned: settings, what is prepared, functions.
+pub(crate) fn is_immediate(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Statement(statement) => !matches!(statement, PlanStatement::Execute(_)),
+        LogicalPlan::Ddl(ddl) => matches!(ddl, DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)),
+        _ => false,
+    }
 }
 
 /// Whether a plan that was not yet optimised means the same whenever it is run over the same tables.

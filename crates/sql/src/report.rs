@@ -14,6 +14,7 @@ use warpcube_column::LoadReport;
 use warpcube_engine::{Prediction, RunReport};
 
 use crate::cancel::Cancel;
+use crate::error::{Result, SqlError};
 
 /// Where a fragment of the plan ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +168,28 @@ impl StatementReport {
     /// The switch that cancels the statement.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
+    }
+
+    /// The commit point: what the statement writes takes its place from here on, and it is cancelled no more.
+    ///
+    /// # Errors
+    /// [`SqlError::Cancelled`] if it was cancelled before, or is out of time.
+    pub(crate) fn commit(&self) -> Result<()> {
+        match self.cancel.commit() {
+            true => Ok(()),
+            false => Err(SqlError::Cancelled),
+        }
+    }
+
+    /// As long as the statement may commit.
+    ///
+    /// # Errors
+    /// [`SqlError::Cancelled`] once it was cancelled, or is out of time.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.cancel.is_cancelled() {
+            true => Err(SqlError::Cancelled),
+            false => Ok(()),
+        }
     }
 
     /// Adds time spent on parsing and planning.

@@ -10,6 +10,8 @@ mod cube_rows;
 mod cubes;
 mod define;
 mod encoded;
+mod inserted;
+mod kept;
 mod on_device;
 mod own;
 mod parsed;
@@ -18,6 +20,7 @@ mod shapes;
 #[cfg(test)]
 mod template_tests;
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -27,7 +30,7 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProviderList};
 use datafusion::common::TableReference;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
@@ -45,7 +48,7 @@ use crate::device::DeviceSlot;
 use crate::device_tables::DeviceTables;
 use crate::engines::Engines;
 use crate::error::{Result, SqlError};
-use crate::exec::{DevicePlanner, EngineTables, PlanningState, SortedByDevice};
+use crate::exec::{DevicePlanner, EngineTables, SortedByDevice};
 use crate::memory_table::WriteLock;
 use crate::mend;
 use crate::plans::{self, Epoch, PlanCache, Planned, Shapes, Templates};
@@ -148,6 +151,8 @@ struct Inner {
     plans: PlanCache,
     shapes: Shapes,
     templates: Templates,
+    /// The catalog's generation that kept plans are of.
+    kept_generation: AtomicU64,
     /// Number of changes to the settings and to what is prepared.
     changes: AtomicU64,
     /// The state for plans with nothing to optimise, made under that number of changes.
@@ -251,6 +256,7 @@ impl Session {
                 plans: PlanCache::default(),
                 shapes: Shapes::default(),
                 templates: Templates::default(),
+                kept_generation: AtomicU64::new(0),
                 changes: AtomicU64::new(0),
                 lean: Mutex::new(None),
             }),
@@ -294,7 +300,7 @@ impl Session {
             () = report.cancel().cancelled() => Err(SqlError::Cancelled),
             // What panics over a statement, or over a file it names, ends the statement and not the session.
             done = work => done.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref()))),
-            error = Deadline::passed(deadline) => Err(error),
+            error = Deadline::ended(report, deadline) => Err(error),
         }
         .inspect_err(|_| report.finish())
         .map_err(|error| error.with_tables(|| self.table_names()))
@@ -358,6 +364,9 @@ impl Session {
             report.end_phase(Phase::Lower, phase);
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
         }
+        if plans::is_immediate(&plan) {
+            report.commit()?;
+        }
         // Parameters leave no trace in the plan that they are put into.
         let mut constant = true;
         let plan = match plan {
@@ -382,17 +391,17 @@ impl Session {
                 self.inner.changes.fetch_add(1, Ordering::AcqRel);
                 return Ok(self.nothing(report));
             }
-            LogicalPlan::Ddl(ddl) => {
-                self.define(state, ddl, declared).await?;
-                return Ok(self.nothing(report));
-            }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
                 constant = plans::are_immutable(&execute.parameters)?;
-                self.executed_anew(&state, &execute)?
+                match self.executed_anew(&state, &execute)? {
+                    Some(plan) => plan,
+                    // A table has changed since.
+                    None => return Box::pin(self.start_with(sql, report, deadline, clock, lock)).await,
+                }
             }
             plan => plan,
         };
-        let lock = match changed::lock(&plan, lock).await {
+        let lock = match changed::lock(&plan, lock, &state).await {
             // The plan is of a version that is not the table's last.
             Locked::Now(lock) if self.epoch().catalog != epoch.catalog => {
                 return Box::pin(self.start_with(sql, report, deadline, clock, Some(lock))).await;
@@ -400,6 +409,10 @@ impl Session {
             Locked::Now(lock) => Some(lock),
             Locked::Before(lock) => lock,
         };
+        if let LogicalPlan::Ddl(ddl) = plan {
+            self.define(state, ddl, declared, report).await?;
+            return Ok(self.nothing(report));
+        }
         report.note_planned();
         let (plan, staged) = Staged::redirect(plan, state.config_options())?;
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
@@ -467,67 +480,6 @@ impl Session {
         Ok(planned)
     }
 
-    /// What plans made now depend on.
-    fn epoch(&self) -> Epoch {
-        Epoch {
-            catalog: self.inner.catalog.generation(),
-            settings: self.inner.changes.load(Ordering::Acquire),
-            refusals: self.inner.planner.refusals(),
-        }
-    }
-
-    /// The plan of a statement that was planned before, if nothing it depends on has changed, and a copy of the state
-    /// to run it with.
-    async fn planned_before(&self, sql: &str) -> Result<Option<(Arc<Planned>, SessionState)>> {
-        let epoch = self.epoch();
-        let Some((planned, tables)) = self.inner.plans.get(sql, epoch) else { return Ok(None) };
-        if planned.is_misplaced(self.inner.planner.basis()) {
-            return Ok(None);
-        }
-        let state = match planned.is_lean() {
-            true => self.lean_state(epoch.settings),
-            false => self.inner.context.state(),
-        };
-        let is_there = self.look_at(&tables, &state).await;
-        Ok((is_there && self.epoch() == epoch).then_some((planned, state)))
-    }
-
-    /// Looks at tables, whether they are there: naming one makes the catalog look at its files, and the generation
-    /// grows where they have changed. Any trouble with a table is for the statement's own planning to tell.
-    async fn look_at(&self, tables: &[TableReference], state: &SessionState) -> bool {
-        for table in tables {
-            let Ok(schema) = state.schema_for_ref(table.clone()) else { return false };
-            // A path in place of a name is looked at without a trace in the generation.
-            if !schema.table_exist(table.table()) || !matches!(schema.table(table.table()).await, Ok(Some(_))) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// A copy of the state for plans with nothing to optimise: one partition, of the rules for physical plans the one
-    /// that knows what the device has sorted.
-    fn lean_state(&self, settings: u64) -> SessionState {
-        let mut lean = self.inner.lean.lock();
-        match &*lean {
-            Some((known, state)) if *known == settings => state.clone(),
-            _ => {
-                // Plans hold the functions they call: without the registries a state is copied in no time.
-                let whole = self.inner.context.state();
-                let state = SessionStateBuilder::new_from_existing(whole.clone())
-                    .with_physical_optimizer_rules(vec![Arc::new(SortedByDevice)])
-                    .with_scalar_functions(Vec::new())
-                    .with_aggregate_functions(Vec::new())
-                    .with_window_functions(Vec::new())
-                    .build();
-                let whole = Arc::new(PlanningState(Arc::new(whole)));
-                let config = state.config().clone().with_target_partitions(1).with_extension(whole);
-                let state = SessionStateBuilder::new_from_existing(state).with_config(config).build();
-                lean.insert((settings, state)).1.clone()
-            }
-        }
-    }
-
     /// Starts a planned statement that gives rows.
     async fn run_planned(
         &self,
@@ -568,16 +520,19 @@ impl Session {
 
     /// The names of all tables and views, and of the columns of each.
     pub fn tables(&self) -> Vec<(String, Vec<String>)> {
-        let catalogs = self.inner.context.state().catalog_list().clone();
-        let mut tables = Vec::new();
-        for catalog in catalogs.catalog_names().iter().filter_map(|name| catalogs.catalog(name)) {
-            for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
-                if let Some(schema) = schema.downcast_ref::<SessionSchema>() {
-                    tables.extend(schema.describe());
-                }
-            }
-        }
-        tables
+        self.schemas().iter().flat_map(|schema| schema.describe()).collect()
+    }
+
+    /// The schemas of all catalogs.
+    fn schemas(&self) -> Vec<Arc<SessionSchema>> {
+        let catalogs = self.inner.context.state_ref().read().catalog_list().clone();
+        let of_catalog = |catalog: Arc<dyn CatalogProvider>| {
+            catalog.schema_names().into_iter().filter_map(move |name| {
+                let schema: Arc<dyn Any + Send + Sync> = catalog.schema(&name)?;
+                schema.downcast::<SessionSchema>().ok()
+            })
+        };
+        catalogs.catalog_names().iter().filter_map(|name| catalogs.catalog(name)).flat_map(of_catalog).collect()
     }
 
     fn table_names(&self) -> Vec<String> {

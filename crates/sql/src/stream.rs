@@ -37,6 +37,19 @@ impl Deadline {
         Deadline { at: Instant::now() + allowed, allowed }
     }
 
+    /// Waits until a statement is cancelled or its deadline has passed, which cancels it; gives the error. What commits
+    /// before is waited for: this never ends then.
+    pub(crate) async fn ended(report: &StatementReport, deadline: Option<Deadline>) -> SqlError {
+        tokio::select! {
+            biased;
+            () = report.cancel().cancelled() => SqlError::Cancelled,
+            late = Deadline::passed(deadline) => match report.cancel().cancel() {
+                true => late,
+                false => std::future::pending().await,
+            },
+        }
+    }
+
     /// Waits for the deadline, for ever where there is none; gives the error.
     pub(crate) async fn passed(deadline: Option<Deadline>) -> SqlError {
         match deadline {
@@ -95,9 +108,8 @@ impl Watched {
     async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
         let item = tokio::select! {
             biased;
-            () = self.report.cancel().cancelled() => return Err(SqlError::Cancelled),
             // Before the rows: those of a fast source are always there.
-            error = Deadline::passed(self.deadline) => return Err(error),
+            error = Deadline::ended(&self.report, self.deadline) => return Err(error),
             item = AssertUnwindSafe(self.inner.next()).catch_unwind() => item,
         };
         let error = match item {
@@ -117,25 +129,19 @@ impl Watched {
         // Files are searched for the error's place while the statement may be cancelled and has time.
         tokio::select! {
             biased;
-            () = self.report.cancel().cancelled() => Err(SqlError::Cancelled),
-            late = Deadline::passed(self.deadline) => Err(late),
+            late = Deadline::ended(&self.report, self.deadline) => Err(late),
             explained = diagnose::explain(Suspect::of_plan(&self.plan), error) => Err(explained),
         }
     }
 
-    /// Gives what was written its places; a pipe may have no reader for long.
+    /// Gives what was written its places. That may take long before the commit point: a folder's lock may be another
+    /// statement's, a pipe may have no reader.
     async fn commit(&mut self, staged: Staged) -> Result<(), SqlError> {
-        if !staged.may_block() {
-            // The lock of a folder may be another statement's, whose thread this must not be.
-            let moving = tokio::task::spawn_blocking(move || staged.commit(|| false));
-            return moving.await.unwrap_or_else(|error| Err(SqlError::Internal(error.to_string())));
-        }
         let report = self.report.clone();
-        let writing = tokio::task::spawn_blocking(move || staged.commit(|| report.cancel().is_cancelled()));
+        let writing = tokio::task::spawn_blocking(move || staged.commit(&report));
         tokio::select! {
             biased;
-            () = self.report.cancel().cancelled() => Err(SqlError::Cancelled),
-            error = Deadline::passed(self.deadline) => Err(error),
+            error = Deadline::ended(&self.report, self.deadline) => Err(error),
             done = writing => done.unwrap_or_else(|error| Err(SqlError::Internal(error.to_string()))),
         }
     }

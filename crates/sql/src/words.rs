@@ -14,7 +14,7 @@ const NAMES_SHOWN: usize = 3;
 /// Bytes of the longest literal that is shown as a value.
 const VALUE_BYTES_MAX: usize = 10_000;
 /// Phrases about DataFusion's code with those for people.
-const PHRASES: [(&str, &str); 17] = [
+const PHRASES: [(&str, &str); 24] = [
     ("Unsupported ast node in sqltorel: ", "expression "),
     ("Unsupported ast node ", "in FROM: "),
     (" in create_relation", ""),
@@ -26,6 +26,13 @@ const PHRASES: [(&str, &str); 17] = [
     ("Unsupported logical plan: Statement(TransactionStart)", "transactions"),
     ("Unsupported logical plan: Statement(TransactionEnd)", "transactions"),
     (" --> ", " to "),
+    ("Execution error: ", ""),
+    ("Invalid argument error: ", ""),
+    ("Parser error: ", ""),
+    ("Schema error: ", ""),
+    ("Arrow error: ", ""),
+    ("Unsupported LIMIT expression: ", "LIMIT of what is no constant: "),
+    (" to store in a Decimal128 of precision ", " for a DECIMAL of precision "),
     (" in the physical expr", ""),
     (
         "physical plan is not yet implemented for GROUPING aggregate function",
@@ -44,8 +51,8 @@ const NO_OPERATOR: &str = "Physical plan does not support logical expression ";
 /// Where subqueries of each kind are not planned, by how the expression begins.
 const PLACES: [(&str, &str); 6] = [
     ("WindowFunction", "window functions in WHERE, HAVING, ON and GROUP BY; compute them in a subquery"),
-    ("InSubquery", "IN (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join"),
-    ("Exists", "EXISTS (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join"),
+    ("InSubquery", "IN (SELECT …) where it stands: it is for WHERE, HAVING and ON, over a plain SELECT"),
+    ("Exists", "EXISTS (SELECT …) where it stands: it is for WHERE, HAVING and ON, over a plain SELECT"),
     ("SetComparison", "ANY and ALL of a subquery outside of WHERE and HAVING; write a join"),
     ("ScalarSubquery", "a subquery that refers to the rows around it, as it stands; write it as a join"),
     ("OuterReferenceColumn", "a subquery that refers to the rows around it, as it stands; write it as a join"),
@@ -290,7 +297,7 @@ mod tests {
             ("got Literal(Utf8(\"x\"), None)", "got 'x'"),
             (
                 "Physical plan does not support logical expression Exists(x, )",
-                "EXISTS (SELECT …) in a select list, in GROUP BY or in an argument; write it in WHERE, or as a join",
+                "EXISTS (SELECT …) where it stands: it is for WHERE, HAVING and ON, over a plain SELECT",
             ),
             ("Physical plan does not support logical expression x, ", "x where it stands"),
             ("f(Decimal128(0.5,1,1), Decimal128(2, 1))", "f(0.5, Decimal128(2, 1))"),

@@ -2,7 +2,8 @@
 //!
 //! A statement runs in a task of its own on other threads, and this thread only takes its batches. So whatever a
 //! statement is stuck in, Ctrl-C and the timeout give control back at once: the statement is told to stop, its task is
-//! let go, and nobody waits for it.
+//! let go, and nobody waits for it. A statement whose changes take their places already is waited for, and its result
+//! is written; a second Ctrl-C lets go of it.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -156,14 +157,18 @@ impl Runner {
         let mut bar = Bar::new("running");
         let mut tick = tokio::time::interval(TICK);
         // Statements of our own may load for long before they have a plan or rows.
-        let mut how_far: HowFar = Box::new(move || Execution::progress_of(None, &report));
+        let mut how_far: HowFar = Box::new({
+            let report = report.clone();
+            move || Execution::progress_of(None, &report)
+        });
         let mut output: Option<Output> = None;
         let (mut writing, mut is_writing) = (None, false);
+        let mut is_committing = false;
         loop {
             let event = tokio::select! {
                 biased;
                 () = interrupt.recv() => Event::Over(SqlError::Cancelled),
-                () = &mut timeout => {
+                () = &mut timeout, if !is_committing => {
                     Event::Over(SqlError::TimedOut { milliseconds: allowed.unwrap_or_default().as_millis() })
                 }
                 _ = tick.tick() => Event::Tick,
@@ -172,6 +177,7 @@ impl Runner {
                 message = receiver.recv(), if !is_writing => Event::Told(message),
             };
             match event {
+                Event::Over(_) if !is_committing && !report.cancel().cancel() => is_committing = true,
                 Event::Over(error) => {
                     if let Some(writing) = writing {
                         writing.stop().await;

@@ -40,6 +40,22 @@ impl Civil {
         Civil { year, month: month as u8, day: day as u8 }
     }
 
+    /// Days since 1970-01-01.
+    pub(super) fn days(self) -> i64 {
+        let year = self.year - i64::from(self.month <= 2);
+        let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+        let month_from_march = (i64::from(self.month) + 9) % 12;
+        let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(self.day) - 1;
+        era * ERA_DAYS + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - EPOCH_DAYS
+    }
+
+    /// A date whose month and day are in the calendar.
+    pub(super) fn checked((year, month, day): (i64, u8, Option<u8>)) -> Option<(i64, u8, Option<u8>)> {
+        let is_month = (1..=12).contains(&month);
+        let is_day = |day: u8| (1..=days_of_month(year, month)).contains(&i64::from(day));
+        (is_month && day.is_none_or(is_day)).then_some((year, month, day))
+    }
+
     /// The date of a text: `2026-03-31`, also with a time of day behind it, or `2026-03`, whose day is absent.
     pub(super) fn parse(text: &str) -> Option<(i64, u8, Option<u8>)> {
         let mut parts = text.trim().splitn(3, '-');
@@ -158,6 +174,7 @@ mod tests {
         ] {
             let Civil { year, month, day } = Civil::of_days(days);
             assert_eq!((year, month, day), date, "{days}");
+            assert_eq!(Civil { year, month, day }.days(), days);
         }
         // The whole range of 64 bits has dates; none of them overflows.
         Civil::of_days(i64::MAX);

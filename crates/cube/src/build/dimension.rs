@@ -4,19 +4,18 @@
 use arrow::array::RecordBatch;
 use hashbrown::HashSet;
 
+use super::BuildError;
 use super::error::sentence_end;
 use super::form::Form;
-use super::keys::{check_dates, check_names, name_text};
+use super::keys::{check_dates, check_names, name_text, plain};
 use super::labels::Table;
-use super::levels::{LevelRows, ascending};
+use super::levels::{LevelRows, Order, ascending};
 use super::problem::{FIRST, Problem};
 use super::resolve::Resolver;
-use super::source::Source;
-use super::{BuildError, Tables};
+use super::source::{Reading, Source};
 use super::{consolidate, parents};
 use crate::define::{DimensionDefinition, UnknownElements};
 use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
-use crate::progress::Progress;
 
 /// A dimension of the definition, before it has elements.
 pub(super) struct Plan<'a> {
@@ -35,8 +34,7 @@ pub(super) struct Plan<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     pub(super) facts: &'a Source<'a>,
-    pub(super) tables: &'a dyn Tables,
-    pub(super) progress: &'a Progress,
+    pub(super) reading: Reading<'a>,
     /// The dimension of the cube that is refreshed.
     pub(super) old: Option<&'a Dimension>,
 }
@@ -106,24 +104,53 @@ impl<'a> Plan<'a> {
     fn elements(&self, input: Input<'_>) -> Result<Dimension, BuildError> {
         let levels =
             |levels: &'a [String]| LevelRows { name: self.name, levels: levels.iter().map(String::as_str).collect() };
-        let table = |file: &str| {
-            let source = Source::table(file, input.tables, input.progress)?;
+        let table = |file: &str, key: &str| {
+            let source = Source::table(file, self.definition.text(), input.reading)?;
+            self.check_alike(input.facts, &source, key)?;
             Ok::<_, BuildError>(Table::new(source, user(self.name)))
         };
         match &self.form {
             Form::Parents { table: file, key, parent } => {
-                let dimension = parents::of_table(self.name, self.definition, (*key, *parent), table(file)?);
+                let dimension = parents::of_table(self.name, self.definition, (*key, *parent), table(file, key)?);
                 dimension.map_err(|error| in_table(file, error))
             }
             Form::TableLevels { table: file, levels: names } => {
-                let dimension = levels(names).of_table(self.definition, table(file)?);
+                let base = names.last().map_or("", String::as_str);
+                let dimension = levels(names).of_table(self.definition, table(file, base)?);
                 dimension.map_err(|error| in_table(file, error))
             }
             Form::Time { names, levels: time } => levels(names).of_dates(&self.distinct(input)?, time),
-            Form::FactLevels { levels: names } => levels(names).of_facts(&self.distinct(input)?),
+            Form::FactLevels { levels: names } => {
+                levels(names).of_facts(&self.distinct(input)?, Order::of(input.facts))
+            }
             Form::Elements { elements } => self.listed(elements),
-            Form::Values => self.listed(&distinct_names(&self.distinct(input)?, &self.reserved)?),
+            Form::Values => {
+                let order = Order::of(input.facts);
+                self.listed(&distinct_names(&self.distinct(input)?, &self.reserved, order)?)
+            }
         }
+    }
+
+    /// Refuses a table whose keys are text where those of the facts are numbers, or the other way round.
+    fn check_alike(&self, facts: &Source<'_>, table: &Source<'_>, key: &str) -> Result<(), BuildError> {
+        if facts.is_guessed() {
+            return Ok(());
+        }
+        let (Some(own), key) = (self.columns.first(), table.column(&user(self.name), key)?) else { return Ok(()) };
+        let (of_facts, of_table) = (plain(facts.data_type(own)), plain(table.data_type(key)));
+        let ((text, text_column), (numbers, number_column)) = match (of_facts, of_table) {
+            (text, other) if text.is_string() && other.is_numeric() => ((facts, own.as_str()), (table, key)),
+            (other, text) if text.is_string() && other.is_numeric() => ((table, key), (facts, own.as_str())),
+            _ => return Ok(()),
+        };
+        Err(BuildError::UnlikeKeys {
+            dimension: self.name.to_owned(),
+            text_place: text.place().to_owned(),
+            text_column: text_column.to_owned(),
+            number_place: numbers.place().to_owned(),
+            number_column: number_column.to_owned(),
+            found: Box::new(numbers.data_type(number_column).clone()),
+        })
     }
 
     /// Base elements of a list.
@@ -179,7 +206,7 @@ impl<'a> Plan<'a> {
     /// Keys of the facts that name no base element, ascending.
     fn problems(&self, dimension: &Dimension, input: Input<'_>) -> Result<Vec<Problem>, BuildError> {
         let distinct = self.distinct(input)?;
-        let order = ascending(&distinct)?;
+        let order = ascending(&distinct, Order::of(input.facts))?;
         let failed = |source| BuildError::Arrow { what: "sorting values", source };
         let sorted = arrow::compute::take_record_batch(&distinct, &order).map_err(failed)?;
         let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);
@@ -227,8 +254,8 @@ fn unknown_name(problem: Problem) -> Option<String> {
 
 /// Distinct values of a column as names, ascending, but those that consolidated elements have. Of names that differ in
 /// case alone the first is taken.
-fn distinct_names(distinct: &RecordBatch, reserved: &[String]) -> Result<Vec<String>, BuildError> {
-    let order = ascending(distinct)?;
+fn distinct_names(distinct: &RecordBatch, reserved: &[String], order: Order) -> Result<Vec<String>, BuildError> {
+    let order = ascending(distinct, order)?;
     let mut seen: HashSet<String> = reserved.iter().cloned().collect();
     let names = order.values().iter().filter_map(|row| name_text(distinct.column(0), *row as usize));
     Ok(names.filter(|name| seen.insert(folded(name))).collect())

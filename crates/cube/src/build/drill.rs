@@ -1,5 +1,8 @@
 //! The rows of the source behind cells.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::{cast, concat_batches, filter_record_batch};
 use arrow::datatypes::{DataType, Float64Type};
@@ -8,7 +11,9 @@ use super::dimension::Plan;
 use super::load::{Keys, Policy, keys};
 use super::measures::MeasurePlan;
 use super::problem::FIRST;
-use super::source::Source;
+use super::source::{Reading, Source};
+use super::typed::texts;
+use super::values;
 use super::{BuildError, Tables};
 use crate::define::Definition;
 use crate::model::{CubeModel, Rule};
@@ -28,7 +33,8 @@ pub fn source_rows(
     tables: &dyn Tables,
     progress: &Progress,
 ) -> Result<RecordBatch, BuildError> {
-    let source = Source::facts(&definition.facts, tables, progress)?;
+    let (text, met) = (definition.text(), RefCell::new(HashSet::new()));
+    let source = Source::facts(definition, Reading { tables, progress, text: &text, met: &met })?;
     let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     let measures = MeasurePlan::all(definition, &source)?;
@@ -85,7 +91,10 @@ fn of_measure(
             wanted.iter_mut().zip(&nulls).for_each(|(wanted, is_valid)| *wanted &= is_valid);
         }
         if plan.measure.rule != Rule::Count {
-            unmark_not_finite(column, wanted)?;
+            match texts(column) {
+                Some(texts) => values::unmark_texts(&texts, plan.style, at == measure, wanted),
+                None => unmark_not_finite(column, wanted)?,
+            }
         }
     }
     Ok(())

@@ -175,6 +175,42 @@ pub enum BuildError {
         /// The types allowed, and what to do.
         wanted: String,
     },
+    /// A value of a column is none of the type that `types` says.
+    #[error(
+        "{place}, column '{column}'{row}: '{value}' {problem}; mend it in the source, or give the column another type"
+    )]
+    Typed {
+        /// The facts or a table.
+        place: String,
+        /// The column.
+        column: String,
+        /// The value.
+        value: String,
+        /// Its row, behind a comma; empty where rows are not those of the source.
+        row: String,
+        /// The problem, as a predicate.
+        problem: String,
+    },
+    /// Key columns of a dimension are text in one source and numbers in another.
+    #[error(
+        "dimension '{dimension}': column '{text_column}' of {text_place} is text and column '{number_column}' of \
+         {number_place} holds {found}: '00354' and '354' would be two elements and one; write types: {{{text_column}: \
+         integer}} for {text_place} or types: {{{number_column}: text}} for {number_place}"
+    )]
+    UnlikeKeys {
+        /// The dimension.
+        dimension: String,
+        /// The facts or a table: the source of texts.
+        text_place: String,
+        /// Its column.
+        text_column: String,
+        /// The source of numbers.
+        number_place: String,
+        /// Its column.
+        number_column: String,
+        /// The type of the numbers.
+        found: Box<DataType>,
+    },
     /// A row of a dimension's table has no meaning.
     #[error("dimension '{dimension}': row {row} of table '{table}': {problem}")]
     TableRow {
@@ -272,6 +308,7 @@ impl BuildError {
             BuildError::NoColumn { .. }
             | BuildError::SeveralColumns { .. }
             | BuildError::ColumnType { .. }
+            | BuildError::UnlikeKeys { .. }
             | BuildError::TableRow { .. }
             | BuildError::Table { .. }
             | BuildError::Model(_) => BuildError::At { place: place(), source: Box::new(self) },

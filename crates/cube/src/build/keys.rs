@@ -35,7 +35,7 @@ pub(super) fn check_dates(data_type: &DataType) -> Result<(), String> {
 }
 
 /// The type of a column's values, those of a dictionary included.
-fn plain(data_type: &DataType) -> &DataType {
+pub(super) fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => values,
         other => other,

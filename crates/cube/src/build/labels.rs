@@ -9,7 +9,8 @@ use arrow::datatypes::{DataType, Float64Type};
 use super::BuildError;
 use super::keys::{name_text, value_text};
 use super::source::Source;
-use crate::define::DimensionDefinition;
+use super::typed::all_numbers;
+use crate::define::{DimensionDefinition, NumberStyle};
 use crate::model::{Attribute, Dimension, ElementId};
 
 /// A table of a dimension: the columns that its definition names.
@@ -53,19 +54,18 @@ impl<'a> Table<'a> {
     /// Adds a column of names.
     pub(super) fn names(&mut self, name: &str) -> Result<usize, BuildError> {
         let (place, data_type) = self.column(name)?;
-        super::keys::check_names(&data_type).map_err(|wanted| self.wrong_type(place, &data_type, wanted))?;
+        super::keys::check_names(&data_type).map_err(|wanted| self.wrong_type(place, wanted))?;
         Ok(place)
     }
 
     /// The error of a column's type.
-    pub(super) fn wrong_type(&self, column: usize, found: &DataType, wanted: String) -> BuildError {
-        BuildError::ColumnType {
-            user: self.user.clone(),
-            place: self.source.place().to_owned(),
-            column: self.columns[column].clone(),
-            found: Box::new(found.clone()),
-            wanted,
-        }
+    pub(super) fn wrong_type(&self, column: usize, wanted: String) -> BuildError {
+        self.source.wrong_type(&self.user, &self.columns[column], wanted)
+    }
+
+    /// How numbers are written in a column of a text file whose type nothing says.
+    pub(super) fn style(&self, column: usize) -> Option<NumberStyle> {
+        self.source.is_untyped(&self.columns[column]).then(|| self.source.style())
     }
 
     /// All rows of the columns.
@@ -78,27 +78,32 @@ impl<'a> Table<'a> {
 pub(super) struct LabelColumns {
     caption: Option<usize>,
     names: Vec<usize>,
-    attributes: Vec<(String, usize)>,
+    /// Names, columns, and how numbers are written in columns of a text file.
+    attributes: Vec<(String, usize, Option<NumberStyle>)>,
 }
 
 impl LabelColumns {
     pub(super) fn of(definition: &DimensionDefinition, table: &mut Table<'_>) -> Result<LabelColumns, BuildError> {
         let caption = definition.caption.as_deref().map(|name| table.names(name)).transpose()?;
         let names = definition.names.iter().map(|name| table.names(name)).collect::<Result<_, BuildError>>()?;
-        let attribute = |name: &String| Ok((name.clone(), table.column(name)?.0));
+        let attribute = |name: &String| {
+            let (column, _) = table.column(name)?;
+            Ok((name.clone(), column, table.style(column)))
+        };
         let attributes = definition.attributes.iter().map(attribute).collect::<Result<_, BuildError>>()?;
         Ok(LabelColumns { caption, names, attributes })
     }
 
     pub(super) fn of_rows(&self, rows: &RecordBatch) -> Labels {
-        let values = |column: usize| match numbers(rows.column(column)) {
+        let values = |column: usize, texts: Option<NumberStyle>| match numbers(rows.column(column), texts) {
             Some(numbers) => Values::Numbers(numbers),
             None => Values::Texts(rows.column(column).clone()),
         };
+        let attributes = self.attributes.iter().map(|(name, column, texts)| (name.clone(), values(*column, *texts)));
         Labels {
             caption: self.caption.map(|column| rows.column(column).clone()),
             names: self.names.iter().map(|column| rows.column(*column).clone()).collect(),
-            attributes: self.attributes.iter().map(|(name, column)| (name.clone(), values(*column))).collect(),
+            attributes: attributes.collect(),
             captioned: HashSet::new(),
         }
     }
@@ -134,8 +139,12 @@ impl Labels {
     }
 }
 
-/// The values of a column of numbers as doubles; nothing for other types.
-pub(super) fn numbers(array: &ArrayRef) -> Option<Float64Array> {
+/// The values of a column of numbers as doubles, with a style those of texts that are all numbers, too; nothing for
+/// other types.
+fn numbers(array: &ArrayRef, texts: Option<NumberStyle>) -> Option<Float64Array> {
+    if let Some(numbers) = texts.and_then(|style| all_numbers(array, style)) {
+        return Some(numbers);
+    }
     let is_number = match array.data_type() {
         DataType::Dictionary(_, values) => values.is_numeric(),
         other => other.is_numeric(),

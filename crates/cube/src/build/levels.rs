@@ -1,6 +1,7 @@
 //! Level hierarchies from columns of a table, of the facts, and of dates.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, UInt32Array};
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
@@ -9,8 +10,10 @@ use super::BuildError;
 use super::keys::name_text;
 use super::labels::{LabelColumns, Table};
 use super::resolve::{time_names, time_of};
+use super::source::Source;
 use super::spelling::Spellings;
-use crate::define::{DimensionDefinition, TimeLevels};
+use super::typed::all_numbers;
+use crate::define::{DimensionDefinition, NumberStyle, TimeLevels};
 use crate::model::{Dimension, ElementId};
 
 /// Level values of rows, one list a row, from the top down.
@@ -44,8 +47,8 @@ impl LevelRows<'_> {
 
     /// Levels of columns of the facts, in ascending order. Rows that end above other rows are left out: they name
     /// consolidated elements.
-    pub(super) fn of_facts(&self, distinct: &RecordBatch) -> Result<Dimension, BuildError> {
-        let order = ascending(distinct)?;
+    pub(super) fn of_facts(&self, distinct: &RecordBatch, order: Order) -> Result<Dimension, BuildError> {
+        let order = ascending(distinct, order)?;
         let columns: Vec<usize> = (0..distinct.num_columns()).collect();
         let mut rows = self.rows(distinct, &columns, order.values().iter().map(|row| *row as usize));
         let mut above: HashSet<Vec<(usize, String)>> = HashSet::new();
@@ -108,12 +111,32 @@ impl LevelRows<'_> {
     }
 }
 
+/// In which order texts stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Columns of numbers by value, other columns as texts.
+    Numbers,
+    /// As texts.
+    Texts,
+}
+
+impl Order {
+    /// The order of a source's values. Elements of cubes whose types were guessed keep theirs.
+    pub(super) fn of(facts: &Source<'_>) -> Order {
+        if facts.is_guessed() { Order::Texts } else { Order::Numbers }
+    }
+}
+
 /// Rows of a batch in ascending order of its columns, the first column first, NULL last.
-pub(super) fn ascending(batch: &RecordBatch) -> Result<UInt32Array, BuildError> {
+pub(super) fn ascending(batch: &RecordBatch, order: Order) -> Result<UInt32Array, BuildError> {
     let options = Some(SortOptions { descending: false, nulls_first: false });
-    let has_values = |column: &&arrow::array::ArrayRef| !column.data_type().is_null();
-    let columns = batch.columns().iter().filter(has_values);
-    let columns: Vec<SortColumn> = columns.map(|values| SortColumn { values: values.clone(), options }).collect();
+    let mut columns: Vec<SortColumn> = Vec::new();
+    for values in batch.columns().iter().filter(|column| !column.data_type().is_null()) {
+        if let (Order::Numbers, Some(numbers)) = (order, all_numbers(values, NumberStyle::PLAIN)) {
+            columns.push(SortColumn { values: Arc::new(numbers), options });
+        }
+        columns.push(SortColumn { values: values.clone(), options });
+    }
     if columns.is_empty() {
         return Ok((0..batch.num_rows() as u32).collect());
     }

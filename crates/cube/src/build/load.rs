@@ -129,7 +129,7 @@ pub(super) fn keys<'a>(
 impl<'a> Column<'a> {
     fn new(plan: &'a MeasurePlan, selected: &[&str]) -> Column<'a> {
         let place = plan.column.as_ref().map(|column| position(selected, column));
-        Column { plan, place, values: MeasureValues::new(plan.measure.rule, plan.measure.value) }
+        Column { plan, place, values: MeasureValues::new(plan.measure.rule, plan.measure.value, plan.style) }
     }
 }
 

@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 use super::BuildError;
 use super::source::Source;
 use super::values::{check_values, first_word};
-use crate::define::{Definition, MeasureDefinition};
+use crate::define::{Definition, MeasureDefinition, NumberStyle};
 use crate::facts::{FactMeasure, Rule, ValueType};
 use crate::model::{Balance, Measure};
 
@@ -14,6 +14,8 @@ pub(super) struct MeasurePlan {
     pub(super) measure: Measure,
     /// Absent for a COUNT of rows.
     pub(super) column: Option<String>,
+    /// How numbers of texts are written.
+    pub(super) style: NumberStyle,
 }
 
 impl MeasurePlan {
@@ -40,7 +42,7 @@ impl MeasurePlan {
         };
         let column = value_column(&measure, column, facts).map_err(|error| error.at(|| "facts.value".to_owned()))?;
         let column = Some(column);
-        Ok(vec![MeasurePlan { measure, column }])
+        Ok(vec![MeasurePlan { measure, column, style: facts.style() }])
     }
 
     fn of(
@@ -67,7 +69,7 @@ impl MeasurePlan {
             None if definition.rule == Rule::Count => None,
             None => return Err(wrong("column is missing; only the rule count needs none")),
         };
-        Ok(MeasurePlan { measure, column })
+        Ok(MeasurePlan { measure, column, style: facts.style() })
     }
 
     /// The measure as facts have it.
@@ -82,15 +84,26 @@ fn value_column(measure: &Measure, name: &str, facts: &Source<'_>) -> Result<Str
     let column = facts.column(&user, name)?;
     let found = facts.data_type(column);
     if measure.rule != Rule::Count
+        && !facts.is_written(column)
         && let Err(mut wanted) = check_values(found)
     {
+        if found.is_string() {
+            wanted = format!("{wanted}, or write types: {{{column}: {}}}", type_text(measure.value));
+        }
         if let Some((row, word)) = first_text(column, found, facts)? {
             wanted = format!("{wanted}; '{word}' in row {row} is the first text that is no number");
         }
-        let (place, column, found) = (facts.place().to_owned(), column.to_owned(), Box::new(found.clone()));
-        return Err(BuildError::ColumnType { user, place, column, found, wanted });
+        return Err(facts.wrong_type(&user, column, wanted));
     }
     Ok(column.to_owned())
+}
+
+/// A type as `types` writes it.
+fn type_text(value: ValueType) -> String {
+    match value {
+        ValueType::Decimal { scale } => format!("decimal({scale})"),
+        ValueType::Double => "double".to_owned(),
+    }
 }
 
 /// The first text of a column of texts that is no number, with the number of its row, from 1.

@@ -4,6 +4,9 @@
 //! columns of the facts, which a query of their own gives. Then one pass over the facts gives every row its coordinates
 //! and values. [`refresh()`] does the same and keeps what was made by hand in the cube ([`keep`]).
 //!
+//! Columns of text files are text as it is written: names of elements keep their zeros, and numbers are read as the
+//! types of their measures.
+//!
 //! What holds: names ignore case; NULL and empty text name no element; NULL values are empty; a row that names no base
 //! element is refused, kept aside or counted elsewhere, as `unknown` says, and none is lost without a count; values
 //! become decimals exactly or are refused, except doubles, which are rounded to the scale, half away from zero. Nothing
@@ -22,6 +25,7 @@ mod labels;
 mod levels;
 mod load;
 mod measures;
+mod numbers;
 mod parents;
 mod problem;
 mod refuse;
@@ -30,7 +34,11 @@ mod resolve;
 mod set_aside;
 mod source;
 mod spelling;
+mod typed;
 mod values;
+
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 use arrow::array::RecordBatchReader;
 
@@ -41,11 +49,11 @@ pub use report::{Aside, DefaultMove, MovedElement, NamedElements, RenamedElement
 use self::dimension::{Input, Plan};
 use self::keep::Kept;
 use self::measures::MeasurePlan;
-use self::source::Source;
-use crate::define::Definition;
+use self::source::{Reading, Source};
+use crate::define::{Definition, Encoding};
 use crate::error::ModelError;
 use crate::facts::Facts;
-use crate::model::{CubeModel, Dimension};
+use crate::model::{CubeModel, Dimension, folded};
 use crate::progress::Progress;
 
 /// Runs the queries of a definition.
@@ -57,11 +65,48 @@ use crate::progress::Progress;
 ///  - `SELECT "column", … FROM source`;
 ///  - `SELECT DISTINCT "column", … FROM source`.
 pub trait Tables {
-    /// Batches of the rows of a query, in its order.
+    /// Batches of the rows of a query, in its order; text files that it names are read as `files` says.
     ///
     /// # Errors
     /// Whatever keeps the query from running; errors of single batches come from the reader.
-    fn query(&self, sql: &str) -> Result<Box<dyn RecordBatchReader + '_>, TablesError>;
+    fn query(&self, sql: &str, files: &TextFiles) -> Result<Box<dyn RecordBatchReader + '_>, TablesError>;
+
+    /// True if a name in place of a table means text files with delimiters.
+    fn is_text(&self, _file: &str) -> bool {
+        false
+    }
+
+    /// True for cubes of versions that guessed the types of text files: [`TextFiles::columns`] does not count then.
+    fn guesses_types(&self) -> bool {
+        false
+    }
+}
+
+/// How text files of a query are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFiles {
+    /// The character between values; their lines tell it without it.
+    pub delimiter: Option<char>,
+    /// Whether the first line has names of columns; their lines tell it without it.
+    pub header: Option<bool>,
+    /// How characters are stored; UTF-8 without it.
+    pub encoding: Option<Encoding>,
+    /// Columns that are text as it is written. Types of others are told by their values.
+    pub columns: TextColumns,
+}
+
+/// Columns of text files that are text as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextColumns {
+    /// All of them.
+    All,
+    /// Those that columns of the query's result are made of.
+    Of {
+        /// Columns that name elements: where the query does nothing else with the column of the file.
+        keys: Vec<String>,
+        /// Columns that `types` names: whatever the query does with the column of the file.
+        named: Vec<String>,
+    },
 }
 
 /// A cube that was built.
@@ -130,7 +175,9 @@ fn run(
     tables: &dyn Tables,
     progress: &Progress,
 ) -> Result<Built, BuildError> {
-    let source = Source::facts(&definition.facts, tables, progress)?;
+    let (text, met) = (definition.text(), RefCell::new(HashSet::new()));
+    let reading = Reading { tables, progress, text: &text, met: &met };
+    let source = Source::facts(definition, reading)?;
     let measures = MeasurePlan::all(definition, &source)?;
     let place = |name: &str| format!("dimensions.{name}");
     let plan = |(name, dimension)| {
@@ -143,7 +190,7 @@ fn run(
     }
     let (mut dimensions, mut of_dimensions) = (Vec::new(), Report::default());
     for (at, plan) in plans.iter().enumerate() {
-        let input = Input { facts: &source, tables, progress, old: refreshed.map(|old| &old.dimensions()[at]) };
+        let input = Input { facts: &source, reading, old: refreshed.map(|old| &old.dimensions()[at]) };
         let (dimension, added) = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
         let old = match basis {
             Basis::Nothing => None,
@@ -156,6 +203,10 @@ fn run(
             Some(old) => keep::carried(dimension, old, plan.definition, added)?,
         };
         dimensions.push(of_dimensions.add(plan.name, kept));
+    }
+    if let Some(name) = text.types.names().find(|name| !met.borrow().contains(&folded(name))) {
+        let message = format!("no source has a column '{name}'; write types where the facts or a table stand");
+        return Err(BuildError::Definition { place: "types".to_owned(), message });
     }
     let own = measures.iter().map(|plan| plan.measure.clone()).collect();
     let model = CubeModel::new(&definition.cube, dimensions, own).map_err(|error| {

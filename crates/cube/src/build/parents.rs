@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
-use arrow::array::{Array, Float64Array, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Float64Type;
 
 use super::BuildError;
-use super::keys::name_text;
-use super::labels::{LabelColumns, Table, numbers};
-use crate::define::DimensionDefinition;
-use crate::error::{ModelError, Path};
+use super::error::sentence_end;
+use super::keys::{name_text, value_text};
+use super::labels::{LabelColumns, Table};
+use super::numbers::remedy;
+use super::typed;
+use crate::define::{ColumnType, DimensionDefinition, NumberStyle};
 use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
 
 /// Places of the columns.
@@ -37,9 +40,11 @@ pub(super) fn of_table(
         parent: table.names(parent)?,
         weight: definition.weight.as_deref().map(|name| weights_column(&mut table, name)).transpose()?,
     };
+    let style = columns.weight.and_then(|column| table.style(column)).unwrap_or(NumberStyle::PLAIN);
     let label_columns = LabelColumns::of(definition, &mut table)?;
     let batch = table.rows()?;
-    let rows = rows(&batch, &columns, name, definition.table.as_deref().unwrap_or_default())?;
+    let file = definition.table.as_deref().unwrap_or_default();
+    let rows = rows(&batch, &columns, style, (name, file))?;
     let parents: HashSet<String> = rows.iter().filter_map(|row| row.parent.as_deref()).map(folded).collect();
     let mut builder = DimensionBuilder::new(name)?;
     builder.reserve(rows.len());
@@ -53,11 +58,10 @@ pub(super) fn of_table(
         };
         ids.push(id);
     }
+    check_parents(&rows, builder.dimension(), name, file)?;
     for (row, child) in rows.iter().zip(ids.iter().copied()) {
-        let Some(parent) = &row.parent else { continue };
-        let Some(parent_id) = builder.dimension().find_key(parent) else {
-            return Err(unknown_parent(builder.dimension(), parent, &row.key).into());
-        };
+        let parent_id = row.parent.as_deref().and_then(|parent| builder.dimension().find_key(parent));
+        let Some(parent_id) = parent_id else { continue };
         builder.link(parent_id, child, row.weight)?;
     }
     // Last: rows and parents are found by keys, never by alternative names of others.
@@ -69,22 +73,34 @@ pub(super) fn of_table(
 
 fn weights_column(table: &mut Table<'_>, name: &str) -> Result<usize, BuildError> {
     let (place, data_type) = table.column(name)?;
-    if data_type.is_numeric() || data_type.is_null() {
+    let is_written = table.style(place).is_some() && data_type.is_string();
+    if data_type.is_numeric() || data_type.is_null() || is_written {
         return Ok(place);
     }
-    Err(table.wrong_type(place, &data_type, "weights are numbers".to_owned()))
+    Err(table.wrong_type(place, "weights are numbers".to_owned()))
 }
 
-fn rows(batch: &RecordBatch, columns: &Columns, dimension: &str, table: &str) -> Result<Vec<Row>, BuildError> {
-    let weights: Option<Float64Array> = columns.weight.and_then(|column| numbers(batch.column(column)));
+fn rows(
+    batch: &RecordBatch,
+    columns: &Columns,
+    style: NumberStyle,
+    (dimension, table): (&str, &str),
+) -> Result<Vec<Row>, BuildError> {
+    let weights = columns.weight.map(|column| typed::typed(batch.column(column), &ColumnType::Double, style));
+    let wrong = |row: usize, problem: String| BuildError::TableRow {
+        dimension: dimension.to_owned(),
+        table: table.to_owned(),
+        row: row + 1,
+        problem,
+    };
+    let weights = weights.transpose().map_err(|(row, _)| {
+        let value = columns.weight.and_then(|column| value_text(batch.column(column), row)).unwrap_or_default();
+        wrong(row, format!("the weight '{value}' is no number; {}", remedy(&value, style)))
+    })?;
+    let weights = weights.as_ref().map(|weights| weights.as_primitive::<Float64Type>());
     let row = |at: usize| {
-        let missing = || BuildError::TableRow {
-            dimension: dimension.to_owned(),
-            table: table.to_owned(),
-            row: at + 1,
-            problem: "the key is NULL or empty; every row names an element".to_owned(),
-        };
-        let weight = weights.as_ref().filter(|weights| weights.is_valid(at)).map_or(1.0, |weights| weights.value(at));
+        let missing = || wrong(at, "the key is NULL or empty; every row names an element".to_owned());
+        let weight = weights.filter(|weights| weights.is_valid(at)).map_or(1.0, |weights| weights.value(at));
         Ok(Row {
             key: name_text(batch.column(columns.key), at).ok_or_else(missing)?,
             parent: name_text(batch.column(columns.parent), at),
@@ -94,11 +110,21 @@ fn rows(batch: &RecordBatch, columns: &Columns, dimension: &str, table: &str) ->
     (0..batch.num_rows()).map(row).collect()
 }
 
-fn unknown_parent(dimension: &Dimension, parent: &str, child: &str) -> ModelError {
-    ModelError::UnknownInPath {
-        dimension: dimension.name().to_owned(),
-        path: Path(vec![parent.to_owned(), child.to_owned()]),
-        name: parent.to_owned(),
-        nearest: nearest(parent, dimension.all_names()),
-    }
+/// Refuses parents that no row has for its key, with the first row that names one.
+fn check_parents(rows: &[Row], dimension: &Dimension, name: &str, table: &str) -> Result<(), BuildError> {
+    let is_orphan = |row: &Row| row.parent.as_deref().is_some_and(|parent| dimension.find_key(parent).is_none());
+    let mut orphans = rows.iter().enumerate().filter(|(_, row)| is_orphan(row));
+    let Some((at, row)) = orphans.next() else { return Ok(()) };
+    let parent = row.parent.as_deref().unwrap_or_default();
+    let more = match orphans.count() {
+        0 => String::new(),
+        more => format!(", as parents of {more} more rows are"),
+    };
+    let near = sentence_end(&nearest(parent, dimension.all_names()));
+    let problem = format!(
+        "the parent '{parent}' of '{}' is the key of no row{more}{near} Add a row for it, without a parent, or leave \
+         the parent empty",
+        row.key
+    );
+    Err(BuildError::TableRow { dimension: name.to_owned(), table: table.to_owned(), row: at + 1, problem })
 }

@@ -3,10 +3,11 @@
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::error::{Refused, RefusedKeys, RefusedValues, RowPlace};
+use super::form::Form;
 use super::keys::value_text;
 use super::load::{Column, Keys, Policy};
 use super::problem::Problem;
-use crate::define::UnknownElements;
+use crate::define::{DatePattern, UnknownElements};
 use crate::error::Nearest;
 use crate::model::{CubeModel, Dimension, ElementKind, folded, nearest};
 
@@ -97,6 +98,14 @@ fn remedy(keys: &Keys<'_>, problems: &[(&Problem, u64)], dimension: &Dimension) 
     if let Some((caption, id)) = captioned {
         let key = dimension.element(id).name();
         return format!("'{caption}' is the caption of '{key}', and facts name elements by their keys");
+    }
+    let date = problems.iter().find_map(|(problem, _)| match (problem, &keys.plan.form) {
+        (Problem::Unknown(text), Form::Time { .. }) => Some((text, DatePattern::of_text(text)?)),
+        _ => None,
+    });
+    if let Some((text, pattern)) = date {
+        let column = &keys.plan.columns[0];
+        return format!("Dates are written as 2026-03-31: for '{text}' write types: {{{column}: date({pattern})}}");
     }
     let several = problems.iter().any(|(problem, _)| matches!(problem, Problem::Several(..)));
     if several {

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringBuilder};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 
 use super::BuildError;
 use super::load::{Column, Keys};
 use super::problem::FIRST;
 use super::report::Aside;
+use super::typed::{texts, typed};
+use crate::define::ColumnType;
+use crate::model::Rule;
 
 /// Name of the column of reasons.
 const REASON: &str = "reason";
@@ -38,6 +42,7 @@ impl SetAside {
             write_reasons(&mut reasons, row, keys, columns);
             reasons.append_value("");
         }
+        let rows = with_numbers(&rows, keys, columns).map_err(failed)?;
         let schema = with_reason(&rows.schema());
         let reasons: ArrayRef = Arc::new(reasons.finish());
         let arrays = rows.columns().iter().cloned().chain([reasons]).collect();
@@ -50,6 +55,25 @@ impl SetAside {
         let schema = self.batches.first().map_or_else(|| with_reason(schema), RecordBatch::schema);
         Aside { schema, batches: self.batches }
     }
+}
+
+/// Rows whose columns of measures are numbers: doubles, where they are texts.
+fn with_numbers(rows: &RecordBatch, keys: &[Keys<'_>], columns: &[Column<'_>]) -> Result<RecordBatch, ArrowError> {
+    let (mut fields, mut arrays) = (rows.schema().fields().to_vec(), rows.columns().to_vec());
+    for column in columns.iter().filter(|column| column.plan.measure.rule != Rule::Count) {
+        let Some(place) = column.place.filter(|place| !keys.iter().any(|keys| keys.columns.contains(place))) else {
+            continue;
+        };
+        if texts(&arrays[place]).is_none() {
+            continue;
+        }
+        // Values of measures were read before, and are numbers.
+        if let Ok(numbers) = typed(&arrays[place], &ColumnType::Double, column.plan.style) {
+            fields[place] = Arc::new(fields[place].as_ref().clone().with_data_type(DataType::Float64));
+            arrays[place] = numbers;
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
 }
 
 /// Writes the reasons of a row: its keys without a base element, and its measures that are not finite.

@@ -1,66 +1,192 @@
 //! Rows of the facts and of tables, by SQL text: which columns there are, and queries for some of them.
+//!
+//! Columns of text files are text as it is written, but for those that `types` names: these become their types here.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 
 use super::error::sentence_end;
-use super::{BuildError, Tables, TablesError};
-use crate::define::FactsDefinition;
+use super::form::Form;
+use super::keys::value_text;
+use super::typed;
+use super::{BuildError, Tables, TablesError, TextColumns, TextFiles};
+use crate::define::{ColumnType, Definition, NumberStyle, TextFormat};
 use crate::model::{folded, nearest};
 use crate::progress::Progress;
 
+/// What all sources of a build have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub(super) tables: &'a dyn Tables,
+    pub(super) progress: &'a Progress,
+    /// What the definition says of text.
+    pub(super) text: &'a TextFormat,
+    /// Names, folded, of columns of the definition's `types` that a source has.
+    pub(super) met: &'a RefCell<HashSet<String>>,
+}
+
 /// A query or file whose columns are known.
 pub(super) struct Source<'a> {
-    tables: &'a dyn Tables,
-    progress: &'a Progress,
+    reading: Reading<'a>,
     /// What stands behind FROM.
     from: String,
     /// Its name in errors.
     place: String,
+    /// Columns with the types that `types` gives them.
     schema: SchemaRef,
+    /// Columns of `types`, as the source writes them.
+    types: Vec<(String, ColumnType)>,
+    style: NumberStyle,
+    files: TextFiles,
+    /// True for text files, whose columns are text as it is written.
+    is_text: bool,
 }
 
 /// Batches of a query.
 pub(super) struct Rows<'a> {
     sql: String,
     reader: Box<dyn RecordBatchReader + 'a>,
+    schema: SchemaRef,
     progress: &'a Progress,
+    /// The place that errors name.
+    place: String,
+    /// Columns with the types that they become.
+    types: Vec<(usize, ColumnType)>,
+    style: NumberStyle,
+    /// Rows of the batches so far; nothing where rows are not those of the source.
+    before: Option<u64>,
 }
 
 impl<'a> Source<'a> {
     /// The facts of a definition.
-    pub(super) fn facts(
-        facts: &FactsDefinition,
-        tables: &'a dyn Tables,
-        progress: &'a Progress,
-    ) -> Result<Self, BuildError> {
+    pub(super) fn facts(definition: &Definition, reading: Reading<'a>) -> Result<Self, BuildError> {
+        let facts = &definition.facts;
         let place = "the facts".to_owned();
-        let from = match (&facts.sql, &facts.file) {
+        let (from, file) = match (&facts.sql, &facts.file) {
             // The text may end in a comment, which the line break ends.
-            (Some(sql), None) => format!("({}\n) AS facts", sql.trim_end().trim_end_matches(';')),
-            (None, Some(file)) => quoted_file(file),
+            (Some(sql), None) => (format!("({}\n) AS facts", sql.trim_end().trim_end_matches(';')), None),
+            (None, Some(file)) => (quoted_file(file), Some(file.as_str())),
             _ => {
                 let message = "the facts come from sql or from file, one of the two".to_owned();
                 return Err(BuildError::Definition { place: "facts".to_owned(), message });
             }
         };
-        Self::open(from, place, tables, progress)
+        let mut keys = Vec::new();
+        for (name, dimension) in definition.dimensions.iter() {
+            let form = Form::of(name, dimension)?;
+            keys.extend(form.fact_columns(name, dimension).into_iter().map(str::to_owned));
+        }
+        Self::open((from, file), place, facts.text(), keys, reading).map_err(|error| error.at(|| "facts".to_owned()))
     }
 
     /// A table of a dimension.
-    pub(super) fn table(file: &str, tables: &'a dyn Tables, progress: &'a Progress) -> Result<Self, BuildError> {
-        Self::open(quoted_file(file), format!("table '{file}'"), tables, progress)
+    pub(super) fn table(file: &str, text: TextFormat, reading: Reading<'a>) -> Result<Self, BuildError> {
+        Self::open((quoted_file(file), Some(file)), format!("table '{file}'"), text, Vec::new(), reading)
     }
 
-    fn open(from: String, place: String, tables: &'a dyn Tables, progress: &'a Progress) -> Result<Self, BuildError> {
+    /// Finds the columns of what stands behind FROM; a query that has columns `keys` takes these from text files as
+    /// text.
+    fn open(
+        (from, file): (String, Option<&str>),
+        place: String,
+        own: TextFormat,
+        keys: Vec<String>,
+        reading: Reading<'a>,
+    ) -> Result<Self, BuildError> {
+        let Reading { tables, progress, text: whole, met } = reading;
         progress.check()?;
+        let is_text = file.is_some_and(|file| tables.is_text(file));
+        let of_files = TextFormat { types: Default::default(), decimal: None, thousands: None, ..own.clone() };
+        if let (Some(file), false, Some(field)) = (file, is_text, of_files.first_given()) {
+            let message = format!("{field} is about text files such as CSV, and '{file}' is none: leave it out");
+            return Err(BuildError::Definition { place, message });
+        }
+        let has_style = own.decimal.is_some() || own.thousands.is_some();
+        if has_style && !is_text && own.types.is_empty() {
+            let message = "decimal and thousands are about texts: name the columns of numbers in types, too".to_owned();
+            return Err(BuildError::Definition { place, message });
+        }
+        let text = own.or(whole);
+        let style = text.style();
+        let mut named: Vec<(&str, &ColumnType, bool)> =
+            text.types.iter().map(|(name, wanted)| (name, wanted, true)).collect();
+        let is_own = |name: &str| text.types.names().any(|own| folded(own) == folded(name));
+        named.extend(whole.types.iter().filter(|(name, _)| !is_own(name)).map(|(name, wanted)| (name, wanted, false)));
+        let columns = match file {
+            Some(_) => TextColumns::All,
+            None => TextColumns::Of { keys, named: named.iter().map(|(name, ..)| (*name).to_owned()).collect() },
+        };
+        let TextFormat { delimiter, encoding, header, .. } = text;
+        let files = TextFiles { delimiter, header, encoding, columns };
         let sql = format!("SELECT * FROM {from} LIMIT 0");
-        let schema = match tables.query(&sql) {
+        let schema = match tables.query(&sql, &files) {
             Ok(reader) => reader.schema(),
             Err(source) => return Err(BuildError::Query { sql, source }),
         };
-        Ok(Self { tables, progress, from, place, schema })
+        let mut source = Self { reading, from, place, schema, types: Vec::new(), style, files, is_text };
+        for (name, wanted, is_own) in named {
+            let user = format!("types of {}", source.place);
+            let has_it = || source.schema.fields().iter().any(|field| folded(field.name()) == folded(name));
+            if !is_own && !has_it() {
+                continue;
+            }
+            met.borrow_mut().insert(folded(name));
+            let column = source.column(&user, name)?.to_owned();
+            let found = source.data_type(&column);
+            typed::check(found, wanted).map_err(|wanted| source.wrong_type(&user, &column, wanted))?;
+            source.types.push((column, wanted.clone()));
+        }
+        source.schema = source.schema_of(&source.schema);
+        Ok(source)
+    }
+
+    /// A schema of columns of the source, with the types that `types` gives them.
+    fn schema_of(&self, found: &SchemaRef) -> SchemaRef {
+        let fields = found.fields().iter().map(|field| match self.type_of(field.name()) {
+            Some(wanted) => Arc::new(field.as_ref().clone().with_data_type(typed::array_type(wanted))),
+            None => field.clone(),
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    fn type_of(&self, column: &str) -> Option<&ColumnType> {
+        self.types.iter().find(|(name, _)| name == column).map(|(_, wanted)| wanted)
+    }
+
+    /// The error of a column's type.
+    pub(super) fn wrong_type(&self, user: &str, column: &str, wanted: String) -> BuildError {
+        BuildError::ColumnType {
+            user: user.to_owned(),
+            place: self.place.clone(),
+            column: column.to_owned(),
+            found: Box::new(self.data_type(column).clone()),
+            wanted,
+        }
+    }
+
+    /// How numbers of its texts are written.
+    pub(super) fn style(&self) -> NumberStyle {
+        self.style
+    }
+
+    /// True for a column of text files that is text as it is written.
+    pub(super) fn is_written(&self, column: &str) -> bool {
+        self.is_text && self.type_of(column).is_none_or(|wanted| *wanted == ColumnType::Text)
+    }
+
+    /// True for a column whose type nothing says and whose values may be read as another one.
+    pub(super) fn is_untyped(&self, column: &str) -> bool {
+        self.is_text && self.type_of(column).is_none()
+    }
+
+    /// True if types of text files are those that older versions guessed.
+    pub(super) fn is_guessed(&self) -> bool {
+        self.reading.tables.guesses_types()
     }
 
     /// The place that errors name.
@@ -83,7 +209,7 @@ impl<'a> Source<'a> {
                 user: user.to_owned(),
                 place: self.place.clone(),
                 column: name.to_owned(),
-                nearest: sentence_end(&nearest(name, fields())),
+                nearest: self.misread().unwrap_or_else(|| sentence_end(&nearest(name, fields()))),
                 columns: fields().map(str::to_owned).collect(),
             }),
             several => Err(BuildError::SeveralColumns {
@@ -93,6 +219,17 @@ impl<'a> Source<'a> {
                 candidates: owned(several),
             }),
         }
+    }
+
+    /// What to write if names of a text file's columns look as if it was read otherwise than it is written.
+    fn misread(&self) -> Option<String> {
+        let is_broken = |field: &Arc<arrow::datatypes::Field>| field.name().contains(['\u{fffd}', '\0']);
+        if self.is_text && self.schema.fields().iter().any(is_broken) {
+            return Some(", which is not UTF-8: write encoding: windows-1252, or utf-16.".to_owned());
+        }
+        let [only] = self.schema.fields().as_ref() else { return None };
+        let delimiter = only.name().chars().find(|character| ";\t|,".contains(*character)).filter(|_| self.is_text)?;
+        Some(format!(", which has one column: if {delimiter:?} parts its values, write delimiter: {delimiter:?}."))
     }
 
     /// The type of a column.
@@ -107,11 +244,7 @@ impl<'a> Source<'a> {
 
     /// All columns of all rows.
     pub(super) fn all(&self) -> Result<Rows<'a>, BuildError> {
-        let sql = format!("SELECT * FROM {}", self.from);
-        match self.tables.query(&sql) {
-            Ok(reader) => Ok(Rows { sql, reader, progress: self.progress }),
-            Err(source) => Err(BuildError::Query { sql, source }),
-        }
+        self.rows(format!("SELECT * FROM {}", self.from), Some(0))
     }
 
     /// All rows of some columns.
@@ -119,7 +252,7 @@ impl<'a> Source<'a> {
         self.select(columns)?.whole()
     }
 
-    /// The distinct tuples of some columns, in any order.
+    /// The distinct tuples of some columns, in any order; after `types` a tuple may come more than once.
     pub(super) fn distinct(&self, columns: &[&str]) -> Result<RecordBatch, BuildError> {
         self.query("SELECT DISTINCT", columns)?.whole()
     }
@@ -127,30 +260,63 @@ impl<'a> Source<'a> {
     fn query(&self, select: &str, columns: &[&str]) -> Result<Rows<'a>, BuildError> {
         let list: Vec<String> = columns.iter().map(|column| quoted_name(column)).collect();
         let sql = format!("{select} {} FROM {}", list.join(", "), self.from);
-        let reader = match self.tables.query(&sql) {
+        let rows = self.rows(sql, (select == "SELECT").then_some(0))?;
+        let (found, wanted) = (rows.schema.fields().len(), columns.len());
+        if found != wanted {
+            return Err(BuildError::Columns { sql: rows.sql, found, wanted });
+        }
+        Ok(rows)
+    }
+
+    fn rows(&self, sql: String, before: Option<u64>) -> Result<Rows<'a>, BuildError> {
+        let reader = match self.reading.tables.query(&sql, &self.files) {
             Ok(reader) => reader,
             Err(source) => return Err(BuildError::Query { sql, source }),
         };
-        let (found, wanted) = (reader.schema().fields().len(), columns.len());
-        if found != wanted {
-            return Err(BuildError::Columns { sql, found, wanted });
-        }
-        Ok(Rows { sql, reader, progress: self.progress })
+        let found = reader.schema();
+        let of_column =
+            |(at, field): (usize, &Arc<arrow::datatypes::Field>)| Some((at, self.type_of(field.name())?.clone()));
+        let types = found.fields().iter().enumerate().filter_map(of_column).collect();
+        let (schema, place, style) = (self.schema_of(&found), self.place.clone(), self.style);
+        Ok(Rows { sql, reader, schema, progress: self.reading.progress, place, types, style, before })
     }
 }
 
 impl Rows<'_> {
     /// The schema of the batches.
     pub(super) fn schema(&self) -> SchemaRef {
-        self.reader.schema()
+        self.schema.clone()
     }
 
     fn whole(mut self) -> Result<RecordBatch, BuildError> {
-        let schema = self.reader.schema();
         let batches = self.by_ref().collect::<Result<Vec<_>, _>>()?;
-        let schema = batches.first().map_or(schema, RecordBatch::schema);
+        let schema = batches.first().map_or(self.schema.clone(), RecordBatch::schema);
         concat_batches(&schema, &batches)
             .map_err(|error| BuildError::Query { sql: self.sql, source: TablesError::from(error) })
+    }
+
+    /// A batch with the types that `types` gives its columns.
+    fn typed(&mut self, batch: RecordBatch) -> Result<RecordBatch, BuildError> {
+        let before = self.before;
+        self.before = before.map(|rows| rows + batch.num_rows() as u64);
+        if self.types.is_empty() {
+            return Ok(batch);
+        }
+        let mut columns = batch.columns().to_vec();
+        for (at, wanted) in &self.types {
+            columns[*at] = typed::typed(batch.column(*at), wanted, self.style).map_err(|(row, problem)| {
+                let row_number = before.map(|before| before + row as u64 + 1);
+                BuildError::Typed {
+                    place: self.place.clone(),
+                    column: batch.schema().field(*at).name().clone(),
+                    value: value_text(batch.column(*at), row).unwrap_or_default(),
+                    row: row_number.map_or(String::new(), |row| format!(", row {row}")),
+                    problem,
+                }
+            })?;
+        }
+        RecordBatch::try_new(self.schema.clone(), columns)
+            .map_err(|source| BuildError::Arrow { what: "reading columns by their types", source })
     }
 }
 
@@ -161,8 +327,9 @@ impl Iterator for Rows<'_> {
         if let Err(stopped) = self.progress.check() {
             return Some(Err(stopped.into()));
         }
+        let batch = self.reader.next()?;
         let failed = |error| BuildError::Query { sql: self.sql.clone(), source: TablesError::from(error) };
-        self.reader.next().map(|batch| batch.map_err(failed))
+        Some(batch.map_err(failed).and_then(|batch| self.typed(batch)))
     }
 }
 

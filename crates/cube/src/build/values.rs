@@ -1,7 +1,7 @@
 //! Values of a measure from a column: numbers as doubles, or as whole numbers of the measure's last digit.
 //!
 //! Whole numbers and decimals become decimals exactly or are refused. Doubles are rounded to the scale, half away from
-//! zero, as SQL casts them.
+//! zero, as SQL casts them, and so are texts, by their digits.
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -10,6 +10,9 @@ use arrow::datatypes::{
 };
 
 use super::keys::value_text;
+use super::numbers::{Reader, Unread, remedy};
+use super::typed::texts;
+use crate::define::NumberStyle;
 use crate::facts::{InputColumn, InputValues, Rule, ValueType};
 use crate::view::decimal_text;
 
@@ -38,13 +41,15 @@ enum Unfit {
 pub(super) struct MeasureValues {
     rule: Rule,
     value_type: ValueType,
+    /// How numbers of texts are written.
+    style: NumberStyle,
     decimals: Vec<i64>,
     doubles: Vec<f64>,
     /// Rows with a value; without entries if all have one.
     filled: Vec<bool>,
     /// Rows whose value is NaN or infinite.
     pub(super) not_finite: Vec<usize>,
-    /// Doubles of all batches with more digits than the scale has.
+    /// Doubles and texts of all batches with more digits than the scale has.
     pub(super) rounded: u64,
 }
 
@@ -58,9 +63,9 @@ pub(super) fn check_values(data_type: &DataType) -> Result<(), String> {
 }
 
 impl MeasureValues {
-    pub(super) fn new(rule: Rule, value_type: ValueType) -> MeasureValues {
+    pub(super) fn new(rule: Rule, value_type: ValueType, style: NumberStyle) -> MeasureValues {
         let (decimals, doubles, filled) = (Vec::new(), Vec::new(), Vec::new());
-        MeasureValues { rule, value_type, decimals, doubles, filled, not_finite: Vec::new(), rounded: 0 }
+        MeasureValues { rule, value_type, style, decimals, doubles, filled, not_finite: Vec::new(), rounded: 0 }
     }
 
     /// Reads a column; `None` for a COUNT of rows.
@@ -75,6 +80,7 @@ impl MeasureValues {
         }
         match (self.rule, self.value_type) {
             (Rule::Count, _) => Ok(()),
+            _ if let Some(texts) = texts(column) => self.read_texts(&texts),
             (_, ValueType::Double) => self.read_doubles(column),
             (_, ValueType::Decimal { scale }) => self.read_decimals(column, scale),
         }
@@ -117,6 +123,63 @@ impl MeasureValues {
             }
         }
         Ok(())
+    }
+
+    /// Reads numbers of texts; a text of blanks is no value.
+    fn read_texts(&mut self, column: &ArrayRef) -> Result<(), Misfit> {
+        let mut reader = Reader::new(self.style);
+        for (row, text) in column.as_string::<i32>().iter().enumerate() {
+            let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+                if text.is_some() {
+                    self.filled.resize(column.len(), true);
+                    self.filled[row] = false;
+                }
+                self.push_none();
+                continue;
+            };
+            let unread = match self.value_type {
+                ValueType::Double => match reader.double(text) {
+                    Some(value) => {
+                        self.doubles.push(value);
+                        (!value.is_finite()).then_some(Unread::NotFinite)
+                    }
+                    None => Some(Unread::Word),
+                },
+                ValueType::Decimal { scale } => match reader.decimal(text, i32::from(scale)) {
+                    Ok((units, is_rounded)) => {
+                        self.rounded += u64::from(is_rounded);
+                        let units = i64::try_from(units);
+                        units.as_ref().ok().map(|units| self.decimals.push(*units));
+                        units.is_err().then_some(Unread::Size)
+                    }
+                    Err(unread) => {
+                        if unread == Unread::NotFinite {
+                            self.push_none();
+                        }
+                        Some(unread)
+                    }
+                },
+            };
+            match (unread, self.value_type) {
+                (None, _) => {}
+                (Some(Unread::NotFinite), _) => self.not_finite.push(row),
+                (Some(Unread::Size), ValueType::Decimal { scale }) => {
+                    return Err(misfit(row, &Unfit::Size, i32::from(scale)));
+                }
+                (Some(_), _) => {
+                    return Err(Misfit { row, problem: format!("is no number; {}", remedy(text, self.style)) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the value of a row without one.
+    fn push_none(&mut self) {
+        match self.value_type {
+            ValueType::Double => self.doubles.push(0.0),
+            ValueType::Decimal { .. } => self.decimals.push(0),
+        }
     }
 
     fn read_decimals(&mut self, column: &ArrayRef, scale: u8) -> Result<(), Misfit> {
@@ -274,6 +337,15 @@ fn cast_to(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Misfit> {
 pub(super) fn first_word(column: &ArrayRef) -> Option<(usize, String)> {
     let mut texts = (0..column.len()).filter_map(|row| Some((row, value_text(column, row)?)));
     texts.find(|(_, text)| text.trim().parse::<f64>().is_err())
+}
+
+/// Unmarks rows whose texts are NaN or infinite, and blank ones if the measure is asked for.
+pub(super) fn unmark_texts(texts: &ArrayRef, style: NumberStyle, is_asked: bool, wanted: &mut [bool]) {
+    let mut reader = Reader::new(style);
+    for (wanted, text) in wanted.iter_mut().zip(texts.as_string::<i32>()) {
+        let Some(text) = text else { continue };
+        *wanted &= reader.double(text).is_none_or(f64::is_finite) && !(is_asked && text.trim().is_empty());
+    }
 }
 
 /// Keeps the entries that are marked; a list without entries stays so.

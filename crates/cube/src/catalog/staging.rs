@@ -1,19 +1,24 @@
 //! Folders and files that appear whole: a hidden folder beside the target, renamed at the end.
+//!
+//! A process holds the system's lock of its hidden folder, which ends with the process. The next one with the same target
+//! removes hidden folders that nothing holds: those of processes that were killed.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{CatalogError, Result};
 use super::manifest::KeptFile;
 use crate::store::checked::spelled;
-use crate::store::sync_folder;
+use crate::store::{is_number, sync_folder};
 
 /// A hidden folder that becomes the target; it is removed unless it does.
 #[derive(Debug)]
 pub(super) struct Staging {
     target: PathBuf,
     folder: PathBuf,
+    /// The hidden folder, locked; systems that lock no folders leave it without a lock.
+    _held: File,
 }
 
 impl Staging {
@@ -28,11 +33,23 @@ impl Staging {
                 return Err(CatalogError::NotEmpty { folder: target.to_path_buf() });
             }
         }
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let folder = parent(target).join(format!(".{name}.{}", std::process::id()));
+        let prefix = format!(".{}.", target.file_name().unwrap_or_default().to_string_lossy());
+        let folder = parent(target).join(format!("{prefix}{}", std::process::id()));
         fs::create_dir_all(parent(target)).map_err(CatalogError::io(parent(target), "created"))?;
-        fs::create_dir(&folder).map_err(CatalogError::io(&folder, "created"))?;
-        Ok(Staging { target: target.to_path_buf(), folder })
+        remove_left(parent(target), &prefix);
+        let hold = || -> io::Result<File> {
+            loop {
+                fs::create_dir(&folder)?;
+                let held = File::open(&folder)?;
+                let is_held = held.lock().is_ok();
+                // Until it was locked another process could take it for one that was left.
+                if !is_held || folder.try_exists()? {
+                    return Ok(held);
+                }
+            }
+        };
+        let held = hold().map_err(CatalogError::io(&folder, "created"))?;
+        Ok(Staging { target: target.to_path_buf(), folder, _held: held })
     }
 
     /// Path of a file or folder until it is renamed.
@@ -57,6 +74,20 @@ impl Drop for Staging {
     fn drop(&mut self) {
         // After `finish` the folder has another name; after an error it has no use.
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Removes hidden folders of a prefix and a number that no process holds. What cannot be removed stays.
+fn remove_left(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
+        let is_left = number.is_some_and(is_number) && entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let held = if is_left { File::open(entry.path()).ok() } else { None };
+        // The lock is held until the folder is gone.
+        if let Some(_held) = held.filter(|folder| folder.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::text::{ColumnType, Encoding, TextFormat, give_text_format};
 use super::{MonthName, Named};
 use crate::model::{NumberFormat, Rule, SCALE_MAX, Span, ValueType};
 use crate::schemes::Scheme;
@@ -34,6 +35,26 @@ pub struct Definition {
     /// The scheme in which the cube's facts are stored; bess without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageChoice>,
+    /// Types of columns of all sources, by name: text, integer, decimal(n), double, date or date(DD.MM.YYYY). Columns of
+    /// text files are text without it.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub types: Named<ColumnType>,
+    /// The character between the values of a line of text files; their lines tell it without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// The character in front of the fraction of numbers in text; a point without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<char>,
+    /// The character between thousands of numbers in text; none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thousands: Option<char>,
+    /// How text files store characters: utf-8 (without it), utf-16, latin1 or windows-1252.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
+    /// Whether the first line of text files has the names of columns; their lines tell it without it. Columns without
+    /// names are column_1, column_2 and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
 }
 
 /// The scheme in which facts are stored.
@@ -58,6 +79,26 @@ pub struct FactsDefinition {
     /// The column of values, where the cube has no list of measures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// Types of columns of the facts, by name: text, integer, decimal(n), double, date or date(DD.MM.YYYY). Columns of
+    /// text files are text without it.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub types: Named<ColumnType>,
+    /// The character between the values of a line of text files; their lines tell it without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// The character in front of the fraction of numbers in text; a point without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<char>,
+    /// The character between thousands of numbers in text; none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thousands: Option<char>,
+    /// How text files store characters: utf-8 (without it), utf-16, latin1 or windows-1252.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
+    /// Whether the first line of text files has the names of columns; their lines tell it without it. Columns without
+    /// names are column_1, column_2 and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
 }
 
 /// What a value is and how it is shown.
@@ -155,6 +196,26 @@ pub struct DimensionDefinition {
     /// What happens to facts that name no base element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<UnknownElements>,
+    /// Types of columns of the table, by name: text, integer, decimal(n), double, date or date(DD.MM.YYYY). Columns of
+    /// text files are text without it.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub types: Named<ColumnType>,
+    /// The character between the values of a line of text files; their lines tell it without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// The character in front of the fraction of numbers in text; a point without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<char>,
+    /// The character between thousands of numbers in text; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thousands: Option<char>,
+    /// How text files store characters: utf-8 (without it), utf-16, latin1 or windows-1252.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
+    /// Whether the first line of text files has the names of columns; their lines tell it without it. Columns without
+    /// names are column_1, column_2 and so on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
 }
 
 /// What happens to a fact whose element is NULL, unknown or consolidated. Of the cube, `aside` keeps facts with NaN or
@@ -188,6 +249,8 @@ pub enum TimeLevel {
     /// A day.
     Day,
 }
+
+give_text_format! { Definition FactsDefinition DimensionDefinition }
 
 impl Definition {
     /// The definition with files that it names by relative paths taken from a folder; SQL text stays as it is.
@@ -365,6 +428,9 @@ macro_rules! written_as_text {
 }
 
 written_as_text! {
+    ColumnType: "^(text|integer|double|date|date\\(.+\\)|decimal\\((\\d|1[0-8])\\))$",
+        "text, integer, decimal(n), double, date, or date with a pattern as date(DD.MM.YYYY)";
+    Encoding: "^(utf-8|utf-16|latin1|windows-1252)$", "utf-8, utf-16, latin1 or windows-1252";
     ValueTypeText: "^(double|decimal\\((\\d|1[0-8])\\))$", "double, or decimal(scale)";
     UnknownElements: "^.+$", "refuse, aside, add, add NAME, or the name of a base element";
     StorageChoice: "^(auto|bess|coordinate|offset-value|xcrs|xccs|bxcrs|hybrid:\\d+)$",

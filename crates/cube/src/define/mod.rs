@@ -7,6 +7,7 @@
 mod definition;
 mod named;
 mod parse;
+mod text;
 mod time;
 
 pub use definition::{
@@ -15,4 +16,5 @@ pub use definition::{
 };
 pub use named::Named;
 pub use parse::{DefinitionError, parse, place_of, schema};
+pub use text::{ColumnType, DatePattern, Encoding, NumberStyle, TextFormat};
 pub use time::{FiscalYear, MonthName, TimeLevels};

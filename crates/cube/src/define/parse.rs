@@ -111,7 +111,8 @@ pub fn schema() -> String {
 }
 
 /// Words of the library that reads YAML and of Rust's types, and what they mean.
-const PLAIN: [(&str, &str); 11] = [
+const PLAIN: [(&str, &str); 12] = [
+    ("single Unicode scalar", "one character is expected here"),
     ("expected sequence start", "a list is expected here: [A, B]"),
     ("expected mapping start", "fields are expected here: {name: value}"),
     ("expected string scalar", "a text is expected here"),
@@ -154,6 +155,9 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
                        folder behind the definition";
         return Err(wrong("cube", message.to_string()));
     }
+    for (place, text) in [("cube", definition.text()), ("facts", definition.facts.text().or(&definition.text()))] {
+        text.check().map_err(|message| wrong(place, message))?;
+    }
     match (&definition.facts.sql, &definition.facts.file) {
         (Some(_), Some(_)) => return Err(wrong("facts", "either sql or file, not both".to_string())),
         (None, None) => return Err(wrong("facts", "sql or file is missing".to_string())),
@@ -186,7 +190,9 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
         return Err(wrong(&format!("dimensions.{name}"), message));
     }
     for (name, dimension) in definition.dimensions.iter() {
-        let checked = check_name(name, definition).and_then(|()| check_dimension(dimension));
+        let checked = check_name(name, definition)
+            .and_then(|()| check_dimension(dimension))
+            .and_then(|()| dimension.text().or(&definition.text()).check());
         checked.map_err(|message| wrong(&format!("dimensions.{name}"), message))?;
     }
     Ok(())
@@ -266,6 +272,9 @@ fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
         return Err("weight goes with key and parent".to_string());
     }
     if table.is_none() {
+        if let Some(field) = dimension.text().first_given() {
+            return Err(format!("{field} is about a table, and table is missing; facts have fields of their own"));
+        }
         let of_a_table = [("key", key), ("weight", &dimension.weight), ("caption", &dimension.caption)];
         if let Some((field, _)) = of_a_table.iter().find(|(_, value)| value.is_some()) {
             return Err(format!("{field} names a column of a table, and table is missing"));

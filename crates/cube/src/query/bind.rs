@@ -369,7 +369,14 @@ impl Binder<'_> {
                 Some(depth) => dimension.descendants_within(element, *depth as usize),
             }),
             Selection::Leaves(name) if self.is_measures(name) => Ok((CubeAxis::Measures, self.all(CubeAxis::Measures))),
-            Selection::Leaves(name) => below(name, &Dimension::leaves),
+            Selection::Leaves(name) => match self.named(name) {
+                Ok(Named::Axis(_)) => {
+                    let message =
+                        format!("leaves() is of an element, and {name} is a dimension: write level({name}, 0)");
+                    Err(self.error(name.span, message))
+                }
+                _ => below(name, &Dimension::leaves),
+            },
             Selection::Level(name, level) => match self.axis_named(name) {
                 Some(axis @ CubeAxis::Dimension(position)) => {
                     let elements = self.model.dimensions()[position].of_level(*level);

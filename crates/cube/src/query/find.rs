@@ -69,9 +69,18 @@ impl Binder<'_> {
             Named::Element(position, element) => return Ok((position, element)),
             Named::Measure(_) => format!("{name} is a measure: {measures}"),
             Named::Axis(CubeAxis::Measures) => format!("{name} are the measures: {measures}"),
-            Named::Axis(_) => format!("{name} is a dimension; an element is expected here"),
+            Named::Axis(CubeAxis::Dimension(position)) => {
+                format!("{name} is a dimension; an element is expected here{}", self.example(position))
+            }
         };
         Err(self.error(name.span, message))
+    }
+
+    /// An element of a dimension, as a query writes it: its default one.
+    fn example(&self, position: usize) -> String {
+        let dimension = &self.model.dimensions()[position];
+        let of = |id: ElementId| format!(", as {}", quoted(dimension.element(id).name()));
+        dimension.default_element().map_or_else(String::new, of)
     }
 
     /// True if a name is that of the axis of measures and of no element.

@@ -44,11 +44,16 @@ pub enum Origin {
     Palo(PaloOrigin),
     /// A definition file; files that it names lie beside it.
     Definition {
-        /// Its absolute path.
-        file: String,
+        /// Its absolute path; absent if a program gave the text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
         /// The folder that was the current one when it was read; files that its SQL names may lie there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         folder: Option<String>,
+        /// True if columns of text files are text as it is written; false for cubes of versions that guessed their
+        /// types.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_written: bool,
     },
 }
 

@@ -12,6 +12,11 @@ use crate::error::ModelError;
 use crate::facts::FactsError;
 use crate::schemes::SchemeError;
 
+/// Cubes that an error names at most.
+const NAMES_MAX: usize = 8;
+/// What the folders of cubes of an imported system begin with: `#_`.
+const SYSTEM: &str = "%23_";
+
 /// Result of an operation on a cube folder.
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -28,6 +33,15 @@ pub enum StoreError {
         /// The error of the system.
         source: io::Error,
     },
+    /// A cube is to be created in the folder of another one.
+    #[error(
+        "'{folder}' holds a cube: 'warpcube cube refresh {folder}' reads its source again, 'warpcube cube load {folder} \
+         --definition FILE' makes it anew; else name another folder or remove this one"
+    )]
+    Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A cube is to be created in a folder that holds something.
     #[error("'{folder}' is not empty: it holds '{entry}'; name a new or an empty folder")]
     NotEmpty {
@@ -37,10 +51,12 @@ pub enum StoreError {
         entry: String,
     },
     /// The folder holds no cube.
-    #[error("'{folder}' is no cube: it has no {MANIFEST_NAME}")]
+    #[error("'{folder}' is no cube: it has no {MANIFEST_NAME}{hint}")]
     NoCube {
         /// The folder.
         folder: PathBuf,
+        /// Cubes below it or of a near name, if there are any.
+        hint: String,
     },
     /// Another process, or another holder in this one, changes the cube.
     #[error("the cube in '{folder}' is being changed by {}", named(.holder))]
@@ -114,6 +130,19 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The error of a folder without a cube, which names cubes below it, else those beside it.
+    pub(super) fn no_cube(folder: &Path) -> StoreError {
+        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let below = cubes_in(folder);
+        let (place, cubes) = if below.is_empty() { ("beside", cubes_in(parent)) } else { ("below", below) };
+        let hint = match cubes.len() {
+            0 => String::new(),
+            1..=NAMES_MAX => format!("; {place} it are the cubes {}", cubes.join(", ")),
+            more => format!("; {place} it are {more} cubes: {}, …", cubes[..NAMES_MAX].join(", ")),
+        };
+        StoreError::NoCube { folder: folder.to_path_buf(), hint }
+    }
+
     /// A failed call to the system; `action` is a participle.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> StoreError {
         let path = path.to_path_buf();
@@ -134,4 +163,15 @@ impl StoreError {
 
 fn named(holder: &Option<Holder>) -> String {
     holder.map_or("a process not known".to_owned(), |holder| holder.to_string())
+}
+
+/// The folders of a folder that are cubes, in order; cubes of an imported system are left out.
+fn cubes_in(folder: &Path) -> Vec<String> {
+    let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_own = |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with(SYSTEM));
+    let cubes = paths.filter(|path| is_own(path) && path.join(MANIFEST_NAME).is_file());
+    let mut names: Vec<String> =
+        cubes.map(|path| path.strip_prefix(".").unwrap_or(&path).display().to_string()).collect();
+    names.sort_unstable();
+    names
 }

@@ -67,7 +67,7 @@ impl Held {
                 together::finish(folder)?;
                 Ok(held)
             }
-            Ok(false) => Err(StoreError::NoCube { folder: folder.to_path_buf() }),
+            Ok(false) => Err(StoreError::no_cube(folder)),
             Err(error) => Err(StoreError::io(folder, "read")(error)),
         }
     }

@@ -179,7 +179,7 @@ impl Role {
 }
 
 /// True for a text of decimal digits.
-pub(super) fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -190,7 +190,7 @@ impl Manifest {
     /// [`StoreError::NoCube`], [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
     pub(super) fn read(folder: &Path) -> Result<Manifest> {
         let manifest = Manifest::read_named(folder, MANIFEST_NAME)?;
-        let manifest = manifest.ok_or_else(|| StoreError::NoCube { folder: folder.to_path_buf() })?;
+        let manifest = manifest.ok_or_else(|| StoreError::no_cube(folder))?;
         Ok(together::recorded(folder, &manifest)?.unwrap_or(manifest))
     }
 

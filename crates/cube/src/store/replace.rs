@@ -37,10 +37,22 @@ pub enum Step<'a> {
     Remove(&'a Path),
 }
 
+/// Refuses a folder in which [`create`] would make no cube, before anything is read for it.
+///
+/// # Errors
+/// [`StoreError::Exists`], [`StoreError::NotEmpty`], [`StoreError::Io`].
+pub fn check_new(folder: &Path) -> Result<()> {
+    match folder.try_exists() {
+        Ok(true) => refuse_entries(folder),
+        Ok(false) => Ok(()),
+        Err(error) => Err(StoreError::io(folder, "read")(error)),
+    }
+}
+
 /// Creates a cube in a new or empty folder. Files that a crash of another creation left are removed.
 ///
 /// # Errors
-/// [`StoreError::NotEmpty`]; [`StoreError::Held`] while another process creates a cube there;
+/// [`StoreError::Exists`], [`StoreError::NotEmpty`]; [`StoreError::Held`] while another process creates a cube there;
 /// [`StoreError::Contradiction`], [`StoreError::Scheme`], [`StoreError::Facts`], [`StoreError::Arrow`],
 /// [`StoreError::Io`].
 pub fn create(folder: &Path, cube: &StoredCube) -> Result<()> {
@@ -139,6 +151,9 @@ fn index_of(cube: &StoredCube) -> Result<Option<Index>> {
 fn refuse_entries(folder: &Path) -> Result<()> {
     let own = |name: &str| name == LOCK_NAME || is_leftover(name);
     match entries(folder)?.into_iter().find(|name| !own(name)) {
+        Some(entry) if entry == MANIFEST_NAME || folder.join(MANIFEST_NAME).exists() => {
+            Err(StoreError::Exists { folder: folder.to_path_buf() })
+        }
         Some(entry) => Err(StoreError::NotEmpty { folder: folder.to_path_buf(), entry }),
         None => Ok(()),
     }

@@ -81,8 +81,8 @@ fn measures_that_are_missing_or_texts() {
     let text = |value: &str| format!("cube: c\nfacts: {{sql: TABLE gl, value: {value}}}\ndimensions: {{K: {{}}}}");
     assert_eq!(
         defined(&memory, &text("X")).unwrap_err().to_string(),
-        "measure 'X': column 'x' of the facts holds Utf8; values are numbers: cast it in a query; 'n/a' in row 4 is \
-         the first text that is no number"
+        "measure 'X': column 'x' of the facts holds Utf8; values are numbers: cast it in a query, or write types: {x: \
+         double}; 'n/a' in row 4 is the first text that is no number"
     );
     assert_eq!(
         defined(&memory, &text("value")).unwrap_err().to_string(),
@@ -111,7 +111,8 @@ fn elements_that_break_a_rule() {
         ),
         (
             "D: {table: lost, key: k, parent: p}",
-            "table 'lost': dimension 'D': alba → b names an unknown element 'alba'; did you mean 'alma'?",
+            "dimension 'D': row 2 of table 'lost': the parent 'alba' of 'b' is the key of no row; did you mean 'alma'? \
+             Add a row for it, without a parent, or leave the parent empty",
         ),
         ("D: {consolidated: {S: {T: 1}, T: {S: 1}}}", "dimensions.D: dimension 'D': a cycle of consolidations: "),
         (

@@ -5,7 +5,7 @@ use std::time::Instant;
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use warpcube_cube::aggregate::{CellValue, Progress};
 use warpcube_cube::answer::{Answer, AskOptions, Cube};
-use warpcube_cube::build::{Built, Tables, TablesError, build};
+use warpcube_cube::build::{Built, Tables, TablesError, TextFiles, build};
 use warpcube_cube::define::parse;
 use warpcube_cube::demo;
 
@@ -21,7 +21,7 @@ impl Demo {
 }
 
 impl Tables for Demo {
-    fn query(&self, sql: &str) -> Result<Box<dyn RecordBatchReader + '_>, TablesError> {
+    fn query(&self, sql: &str, _: &TextFiles) -> Result<Box<dyn RecordBatchReader + '_>, TablesError> {
         let is_empty = sql.ends_with(" LIMIT 0");
         let file = |name: &str| sql.contains(&format!(" FROM '{name}'"));
         let mut batches = match () {

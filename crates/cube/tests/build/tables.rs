@@ -11,7 +11,7 @@ use arrow::array::{
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::util::display::array_value_to_string;
 use warpcube_cube::aggregate::Progress;
-use warpcube_cube::build::{BuildError, Built, Tables, TablesError, build};
+use warpcube_cube::build::{BuildError, Built, Tables, TablesError, TextFiles, build};
 use warpcube_cube::define::parse;
 use warpcube_cube::facts::{ValueType, Values};
 use warpcube_cube::model::{Dimension, ElementId};
@@ -59,7 +59,7 @@ impl Memory {
 }
 
 impl Tables for Memory {
-    fn query(&self, sql: &str) -> Result<Box<dyn RecordBatchReader + '_>, TablesError> {
+    fn query(&self, sql: &str, _: &TextFiles) -> Result<Box<dyn RecordBatchReader + '_>, TablesError> {
         self.queries.borrow_mut().push(sql.to_string());
         if sql.contains("'missing'") {
             return Err("no such file".into());

@@ -39,6 +39,24 @@ fn folders_that_hold_something_and_folders_without_a_catalog_are_refused() {
 }
 
 #[test]
+fn folders_that_killed_imports_left_go_with_the_next_one() {
+    let source = Source::of_cells(&orderly());
+    for name in [".catalog.123", ".catalog.124", ".catalog.x", ".other.125"] {
+        fs::create_dir(source.path(name)).unwrap();
+        fs::write(source.path(name).join("database.csv"), "").unwrap();
+    }
+    // One of them is held by a process that runs.
+    let held = fs::File::open(source.path(".catalog.124")).unwrap();
+    held.lock().unwrap();
+    let catalog = source.import();
+    assert_eq!(names(source.temporary.path()), [".catalog.124", ".catalog.x", ".other.125", "catalog", "source"]);
+    drop(held);
+    fs::rename(catalog.folder(), source.path("moved")).unwrap();
+    source.import();
+    assert_eq!(names(source.temporary.path()), [".catalog.x", ".other.125", "catalog", "moved", "source"]);
+}
+
+#[test]
 fn damage_in_a_catalog_is_found() {
     let source = Source::new(ODD.as_bytes());
     let catalog = source.import();

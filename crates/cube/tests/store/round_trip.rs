@@ -81,7 +81,9 @@ fn folders_that_hold_something_are_refused() {
     let folder = temporary.path().join("deep/cube");
     store::create(&folder, &cube).unwrap();
     let error = store::create(&folder, &cube).unwrap_err();
-    assert!(matches!(error, StoreError::NotEmpty { .. }), "{error}");
+    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    assert!(matches!(store::check_new(&folder), Err(StoreError::Exists { .. })));
+    assert!(store::check_new(&temporary.path().join("new")).is_ok());
     assert_eq!(store::open(&folder).unwrap(), cube);
 }
 

@@ -185,7 +185,8 @@ impl Dialect {
         });
         let columns = width(delimiter).unwrap_or(0);
         let characters = characters(delimiter, quote);
-        let mut first: Option<(Vec<String>, Vec<Kinds>)> = None;
+        let (mut first, mut second): (Option<(Vec<String>, Vec<Kinds>)>, Option<Vec<String>>) = (None, None);
+        let texts = |record: &[Cow<[u8]>]| record.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect();
         let (mut kinds, mut front, mut counted) = (vec![Kinds::default(); columns], vec![Kinds::default(); columns], 0);
         let note = |kinds: &mut Vec<Kinds>, record: &[Cow<[u8]>]| {
             kinds.iter_mut().zip(record).for_each(|(kinds, value)| *kinds = kinds.and(Kinds::of(value)));
@@ -193,18 +194,21 @@ impl Dialect {
         };
         records(head, characters, &mut |record| {
             if first.is_some() {
+                second.get_or_insert_with(|| texts(record));
                 counted += 1;
                 return note(if counted <= COUNTED { &mut kinds } else { &mut front }, record);
             }
-            let text = |value: &Cow<[u8]>| String::from_utf8_lossy(value).into_owned();
-            first = Some((record.iter().map(text).collect(), record.iter().map(|it| Kinds::of(it)).collect()));
+            first = Some((texts(record), record.iter().map(|it| Kinds::of(it)).collect()));
             true
         });
         front.iter_mut().zip(&kinds).for_each(|(front, first)| *front = front.and(*first));
         let mut spread = front.clone();
         sample.parts.iter().for_each(|part| records(part, characters, &mut |record| note(&mut spread, record)));
         let (first, first_kinds) = first?;
-        let header = has_header(&first, &first_kinds, &kinds);
+        let header = match are_years(&first, &second.unwrap_or_default()) {
+            true => Some(true),
+            false => has_header(&first, &first_kinds, &kinds),
+        };
         Some(Dialect { delimiter, quote, header, first, first_kinds, kinds, front, spread })
     }
 }
@@ -226,6 +230,22 @@ fn has_header(first: &[String], first_kinds: &[Kinds], below: &[Kinds]) -> Optio
     // Text below, or nothing: a number or a date is no name, but for years and the like above columns of text.
     let is_alone = below.iter().all(|below| !below.is_known());
     (is_alone && has_value(NUMBER | TEMPORAL) && first.len() > 1).then_some(false)
+}
+
+/// Whether the numbers of a first line are years that follow one another, and the second has a number that is no year
+/// below one: a header such as `region,2020,2021`.
+fn are_years(first: &[String], second: &[String]) -> bool {
+    let years: Vec<u16> = first.iter().filter_map(|value| year(value)).collect();
+    let is_name = |value: &String| year(value).is_some() || Kinds::of(value.as_bytes()).0 == TEXT;
+    let mut below = first.iter().zip(second).filter(|(value, _)| year(value).is_some()).map(|(_, below)| below);
+    years.len() > 1
+        && years.windows(2).all(|pair| pair[0] + 1 == pair[1])
+        && first.iter().all(is_name)
+        && below.any(|below| year(below).is_none() && Kinds::of(below.as_bytes()).0 & !NUMBER == 0)
+}
+
+fn year(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|year| (1900..2100).contains(year) && text.len() == 4)
 }
 
 /// How many values all of the first records have; none if they differ, or there is no record.

@@ -26,6 +26,7 @@ use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
 use super::patterns::{by_folder, matching_names};
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
+use super::text_files::{TextReading, is_text_file};
 use super::{csv_newlines, csv_types, footers, json_types, lacking, partitions};
 use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
@@ -56,6 +57,15 @@ pub(crate) struct ExternalTable {
 impl ExternalTable {
     /// Makes the table that `command` asks for.
     pub(crate) async fn open(state: &dyn Session, command: &CreateExternalTable) -> Result<ExternalTable> {
+        ExternalTable::open_as(state, command, None).await
+    }
+
+    /// Makes the table that `command` asks for, of text files as a cube's definition reads them.
+    async fn open_as(
+        state: &dyn Session,
+        command: &CreateExternalTable,
+        reading: Option<&TextReading>,
+    ) -> Result<ExternalTable> {
         let first = command.locations.first().cloned().unwrap_or_default();
         let access = Access::of(state.config_options());
         command.locations.iter().try_for_each(|location| access.check_location(location))?;
@@ -124,6 +134,12 @@ impl ExternalTable {
             && let Some(changed) = lacking::with_nulls(state, &resolved, inferred, &files).await?
         {
             listing = ListingTableFactory::new().create(state, &changed).await?;
+        }
+        if let ("CSV", Some(reading), Some(inferred)) =
+            (file_type.name, reading, listing.downcast_ref::<ListingTable>())
+            && let Some(written) = reading.as_written(command.name.table(), &resolved, inferred)?
+        {
+            listing = ListingTableFactory::new().create(state, &written).await?;
         }
         if let ("ARROW", Some(table)) = (file_type.name, listing.downcast_ref::<ListingTable>()) {
             lacking::check_positions(state, table, &files).await?;
@@ -372,8 +388,8 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     let sample = match (is_pattern(name), path.is_dir()) {
         (true, _) => matching(name)?.into_iter().next(),
         (false, true) => {
+            let files = known_files(&path);
             let kind = |file: &PathBuf| FileType::by_extension(&file.to_string_lossy()).map(|(kind, _)| kind.name);
-            let files: Vec<PathBuf> = data_files(&path).into_iter().filter(|file| kind(file).is_some()).collect();
             if let Some(other) = files.iter().find(|file| kind(file) != kind(&files[0])) {
                 return Err(mixed(name, &files[0], other));
             }
@@ -393,8 +409,29 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
         return Err(unknown_extension(&sample));
     }
     let reference = TableReference::bare(name.to_string());
-    let command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
-    Ok(Some(ExternalTable::open(state, &command).await?.table))
+    let mut command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
+    let reading = TextReading::current().filter(|_| is_text_file(Path::new(sample.as_ref())));
+    if let Some(reading) = &reading {
+        reading.prepare(&mut command, &sample)?;
+    }
+    Ok(Some(ExternalTable::open_as(state, &command, reading.as_deref()).await?.table))
+}
+
+/// True if a name in place of a table means text files with delimiters.
+pub(crate) fn means_text(name: &str) -> bool {
+    let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
+    let sample = match (is_pattern(name), path.is_dir()) {
+        (true, _) => matching(name).unwrap_or_default().into_iter().next(),
+        (false, true) => known_files(&path).into_iter().next(),
+        (false, false) => Some(path),
+    };
+    folder_of(name).is_none() && sample.is_some_and(|sample| is_text_file(&sample))
+}
+
+/// The files of a folder whose format is known.
+fn known_files(folder: &Path) -> Vec<PathBuf> {
+    let is_known = |file: &PathBuf| FileType::by_extension(&file.to_string_lossy()).is_some();
+    data_files(folder).into_iter().filter(is_known).collect()
 }
 
 /// The local files that a pattern means, in order.

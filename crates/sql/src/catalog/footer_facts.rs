@@ -9,7 +9,6 @@
 //!
 //! Invariant: what is missing is unknown; nothing here makes bounds narrower.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,10 +51,10 @@ pub(crate) struct Gaps {
 /// What the footer of a file tells, as far as it is believed.
 #[derive(Debug)]
 pub(crate) struct FooterFacts {
-    /// The columns with their types in the file.
+    /// The columns with their types in the file; files of equal columns share it.
     pub(crate) schema: SchemaRef,
-    /// The columns of which something is unknown.
-    pub(crate) gaps: BTreeMap<String, Gaps>,
+    /// The columns of which something is unknown, by ascending place in the schema.
+    pub(crate) gaps: Box<[(usize, Gaps)]>,
     /// Whether the footer has statistics that readers must not see.
     pub(crate) misleads: bool,
     /// The order of the file's rows; none where it is unknown.
@@ -69,9 +68,15 @@ impl FooterFacts {
         let schema = Arc::new(parquet_to_arrow_schema(descriptor, file.key_value_metadata()).ok()?);
         let omits_zeros = omits_zeros(metadata);
         let groups = || metadata.row_groups().iter().filter(|group| group.num_rows() > 0);
-        let mut gaps = BTreeMap::new();
-        for field in schema.fields() {
-            let found = match leaf_of(descriptor, field.name()) {
+        let leaves = leaves(descriptor);
+        let roots = descriptor.root_schema().get_fields();
+        let mut gaps = Vec::new();
+        for (place, field) in schema.fields().iter().enumerate() {
+            let leaf = match roots.get(place).is_some_and(|root| root.name() == field.name()) {
+                true => leaves[place],
+                false => leaf_of(descriptor, field.name()),
+            };
+            let found = match leaf {
                 Some(leaf) => groups().fold(Gaps::default(), |gaps, group| {
                     let told = Told::by(group.column(leaf), omits_zeros);
                     let is_empty = told.nulls == Some(group.num_rows() as u64);
@@ -84,29 +89,35 @@ impl FooterFacts {
                 None => Gaps { low: true, high: true, nulls: true },
             };
             if found != Gaps::default() {
-                gaps.insert(field.name().clone(), found);
+                gaps.push((place, found));
             }
         }
         let misleads = groups().flat_map(|group| group.columns()).any(|chunk| Told::by(chunk, omits_zeros).misleads);
         let order = RowOrder::of(metadata, &schema);
-        Some(FooterFacts { schema, gaps, misleads, order })
+        Some(FooterFacts { schema, gaps: gaps.into(), misleads, order })
+    }
+
+    /// Bytes of memory, without the schema.
+    pub(super) fn bytes(&self) -> usize {
+        let order = self.order.as_ref().map_or(0, RowOrder::bytes);
+        size_of::<FooterFacts>() + size_of_val(&*self.gaps) + order
     }
 
     /// Reads the footer of a file, or remembers it; none where it cannot be read.
     pub(crate) async fn read(state: &dyn Session, url: &ObjectStoreUrl, file: &ObjectMeta) -> Option<Arc<FooterFacts>> {
         let memory = state.config().get_extension::<FileMemory>();
-        if let Some(known) = memory.as_ref().and_then(|memory| memory.footer(file)) {
+        if let Some(known) = memory.as_ref().and_then(|memory| memory.footer(url, file)) {
             return Some(known);
         }
         let runtime = state.runtime_env();
         let store = runtime.object_store(url).ok()?;
         let cache = runtime.cache_manager.get_file_metadata_cache();
         let footer = DFParquetMetadata::new(store.as_ref(), file).with_file_metadata_cache(Some(cache));
-        let facts = Arc::new(FooterFacts::of(footer.fetch_metadata().await.ok()?.as_ref())?);
-        if let Some(memory) = memory {
-            memory.note_footer(file, facts.clone());
-        }
-        Some(facts)
+        let facts = FooterFacts::of(footer.fetch_metadata().await.ok()?.as_ref())?;
+        Some(match memory {
+            Some(memory) => memory.note_footer(url, file, facts),
+            None => Arc::new(facts),
+        })
     }
 }
 
@@ -147,6 +158,19 @@ pub(super) fn omits_zeros(metadata: &ParquetMetaData) -> bool {
     major.is_some_and(|major| major < OMITS_ZEROS.1)
 }
 
+/// The leaf of each column, none for those that are nested.
+fn leaves(schema: &SchemaDescriptor) -> Vec<Option<usize>> {
+    let roots = schema.root_schema().get_fields();
+    let mut leaves = vec![None; roots.len()];
+    for leaf in 0..schema.num_columns() {
+        let root = schema.get_column_root_idx(leaf);
+        if roots[root].is_primitive() {
+            leaves[root] = Some(leaf);
+        }
+    }
+    leaves
+}
+
 /// The leaf of a column that is not nested.
 pub(super) fn leaf_of(schema: &SchemaDescriptor, name: &str) -> Option<usize> {
     let root = schema.root_schema().get_fields().iter().position(|field| field.name() == name)?;
@@ -163,7 +187,10 @@ fn has_nan(statistics: &Statistics) -> bool {
     }
 }
 
-/// The footer without statistics that mislead; none where it cannot be written so.
+/// The footer without statistics that mislead.
+///
+/// # Errors
+/// What `parquet` says of a footer that it does not write.
 fn believable(metadata: &ParquetMetaData) -> ParquetResult<ParquetMetaData> {
     let omits_zeros = omits_zeros(metadata);
     let column = |chunk: &ColumnChunkMetaData| match Told::by(chunk, omits_zeros).misleads {

@@ -1,15 +1,20 @@
 //! What a session remembers of files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrow::datatypes::SchemaRef;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path as ObjectPath;
 use parking_lot::Mutex;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 
 use super::csv_dialect::{Dialect, Given};
 use super::csv_newlines::Quotes;
@@ -34,34 +39,67 @@ pub(crate) struct FileMemory {
     pub(super) json: Looks<(usize, FileCompressionType), Option<Arc<JsonValues>>>,
     /// By key of a table its last version with its files.
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
-    /// What footers tell, by file.
-    footers: Mutex<HashMap<ObjectPath, (ObjectMeta, Arc<FooterFacts>)>>,
+    footers: Footers,
     /// Whether the session says that CSV files have a header, or have none.
     pub(crate) header_is_said: AtomicBool,
 }
 
-/// What looks through files have found, by what was looked for.
-#[derive(Debug)]
-pub(super) struct Looks<K, V>(Mutex<HashMap<PathBuf, (FileIdentity, K, V)>>);
+/// What looks through files have found, by what was looked for; files that were not asked for lately leave.
+pub(super) struct Looks<K, V>(Cache<PathBuf, (FileIdentity, K, V)>);
 
-impl<K, V> Default for Looks<K, V> {
-    fn default() -> Looks<K, V> {
-        Looks(Mutex::default())
+impl<K, V> fmt::Debug for Looks<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Looks")
     }
 }
 
-impl<K: PartialEq, V: Clone + Default> Looks<K, V> {
+impl<K: Clone, V: Clone> Default for Looks<K, V> {
+    fn default() -> Looks<K, V> {
+        Looks(Cache::new(LOOKS_MAX))
+    }
+}
+
+impl<K: PartialEq + Clone, V: Clone + Default> Looks<K, V> {
     /// What is found in a file, by `look` if the file or what is looked for is not what it was.
     pub(super) async fn find<F: Future<Output = V>>(&self, path: &Path, key: K, look: impl FnOnce(PathBuf) -> F) -> V {
         let Some(now) = FileIdentity::of(path) else { return V::default() };
-        let is_same = |known: &&(FileIdentity, K, V)| known.0 == now && known.1 == key;
-        let known = self.0.lock().get(path).filter(is_same).map(|(_, _, found)| found.clone());
-        if let Some(found) = known {
+        let known = self.0.get(path).filter(|(file, looked_for, _)| *file == now && *looked_for == key);
+        if let Some((_, _, found)) = known {
             return found;
         }
         let found = look(path.to_path_buf()).await;
-        self.0.lock().insert(path.to_path_buf(), (now, key, found.clone()));
+        self.0.insert(path.to_path_buf(), (now, key, found.clone()));
         found
+    }
+}
+
+/// What footers tell, by store and path. The cache is bounded by bytes, and what was not asked for lately leaves: a
+/// table of more files than there is room for keeps some of them.
+#[derive(Debug)]
+struct Footers {
+    facts: Cache<(ObjectStoreUrl, ObjectPath), (ObjectMeta, Arc<FooterFacts>), Bytes>,
+    /// The schemas of the files: those of a table mostly have one.
+    schemas: Mutex<HashSet<SchemaRef>>,
+}
+
+#[derive(Debug, Clone)]
+struct Bytes;
+
+impl Weighter<(ObjectStoreUrl, ObjectPath), (ObjectMeta, Arc<FooterFacts>)> for Bytes {
+    fn weight(
+        &self,
+        (url, path): &(ObjectStoreUrl, ObjectPath),
+        (file, facts): &(ObjectMeta, Arc<FooterFacts>),
+    ) -> u64 {
+        let names = url.as_str().len() + path.as_ref().len() + file.location.as_ref().len();
+        let tags = [&file.e_tag, &file.version].into_iter().flatten().map(String::len).sum::<usize>();
+        (size_of::<ObjectMeta>() + names + tags + facts.bytes()) as u64
+    }
+}
+
+impl Default for Footers {
+    fn default() -> Footers {
+        Footers { facts: Cache::with_weighter(FOOTERS_EXPECTED, FOOTERS_BYTES_MAX, Bytes), schemas: Mutex::default() }
     }
 }
 
@@ -84,8 +122,16 @@ impl Drop for Stop {
 
 /// Tables whose Parquet files are remembered.
 const PARQUET_TABLES_MAX: usize = 256;
-/// Files whose footers are remembered.
-const FOOTERS_MAX: usize = 1 << 16;
+/// Bytes of memory for what footers tell: a few hundred a file whose footer tells all.
+const FOOTERS_BYTES_MAX: u64 = 64 << 20;
+/// Files that a session mostly reads, for the cache's tables.
+const FOOTERS_EXPECTED: usize = 1 << 12;
+/// Schemas of files that are told apart; beyond them equal ones are no longer shared.
+const SCHEMAS_MAX: usize = 1 << 10;
+/// Files of each kind whose looks are remembered.
+const LOOKS_MAX: usize = 1 << 14;
+/// Files whose identities are remembered.
+const SEEN_MAX: usize = 1 << 18;
 
 impl FileMemory {
     /// The Parquet files of a table version: the same whenever they are asked for, so that footers are read once.
@@ -103,24 +149,42 @@ impl FileMemory {
     }
 
     /// What the footer of a file tells, if it is the file that is known.
-    pub(super) fn footer(&self, file: &ObjectMeta) -> Option<Arc<FooterFacts>> {
-        let known = self.footers.lock();
-        known.get(&file.location).filter(|(known, _)| known == file).map(|(_, facts)| facts.clone())
+    pub(super) fn footer(&self, url: &ObjectStoreUrl, file: &ObjectMeta) -> Option<Arc<FooterFacts>> {
+        // A copy of the key is made for each look; the store's URL is a few bytes.
+        let (known, facts) = self.footers.facts.get(&(url.clone(), file.location.clone()))?;
+        (known == *file).then_some(facts)
     }
 
     /// Remembers what the footer of a file tells.
-    pub(super) fn note_footer(&self, file: &ObjectMeta, facts: Arc<FooterFacts>) {
-        let mut known = self.footers.lock();
-        if known.len() >= FOOTERS_MAX {
-            known.clear();
+    pub(super) fn note_footer(
+        &self,
+        url: &ObjectStoreUrl,
+        file: &ObjectMeta,
+        mut facts: FooterFacts,
+    ) -> Arc<FooterFacts> {
+        let mut schemas = self.footers.schemas.lock();
+        match schemas.get(&facts.schema) {
+            Some(known) => facts.schema = known.clone(),
+            None => {
+                if schemas.len() >= SCHEMAS_MAX {
+                    schemas.clear();
+                }
+                schemas.insert(facts.schema.clone());
+            }
         }
-        known.insert(file.location.clone(), (file.clone(), facts));
+        drop(schemas);
+        let facts = Arc::new(facts);
+        self.footers.facts.insert((url.clone(), file.location.clone()), (file.clone(), facts.clone()));
+        facts
     }
 
-    /// Looks at files; empties the runtime's caches if one of them is not what it was.
+    /// Looks at files; empties the runtime's caches if one of them is not what it was, or is not known to be.
     pub(super) fn look(&self, runtime: &RuntimeEnv, files: &[PathBuf]) {
         let mut seen = self.seen.lock();
-        let mut changed = false;
+        let mut changed = seen.len() >= SEEN_MAX;
+        if changed {
+            seen.clear();
+        }
         for path in files {
             let Some(now) = FileIdentity::of(path) else { continue };
             changed |= seen.get(path).is_some_and(|before| *before != now);

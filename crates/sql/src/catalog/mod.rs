@@ -31,14 +31,14 @@ mod schema;
 mod snapshot;
 mod sniff;
 mod special;
+mod text_files;
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProviderFactory};
-use datafusion::common::{Result as DataFusionResult, TableReference, exec_err};
+use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
@@ -47,15 +47,17 @@ use crate::locations::AllowedPaths;
 use crate::settings::Settings;
 
 pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX};
-pub(crate) use files::{ExternalTableFactory, check_received, files_of_set, replaceable_files};
+pub(crate) use files::{ExternalTableFactory, check_received, files_of_set, means_text, replaceable_files};
 pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use formats::{compression_of, stored_as, written_as};
 pub(crate) use memory::FileMemory;
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
 pub(crate) use row_order::RowOrder;
-pub(crate) use schema::{Kept, SessionSchema, plan_statement};
+use schema::commit_definition;
+pub(crate) use schema::{SessionSchema, define, plan_statement};
 pub use snapshot::FileSnapshot;
 pub(crate) use sniff::SniffCsv;
+pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
 
 pub use crate::default_schema::{CATALOG, SCHEMA};
 
@@ -140,6 +142,7 @@ impl CatalogProvider for SessionCatalog {
             true => Arc::new(SessionSchema::new(name, self.shared.clone())) as Arc<dyn SchemaProvider>,
             false => schema,
         };
+        commit_definition()?;
         self.shared.changed();
         Ok(self.schemas.write().insert(name.to_string(), schema))
     }
@@ -155,16 +158,10 @@ impl CatalogProvider for SessionCatalog {
                 schema.table_names().join(", ")
             );
         }
+        commit_definition()?;
         self.shared.changed();
         Ok(schemas.remove(name))
     }
-}
-
-/// Keeps the table that a `CREATE OR REPLACE` is about to replace.
-pub(crate) fn keep(state: &SessionState, table: &TableReference) -> Option<Kept> {
-    let schema = state.schema_for_ref(table.clone()).ok()?;
-    let schema: Arc<dyn Any + Send + Sync> = schema;
-    Some(schema.downcast::<SessionSchema>().ok()?.keep(table.table()))
 }
 
 /// The factories for `CREATE EXTERNAL TABLE`, by spelling of `STORED AS`.

@@ -83,6 +83,16 @@ impl RowOrder {
         (proved > 0).then(|| RowOrder { keys: Some(keys), begin: self.begin, end: next.end })
     }
 
+    /// Bytes of memory on the heap.
+    pub(super) fn bytes(&self) -> usize {
+        let keys = self.keys().iter().map(|key| size_of::<Key>() + key.column.len()).sum::<usize>();
+        let end = |end: &End| match end {
+            End::Value(value) => value.size().max(size_of::<End>()),
+            _ => size_of::<End>(),
+        };
+        keys + self.begin.iter().chain(&self.end).map(end).sum::<usize>()
+    }
+
     /// The keys, the first one first.
     pub(crate) fn keys(&self) -> &[Key] {
         self.keys.as_deref().unwrap_or_default()

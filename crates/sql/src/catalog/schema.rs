@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
@@ -23,6 +24,7 @@ use super::files::{self, ExternalTable};
 use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, Role};
+use crate::report::StatementReport;
 use crate::syntax;
 
 tokio::task_local! {
@@ -30,6 +32,33 @@ tokio::task_local! {
     static VIEWS_OPEN: Vec<(String, String)>;
     /// The name of the table that the statement being planned makes.
     static CREATED: Option<String>;
+    /// The statement that is defining something.
+    static DEFINITION: Definition;
+}
+
+/// A statement that defines something in a catalog.
+///
+/// DataFusion takes an old table away before it makes the new one. Here the old one stays until the new one takes its
+/// place in one step: statements at the same time find one of both, and a `CREATE OR REPLACE` that fails loses nothing.
+/// That step is the commit point of the statement.
+#[derive(Debug)]
+struct Definition {
+    report: Arc<StatementReport>,
+    /// Whether the statement takes the place of a table.
+    replaces: bool,
+    /// Whether it has taken the table away that it replaces.
+    has_taken: AtomicBool,
+}
+
+/// Does the work of a statement that defines something, and `replaces` a table.
+pub(crate) async fn define<T>(report: &Arc<StatementReport>, replaces: bool, work: impl Future<Output = T>) -> T {
+    let definition = Definition { report: report.clone(), replaces, has_taken: AtomicBool::new(false) };
+    DEFINITION.scope(definition, work).await
+}
+
+/// The commit point of the statement that is defining something.
+pub(super) fn commit_definition() -> Result<()> {
+    DEFINITION.try_with(|definition| definition.report.commit()).unwrap_or(Ok(()))
 }
 
 /// Plans a statement. What it makes is looked for among tables and, as all names, among files: files of that name that
@@ -67,6 +96,13 @@ impl Entry {
             Entry::External(external) => &external.table,
         }
     }
+
+    /// Tells a table in memory whether a name stands for it: one that has none takes no rows.
+    fn be_listed(&self, is_listed: bool) {
+        if let Some(memory) = self.table().downcast_ref::<MemoryTable>() {
+            memory.be_listed(is_listed);
+        }
+    }
 }
 
 /// A schema of a session.
@@ -96,12 +132,14 @@ impl SessionSchema {
         plain.map(|entry| entry.table().clone()).collect()
     }
 
-    /// Keeps a table that is about to be replaced: it is back if there is none of its name when the guard is dropped.
-    ///
-    /// DataFusion takes the old table away before it makes the new one, and a failed or cancelled `CREATE OR REPLACE`
-    /// must lose nothing.
-    pub(crate) fn keep(self: &Arc<Self>, name: &str) -> Kept {
-        Kept { schema: self.clone(), name: name.to_string(), entry: self.entries.read().get(name).cloned() }
+    /// Takes tables in memory to their current versions: a handle holds the rows of its own.
+    pub(crate) fn drop_stale(&self) {
+        let plain = |(name, entry): (&String, &Entry)| match entry {
+            Entry::Plain(table) => Some((name.clone(), table.clone())),
+            _ => None,
+        };
+        let tables: Vec<_> = self.entries.read().iter().filter_map(plain).collect();
+        tables.iter().for_each(|(name, table)| drop(self.current(name, table)));
     }
 
     /// The table at its current version: the same handle until it changes, by which templates know it.
@@ -151,22 +189,6 @@ impl SessionSchema {
         open.push(view);
         let plan = VIEWS_OPEN.scope(open, Box::pin(view_plan(&state, text))).await?;
         Ok(Arc::new(ViewTable::new(plan, Some(text.to_string()))))
-    }
-}
-
-/// A table kept until its replacement is there.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    schema: Arc<SessionSchema>,
-    name: String,
-    entry: Option<Entry>,
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if let Some(entry) = self.entry.take() {
-            self.schema.entries.write().entry(self.name.clone()).or_insert(entry);
-        }
     }
 }
 
@@ -237,26 +259,36 @@ impl SchemaProvider for SessionSchema {
         let entry = match (table.downcast_ref::<ExternalTable>(), table.downcast_ref::<ViewTable>()) {
             (Some(external), _) => Entry::External(Arc::new(external.clone())),
             (None, Some(view)) => match view.definition() {
-                Some(text) => Entry::View(table.clone(), text.as_str().into()),
+                Some(text) => Entry::View(table.clone(), syntax::with_signs(text).as_str().into()),
                 None => Entry::Plain(table),
             },
             (None, None) => Entry::Plain(table),
         };
+        let replaces = DEFINITION.try_with(|it| it.has_taken.load(Ordering::Relaxed)).unwrap_or(false);
         let mut entries = self.entries.write();
-        if entries.contains_key(&name) {
+        if entries.contains_key(&name) && !replaces {
             return exec_err!("table '{name}' already exists");
         }
-        entries.insert(name, entry);
+        commit_definition()?;
+        entry.be_listed(true);
+        if let Some(replaced) = entries.insert(name, entry) {
+            replaced.be_listed(false);
+        }
         self.shared.changed();
         Ok(None)
     }
 
     fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        let removed = self.entries.write().remove(name);
-        if removed.is_some() {
+        let mut entries = self.entries.write();
+        let Some(entry) = entries.get(name).cloned() else { return Ok(None) };
+        let stays = DEFINITION.try_with(|it| it.replaces && !it.has_taken.swap(true, Ordering::Relaxed));
+        if !stays.unwrap_or(false) {
+            commit_definition()?;
+            entry.be_listed(false);
+            entries.remove(name);
             self.shared.changed();
         }
-        Ok(removed.map(|entry| entry.table().clone()))
+        Ok(Some(entry.table().clone()))
     }
 
     fn table_exist(&self, name: &str) -> bool {

@@ -78,6 +78,8 @@ pub struct CubeDefinition {
     pub file: Option<PathBuf>,
     /// The folder that was the current one then; files that its SQL names may lie there.
     pub folder: Option<PathBuf>,
+    /// True if types of text files are guessed, as versions did that made cubes before columns were text as written.
+    pub guesses_types: bool,
 }
 
 impl CubeDefinition {
@@ -91,7 +93,7 @@ impl CubeDefinition {
         let text = String::from_utf8(std::fs::read(file).map_err(failed)?);
         let text = text.map_err(|_| wrong("it is no text in UTF-8".to_string()))?;
         let file = std::path::absolute(file).map_err(failed)?;
-        Ok(CubeDefinition { text, file: Some(file), folder: std::env::current_dir().ok() })
+        Ok(CubeDefinition { text, file: Some(file), folder: std::env::current_dir().ok(), guesses_types: false })
     }
 
     /// What the text says, with the files that it names beside its own.
@@ -109,17 +111,18 @@ impl CubeDefinition {
 
     /// The definition of a stored cube, if it has one.
     pub(crate) fn of(stored: &StoredCube) -> Option<CubeDefinition> {
-        let (file, folder) = match &stored.origin {
-            Some(Origin::Definition { file, folder }) => (Some(file), folder.as_ref()),
-            _ => (None, None),
+        let (file, folder, is_written) = match &stored.origin {
+            Some(Origin::Definition { file, folder, is_written }) => (file.as_ref(), folder.as_ref(), *is_written),
+            _ => (None, None, false),
         };
         let text = stored.definition.clone()?;
-        Some(CubeDefinition { text, file: file.map(PathBuf::from), folder: folder.map(PathBuf::from) })
+        let [file, folder] = [file, folder].map(|path| path.map(PathBuf::from));
+        Some(CubeDefinition { text, file, folder, guesses_types: !is_written })
     }
 
-    pub(crate) fn origin(&self) -> Option<Origin> {
-        let text = |path: &PathBuf| path.display().to_string();
-        self.file.as_ref().map(|file| Origin::Definition { file: text(file), folder: self.folder.as_ref().map(text) })
+    pub(crate) fn origin(&self) -> Origin {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        Origin::Definition { file: text(&self.file), folder: text(&self.folder), is_written: !self.guesses_types }
     }
 
     /// Where files that its SQL names are looked for, in this order.

@@ -14,6 +14,11 @@ use super::Search;
 use crate::csv_lines::{Characters, Lines};
 use crate::error::{SqlError, one_line};
 
+/// What errors say of the definitions of cubes.
+const IN_DEFINITION: &str = "or, in a cube's definition, write";
+/// How the types of columns are said.
+const DECLARED: &str = "CREATE EXTERNAL TABLE t (column type, …) STORED AS CSV LOCATION '…'";
+
 /// How a text file with columns is read.
 #[derive(Debug, Clone)]
 pub(super) struct Csv {
@@ -86,10 +91,7 @@ impl Csv {
         let row = row.filter_map(Result::ok).next()?;
         let names: Vec<&str> = row.columns().iter().map(|column| column.as_string::<i32>().value(0)).collect();
         let (_, name) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name))?;
-        let reason = format!(
-            "two columns are named '{name}'; rename one, or name all of them: \
-             CREATE EXTERNAL TABLE t (column type, …) STORED AS CSV LOCATION '…'"
-        );
+        let reason = format!("two columns are named '{name}'; rename one, or name all of them: {DECLARED}");
         Some(SqlError::FileRow { path: path.to_string(), line: 1, column: None, reason })
     }
 
@@ -111,11 +113,31 @@ impl Csv {
         let reason = reason.replace(&format!(" for line {record}"), "");
         let line = self.line_of(path, record, search).unwrap_or(record);
         let other = self.other_delimiter(path).filter(|_| reason.contains("incorrect number of fields"));
-        let reason = match other {
-            Some(other) => format!("{reason}; its lines have {other:?}: name it, OPTIONS (format.delimiter '{other}')"),
-            None => reason,
+        let reason = match (other, self.begins_as_utf16(path)) {
+            (_, true) => {
+                format!("{reason}; it is UTF-16, and UTF-8 is read: convert it, {IN_DEFINITION} encoding: utf-16")
+            }
+            (Some(other), _) => format!(
+                "{reason}; its lines have {other:?}: name it, OPTIONS (format.delimiter '{other}'), {IN_DEFINITION} \
+                 delimiter: {other:?}"
+            ),
+            _ if reason.contains("invalid UTF-8") => {
+                format!("{reason}; convert the file to UTF-8, {IN_DEFINITION} encoding: windows-1252")
+            }
+            _ if reason.contains("parsing value") => {
+                format!("{reason}; declare the column of a type that holds it: {DECLARED}, {IN_DEFINITION} types")
+            }
+            _ => reason,
         };
         SqlError::FileRow { path: path.to_string(), line, column, reason }
+    }
+
+    /// True if a file begins with the byte order mark of UTF-16.
+    fn begins_as_utf16(&self, path: &str) -> bool {
+        let mut mark = [0; 2];
+        let reader = File::open(path).ok().and_then(|file| self.compression.convert_read(file).ok());
+        reader.is_some_and(|mut reader| reader.read_exact(&mut mark).is_ok())
+            && [[0xff, 0xfe], [0xfe, 0xff]].contains(&mark)
     }
 
     /// A delimiter that the first line has, if it has none of those that are read.

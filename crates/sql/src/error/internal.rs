@@ -26,6 +26,10 @@ pub(super) fn of_statement(text: &str) -> Option<SqlError> {
     if text.starts_with("Assertion failed: matches!(op, Operator::Eq") {
         return Some(SqlError::Planning("lists, structs and maps are only compared by =, < and their like".into()));
     }
+    if let Some(place) = text.strip_prefix("No suitable object store found for ") {
+        let place = place.split(". See ").next().unwrap_or(place);
+        return Some(SqlError::Unsupported(format!("files that are not on this machine: {place}")));
+    }
     if text.starts_with("array_slice got invalid stride") {
         return Some(SqlError::Execution(in_words(text)));
     }

@@ -185,8 +185,13 @@ impl DevicePlanner {
                 report.explain();
             }
         }
-        if let (Some(operators), Some(engine)) = (planned.operators.get(), self.context.engines.get()) {
-            return renewed(operators, &|device| device.renewed(Some(engine.clone()), state.clone()));
+        // A statement that stays on the CPU opens no device.
+        let uses_device = has_device_node(&planned.plan)?;
+        if let Some(operators) = planned.operators.get() {
+            let engine = if uses_device { self.context.engines.get() } else { None };
+            if engine.is_some() || !uses_device {
+                return renewed(operators, &|device| device.renewed(engine.clone(), state.clone()));
+            }
         }
         let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
@@ -199,6 +204,7 @@ impl DevicePlanner {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {
             Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
+            _ if !uses_device && self.context.engines.may_open() => (None, None),
             _ => (self.context.engines.get(), self.context.engines.reason()),
         };
         let notes = match explained {

@@ -7,7 +7,6 @@
 //!
 //! It goes when the demultiplexer opens a file for no rows.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
@@ -15,14 +14,13 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
+use crate::mend::pass_through::{Kind, pass_through, unordered};
 use crate::syntax::shown_name;
 
 /// The physical plan of a statement, with the rows of a COPY as they are written.
@@ -41,7 +39,7 @@ pub(super) fn as_written(plan: Arc<dyn ExecutionPlan>, logical: &LogicalPlan) ->
     }
     let plan = plan.transform_down(|plan| {
         let Some(sink) = plan.downcast_ref::<DataSinkExec>() else { return Ok(Transformed::no(plan)) };
-        let written: Arc<dyn ExecutionPlan> = Arc::new(WrittenExec::new(sink.input().clone()));
+        let written = pass_through(&WRITTEN, sink.input().clone());
         let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
         Ok(Transformed::new(plan.clone().replace_children(vec![written], options)?, true, TreeNodeRecursion::Stop))
     })?;
@@ -49,79 +47,16 @@ pub(super) fn as_written(plan: Arc<dyn ExecutionPlan>, logical: &LogicalPlan) ->
 }
 
 /// Gives the rows of its input under the names that are shown, and one batch at least.
-#[derive(Debug)]
-struct WrittenExec {
-    input: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
-    properties: Arc<PlanProperties>,
-}
-
-impl WrittenExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> WrittenExec {
+static WRITTEN: Kind = Kind {
+    name: "WrittenExec",
+    properties: |input| {
         let planned = input.schema();
         let shown = |field: &Arc<Field>| field.as_ref().clone().with_name(shown_name(field.name()));
         let fields: Vec<Field> = planned.fields().iter().map(shown).collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()));
-        let of = input.properties();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema.clone()),
-            of.output_partitioning().clone(),
-            of.emission_type,
-            of.boundedness,
-        );
-        WrittenExec { input, schema, properties: Arc::new(properties) }
-    }
-
-    fn over(mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(WrittenExec::new(children.remove(0))))
-    }
-}
-
-impl DisplayAs for WrittenExec {
-    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("WrittenExec")
-    }
-}
-
-impl ExecutionPlan for WrittenExec {
-    fn name(&self) -> &str {
-        "WrittenExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        WrittenExec::over(children)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        WrittenExec::over(children)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (rows, schema) = (self.input.execute(partition, context)?, self.schema.clone());
-        let batches = futures::stream::unfold((rows, false, schema), |(mut rows, given, schema)| async move {
+        unordered(input, Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone())))
+    },
+    rows: |rows, schema| {
+        let batches = futures::stream::unfold((rows, false, schema.clone()), |(mut rows, given, schema)| async move {
             let batch = match rows.next().await {
                 Some(batch) => batch.and_then(|batch| named(&batch, &schema)),
                 None if given => return None,
@@ -129,9 +64,10 @@ impl ExecutionPlan for WrittenExec {
             };
             Some((batch, (rows, true, schema)))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
-    }
-}
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+    },
+    keeps_order: true,
+};
 
 fn named(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

@@ -136,8 +136,10 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState) ->
             continue;
         }
         let Ok(provider) = source_as_provider(&source) else { continue };
-        // What a recursive query has found so far is its executor's alone.
-        if provider.is::<CteWorkTable>() {
+        // What a recursive query has found so far, and the rows that a statement changes, are their executor's alone.
+        if provider.is::<CteWorkTable>()
+            || provider.downcast_ref::<MemoryTable>().is_some_and(|table| table.is_of_running_statement())
+        {
             continue;
         }
         let info = describe_table(name, provider, state).await?;

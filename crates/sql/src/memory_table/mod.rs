@@ -5,17 +5,21 @@
 //! in the syntax tree as INSERT into a hidden table ([`Role`]) of the rows that a SELECT over row numbers gives. Each
 //! collects its rows while it is executed and puts one new version in place at its end ([`sink`]).
 //!
-//! Invariants: a batch of a version has the table's schema and keeps its rules ([`rules`]); a statement that fails or
-//! is dropped has changed nothing; the catalog's generation grows with each version.
+//! Invariants: a batch of a version has the table's schema and keeps its rules ([`rules`]); a statement that fails, or
+//! is cancelled or dropped before its version is in place, has changed nothing; the catalog's generation grows with
+//! each version.
 
+mod keys;
 mod returning;
 mod rules;
 mod sink;
+#[cfg(test)]
+mod tests;
 mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -35,10 +39,10 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::error::{Result, SqlError};
+use keys::KeyIndex;
 pub(crate) use returning::Returning;
 pub(crate) use rules::{Check, Key, Rules};
 use sink::RowsSink;
-use versions::KeyIndex;
 pub(crate) use versions::Version;
 
 /// Begins the names of hidden tables and columns; no name that is typed has it.
@@ -114,10 +118,14 @@ struct Shared {
     /// What the optimiser may believe: the primary key.
     believed: Constraints,
     current: RwLock<Arc<Version>>,
-    /// Held by a statement that changes rows from before it is planned, by INSERT while it appends.
+    /// Held by a statement that changes rows or replaces the table, from before it is planned, by INSERT while it
+    /// appends.
     writers: Arc<tokio::sync::Mutex<()>>,
     /// The keys of the current version, for tables that have unique ones.
     keys: Mutex<Option<KeyIndex>>,
+    /// Whether a name of the catalog stands for the table; a change of it and a version that is put in place exclude
+    /// each other by the lock of `current`.
+    is_listed: AtomicBool,
     generation: Arc<AtomicU64>,
 }
 
@@ -152,7 +160,7 @@ impl MemoryTable {
     ) -> Result<MemoryTable> {
         static TABLES: AtomicU64 = AtomicU64::new(0);
         let version = Arc::new(Version::new(partitions));
-        let keys = KeyIndex::of(&rules, &version)?;
+        let keys = KeyIndex::of(&rules, &version, &|| Ok(()))?;
         let schema = rules.schema().clone();
         let primary = rules.keys().iter().find(|key| key.is_primary);
         let believed = primary.map(|key| Constraint::PrimaryKey(key.columns.clone()));
@@ -166,6 +174,7 @@ impl MemoryTable {
             current: RwLock::new(version.clone()),
             writers: Arc::default(),
             keys: Mutex::new(keys),
+            is_listed: AtomicBool::new(true),
             generation,
         };
         Ok(MemoryTable { shared: Arc::new(shared), version, role: Role::Rows, schema })
@@ -199,6 +208,13 @@ impl MemoryTable {
         self.version.number == self.shared.current.read().number
     }
 
+    /// Notes whether a name of the catalog stands for the table. One that was dropped or replaced takes no rows: they
+    /// would be lost.
+    pub(crate) fn be_listed(&self, is_listed: bool) {
+        let _not_changed = self.shared.current.write();
+        self.shared.is_listed.store(is_listed, Ordering::Relaxed);
+    }
+
     /// The batches of this version, by partition.
     pub(crate) fn partitions(&self) -> &[Vec<RecordBatch>] {
         &self.version.partitions
@@ -218,6 +234,11 @@ impl MemoryTable {
     /// Whether the rows that are inserted here change rows of the table.
     pub(crate) fn takes_changes(&self) -> bool {
         matches!(self.role, Role::Deleted | Role::Changed)
+    }
+
+    /// Whether the rows are those that the running statement changes, which are there while it runs.
+    pub(crate) fn is_of_running_statement(&self) -> bool {
+        self.role == Role::Returned
     }
 
     /// Waits until no other statement changes the table.

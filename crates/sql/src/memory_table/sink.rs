@@ -1,7 +1,8 @@
 //! The sink of statements that write tables in memory.
 //!
 //! Rows are collected, admitted by the table's rules and charged to the memory pool as they come. When the last one is
-//! there, one version is put in place, or none.
+//! there, one version is put in place, or none: that is the commit point of the statement, and one that is cancelled
+//! or out of time before changes nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,18 +12,20 @@ use arrow::array::{Array, AsArray, RecordBatch, UInt64Array};
 use arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
 use async_trait::async_trait;
 use datafusion::datasource::sink::DataSink;
-use datafusion::error::Result as DataFusionResult;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use futures::TryStreamExt;
 
-use super::versions::{Change, KeyIndex};
+use super::keys::{Changes, Edit, KeyIndex};
+use super::versions::{Change, failed};
 use super::{Action, Returning, Role, Shared, Version};
 use crate::error::{Result, SqlError};
+use crate::report::StatementReport;
 
 /// Takes the rows of INSERT, DELETE, UPDATE and MERGE.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RowsSink {
     shared: Arc<Shared>,
     /// The version that row numbers are of.
@@ -71,7 +74,10 @@ impl RowsSink {
         }
         let actions = batch.column(1).as_primitive_opt::<Int64Type>();
         let actions = actions.ok_or_else(|| SqlError::Internal("actions of another type".into()))?;
-        let is = |row: usize, action: Action| actions.is_valid(row) && actions.value(row) == action as i64;
+        if actions.null_count() > 0 {
+            return Err(SqlError::Internal("a row that nothing becomes of".into()));
+        }
+        let is = |row: usize, action: Action| actions.value(row) == action as i64;
         // Rows that are deleted have no values to be held against rules.
         let new: Vec<u64> =
             (0..batch.num_rows()).filter(|row| !is(*row, Action::Delete)).map(|row| row as u64).collect();
@@ -79,12 +85,12 @@ impl RowsSink {
             collected.changes.push((number(row)?, None));
         }
         let columns: Vec<usize> = (2..batch.num_columns()).collect();
-        let kept = arrow::compute::take_record_batch(
-            &batch.project(&columns).map_err(failed)?,
-            &UInt64Array::from(new.clone()),
-        );
+        let mut kept = batch.project(&columns).map_err(failed)?;
+        if new.len() < batch.num_rows() {
+            kept = arrow::compute::take_record_batch(&kept, &UInt64Array::from(new.clone())).map_err(failed)?;
+        }
         let source = collected.rows.len();
-        collected.rows.push(rules.admit(&kept.map_err(failed)?)?);
+        collected.rows.push(rules.admit(&kept)?);
         for (place, row) in new.into_iter().enumerate() {
             match is(row as usize, Action::Insert) {
                 true => collected.inserted.push((source, place)),
@@ -94,33 +100,31 @@ impl RowsSink {
         Ok(())
     }
 
+    /// Puts what was collected in place.
+    fn finish(&self, collected: Collected, report: Option<&StatementReport>) -> Result<u64> {
+        match self.role {
+            Role::Rows => self.append(&collected.rows, report),
+            // The statement holds the lock; without one, as in programs that embed the session, versions are compared.
+            _ => self.change(collected, report),
+        }
+    }
+
     /// Appends rows to the current version.
-    fn append(&self, rows: Vec<RecordBatch>) -> Result<u64> {
+    fn append(&self, rows: &[RecordBatch], report: Option<&StatementReport>) -> Result<u64> {
         let count = rows.iter().map(|batch| batch.num_rows() as u64).sum();
         if count == 0 {
             return Ok(0);
         }
         let current = self.shared.current.read().clone();
-        let next = current.with_rows(rows.clone());
-        let mut keys = self.shared.keys.lock();
-        let index = match keys.take().filter(|index| index.number == current.number) {
-            Some(index) => Some(index),
-            None => KeyIndex::of(&self.shared.rules, &current)?,
-        };
-        let number = next.number;
-        let with_rows = |mut index: KeyIndex| {
-            index.add(&self.shared.rules, &rows)?;
-            index.number = number;
-            Ok::<_, SqlError>(index)
-        };
-        let index = index.map(with_rows).transpose()?;
-        self.put(&current, next)?;
-        *keys = index;
+        let next = current.with_rows(rows)?;
+        let check = || report.map_or(Ok(()), StatementReport::check);
+        self.put(&current, next, report, |index, edit| index.append(&self.shared.rules, rows, edit, &check))?;
         Ok(count)
     }
 
     /// Puts the changes to the version that they are of in place.
-    fn change(&self, Collected { rows, mut changes, inserted }: Collected) -> Result<u64> {
+    fn change(&self, collected: Collected, report: Option<&StatementReport>) -> Result<u64> {
+        let Collected { rows, mut changes, inserted } = collected;
         let count = (changes.len() + inserted.len()) as u64;
         changes.sort_unstable();
         if changes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -129,27 +133,67 @@ impl RowsSink {
         if count == 0 {
             return Ok(0);
         }
-        let only_deletes = inserted.is_empty() && changes.iter().all(|(_, new)| new.is_none());
-        let mut next = self.base.with_changes(&changes, &rows)?;
+        let check = || report.map_or(Ok(()), StatementReport::check);
+        let mut next = self.base.with_changes(&changes, &rows, &check)?;
         if !inserted.is_empty() {
-            next = next.with_rows(picked(&rows, &inserted)?);
+            next = next.with_rows(&picked(&rows, &inserted)?)?;
         }
-        // Without new rows the index is made when some come.
-        let keys = if only_deletes { None } else { KeyIndex::of(&self.shared.rules, &next)? };
-        self.put(&self.base, next)?;
-        *self.shared.keys.lock() = keys;
+        let changes = Changes { changes: &changes, inserted: &inserted, rows: &rows };
+        self.put(&self.base, next, report, |index, edit| {
+            index.change(&self.shared.rules, &self.base, &changes, edit, &check)
+        })?;
         Ok(count)
     }
 
-    /// Puts a version in the place of the one that it was made from.
-    fn put(&self, before: &Version, next: Version) -> Result<()> {
-        let mut current = self.shared.current.write();
-        if current.number != before.number {
-            return Err(self.shared.rules.broken("it has changed since the statement was planned; run it again"));
+    /// Puts a version in the place of the one that it was made from, and its keys, as `edit` makes them. This is the
+    /// commit point of the statement.
+    fn put(
+        &self,
+        before: &Version,
+        next: Version,
+        report: Option<&StatementReport>,
+        edit: impl FnOnce(&mut KeyIndex, &mut Edit) -> Result<()>,
+    ) -> Result<()> {
+        let rules = &self.shared.rules;
+        let mut keys = self.shared.keys.lock();
+        self.check_current(&self.shared.current.read(), before)?;
+        if keys.as_ref().is_none_or(|index| index.number != before.number) {
+            *keys = None;
+            *keys = KeyIndex::of(rules, before, &|| report.map_or(Ok(()), StatementReport::check))?;
         }
-        *current = Arc::new(next);
-        self.shared.generation.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        let (number, is_empty) = (next.number, next.is_empty());
+        let mut edited = Edit::default();
+        let ready = match keys.as_mut().filter(|_| !is_empty) {
+            Some(index) => edit(index, &mut edited),
+            None => Ok(()),
+        };
+        let done = ready.and_then(|()| {
+            let mut current = self.shared.current.write();
+            self.check_current(&current, before)?;
+            report.map_or(Ok(()), StatementReport::commit)?;
+            *current = Arc::new(next);
+            self.shared.generation.fetch_add(1, Ordering::AcqRel);
+            Ok(())
+        });
+        if let Some(index) = keys.as_mut() {
+            match &done {
+                Ok(()) => index.number = number,
+                Err(_) => index.undo(edited),
+            }
+            if done.is_ok() && is_empty {
+                index.clear();
+            }
+        }
+        done
+    }
+
+    fn check_current(&self, current: &Version, before: &Version) -> Result<()> {
+        let what = match self.shared.is_listed.load(Ordering::Relaxed) {
+            true if current.number == before.number => return Ok(()),
+            true => "changed",
+            false => "been dropped or replaced",
+        };
+        Err(self.shared.rules.broken(&format!("it has {what} since the statement was planned; run it again")))
     }
 }
 
@@ -160,10 +204,6 @@ fn picked(rows: &[RecordBatch], places: &[(usize, usize)]) -> Result<Vec<RecordB
         arrow::compute::take_record_batch(&rows[places[0].0], &UInt64Array::from(numbers)).map_err(failed)
     };
     places.chunk_by(|a, b| a.0 == b.0).map(of_batch).collect()
-}
-
-fn failed(error: arrow::error::ArrowError) -> SqlError {
-    SqlError::Execution(error.to_string())
 }
 
 #[async_trait]
@@ -191,14 +231,17 @@ impl DataSink for RowsSink {
             };
             returning.compute(rows, context).await?;
         }
-        Ok(match self.role {
-            Role::Rows => {
-                let _writing = self.shared.writers.lock().await;
-                self.append(collected.rows)?
-            }
-            // The statement holds the lock; without one, as in programs that embed the session, versions are compared.
-            _ => self.change(collected)?,
-        })
+        let writing = match self.role {
+            Role::Rows => Some(self.shared.writers.clone().lock_owned().await),
+            _ => None,
+        };
+        // Versions and keys of many rows take long: the statement is cancelled and out of time meanwhile.
+        let (sink, report) = (self.clone(), StatementReport::of(context));
+        let finished = tokio::task::spawn_blocking(move || {
+            let _writing = writing;
+            sink.finish(collected, report.as_deref())
+        });
+        Ok(finished.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??)
     }
 }
 

@@ -1,19 +1,20 @@
 //! Versions of a table, and how one follows from another.
 //!
 //! Rows are numbered through all batches of all partitions, from 0. Batches without a changed row are shared with the
-//! version before.
+//! version before. Small batches at the end are merged: with each one that comes, those before it that have no more
+//! rows, so that a row is copied once for each doubling, and a table of n rows has n / [`MERGED_ROWS_MAX`] batches and
+//! a few.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow::compute::{interleave, take_record_batch};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
-use arrow::row::{OwnedRow, RowConverter, SortField};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::compute::{concat_batches, interleave, take_record_batch};
 
-use super::rules::{Key, Rules};
 use crate::error::{Result, SqlError};
+
+/// Rows of a batch that others are merged into: a batch of DataFusion's operators.
+const MERGED_ROWS_MAX: usize = 8192;
 
 /// The rows of a table at one time.
 #[derive(Debug)]
@@ -37,12 +38,49 @@ impl Version {
     }
 
     /// The version with more rows at the end.
-    pub(super) fn with_rows(&self, rows: Vec<RecordBatch>) -> Version {
+    pub(super) fn with_rows(&self, rows: &[RecordBatch]) -> Result<Version> {
         let mut partitions = self.partitions.clone();
         if let Some(last) = partitions.last_mut() {
-            last.extend(rows.into_iter().filter(|batch| batch.num_rows() > 0));
+            for batch in rows.iter().filter(|batch| batch.num_rows() > 0) {
+                let (mut first, mut merged) = (last.len(), batch.num_rows());
+                while first > 0
+                    && last[first - 1].num_rows() <= merged
+                    && last[first - 1].num_rows() + merged <= MERGED_ROWS_MAX
+                {
+                    first -= 1;
+                    merged += last[first].num_rows();
+                }
+                let batch = match first == last.len() {
+                    true => batch.clone(),
+                    false => concat_batches(&batch.schema(), last[first..].iter().chain([batch])).map_err(failed)?,
+                };
+                last.truncate(first);
+                last.push(batch);
+            }
         }
-        Version::new(partitions)
+        Ok(Version::new(partitions))
+    }
+
+    /// Whether no row is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.partitions.iter().all(Vec::is_empty)
+    }
+
+    /// The batches that hold rows of these ascending numbers, and the places of the rows in them.
+    pub(super) fn places_of(&self, numbers: impl Iterator<Item = u64>) -> (Vec<&RecordBatch>, Vec<(usize, usize)>) {
+        let (mut numbers, mut first) = (numbers.peekable(), 0);
+        let (mut found, mut places) = (Vec::new(), Vec::new());
+        for batch in self.partitions.iter().flatten() {
+            let end = first + batch.num_rows() as u64;
+            if numbers.peek().is_some_and(|number| *number < end) {
+                found.push(batch);
+            }
+            while let Some(number) = numbers.next_if(|number| *number < end) {
+                places.push((found.len() - 1, (number - first) as usize));
+            }
+            first = end;
+        }
+        (found, places)
     }
 
     /// The rows that change, each once, in the table's order.
@@ -56,16 +94,21 @@ impl Version {
             let (here, later) = left.split_at(left.partition_point(|row| *row < end));
             if !here.is_empty() {
                 let places = UInt64Array::from_iter_values(here.iter().map(|row| row - first));
-                let rows = take_record_batch(batch, &places);
-                found.push(rows.map_err(|error| SqlError::Execution(error.to_string()))?);
+                found.push(take_record_batch(batch, &places).map_err(failed)?);
             }
             (left, first) = (later, end);
         }
         Ok(found)
     }
 
-    /// The version with changed rows, which come by ascending number, each once; new ones are in `rows`.
-    pub(super) fn with_changes(&self, changes: &[Change], rows: &[RecordBatch]) -> Result<Version> {
+    /// The version with changed rows, which come by ascending number, each once; new ones are in `rows`. `check` is
+    /// asked for each batch that changes.
+    pub(super) fn with_changes(
+        &self,
+        changes: &[Change],
+        rows: &[RecordBatch],
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Version> {
         let (mut left, mut first) = (changes, 0);
         let mut partitions = Vec::with_capacity(self.partitions.len());
         for batches in &self.partitions {
@@ -75,7 +118,10 @@ impl Version {
                 let (here, later) = left.split_at(left.partition_point(|(row, _)| *row < end));
                 match here.is_empty() {
                     true => kept.push(batch.clone()),
-                    false => kept.extend(changed(batch, first, here, rows)?),
+                    false => {
+                        check()?;
+                        kept.extend(changed(batch, first, here, rows)?);
+                    }
                 }
                 (left, first) = (later, end);
             }
@@ -110,7 +156,7 @@ fn changed(batch: &RecordBatch, first: u64, changes: &[Change], rows: &[RecordBa
     let column = |column: usize| -> Result<ArrayRef> {
         let new = sources.keys().map(|source| rows[*source].column(column).as_ref());
         let arrays: Vec<&dyn Array> = std::iter::once(batch.column(column).as_ref()).chain(new).collect();
-        interleave(&arrays, &places).map_err(|error| SqlError::Execution(error.to_string()))
+        interleave(&arrays, &places).map_err(failed)
     };
     let columns = (0..batch.num_columns()).map(column).collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
@@ -118,64 +164,6 @@ fn changed(batch: &RecordBatch, first: u64, changes: &[Change], rows: &[RecordBa
     Ok(Some(batch.map_err(|error| SqlError::Internal(error.to_string()))?))
 }
 
-/// The keys of the rows of one version, a set for each key of the table.
-#[derive(Debug)]
-pub(super) struct KeyIndex {
-    /// The version's number.
-    pub(super) number: u64,
-    sets: Vec<HashSet<OwnedRow>>,
-}
-
-impl KeyIndex {
-    /// The keys of a version; none for tables without keys.
-    ///
-    /// # Errors
-    /// Two rows of one key.
-    pub(super) fn of(rules: &Rules, version: &Version) -> Result<Option<KeyIndex>> {
-        if rules.keys().is_empty() {
-            return Ok(None);
-        }
-        let mut index = KeyIndex { number: version.number, sets: vec![HashSet::new(); rules.keys().len()] };
-        let batches: Vec<RecordBatch> = version.partitions.iter().flatten().cloned().collect();
-        index.add(rules, &batches)?;
-        Ok(Some(index))
-    }
-
-    /// Adds the keys of rows. After an error the index is worth nothing.
-    pub(super) fn add(&mut self, rules: &Rules, batches: &[RecordBatch]) -> Result<()> {
-        for (key, set) in rules.keys().iter().zip(&mut self.sets) {
-            for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
-                add_keys(rules, key, batch, set)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn add_keys(rules: &Rules, key: &Key, batch: &RecordBatch, set: &mut HashSet<OwnedRow>) -> Result<()> {
-    let failed = |error: arrow::error::ArrowError| rules.broken(&error.to_string());
-    let columns: Vec<ArrayRef> = key.columns.iter().map(|column| with_one_zero(batch.column(*column))).collect();
-    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-    let rows = RowConverter::new(fields).and_then(|converter| converter.convert_columns(&columns)).map_err(failed)?;
-    let nulls: Vec<_> = columns.iter().filter_map(|column| column.logical_nulls()).collect();
-    for row in 0..batch.num_rows() {
-        // A key with NULL is like no other.
-        if nulls.iter().all(|nulls| nulls.is_valid(row)) && !set.insert(rows.row(row).owned()) {
-            return Err(rules.repeated(key, batch, row));
-        }
-    }
-    Ok(())
-}
-
-/// Floats with one zero: both are equal.
-fn with_one_zero(column: &ArrayRef) -> ArrayRef {
-    match column.data_type() {
-        DataType::Float32 => {
-            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| value + 0.0))
-        }
-        DataType::Float64 => {
-            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| value + 0.0))
-        }
-        _ => column.clone(),
-    }
+pub(super) fn failed(error: arrow::error::ArrowError) -> SqlError {
+    SqlError::Execution(error.to_string())
 }

@@ -228,11 +228,6 @@ pub(super) fn may_overflow(expr: &Expr, schema: &DFSchema) -> bool {
     operation(expr).and_then(of).is_some()
 }
 
-/// Whether an expression's outermost step is checked.
-pub(super) fn is_checked_operation(expr: &Expr) -> bool {
-    as_checked(expr).is_some()
-}
-
 /// Operations that are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Operation {

@@ -29,8 +29,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
-use super::guards::is_partial;
 use super::held_filters::has_empty_group;
+use super::raising::is_partial;
 use crate::error::SqlError;
 
 /// The rule that puts correlated subqueries into shapes that become right joins, and refuses the others.

@@ -73,8 +73,9 @@ pub(super) fn check(name: &str, growth: Growth, args: &ScalarFunctionArgs) -> Re
         Growth::Series => series(&args.args, rows)?,
     };
     let is_one = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-    let sizes = sizes.iter().flatten().map(|size| size.max(0.0));
-    let total = if is_one { sizes.fold(0.0, f64::max) } else { sizes.sum() };
+    // A size that follows from constants alone is that of each row.
+    let times = if is_one || sizes.len() == rows { 1.0 } else { rows as f64 };
+    let total = times * sizes.iter().flatten().map(|size| size.max(0.0)).sum::<f64>();
     let is_list = matches!(growth, Growth::Elements(_) | Growth::Series);
     if is_list && total > ELEMENTS_MAX {
         let reason = format!("{name} would give lists of {total:.0} elements, and {ELEMENTS_MAX:.0} are most");

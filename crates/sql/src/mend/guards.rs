@@ -11,22 +11,23 @@
 //! ([`with_hidden_operands`]).
 //!
 //! Filters and conditions of joins take NULL for false; elsewhere the third value is kept. The operands that cannot
-//! raise stay conjuncts, so that scans go by them. The file goes once DataFusion computes the right side of AND and
+//! raise stay conjuncts, so that scans go by them. What may raise tells [`super::raising`]. The file goes once DataFusion computes the right side of AND and
 //! OR for the rows alone that need it, and arguments after filters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::Field;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::arithmetic::{is_checked_operation, limits, may_overflow};
+use super::arithmetic::may_overflow;
+use super::raising::may_raise;
 use super::{chain, each_expression, each_node, operands};
 
 /// Operands behind each other; those that follow are computed together.
@@ -270,77 +271,4 @@ fn in_aggregate(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
         }
     }
     Ok(Transformed::new_transformed(expr, changed))
-}
-
-/// Whether an expression may raise for values of a row.
-fn may_raise(expr: &Expr, schema: &DFSchema) -> Result<bool> {
-    expr.exists(|expr| {
-        Ok(match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide | Operator::Modulo, right }) => {
-                let is_zero =
-                    |value: &ScalarValue| ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value);
-                !matches!(right.as_ref(), Expr::Literal(value, _) if !is_zero(value))
-                    && !left.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
-            }
-            Expr::Cast(Cast { expr, field }) => {
-                expr.get_type(schema).is_ok_and(|from| is_partial(&from, field.data_type()))
-            }
-            other => is_checked_operation(other),
-        })
-    })
-}
-
-/// Whether a cast has no result for some values.
-pub(super) fn is_partial(from: &DataType, to: &DataType) -> bool {
-    let whole_digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
-    match (from, to) {
-        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, to) => {
-            to.is_numeric() || to.is_temporal() || *to == DataType::Boolean
-        }
-        (from, to) if from.is_integer() && to.is_integer() => {
-            let ((low, high), (least, most)) = (limits(from), limits(to));
-            low < least || high > most
-        }
-        (from, to) if from.is_numeric() && to.is_integer() => true,
-        (
-            DataType::Decimal128(of, scale) | DataType::Decimal256(of, scale),
-            DataType::Decimal128(precision, digits) | DataType::Decimal256(precision, digits),
-        ) => whole_digits(*precision, *digits) < whole_digits(*of, *scale) + i16::from(digits < scale),
-        (from, DataType::Decimal128(precision, digits) | DataType::Decimal256(precision, digits))
-            if from.is_integer() =>
-        {
-            let (low, high) = limits(from);
-            let most = 10i128.checked_pow(whole_digits(*precision, *digits).clamp(0, 39) as u32);
-            most.is_some_and(|most| high >= most || low <= -most)
-        }
-        (from, to) => from.is_floating() && to.is_decimal(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn casts_that_lose_values_are_partial() {
-        use DataType::*;
-        for (from, to, expected) in [
-            (Int32, Int64, false),
-            (Int64, Int32, true),
-            (UInt8, Int8, true),
-            (Utf8View, Int32, true),
-            (Utf8View, Utf8, false),
-            (Int32, Float64, false),
-            (Float64, Int64, true),
-            (Int32, Decimal128(10, 0), false),
-            (Int32, Decimal128(11, 2), true),
-            (Decimal128(10, 2), Decimal128(11, 2), false),
-            (Decimal128(10, 2), Decimal128(10, 1), false),
-            (Decimal128(10, 2), Decimal128(9, 1), true),
-            (Decimal128(10, 2), Int64, true),
-            (Float64, Decimal128(38, 0), true),
-        ] {
-            assert_eq!(is_partial(&from, &to), expected, "{from} to {to}");
-        }
-    }
 }

@@ -2,8 +2,9 @@
 //!
 //! `PushDownFilter` in DataFusion 55.2 moves a conjunct below an aggregation if all its columns are keys, and so moves
 //! one without columns: `'B' = 'A'` below `count(*)` without groups makes the count 0, where the row should go; so it
-//! does with an empty grouping set. A volatile conjunct goes below aggregations, windows and UNNEST, and chooses among
-//! their rows instead of their results. Here such conjuncts stay.
+//! does with an empty grouping set. A volatile conjunct goes below aggregations, DISTINCT, windows, UNNEST and joins,
+//! one of ON below its join, and chooses among their rows instead of their results. Here such conjuncts stay. They move
+//! below what gives a row for a row: projections, sorts and branches of unions.
 //!
 //! The file goes once that rule keeps them.
 
@@ -12,8 +13,8 @@ use std::sync::Arc;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::GroupingSet;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, Join, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// The rule that moves filters, without those that stay.
@@ -22,28 +23,30 @@ pub(super) fn with_held_filters(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    let LogicalPlan::Filter(filter) = &plan else { return rule.rewrite(plan, config) };
     // The rule makes one filter of several before it moves them.
-    let (mut input, mut predicates) = (&filter.input, vec![&filter.predicate]);
-    while let LogicalPlan::Filter(below) = input.as_ref() {
-        predicates.push(&below.predicate);
-        input = &below.input;
+    let (mut input, mut predicates) = (&plan, Vec::new());
+    while let LogicalPlan::Filter(filter) = input {
+        predicates.push(&filter.predicate);
+        input = &filter.input;
     }
-    let gives_a_row = match input.as_ref() {
+    let gives_a_row = match input {
         LogicalPlan::Aggregate(aggregate) => has_empty_group(aggregate),
-        LogicalPlan::Window(_) | LogicalPlan::Unnest(_) => false,
+        LogicalPlan::Window(_) | LogicalPlan::Unnest(_) | LogicalPlan::Distinct(_) | LogicalPlan::Join(_) => false,
         _ => return rule.rewrite(plan, config),
     };
     let stays = |expr: &Expr| expr.is_volatile() || gives_a_row && !expr.any_column_refs();
+    if !predicates.iter().flat_map(|predicate| split_conjunction(predicate)).any(stays) {
+        return with_held_condition(rule, plan, config);
+    }
     let conjuncts = predicates.into_iter().rev().cloned().flat_map(split_conjunction_owned);
     let (held, others): (Vec<_>, Vec<_>) = conjuncts.partition(stays);
     let Some(held) = conjunction(held) else { return rule.rewrite(plan, config) };
     let moved = match conjunction(others) {
         Some(others) => {
-            let others = LogicalPlan::Filter(Filter::try_new(others, input.clone())?);
-            rule.rewrite(others, config)?
+            let others = LogicalPlan::Filter(Filter::try_new(others, Arc::new(input.clone()))?);
+            with_held_condition(rule, others, config)?
         }
-        None => Transformed::no(input.as_ref().clone()),
+        None => Transformed::no(input.clone()),
     };
     moved.map_data(|plan| {
         let (predicate, input) = match plan {
@@ -51,6 +54,49 @@ pub(super) fn with_held_filters(
             plan => (held, Arc::new(plan)),
         };
         Ok(LogicalPlan::Filter(Filter::try_new(predicate, input)?))
+    })
+}
+
+/// The rule for a plan whose topmost join, under filters, keeps the volatile conjuncts of its condition.
+fn with_held_condition(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if !has_volatile_condition(&plan) {
+        return rule.rewrite(plan, config);
+    }
+    let mut held = None;
+    let plan = in_join(plan, &mut |join| {
+        let conjuncts = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
+        let (volatile, others): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(Expr::is_volatile);
+        (held, join.filter) = (conjunction(volatile), conjunction(others));
+    })?;
+    rule.rewrite(plan, config)?.map_data(|plan| {
+        in_join(plan, &mut |join| join.filter = conjunction(join.filter.take().into_iter().chain(held.take())))
+    })
+}
+
+fn has_volatile_condition(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Filter(filter) => has_volatile_condition(&filter.input),
+        LogicalPlan::Join(join) => join.filter.as_ref().is_some_and(Expr::is_volatile),
+        _ => false,
+    }
+}
+
+/// Changes the topmost join of a plan, under filters.
+fn in_join(plan: LogicalPlan, change: &mut impl FnMut(&mut Join)) -> Result<LogicalPlan> {
+    Ok(match plan {
+        LogicalPlan::Join(mut join) => {
+            change(&mut join);
+            LogicalPlan::Join(join)
+        }
+        LogicalPlan::Filter(filter) => {
+            let input = in_join(Arc::unwrap_or_clone(filter.input), change)?;
+            LogicalPlan::Filter(Filter::try_new(filter.predicate, Arc::new(input))?)
+        }
+        plan => plan,
     })
 }
 

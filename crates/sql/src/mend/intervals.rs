@@ -12,14 +12,14 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::count::Count;
 use datafusion::functions_aggregate::min_max::{Max, Min, min_udaf};
-use datafusion::logical_expr::expr::{InSubquery, SetComparison, Sort};
+use datafusion::logical_expr::expr::{InSubquery, NullTreatment, SetComparison, Sort};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator, Projection,
@@ -27,8 +27,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::each_expression;
 use super::lengths::{Choice, DAYS_AND_TIME, chosen, days_and_time, extreme, is_interval, length};
+use super::{each_expression, spans};
 
 /// The operands of a comparison: a constant text beside a duration or an interval is an interval.
 pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
@@ -41,6 +41,45 @@ pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr
         (true, _) => (read(left), right),
         (_, true) => (left, read(right)),
         _ => (left, right),
+    }
+}
+
+/// The operands of a sum or a difference: a date that an interval moves is a timestamp, as in PostgreSQL, unless the
+/// interval is a constant of days and months. DataFusion 55.2 cuts hours off.
+pub(super) fn with_time_of_day(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    let is_date = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
+    let has_time = |expr: &Expr| match expr {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(value), _) => value.is_some_and(|value| value.nanoseconds != 0),
+        Expr::Literal(ScalarValue::IntervalDayTime(value), _) => value.is_some_and(|value| value.milliseconds != 0),
+        Expr::Literal(..) => false,
+        expr => is_interval_of(expr, schema),
+    };
+    let timestamp =
+        |date: Expr| Expr::Cast(Cast::new(Box::new(date), DataType::Timestamp(TimeUnit::Microsecond, None)));
+    match (has_time(&right) && is_date(&left), has_time(&left) && is_date(&right)) {
+        (true, _) => (timestamp(left), right),
+        (_, true) => (left, timestamp(right)),
+        _ => (left, right),
+    }
+}
+
+/// An expression behind a sign; a duration, which DataFusion does not negate, is taken away from none.
+pub(super) fn negative(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let data_type = expr.get_type(schema)?;
+    let is_number = data_type.is_numeric() && !data_type.is_unsigned_integer();
+    let is_time = matches!(data_type, DataType::Timestamp(_, _));
+    let is_negated = is_number || data_type.is_null() || is_interval(&data_type) || is_time;
+    match data_type {
+        DataType::Duration(_) => {
+            let name = Expr::Negative(Box::new(expr.clone())).schema_name().to_string();
+            let nothing = Expr::Literal(ScalarValue::new_zero(&data_type)?, None);
+            let negative = BinaryExpr::new(Box::new(nothing), Operator::Minus, Box::new(expr));
+            Ok(Expr::BinaryExpr(negative).alias(name))
+        }
+        _ if is_negated => Ok(Expr::Negative(Box::new(expr))),
+        _ => Err(DataFusionError::Plan(format!(
+            "Unary operator '-' only supports signed numeric, interval and timestamp types, not {data_type}"
+        ))),
     }
 }
 
@@ -77,6 +116,10 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     };
     plan.transform_data(|plan| match plan {
         LogicalPlan::Aggregate(aggregate) => of_groups(aggregate),
+        LogicalPlan::RecursiveQuery(query) => Err(DataFusionError::NotImplemented(format!(
+            "UNION of the recursive query {} with a column of intervals; UNION ALL compares no rows",
+            query.name
+        ))),
         LogicalPlan::Distinct(Distinct::All(input)) if has_interval(input.schema()) => {
             let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
             of_groups(Aggregate::try_new(input, columns, Vec::new())?)
@@ -102,8 +145,10 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 /// Whether a node may compare intervals or take a difference of timestamps apart: most have neither, and are not
 /// looked at any further.
 fn may_compare(plan: &LogicalPlan) -> Result<bool> {
-    if matches!(plan, LogicalPlan::Distinct(Distinct::All(input)) if has_interval(input.schema())) {
-        return Ok(true);
+    match plan {
+        LogicalPlan::Distinct(Distinct::All(input)) if has_interval(input.schema()) => return Ok(true),
+        LogicalPlan::RecursiveQuery(query) => return Ok(query.is_distinct && has_interval(plan.schema())),
+        _ => {}
     }
     let of_inputs = plan.inputs().iter().any(|input| has_spans(input.schema()));
     let mut found = false;
@@ -204,9 +249,14 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Expr::TryCast(TryCast { expr: Box::new(days_and_time(*expr)), field })
         }
         Expr::AggregateFunction(mut function) => {
+            let of_intervals = function.params.args.first().is_some_and(is_interval);
+            if of_intervals && function.params.distinct {
+                function.func =
+                    spans::of_distinct(&function.func, &mut function.params).unwrap_or_else(|| function.func.clone());
+            }
             by_length(&mut function.params.order_by, schema);
             let inner = function.func.inner();
-            if function.params.args.first().is_some_and(is_interval) {
+            if of_intervals {
                 if inner.is::<Max>() || inner.is::<Min>() {
                     function.func = extreme(&function.func, inner.is::<Max>());
                 } else if inner.is::<Count>() && function.params.distinct {
@@ -217,6 +267,16 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Expr::AggregateFunction(function)
         }
         Expr::WindowFunction(mut function) => {
+            if let WindowFunctionDefinition::AggregateUDF(of) = &function.fun
+                && function.params.distinct
+                && function.params.args.first().is_some_and(is_interval)
+            {
+                let leaves_nulls_out = function.params.null_treatment == Some(NullTreatment::IgnoreNulls);
+                if let Some(own) = spans::of_distinct_in_frames(of, leaves_nulls_out) {
+                    function.fun = WindowFunctionDefinition::AggregateUDF(own);
+                    (function.params.distinct, function.params.null_treatment) = (false, None);
+                }
+            }
             by_length(&mut function.params.order_by, schema);
             let keys = function.params.partition_by.into_iter().map(|key| if_interval(key, schema));
             function.params.partition_by = keys.collect();

@@ -24,6 +24,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
@@ -59,6 +60,7 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
         match rule.name() {
             name if name.starts_with("FilterPushdown") => Arc::new(UnlessFound(rule, repeats_a_name)),
             "ProjectionPushdown" => Arc::new(UnlessFound(Arc::new(ProjectionsInPlace(rule)), has_guarded_condition)),
+            "aggregate_statistics" => Arc::new(UnlessFound(rule, filters_its_rows)),
             "EnsureRequirements" => Arc::new(SortsInPlace(rule)),
             _ => rule,
         }
@@ -114,6 +116,13 @@ fn repeats_a_name(plan: &dyn ExecutionPlan) -> bool {
     let schema = plan.schema();
     let mut names = HashSet::with_capacity(schema.fields().len());
     schema.fields().iter().any(|field| !names.insert(field.name()))
+}
+
+/// Whether an operator is an aggregation with FILTER: DataFusion 55.2 passes over one that is above another without,
+/// and takes the answer of the lower for that of both.
+fn filters_its_rows(plan: &dyn ExecutionPlan) -> bool {
+    let aggregation = plan.downcast_ref::<AggregateExec>();
+    aggregation.is_some_and(|aggregation| aggregation.filter_expr().iter().any(Option::is_some))
 }
 
 /// Whether an operator is a nested loop with a CASE in its condition.

@@ -7,8 +7,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
-use arrow::compute::{cast, interleave};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, IntervalMonthDayNanoArray, new_empty_array,
+};
+use arrow::compute::{cast, interleave, not, nullif, prep_null_mask_filter};
 use arrow::datatypes::{
     DataType, Decimal128Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
     DurationSecondType, FieldRef, IntervalDayTimeType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
@@ -19,8 +21,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ReversedUDAF, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, EmitTo, Expr, GroupsAccumulator, ReversedUDAF,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
@@ -246,6 +248,15 @@ impl AggregateUDFImpl for Extreme {
         Ok(Box::new(Best { choice: self.choice, data_type, best: None }))
     }
 
+    fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        let data_type = arguments.return_field.data_type().clone();
+        Ok(Box::new(BestOfGroups { choice: self.choice, data_type, best: Vec::new() }))
+    }
+
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let data_type = arguments.return_field.data_type().clone();
         Ok(Box::new(Frame { choice: self.choice, data_type, values: BTreeMap::new() }))
@@ -266,17 +277,17 @@ impl AggregateUDFImpl for Extreme {
 
 /// What intervals of all units are told apart by: the length, then months, days and nanoseconds, so that which of
 /// several equal ones is found does not depend on their order.
-type Rank = (i128, i32, i32, i64);
+pub(super) type Rank = (i128, i32, i32, i64);
 
 /// The ranks of values that are not NULL, with the values as months, days and nanoseconds.
-fn ranks(values: &ArrayRef) -> Result<Vec<Rank>> {
+pub(super) fn ranks(values: &ArrayRef) -> Result<Vec<Rank>> {
     let parts = cast(values, &DAYS_AND_TIME)?;
     let parts = parts.as_primitive::<IntervalMonthDayNanoType>();
     Ok(parts.iter().flatten().map(|span| (length_of(span), span.months, span.days, span.nanoseconds)).collect())
 }
 
 /// The value of a rank in a unit of intervals.
-fn value(rank: Option<Rank>, data_type: &DataType) -> Result<ScalarValue> {
+pub(super) fn of_rank(rank: Option<Rank>, data_type: &DataType) -> Result<ScalarValue> {
     let Some((_, months, days, nanoseconds)) = rank else { return ScalarValue::try_from(data_type) };
     Ok(match data_type {
         DataType::Interval(IntervalUnit::YearMonth) => ScalarValue::IntervalYearMonth(Some(months)),
@@ -309,7 +320,7 @@ impl Accumulator for Best {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        value(self.best, &self.data_type)
+        of_rank(self.best, &self.data_type)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -318,6 +329,62 @@ impl Accumulator for Best {
 
     fn size(&self) -> usize {
         size_of_val(self)
+    }
+}
+
+/// The extreme of each group; its state is a value too.
+struct BestOfGroups {
+    choice: Choice,
+    data_type: DataType,
+    best: Vec<Option<Rank>>,
+}
+
+impl GroupsAccumulator for BestOfGroups {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.best.resize(total, None);
+        let wanted = self.choice.wanted();
+        let valid = groups.iter().enumerate().filter(|(row, _)| values[0].is_valid(*row));
+        for ((row, &group), next) in valid.zip(ranks(&values[0])?) {
+            let is_left_out = filter.is_some_and(|filter| filter.is_null(row) || !filter.value(row));
+            let best = &mut self.best[group];
+            if !is_left_out && best.is_none_or(|best| next.cmp(&best) == wanted) {
+                *best = Some(next);
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.update_batch(states, groups, None, total)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let best = emit_to.take_needed(&mut self.best);
+        let values = best.into_iter().map(|rank| of_rank(rank, &self.data_type)).collect::<Result<Vec<_>>>()?;
+        match values.is_empty() {
+            true => Ok(new_empty_array(&self.data_type)),
+            false => ScalarValue::iter_to_array(values),
+        }
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(emit_to)?])
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let Some(filter) = filter else { return Ok(vec![values[0].clone()]) };
+        let left_out = not(&prep_null_mask_filter(filter))?;
+        Ok(vec![nullif(&values[0], &left_out)?])
+    }
+
+    fn size(&self) -> usize {
+        self.best.capacity() * size_of::<Option<Rank>>()
     }
 }
 
@@ -362,7 +429,7 @@ impl Accumulator for Frame {
             Choice::Greatest => self.values.last_key_value(),
             Choice::Least => self.values.first_key_value(),
         };
-        value(best.map(|(rank, _)| *rank), &self.data_type)
+        of_rank(best.map(|(rank, _)| *rank), &self.data_type)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

@@ -5,7 +5,8 @@
 //! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not
 //!   where an addition does. An argument with a name is left alone.
 //! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
-//!   operation is asked for before plans are analysed. So is a text beside an interval ([`super::intervals`]).
+//!   operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval with
+//!   a time of day moves, and what a sign stands before ([`super::intervals`]).
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
 
@@ -14,9 +15,10 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
 
 use super::{intervals, mixed};
+use crate::syntax::is_sign;
 
 /// The planner that comes before DataFusion's.
 #[derive(Debug)]
@@ -34,9 +36,15 @@ impl ExprPlanner for SessionExprPlanner {
     }
 
     fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if is_sign(&raw.op) {
+            return Ok(PlannerResult::Planned(intervals::negative(raw.right, schema)?));
+        }
         (raw.left, raw.right, _) = mixed::operands(raw.left, raw.right, schema);
         if matches!(raw.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
             (raw.left, raw.right) = intervals::with_interval(raw.left, raw.right, schema);
+        }
+        if matches!(raw.op, Plus | Minus) {
+            (raw.left, raw.right) = intervals::with_time_of_day(raw.left, raw.right, schema);
         }
         Ok(PlannerResult::Original(raw))
     }

@@ -7,30 +7,23 @@
 //!
 //! The file goes once that rule asks whether an expression may raise.
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
-use datafusion::physical_plan::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
-};
+use datafusion::physical_plan::expressions::Column;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, replace_children_if_necessary,
-};
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
-use super::guards::is_partial;
+use super::pass_through::{Kind, PassThrough, pass_through};
+use super::raising::may_raise_physically;
 
 /// `ProjectionPushdown`, with barriers below what may raise.
 #[derive(Debug)]
@@ -43,8 +36,8 @@ impl PhysicalOptimizerRule for ProjectionsInPlace {
         if !barred.transformed {
             return Ok(plan);
         }
-        let without = |plan: Arc<dyn ExecutionPlan>| match plan.downcast_ref::<Barrier>() {
-            Some(barrier) => Ok(Transformed::yes(barrier.0.clone())),
+        let without = |plan: Arc<dyn ExecutionPlan>| match PassThrough::input_of(plan.as_ref(), &BARRIER) {
+            Some(input) => Ok(Transformed::yes(input.clone())),
             None => Ok(Transformed::no(plan)),
         };
         plan.transform_up(without).data()
@@ -59,25 +52,30 @@ impl PhysicalOptimizerRule for ProjectionsInPlace {
     }
 }
 
+/// An operator through which no projection moves.
+static BARRIER: Kind =
+    Kind { name: "Barrier", properties: |input| input.properties().clone(), rows: |rows, _| rows, keeps_order: false };
+
 /// Puts a barrier below an operator whose expressions may raise and could move below a filter.
 fn with_barriers(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let input = projection.input();
         let schema = input.schema();
-        let raises = projection.expr().iter().any(|item| may_raise(&item.expr, &schema));
+        let raises = projection.expr().iter().any(|item| may_raise_physically(item.expr.as_ref(), &schema));
         if !raises || !is_over_filter(input) {
             return Ok(Transformed::no(plan));
         }
         return barred(projection).map(Transformed::yes);
     }
     let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() else { return Ok(Transformed::no(plan)) };
-    let raises = join.filter().is_some_and(|filter| may_raise(filter.expression(), filter.schema()));
+    let raises =
+        join.filter().is_some_and(|filter| may_raise_physically(filter.expression().as_ref(), filter.schema()));
     let sides = [join.left(), join.right()];
     if !raises || !sides.into_iter().any(is_over_filter) {
         return Ok(Transformed::no(plan));
     }
     let inputs = sides.map(|side| match is_over_filter(side) {
-        true => Arc::new(Barrier(side.clone())),
+        true => pass_through(&BARRIER, side.clone()),
         false => side.clone(),
     });
     Ok(Transformed::yes(replace_children_if_necessary(plan, inputs.to_vec())?))
@@ -90,7 +88,7 @@ fn barred(projection: &ProjectionExec) -> Result<Arc<dyn ExecutionPlan>> {
     read.sort_by_key(Column::index);
     read.dedup();
     if read.is_empty() || read.len() == schema.fields().len() {
-        let input: Arc<dyn ExecutionPlan> = Arc::new(Barrier(projection.input().clone()));
+        let input = pass_through(&BARRIER, projection.input().clone());
         return Ok(Arc::new(ProjectionExec::try_new(projection.expr().iter().cloned(), input)?));
     }
     let columns =
@@ -108,7 +106,7 @@ fn barred(projection: &ProjectionExec) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(ProjectionExpr { expr, alias: item.alias.clone() })
     });
     let items = items.collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(ProjectionExec::try_new(items, Arc::new(Barrier(Arc::new(narrowed))))?))
+    Ok(Arc::new(ProjectionExec::try_new(items, pass_through(&BARRIER, Arc::new(narrowed)))?))
 }
 
 /// Whether a filter is below an operator, with nothing between that a projection does not pass.
@@ -116,92 +114,4 @@ fn is_over_filter(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let children = plan.children();
     plan.is::<FilterExec>()
         || (plan.is::<UnionExec>() || children.len() == 1) && children.into_iter().any(is_over_filter)
-}
-
-/// Whether an expression may raise for values of a row: all but what is known not to.
-fn may_raise(expr: &Arc<dyn PhysicalExpr>, schema: &arrow::datatypes::Schema) -> bool {
-    let is_total = |expr: &Arc<dyn PhysicalExpr>| {
-        if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
-            return match binary.op() {
-                Operator::Plus | Operator::Minus | Operator::Multiply => {
-                    expr.data_type(schema).is_ok_and(|data_type| data_type.is_numeric())
-                }
-                Operator::Divide | Operator::Modulo => {
-                    expr.data_type(schema).is_ok_and(|data_type| data_type.is_floating())
-                }
-                Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => true,
-                Operator::IsDistinctFrom | Operator::IsNotDistinctFrom | Operator::And | Operator::Or => true,
-                _ => false,
-            };
-        }
-        if let Some(cast) = expr.downcast_ref::<CastExpr>() {
-            let from = cast.expr().data_type(schema);
-            return from.is_ok_and(|from| from.is_numeric() && !is_partial(&from, cast.cast_type()));
-        }
-        expr.is::<Column>()
-            || expr.is::<Literal>()
-            || expr.is::<NotExpr>()
-            || expr.is::<IsNullExpr>()
-            || expr.is::<IsNotNullExpr>()
-            || expr.is::<InListExpr>()
-            || expr.is::<LikeExpr>()
-            || expr.is::<CaseExpr>()
-    };
-    expr.exists(|expr| Ok(!is_total(expr))).unwrap_or(true)
-}
-
-/// An operator that gives its input's rows, and through which no projection moves.
-#[derive(Debug)]
-struct Barrier(Arc<dyn ExecutionPlan>);
-
-impl Barrier {
-    fn around(children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = children
-            .try_into()
-            .map_err(|_| DataFusionError::Internal("a barrier over other than one input".to_string()))?;
-        Ok(Arc::new(Barrier(input)))
-    }
-}
-
-impl DisplayAs for Barrier {
-    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Barrier")
-    }
-}
-
-impl ExecutionPlan for Barrier {
-    fn name(&self) -> &str {
-        "Barrier"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.0.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.0]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Barrier::around(children)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Barrier::around(children)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.0.execute(partition, context)
-    }
 }

@@ -46,6 +46,10 @@ fn replacement(text: &str) -> String {
             ('\\', Some('\\')) => {
                 replaced.push('\\');
                 characters.next();
+                // Before digits, DataFusion would read a group: one that is not there, and empty, stands between.
+                if characters.peek().is_some_and(char::is_ascii_digit) {
+                    replaced.push_str("${}");
+                }
             }
             (other, _) => replaced.push(other),
         }
@@ -59,9 +63,14 @@ mod tests {
 
     #[test]
     fn groups_are_written_with_backslashes() {
-        for (theirs, ours) in
-            [("$5", "$$5"), (r"[\1]\2x", "[${1}]${2}x"), (r"\&\&", "${0}${0}"), (r"\\n", r"\n"), (r"\n\", r"\n\")]
-        {
+        for (theirs, ours) in [
+            ("$5", "$$5"),
+            (r"[\1]\2x", "[${1}]${2}x"),
+            (r"\&\&", "${0}${0}"),
+            (r"\\n", r"\n"),
+            (r"\\1", r"\${}1"),
+            (r"\n\", r"\n\"),
+        ] {
             assert_eq!(replacement(theirs), ours);
         }
     }

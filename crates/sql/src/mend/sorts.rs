@@ -12,26 +12,22 @@
 //! In the last two cases the plan is made once more with one sort for all partitions. The file goes once sorts stay
 //! above what skips rows, thresholds are of all keys, and the check and the rule agree.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::error::Result;
-use datafusion::execution::TaskContext;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
-};
+
+use super::pass_through::{Kind, PassThrough, pass_through, unordered};
 
 /// `EnsureRequirements`, with sorts where they belong.
 #[derive(Debug)]
@@ -78,6 +74,14 @@ fn is_right(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<boo
     Ok(!merges || !lacks_key && SanityCheckPlan::new().optimize(plan.clone(), config).is_ok())
 }
 
+/// An operator whose order nobody relies on and nobody may ask another of.
+static FENCE: Kind = Kind {
+    name: "Fence",
+    properties: |input| unordered(input, input.schema()),
+    rows: |rows, _| rows,
+    keeps_order: false,
+};
+
 /// Puts a fence around each OFFSET that operators with orders of their own may be above of.
 #[derive(Default)]
 struct Fences {
@@ -105,7 +109,7 @@ impl TreeNodeRewriter for Fences {
         self.around -= usize::from(!passes(plan.as_ref()));
         let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
         Ok(match skips && self.around > 0 {
-            true => Transformed::yes(Arc::new(Fence::new(plan))),
+            true => Transformed::yes(pass_through(&FENCE, plan)),
             false => Transformed::no(plan),
         })
     }
@@ -113,77 +117,10 @@ impl TreeNodeRewriter for Fences {
 
 fn without_fences(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|plan| {
-        Ok(match plan.downcast_ref::<Fence>() {
-            Some(fence) => Transformed::yes(fence.input.clone()),
+        Ok(match PassThrough::input_of(plan.as_ref(), &FENCE) {
+            Some(input) => Transformed::yes(input.clone()),
             None => Transformed::no(plan),
         })
     })?;
     Ok(plan.data)
-}
-
-/// Gives the rows of its input, in an order that nobody relies on and nobody may ask another of.
-#[derive(Debug)]
-struct Fence {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
-
-impl Fence {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Fence {
-        let of = input.properties();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(input.schema()),
-            of.output_partitioning().clone(),
-            of.emission_type,
-            of.boundedness,
-        );
-        Fence { input, properties: Arc::new(properties) }
-    }
-
-    fn around(mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Fence::new(children.remove(0))))
-    }
-}
-
-impl DisplayAs for Fence {
-    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("Fence")
-    }
-}
-
-impl ExecutionPlan for Fence {
-    fn name(&self) -> &str {
-        "Fence"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Fence::around(children)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Fence::around(children)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
 }

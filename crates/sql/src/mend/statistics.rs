@@ -9,10 +9,10 @@
 //!
 //! The file goes once DataFusion takes bounds of floats for those of what is not NaN, and missing ones for unknown.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::Statistics;
@@ -99,28 +99,32 @@ async fn known_alone(plan: Arc<dyn ExecutionPlan>, state: &dyn Session) -> Arc<d
     };
     let schema = scan.file_schema();
     let order = parquet.and_then(|_| order_of(&facts, schema));
-    let of_file = |facts: Option<&Option<Arc<FooterFacts>>>| match (parquet, facts) {
-        (None, _) | (_, None) => gaps_of_floats(schema),
-        (_, Some(facts)) => gaps(facts.as_deref(), schema),
+    let mut tables = TableGaps::of(schema);
+    let mut of_file = |facts: Option<&Option<Arc<FooterFacts>>>| match (parquet, facts) {
+        (None, _) | (_, None) => tables.floats.clone(),
+        (_, Some(facts)) => tables.of_file(facts.as_deref()),
     };
-    let gaps: Vec<Vec<Vec<Gaps>>> = (scan.file_groups.iter().zip(&facts))
+    let gaps: Vec<Vec<Arc<[Gaps]>>> = (scan.file_groups.iter().zip(&facts))
         .map(|(group, facts)| (0..group.len()).map(|file| of_file(facts.get(file))).collect())
         .collect();
-    let of_group = |group: &[Vec<Gaps>]| group.iter().fold(gaps_of_floats(schema), |all, file| both(all, file));
-    let of_all = gaps.iter().fold(gaps_of_floats(schema), |all, group| both(all, &of_group(group)));
+    let floats = &tables.floats;
+    let of_all = of_files(gaps.iter().flatten(), floats);
     let misleads = facts.iter().flatten().flatten().any(|facts| facts.misleads);
-    let is_known = of_all.iter().all(|gaps| *gaps == Gaps::default());
-    if is_known && !misleads && scan.output_ordering.is_empty() && order.is_none() {
+    if is_known(&of_all) && !misleads && scan.output_ordering.is_empty() && order.is_none() {
         return plan;
     }
     let groups = scan.file_groups.iter().zip(&gaps).map(|(group, gaps)| {
         let files = group.files().iter().cloned().zip(gaps).map(|(mut file, gaps)| {
-            file.statistics = file.statistics.map(|statistics| Arc::new(without(&statistics, gaps)));
+            if !is_known(gaps) {
+                file.statistics = file.statistics.map(|statistics| Arc::new(without(&statistics, gaps)));
+            }
             file
         });
         let group_without: FileGroup = files.collect();
         match group.file_statistics(None) {
-            Some(statistics) => group_without.with_statistics(Arc::new(without(statistics, &of_group(gaps)))),
+            Some(statistics) => {
+                group_without.with_statistics(Arc::new(without(statistics, &of_files(gaps.iter(), floats))))
+            }
             None => group_without,
         }
     });
@@ -175,41 +179,86 @@ fn same_order(in_file: &DataType, in_table: &DataType) -> bool {
     in_file == in_table || is_text(in_file) && is_text(in_table)
 }
 
-/// What is unknown of the columns of a file.
-fn gaps(facts: Option<&FooterFacts>, schema: &Schema) -> Vec<Gaps> {
-    let nothing: BTreeMap<String, Gaps> = BTreeMap::new();
-    let known = facts.map_or(&nothing, |facts| &facts.gaps);
-    let of_field = |(field, floats): (&Arc<arrow::datatypes::Field>, Gaps)| {
-        let found = facts.map(|facts| facts.schema.field_with_name(field.name()));
-        match found {
-            None => Gaps { low: true, high: true, nulls: true },
-            // The column is NULL in this file.
-            Some(Err(_)) => floats,
-            Some(Ok(found)) => {
-                let bounds = !same_order(found.data_type(), field.data_type());
-                let own = known.get(field.name()).copied().unwrap_or_default();
-                union(union(own, floats), Gaps { low: bounds, high: bounds, nulls: false })
-            }
-        }
-    };
-    schema.fields().iter().zip(gaps_of_floats(schema)).map(of_field).collect()
+/// What is unknown of the columns of a table, file by file. Files with equal columns and no gaps share one list, so that
+/// such a file costs no walk over its columns.
+struct TableGaps<'a> {
+    schema: &'a Schema,
+    /// Of any file: the bounds of floats.
+    floats: Arc<[Gaps]>,
+    /// Of a file whose footer cannot be read.
+    unread: Arc<[Gaps]>,
+    /// By the address of a file's schema, which the facts of the scan keep alive.
+    files: HashMap<*const Schema, FileColumns>,
 }
 
-/// What is unknown of any file: the bounds of floats.
-fn gaps_of_floats(schema: &Schema) -> Vec<Gaps> {
-    let of_field = |data_type: &DataType| {
-        let is_float = data_type.is_floating();
-        Gaps { low: is_float, high: is_float, nulls: false }
-    };
-    schema.fields().iter().map(|field| of_field(field.data_type())).collect()
+/// The columns of files of one schema.
+struct FileColumns {
+    /// By column of the table its place in the file; none where it is NULL in the file.
+    places: Vec<Option<usize>>,
+    /// What is unknown where the footer tells all.
+    gaps: Arc<[Gaps]>,
+}
+
+impl TableGaps<'_> {
+    fn of(schema: &Schema) -> TableGaps<'_> {
+        let of_field = |data_type: &DataType| {
+            let is_float = data_type.is_floating();
+            Gaps { low: is_float, high: is_float, nulls: false }
+        };
+        let floats = schema.fields().iter().map(|field| of_field(field.data_type())).collect();
+        let unread = vec![Gaps { low: true, high: true, nulls: true }; schema.fields().len()].into();
+        TableGaps { schema, floats, unread, files: HashMap::new() }
+    }
+
+    fn of_file(&mut self, facts: Option<&FooterFacts>) -> Arc<[Gaps]> {
+        let Some(facts) = facts else { return self.unread.clone() };
+        let columns = self.files.entry(Arc::as_ptr(&facts.schema));
+        let columns = columns.or_insert_with(|| FileColumns::of(self.schema, &self.floats, &facts.schema));
+        if facts.gaps.is_empty() {
+            return columns.gaps.clone();
+        }
+        let own = |place: usize| {
+            let found = facts.gaps.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+            Some(facts.gaps[found].1)
+        };
+        let of_column = |(place, gaps): (&Option<usize>, &Gaps)| union(*gaps, place.and_then(own).unwrap_or_default());
+        columns.places.iter().zip(&*columns.gaps).map(of_column).collect()
+    }
+}
+
+impl FileColumns {
+    fn of(table: &Schema, floats: &[Gaps], file: &Schema) -> FileColumns {
+        // The first of several columns of a name.
+        let mut by_name = HashMap::new();
+        file.fields().iter().enumerate().for_each(|(place, field)| {
+            by_name.entry(field.name().as_str()).or_insert(place);
+        });
+        let places: Vec<Option<usize>> =
+            table.fields().iter().map(|field| by_name.get(field.name().as_str()).copied()).collect();
+        let of_column = |((place, field), floats): ((&Option<usize>, &Arc<Field>), &Gaps)| {
+            let bounds = place.is_some_and(|place| !same_order(file.field(place).data_type(), field.data_type()));
+            union(*floats, Gaps { low: bounds, high: bounds, nulls: false })
+        };
+        let gaps = places.iter().zip(table.fields()).zip(floats).map(of_column).collect();
+        FileColumns { places, gaps }
+    }
+}
+
+/// What is unknown of files together.
+fn of_files<'a>(files: impl Iterator<Item = &'a Arc<[Gaps]>>, floats: &[Gaps]) -> Vec<Gaps> {
+    let (mut all, mut last) = (floats.to_vec(), None);
+    for file in files.filter(|file| !last.replace(*file).is_some_and(|last: &Arc<[Gaps]>| Arc::ptr_eq(last, file))) {
+        all.iter_mut().zip(&**file).for_each(|(all, file)| *all = union(*all, *file));
+    }
+    all
+}
+
+fn is_known(gaps: &[Gaps]) -> bool {
+    gaps.iter().all(|gaps| *gaps == Gaps::default())
 }
 
 fn union(a: Gaps, b: Gaps) -> Gaps {
     Gaps { low: a.low || b.low, high: a.high || b.high, nulls: a.nulls || b.nulls }
-}
-
-fn both(a: Vec<Gaps>, b: &[Gaps]) -> Vec<Gaps> {
-    a.into_iter().zip(b).map(|(a, b)| union(a, *b)).collect()
 }
 
 /// Statistics without what is unknown.

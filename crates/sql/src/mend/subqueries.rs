@@ -19,7 +19,7 @@ use std::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
@@ -125,6 +125,12 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
     if may_be_null {
         unknown.push(expr.as_ref().clone().is_null().and(has_rows(subquery.subquery.as_ref().clone(), &subquery)?));
     }
+    if !unknown.is_empty() && is_volatile(&subquery.subquery)? {
+        return Err(DataFusionError::NotImplemented(
+            "IN of a subquery with a volatile function, as random(), which may be unknown; make a table of the subquery"
+                .into(),
+        ));
+    }
     let found = Expr::InSubquery(InSubquery { expr, subquery, negated: false });
     let Some(unknown) = unknown.into_iter().reduce(Expr::or) else {
         // A NOT would make an anti join of it.
@@ -134,6 +140,19 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
     let value = |truth: Option<bool>| Expr::Literal(ScalarValue::Boolean(truth), None);
     let told = when(found, value(Some(!negated))).when(unknown, value(None)).otherwise(value(Some(negated)))?;
     Ok(Transformed::new(told, true, TreeNodeRecursion::Jump))
+}
+
+/// Whether a plan may have other rows each time: here it is computed up to three times.
+fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            found |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// Whether a plan in a subquery's place has rows. Without outer references it is counted once.

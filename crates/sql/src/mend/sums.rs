@@ -1,7 +1,7 @@
-//! Sums of integers and decimals whose total leaves their type are errors.
+//! Sums of integers, decimals, intervals and durations whose total leaves their type are errors.
 //!
-//! DataFusion 55.2 adds with wrapping. Under `warpcube.overflow = 'error'` SUM of integers adds in 128 bits, SUM of
-//! decimals that might leave 128 bits in 256, so that only a total can be too large, whatever the order of rows. The
+//! DataFusion 55.2 adds with wrapping, for averages of durations too. Under `warpcube.overflow = 'error'` SUM of integers adds in 128 bits, SUM of
+//! decimals that might leave 128 bits in 256, and intervals part by part ([`super::spans`]), so that only a total can be too large, whatever the order of rows. The
 //! functions have DataFusion's names and result types; their states are decimals wide enough.
 //!
 //! A rule of DataFusion's makes `count(DISTINCT x), sum(y)` a sum of sums by x, each of which could overflow although
@@ -16,13 +16,15 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, Field,
-    FieldRef, Int64Type, UInt64Type, i256,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType,
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType, Field, FieldRef,
+    Int64Type, TimeUnit, UInt64Type, i256,
 };
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -36,6 +38,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use super::arithmetic::{Computed, as_written, computed_before, is_checked, sql_name, sql_text};
 use super::distinct_sums::DistinctTotal;
 use super::each_node;
+use super::spans::Measure;
 use crate::error::SqlError;
 
 /// Digits of decimals whose sums fit in 128 bits: 10^10 rows of them do.
@@ -52,38 +55,44 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
         }
         let schema = plan.inputs()[0].schema().clone();
         let computed = computed_before(&plan)?;
-        let may_overflow = |args: &[Expr]| match args {
-            [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| may_overflow(&data_type)),
-            _ => false,
+        let type_of = |args: &[Expr]| match args {
+            [argument] => argument.get_type(schema.as_ref()).ok(),
+            _ => None,
         };
-        let is_decimal = |args: &[Expr]| match args {
-            [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| data_type.is_decimal()),
-            _ => false,
+        let is_held = |function: &AggregateUDF, args: &[Expr], is_distinct: bool| {
+            let held = |data_type: DataType| match function.inner().is::<Sum>() {
+                true => may_overflow(&data_type),
+                false => function.inner().is::<Avg>() && !is_distinct && matches!(data_type, DataType::Duration(_)),
+            };
+            type_of(args).is_some_and(held)
         };
         plan.map_expressions(|expr| {
             expr.transform_up(|expr| {
                 Ok(match expr {
                     Expr::AggregateFunction(mut function)
-                        if function.func.inner().is::<Sum>() && may_overflow(&function.params.args) =>
+                        if is_held(&function.func, &function.params.args, function.params.distinct) =>
                     {
                         let (args, is_distinct) = (&function.params.args, function.params.distinct);
                         function.func = checked(&function.func, args, is_distinct, &computed)?;
                         Transformed::yes(Expr::AggregateFunction(function))
                     }
-                    // DataFusion takes distinct values of BIGINT alone away from a sliding sum.
-                    Expr::WindowFunction(mut function)
-                        if may_overflow(&function.params.args)
-                            || function.params.distinct && is_decimal(&function.params.args) =>
-                    {
-                        match &function.fun {
-                            WindowFunctionDefinition::AggregateUDF(sum) if sum.inner().is::<Sum>() => {
-                                let (args, is_distinct) = (&function.params.args, function.params.distinct);
-                                let sum = checked(sum, args, is_distinct, &computed)?;
-                                function.fun = WindowFunctionDefinition::AggregateUDF(sum);
-                                Transformed::yes(Expr::WindowFunction(function))
+                    Expr::WindowFunction(mut function) => {
+                        let (args, is_distinct) = (&function.params.args, function.params.distinct);
+                        let held = match &function.fun {
+                            // DataFusion takes distinct values of BIGINT alone away from a sliding sum.
+                            WindowFunctionDefinition::AggregateUDF(of) => {
+                                let is_decimal = || type_of(args).is_some_and(|data_type| data_type.is_decimal());
+                                let is_sum_of_decimals = is_distinct && of.inner().is::<Sum>() && is_decimal();
+                                (is_held(of, args, is_distinct) || is_sum_of_decimals).then_some(of)
                             }
-                            _ => Transformed::no(Expr::WindowFunction(function)),
-                        }
+                            WindowFunctionDefinition::WindowUDF(_) => None,
+                        };
+                        let Some(of) = held else {
+                            return Ok(Transformed::no(Expr::WindowFunction(function)));
+                        };
+                        function.fun =
+                            WindowFunctionDefinition::AggregateUDF(checked(of, args, is_distinct, &computed)?);
+                        Transformed::yes(Expr::WindowFunction(function))
                     }
                     other => Transformed::no(other),
                 })
@@ -125,8 +134,13 @@ pub(super) fn with_whole_sums(
 fn may_overflow(data_type: &DataType) -> bool {
     match data_type {
         DataType::Decimal128(precision, _) => *precision > NARROW_PRECISION,
-        other => other.is_integer(),
+        other => other.is_integer() || is_span(other),
     }
+}
+
+/// Whether values of a type are added part by part ([`super::spans`]).
+fn is_span(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
 }
 
 fn checked(
@@ -136,17 +150,25 @@ fn checked(
     computed: &Computed,
 ) -> Result<Arc<AggregateUDF>> {
     let args = args.iter().map(|arg| Ok(sql_text(&as_written(arg, computed)?))).collect::<Result<Vec<String>>>()?;
-    let text = format!("sum({}{})", if is_distinct { "DISTINCT " } else { "" }, args.join(", "));
+    let name = original.name();
+    let text = format!("{name}({}{})", if is_distinct { "DISTINCT " } else { "" }, args.join(", "));
     Ok(Arc::new(AggregateUDF::new_from_impl(CheckedSum { original: original.clone(), text })))
 }
 
-/// SUM with an error in place of wrapping.
+/// SUM, or AVG of durations, with an error in place of wrapping.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CheckedSum {
     /// DataFusion's function, from which name, signature and types are taken.
     original: Arc<AggregateUDF>,
     /// The call as errors name it.
     text: String,
+}
+
+impl CheckedSum {
+    /// What a total of spans is.
+    fn measure(&self, result: DataType) -> Measure {
+        Measure { name: self.text.clone(), result, is_average: self.original.inner().is::<Avg>() }
+    }
 }
 
 /// The decimal that holds sums of a type.
@@ -185,7 +207,20 @@ impl AggregateUDFImpl for CheckedSum {
                 }
             }};
         }
+        macro_rules! distinct_durations {
+            ($type:ty) => {{
+                let sum = self.measure(result.clone()).accumulator();
+                Box::new(DistinctTotal::<$type>::new(result, |value| i128::from(value) as u128, sum))
+            }};
+        }
         Ok(match &result {
+            DataType::Duration(unit) if arguments.is_distinct => match unit {
+                TimeUnit::Second => distinct_durations!(DurationSecondType),
+                TimeUnit::Millisecond => distinct_durations!(DurationMillisecondType),
+                TimeUnit::Microsecond => distinct_durations!(DurationMicrosecondType),
+                TimeUnit::Nanosecond => distinct_durations!(DurationNanosecondType),
+            },
+            span if is_span(span) && !arguments.is_distinct => self.measure(result).accumulator(),
             DataType::Int64 => total!(Int64Type, Decimal128Type),
             DataType::UInt64 => total!(UInt64Type, Decimal128Type),
             DataType::Decimal128(_, _) => total!(Decimal128Type, Decimal256Type),
@@ -196,6 +231,9 @@ impl AggregateUDFImpl for CheckedSum {
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         if arguments.is_distinct {
             return self.original.state_fields(arguments);
+        }
+        if is_span(arguments.return_field.data_type()) {
+            return Ok(Measure::state_fields(&arguments));
         }
         let name = format_state_name(arguments.name, "checked sum");
         Ok(vec![Arc::new(Field::new(name, state_type(arguments.return_field.data_type()), true))])
@@ -208,6 +246,7 @@ impl AggregateUDFImpl for CheckedSum {
     fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         let (result, name) = (arguments.return_field.data_type().clone(), self.text.clone());
         Ok(match &result {
+            span if is_span(span) => self.measure(result).groups_accumulator(),
             DataType::Int64 => Box::new(Totals::<Int64Type, Decimal128Type>::new(name, result)),
             DataType::UInt64 => Box::new(Totals::<UInt64Type, Decimal128Type>::new(name, result)),
             DataType::Decimal128(_, _) => Box::new(Totals::<Decimal128Type, Decimal256Type>::new(name, result)),

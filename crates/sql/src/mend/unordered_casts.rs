@@ -87,6 +87,11 @@ struct UnorderedCast {
     signature: Signature,
 }
 
+/// The type that a function casts to, and whether what does not fit is NULL; none if it is no cast.
+pub(super) fn as_cast(function: &ScalarUDF) -> Option<(&DataType, bool)> {
+    function.inner().downcast_ref::<UnorderedCast>().map(|cast| (&cast.to, cast.safe))
+}
+
 impl ScalarUDFImpl for UnorderedCast {
     fn name(&self) -> &str {
         "unordered_cast"

@@ -1,29 +1,32 @@
 //! VAR and STDDEV of integers and decimals, exact until the last step.
 //!
 //! DataFusion 55.2 makes doubles of such values: where they are large beside their differences, digits are lost
-//! (`stddev(x + 1000000000000)`), and the order of rows shows. Here, in the final plan, the values and their squares
-//! are added in 256 bits; the device's sums end in the same last step ([`variance`]), so that both places give the
-//! same bits. Frames that slide take values away exactly. Decimals of more than [`DIGITS_MAX`] digits stay doubles.
+//! (`stddev(x + 1000000000000)`), and the order of rows shows. Here the casts go when types are coerced, before the
+//! optimiser computes what several calls share. In the final plan the values and their squares are added in 256 bits;
+//! the device's sums end in the same last step ([`variance`]), so that both places give the same bits. Frames that
+//! slide take values away exactly. Decimals of more than [`DIGITS_MAX`] digits stay doubles.
 //!
 //! The file goes once DataFusion adds such values exactly.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal256Array, Float64Array, UInt64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, UInt64Type};
-use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, Field, FieldRef, i256};
-use datafusion::common::ScalarValue;
+use arrow::datatypes::DECIMAL128_MAX_PRECISION;
+use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, i256};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::stddev::{Stddev, StddevPop};
 use datafusion::functions_aggregate::variance::{VariancePopulation, VarianceSample};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, ExprSchemable, LogicalPlan, ReversedUDAF, Signature, Volatility,
-    WindowFunctionDefinition,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, ExprSchemable, GroupsAccumulator, LogicalPlan,
+    ReversedUDAF, Signature, Volatility, WindowFunctionDefinition,
 };
+use datafusion::optimizer::AnalyzerRule;
 
 use super::{each_expression, each_node};
 
@@ -66,56 +69,105 @@ pub(crate) fn variance(sum: i256, squares: i256, count: u64, spread: Spread) -> 
     Some(if spread.root { variance.sqrt() } else { variance })
 }
 
+/// The rule that takes the casts to doubles from arguments whose values are added exactly, once types are coerced.
+#[derive(Debug)]
+pub(super) struct BareArguments;
+
+impl AnalyzerRule for BareArguments {
+    fn name(&self) -> &str {
+        "bare_arguments"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mended = plan.transform_up_with_subqueries(|plan| {
+            in_calls(plan, |_, args, schema| {
+                let [arg] = args else { return false };
+                let bare = match arg {
+                    Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => &mut *cast.expr,
+                    _ => return false,
+                };
+                let is_exact = bare.get_type(schema).is_ok_and(|data_type| scale_of(&data_type).is_some());
+                if is_exact {
+                    *arg = std::mem::take(bare);
+                }
+                is_exact
+            })
+        })?;
+        Ok(mended.data)
+    }
+}
+
 /// The plan with exact variances of integers and decimals.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     each_node(plan, |plan| {
-        if !matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
-            return Ok(Transformed::no(plan));
-        }
-        let is_candidate = |expr: &Expr| matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_));
-        each_expression(plan, is_candidate, |expr, schema| {
-            let scale = |args: &[Expr]| match args {
-                [Expr::Cast(cast)] if *cast.field.data_type() == DataType::Float64 => {
-                    scale_of(&cast.expr.get_type(schema.as_ref()).ok()?)
-                }
-                _ => None,
-            };
-            expr.transform_up(|expr| {
-                Ok(match expr {
-                    Expr::AggregateFunction(mut function) if !function.params.distinct => {
-                        let exact = scale(&function.params.args).and_then(|scale| Variance::of(&function.func, scale));
-                        let is_new = exact.is_some();
-                        if let Some(exact) = exact {
-                            function.func = exact;
-                            bare(&mut function.params.args);
-                        }
-                        Transformed::new_transformed(Expr::AggregateFunction(function), is_new)
-                    }
-                    Expr::WindowFunction(mut function) if !function.params.distinct => {
-                        let exact = match (&function.fun, scale(&function.params.args)) {
-                            (WindowFunctionDefinition::AggregateUDF(own), Some(scale)) => Variance::of(own, scale),
-                            _ => None,
-                        };
-                        let is_new = exact.is_some();
-                        if let Some(exact) = exact {
-                            function.fun = WindowFunctionDefinition::AggregateUDF(exact);
-                            bare(&mut function.params.args);
-                        }
-                        Transformed::new_transformed(Expr::WindowFunction(function), is_new)
-                    }
-                    other => Transformed::no(other),
-                })
-            })
+        in_calls(plan, |function, args, schema| {
+            let [arg] = args else { return false };
+            let scale = arg.get_type(schema).ok().and_then(|data_type| scale_of(&data_type));
+            let exact = scale.and_then(|scale| Variance::of(function, scale));
+            exact.map(|exact| *function = exact).is_some()
         })
     })
 }
 
-/// Takes the casts to doubles away.
-fn bare(args: &mut [Expr]) {
-    for arg in args {
-        if let Expr::Cast(cast) = arg {
-            *arg = std::mem::take(&mut *cast.expr);
-        }
+/// Changes the variances of a node, which are given with their arguments and the columns that these may read; `change`
+/// says whether it has changed one.
+fn in_calls(
+    plan: LogicalPlan,
+    mut change: impl FnMut(&mut Arc<AggregateUDF>, &mut [Expr], &DFSchema) -> bool,
+) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
+        return Ok(Transformed::no(plan));
+    }
+    each_expression(
+        plan,
+        |expr| called(expr).is_some(),
+        |expr, schema| {
+            expr.transform_up(|mut expr| {
+                let changed = match &mut expr {
+                    Expr::AggregateFunction(function) if !function.params.distinct && is_variance(&function.func) => {
+                        change(&mut function.func, &mut function.params.args, schema)
+                    }
+                    Expr::WindowFunction(function) if !function.params.distinct => match &mut function.fun {
+                        WindowFunctionDefinition::AggregateUDF(of) if is_variance(of) => {
+                            change(of, &mut function.params.args, schema)
+                        }
+                        _ => false,
+                    },
+                    _ => false,
+                };
+                Ok(Transformed::new_transformed(expr, changed))
+            })
+        },
+    )
+}
+
+/// The variance that an expression calls.
+fn called(expr: &Expr) -> Option<&Arc<AggregateUDF>> {
+    let function = match expr {
+        Expr::AggregateFunction(function) => &function.func,
+        Expr::WindowFunction(function) => match &function.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => function,
+            WindowFunctionDefinition::WindowUDF(_) => return None,
+        },
+        _ => return None,
+    };
+    is_variance(function).then_some(function)
+}
+
+/// Whether a function is one of DataFusion's.
+fn is_variance(function: &AggregateUDF) -> bool {
+    spread(function).is_some()
+}
+
+/// Whether a function of DataFusion's is one of a sample, and whether it is a root; none if it is no variance.
+fn spread(function: &AggregateUDF) -> Option<(bool, bool)> {
+    let inner = function.inner();
+    match () {
+        () if inner.is::<VarianceSample>() => Some((true, false)),
+        () if inner.is::<VariancePopulation>() => Some((false, false)),
+        () if inner.is::<Stddev>() => Some((true, true)),
+        () if inner.is::<StddevPop>() => Some((false, true)),
+        () => None,
     }
 }
 
@@ -140,14 +192,7 @@ struct Variance {
 impl Variance {
     /// The function in place of DataFusion's; none if it is no variance.
     fn of(function: &Arc<AggregateUDF>, scale: i8) -> Option<Arc<AggregateUDF>> {
-        let inner = function.inner();
-        let (sample, root) = match () {
-            () if inner.is::<VarianceSample>() => (true, false),
-            () if inner.is::<VariancePopulation>() => (false, false),
-            () if inner.is::<Stddev>() => (true, true),
-            () if inner.is::<StddevPop>() => (false, true),
-            () => return None,
-        };
+        let (sample, root) = spread(function)?;
         let signature = Signature::any(1, Volatility::Immutable);
         let own = Variance { original: function.clone(), spread: Spread { sample, root, scale }, signature };
         Some(Arc::new(AggregateUDF::new_from_impl(own)))
@@ -177,6 +222,15 @@ impl AggregateUDFImpl for Variance {
         Ok(vec![field("count", DataType::UInt64), field("sum", wide()), field("squares", wide())])
     }
 
+    fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        let spread = self.spread;
+        Ok(Box::new(SumsOfGroups { spread, counts: Vec::new(), sums: Vec::new(), squares: Vec::new() }))
+    }
+
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
@@ -184,6 +238,22 @@ impl AggregateUDFImpl for Variance {
     fn reverse_expr(&self) -> ReversedUDAF {
         ReversedUDAF::Identical
     }
+}
+
+/// Values as decimals.
+fn exact_values(column: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match column.data_type() {
+        DataType::Decimal128(_, _) => column.clone(),
+        _ => cast(column, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))?,
+    })
+}
+
+/// Columns of a state: counts, sums and sums of squares.
+fn parts(states: &[ArrayRef]) -> Result<(&UInt64Array, &Decimal256Array, &Decimal256Array)> {
+    let [counts, sums, squares] = states else {
+        return Err(DataFusionError::Internal("the state of a variance is torn".into()));
+    };
+    Ok((counts.as_primitive(), sums.as_primitive(), squares.as_primitive()))
 }
 
 /// Exact sums of values, as integers of their last digit, and of their squares.
@@ -198,12 +268,8 @@ struct Sums {
 impl Sums {
     /// Sums of the valid values of a column.
     fn of(column: &ArrayRef, spread: Spread) -> Result<Sums> {
-        let column = match column.data_type() {
-            DataType::Decimal128(_, _) => column.clone(),
-            _ => cast(column, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))?,
-        };
         let mut sums = Sums { spread, count: 0, sum: i256::ZERO, squares: i256::ZERO };
-        for value in column.as_primitive::<Decimal128Type>().iter().flatten() {
+        for value in exact_values(column)?.as_primitive::<Decimal128Type>().iter().flatten() {
             let value = i256::from_i128(value);
             sums.count += 1;
             sums.sum = sums.sum.wrapping_add(value);
@@ -243,11 +309,7 @@ impl Accumulator for Sums {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let [counts, sums, squares] = states else {
-            return Err(DataFusionError::Internal("the state of a variance is torn".into()));
-        };
-        let counts = counts.as_primitive::<UInt64Type>();
-        let (sums, squares) = (sums.as_primitive::<Decimal256Type>(), squares.as_primitive::<Decimal256Type>());
+        let (counts, sums, squares) = parts(states)?;
         for row in (0..counts.len()).filter(|row| counts.is_valid(*row)) {
             let (count, sum, squares) = (counts.value(row), sums.value(row), squares.value(row));
             self.add(&Sums { spread: self.spread, count, sum, squares });
@@ -261,6 +323,95 @@ impl Accumulator for Sums {
 
     fn size(&self) -> usize {
         size_of_val(self)
+    }
+}
+
+/// Exact sums for each group.
+struct SumsOfGroups {
+    spread: Spread,
+    counts: Vec<u64>,
+    sums: Vec<i256>,
+    squares: Vec<i256>,
+}
+
+impl SumsOfGroups {
+    fn resize(&mut self, groups: usize) {
+        self.counts.resize(groups, 0);
+        self.sums.resize(groups, i256::ZERO);
+        self.squares.resize(groups, i256::ZERO);
+    }
+
+    fn add(&mut self, group: usize, count: u64, sum: i256, squares: i256) {
+        self.counts[group] += count;
+        self.sums[group] = self.sums[group].wrapping_add(sum);
+        self.squares[group] = self.squares[group].wrapping_add(squares);
+    }
+
+    fn add_value(&mut self, group: usize, value: i128) {
+        let value = i256::from_i128(value);
+        self.add(group, 1, value, value.wrapping_mul(value));
+    }
+
+    fn take(&mut self, emit_to: EmitTo) -> (Vec<u64>, Vec<i256>, Vec<i256>) {
+        let counts = emit_to.take_needed(&mut self.counts);
+        (counts, emit_to.take_needed(&mut self.sums), emit_to.take_needed(&mut self.squares))
+    }
+}
+
+impl GroupsAccumulator for SumsOfGroups {
+    fn update_batch(
+        &mut self,
+        columns: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.resize(total);
+        let values = exact_values(&columns[0])?;
+        let values = values.as_primitive::<Decimal128Type>();
+        for (row, &group) in groups.iter().enumerate() {
+            let is_left_out = filter.is_some_and(|filter| filter.is_null(row) || !filter.value(row));
+            if values.is_valid(row) && !is_left_out {
+                self.add_value(group, values.value(row));
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.resize(total);
+        let (counts, sums, squares) = parts(states)?;
+        for (row, &group) in groups.iter().enumerate().filter(|(row, _)| counts.is_valid(*row)) {
+            self.add(group, counts.value(row), sums.value(row), squares.value(row));
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let (counts, sums, squares) = self.take(emit_to);
+        let rows = counts.into_iter().zip(sums).zip(squares);
+        let variances = rows.map(|((count, sum), squares)| variance(sum, squares, count, self.spread));
+        Ok(Arc::new(variances.collect::<Float64Array>()))
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        let (counts, sums, squares) = self.take(emit_to);
+        let wide = |values: Vec<i256>| {
+            let values = Decimal256Array::from_iter_values(values);
+            values.with_precision_and_scale(DECIMAL256_MAX_PRECISION, 0)
+        };
+        Ok(vec![Arc::new(UInt64Array::from(counts)), Arc::new(wide(sums)?), Arc::new(wide(squares)?)])
+    }
+
+    fn convert_to_state(&self, columns: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let rows = columns[0].len();
+        let mut each = SumsOfGroups { spread: self.spread, counts: Vec::new(), sums: Vec::new(), squares: Vec::new() };
+        each.update_batch(columns, &(0..rows).collect::<Vec<_>>(), filter, rows)?;
+        each.state(EmitTo::All)
+    }
+
+    fn size(&self) -> usize {
+        self.counts.capacity() * size_of::<u64>() + (self.sums.capacity() + self.squares.capacity()) * size_of::<i256>()
     }
 }
 

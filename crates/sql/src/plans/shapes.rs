@@ -71,6 +71,11 @@ impl Shapes {
         self.entries.get(text).filter(|(known, _)| *known == epoch).map(|(_, shape)| shape)
     }
 
+    /// Drops plans of older generations of the catalog.
+    pub(crate) fn drop_stale(&self, generation: u64) {
+        self.entries.retain(|_, (epoch, _)| epoch.catalog >= generation);
+    }
+
     /// Keeps what is known of a shape; one that has not been used for long leaves.
     pub(crate) fn keep(&self, text: String, epoch: Epoch, shape: Shape) {
         self.entries.insert(text, (epoch, shape));

@@ -78,6 +78,11 @@ impl Templates {
         Some((template?.as_ref().clone().replace_params_with_values(values).ok()?, is_new))
     }
 
+    /// Drops templates of older generations of the catalog.
+    pub(crate) fn drop_stale(&self, generation: u64) {
+        self.entries.retain(|key, _| key.epoch.0 >= generation);
+    }
+
     fn template(
         &self,
         input: &LogicalPlan,
@@ -99,8 +104,6 @@ impl Templates {
         }
         // What the optimiser refuses with placeholders, it may take with values.
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(input)).ok().map(Arc::new);
-        // Templates of another epoch keep tables alive that nobody reads any more.
-        self.entries.retain(|known, _| known.epoch == key.epoch);
         let entry = Entry { input: Arc::new(input.clone()), tables: tables.into(), optimized: optimized.clone() };
         self.entries.insert(key, entry);
         Ok((optimized, true))

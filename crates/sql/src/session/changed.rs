@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNode;
+use datafusion::catalog::TableProvider;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use futures::{StreamExt, TryStreamExt};
 
 use super::parsed::plan_parsed;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, Returning, WriteLock};
 
 /// When a table was locked.
@@ -23,18 +25,31 @@ pub(super) enum Locked {
     Before(Option<WriteLock>),
 }
 
-/// Locks the table whose rows a plan changes when it runs.
-pub(super) async fn lock(plan: &LogicalPlan, held: Option<WriteLock>) -> Locked {
-    let plan = match plan {
-        LogicalPlan::Analyze(analyze) => analyze.input.as_ref(),
-        plan => plan,
-    };
-    let LogicalPlan::Dml(dml) = plan else { return Locked::Before(None) };
-    let Ok(provider) = source_as_provider(&dml.target) else { return Locked::Before(None) };
-    match provider.downcast_ref::<MemoryTable>().filter(|table| table.takes_changes()) {
+/// Locks the table whose rows a plan changes when it runs, or that it replaces.
+pub(super) async fn lock(plan: &LogicalPlan, held: Option<WriteLock>, state: &SessionState) -> Locked {
+    let Some(provider) = changed(plan, state).await else { return Locked::Before(None) };
+    match provider.downcast_ref::<MemoryTable>() {
         None => Locked::Before(None),
         Some(table) if held.as_ref().is_some_and(|held| held.is_of(table)) => Locked::Before(held),
         Some(table) => Locked::Now(table.lock().await),
+    }
+}
+
+/// The table whose rows a plan changes, or that it replaces.
+async fn changed(plan: &LogicalPlan, state: &SessionState) -> Option<Arc<dyn TableProvider>> {
+    match plan {
+        LogicalPlan::Analyze(analyze) => Box::pin(changed(&analyze.input, state)).await,
+        LogicalPlan::Dml(dml) => {
+            let provider = source_as_provider(&dml.target).ok()?;
+            provider.downcast_ref::<MemoryTable>()?.takes_changes().then_some(provider)
+        }
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if create.or_replace => {
+            let schema = state.schema_for_ref(create.name.clone()).ok()?;
+            // A name of a file is no table in memory, and nothing is to be read for it.
+            let is_there = schema.table_exist(create.name.table());
+            if is_there { schema.table(create.name.table()).await.ok()? } else { None }
+        }
+        _ => None,
     }
 }
 
@@ -51,6 +66,10 @@ pub(super) fn holding(rows: SendableRecordBatchStream, lock: WriteLock) -> Senda
 /// Plans RETURNING, for the configuration of the statement's tasks.
 pub(super) async fn returning(state: &SessionState, select: ParsedStatement) -> Result<Arc<Returning>> {
     let plan = plan_parsed(state, select).await?;
+    let is_rowwise = |plan: &LogicalPlan| !matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_));
+    if plan.exists(|plan| Ok(!is_rowwise(plan)))? {
+        return Err(SqlError::Unsupported("aggregates and window functions in RETURNING".into()));
+    }
     Ok(Arc::new(Returning::new(state.create_physical_plan(&plan).await?)))
 }
 

@@ -1,5 +1,6 @@
 //! The rows that a cube is made of, from a session's statements.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,11 +10,14 @@ use arrow::error::ArrowError;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use tokio::runtime::Handle;
-use warpcube_cube::build::{Tables, TablesError};
+use warpcube_cube::build::{Tables, TablesError, TextColumns, TextFiles};
+use warpcube_cube::model::{CubeModel, Dimension};
 
 use super::{Execution, Session};
+use crate::catalog::{Copies, TEXT_FILES, TextReading, WrittenColumns, means_text};
 use crate::cubes::CubeDefinition;
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
+use crate::plans::{reads_text, written_columns};
 use crate::report::StatementReport;
 use crate::syntax::beside;
 
@@ -25,27 +29,99 @@ pub(super) struct SessionTables {
     report: Arc<StatementReport>,
     /// Where relative names of files are looked for, before the current folder.
     folders: Vec<PathBuf>,
+    /// Types of text files are guessed.
+    guesses_types: bool,
+    /// The guess is that of the first records.
+    of_first_records: bool,
+    copies: Arc<Copies>,
 }
 
 impl SessionTables {
     pub(super) fn new(session: Session, report: Arc<StatementReport>, definition: &CubeDefinition) -> SessionTables {
-        SessionTables { session, runtime: Handle::current(), report, folders: definition.folders() }
+        SessionTables {
+            session,
+            runtime: Handle::current(),
+            report,
+            folders: definition.folders(),
+            guesses_types: definition.guesses_types,
+            of_first_records: false,
+            copies: Arc::default(),
+        }
+    }
+
+    /// The tables of a cube that is there. Cubes with guessed types have those of the first records, in which codes
+    /// with leading zeros are numbers, unless an element has such a code for its name.
+    pub(super) fn of_cube(self, model: &CubeModel) -> SessionTables {
+        let is_code =
+            |name: &str| name.len() > 1 && name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
+        let has_code = |dimension: &Dimension| {
+            let mut elements = dimension.elements().iter().map(|id| dimension.element(*id));
+            elements.any(|element| is_code(element.name()))
+        };
+        let of_first_records = self.guesses_types && !model.dimensions().iter().any(has_code);
+        SessionTables { of_first_records, ..self }
+    }
+
+    /// How a statement reads text files.
+    ///
+    /// # Errors
+    /// Those of [`written_columns`].
+    async fn reading(&self, sql: &str, files: &TextFiles) -> Result<TextReading> {
+        let TextFiles { delimiter, header, encoding, columns } = files.clone();
+        let some = |columns| TextReading {
+            delimiter,
+            header,
+            encoding,
+            columns: WrittenColumns::Some(columns),
+            copies: self.copies.clone(),
+        };
+        Ok(match columns {
+            _ if self.of_first_records => {
+                TextReading { columns: WrittenColumns::OfFirstRecords, ..some(HashMap::new()) }
+            }
+            _ if self.guesses_types => some(HashMap::new()),
+            TextColumns::All => TextReading { columns: WrittenColumns::All, ..some(HashMap::new()) },
+            TextColumns::Of { keys, named } => {
+                let plan = TEXT_FILES.scope(Arc::new(some(HashMap::new())), self.session.planned(sql)).await;
+                // What is wrong with a statement is told by running it.
+                let Ok(plan) = plan else { return Ok(some(HashMap::new())) };
+                let said = [("delimiter", delimiter.is_some()), ("header", header.is_some())];
+                let said = said.into_iter().chain([("encoding", encoding.is_some())]).find(|(_, is_said)| *is_said);
+                if let (Some((field, _)), false) = (said, reads_text(&plan)?) {
+                    let reason = format!("{field} is about text files such as CSV, and the query reads none: leave it out");
+                    return Err(SqlError::CubeFacts(reason));
+                }
+                some(written_columns(&plan, &keys, &named)?)
+            }
+        })
     }
 }
 
 impl Tables for SessionTables {
-    fn query(&self, sql: &str) -> Result<Box<dyn RecordBatchReader + '_>, TablesError> {
+    fn query(&self, sql: &str, files: &TextFiles) -> std::result::Result<Box<dyn RecordBatchReader + '_>, TablesError> {
         let report = StatementReport::new();
         let sql = beside(sql, &self.folders);
+        let start = async {
+            let reading = self.reading(&sql, files).await?;
+            TEXT_FILES.scope(Arc::new(reading), self.session.execute_with(&sql, report)).await
+        };
         let execution = self.runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = self.report.cancel().cancelled() => Err(SqlError::Cancelled),
-                started = self.session.execute_with(&sql, report) => started,
+                started = start => started,
             }
         })?;
         let Execution { schema, stream, .. } = execution;
         Ok(Box::new(Rows { schema, stream, tables: self }))
+    }
+
+    fn is_text(&self, file: &str) -> bool {
+        !self.guesses_types && means_text(file)
+    }
+
+    fn guesses_types(&self) -> bool {
+        self.guesses_types
     }
 }
 
@@ -57,7 +133,7 @@ struct Rows<'a> {
 }
 
 impl Iterator for Rows<'_> {
-    type Item = Result<RecordBatch, ArrowError>;
+    type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let SessionTables { runtime, report, .. } = self.tables;

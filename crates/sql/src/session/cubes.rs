@@ -115,7 +115,10 @@ impl Session {
         let (session, runtime) = (self.clone(), Handle::current());
         blocking(move || {
             let held = match load {
-                CubeLoad::Create => None,
+                CubeLoad::Create => {
+                    store::check_new(&folder).map_err(of_store)?;
+                    None
+                }
                 CubeLoad::Rebuild | CubeLoad::Refresh => Some(Held::lock(&folder).map_err(of_store)?),
             };
             let old = held.as_ref().map(|held| held.open().map_err(of_store)).transpose()?;
@@ -130,6 +133,10 @@ impl Session {
                 }
             };
             let tables = SessionTables::new(session.clone(), of_statements, &source);
+            let tables = match &old {
+                Some(old) => tables.of_cube(&old.model),
+                None => tables,
+            };
             let built = match (old.as_ref(), load) {
                 (None, _) => build::build(&definition, &tables, &progress),
                 (Some(old), CubeLoad::Refresh) => build::refresh(&definition, &old.model, &tables, &progress),
@@ -142,7 +149,7 @@ impl Session {
             let Built { model, facts, aside, mut report } = built?;
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
             report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);
-            let (origin, aside) = (source.origin(), aside.batches);
+            let (origin, aside) = (Some(source.origin()), aside.batches);
             let (text, scheme) = (Some(source.text), Scheme::Bess);
             let mut stored = StoredCube { model, facts, scheme, definition: text, texts, aside, origin };
             stored.scheme = match old.as_ref().filter(|_| load == CubeLoad::Refresh) {
@@ -258,6 +265,7 @@ impl Session {
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {
             let model = &cube.cube().model;
+            let tables = tables.of_cube(model);
             let SourceCell { bases, measure } = &cell;
             build::source_rows(&definition, model, (bases, *measure), &tables, &progress).map_err(of_build)
         })

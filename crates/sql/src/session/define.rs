@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayData, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
-    CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Volatility,
 };
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::prelude::SessionContext;
@@ -26,21 +27,32 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::Session;
-use crate::catalog::{self, Kept, SessionSchema};
+use crate::catalog;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Check, ColumnDefault, Key, MemoryTable, Role, Rules};
+use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
 
 impl Session {
     /// Runs a definition with the statement's state.
-    pub(super) async fn define(&self, state: SessionState, definition: DdlStatement, declared: Declared) -> Result<()> {
-        let _kept = check_definition(&state, &definition)?;
+    pub(super) async fn define(
+        &self,
+        state: SessionState,
+        definition: DdlStatement,
+        declared: Declared,
+        report: &Arc<StatementReport>,
+    ) -> Result<()> {
+        check_definition(&definition)?;
         check_drop(&state, &definition).await?;
+        let replaces = replaces(&definition);
+        let defined = self.define_checked(state, definition, declared);
+        catalog::define(report, replaces, defined).instrument(tracing::info_span!("execute")).await
+    }
+
+    async fn define_checked(&self, state: SessionState, definition: DdlStatement, declared: Declared) -> Result<()> {
         match definition {
-            DdlStatement::CreateMemoryTable(table) => {
-                self.create_table(state, table, declared).instrument(tracing::info_span!("execute")).await
-            }
+            DdlStatement::CreateMemoryTable(table) => self.create_table(state, table, declared).await,
             mut definition => {
                 if let DdlStatement::CreateView(view) = &mut definition {
                     view.input = Arc::new(analyzed(&view.input, &state)?);
@@ -48,7 +60,7 @@ impl Session {
                 // The catalog is shared, so a table made by the statement's own copy is in the session.
                 let context = SessionContext::new_with_state(state);
                 let plan = LogicalPlan::Ddl(definition);
-                context.execute_logical_plan(plan).instrument(tracing::info_span!("execute")).await?;
+                context.execute_logical_plan(plan).await?;
                 Ok(())
             }
         }
@@ -100,8 +112,11 @@ impl Session {
         let defaults = column_defaults.into_iter().filter_map(default).collect();
         let rules = Arc::into_inner(rules).ok_or_else(|| SqlError::Internal("rules that are still in use".into()))?;
         let table = MemoryTable::new(name.table(), rules, defaults, batches, self.inner.catalog.counter())?;
-        if exists {
-            context.deregister_table(name.clone())?;
+        match or_replace {
+            true => drop(context.deregister_table(name.clone())?),
+            // Another statement was quicker.
+            false if if_not_exists && context.table_exist(name.clone())? => return Ok(()),
+            false => {}
         }
         context.register_table(name, Arc::new(table))?;
         Ok(())
@@ -109,14 +124,10 @@ impl Session {
 
     /// Charges the rows of all tables in memory.
     fn charge_tables(&self, charge: &Charge) -> Result<()> {
-        let catalogs = self.inner.context.state().catalog_list().clone();
-        for catalog in catalogs.catalog_names().iter().filter_map(|name| catalogs.catalog(name)) {
-            for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
-                let tables = schema.downcast_ref::<SessionSchema>().map(SessionSchema::plain).unwrap_or_default();
-                for table in tables.iter().filter_map(|table| table.downcast_ref::<MemoryTable>()) {
-                    let table = table.in_role(Role::Rows);
-                    table.partitions().iter().flatten().try_for_each(|batch| charge.add(batch))?;
-                }
+        for table in self.schemas().iter().flat_map(|schema| schema.plain()) {
+            if let Some(table) = table.downcast_ref::<MemoryTable>() {
+                let table = table.in_role(Role::Rows);
+                table.partitions().iter().flatten().try_for_each(|batch| charge.add(batch))?;
             }
         }
         Ok(())
@@ -177,6 +188,14 @@ fn rules(name: &TableReference, schema: SchemaRef, declared: &Declared, state: &
         let LogicalPlan::Filter(filter) = analyzed(&filter, state)? else {
             return Err(SqlError::Unsupported(format!("CHECK ({text})")));
         };
+        let has_other_values = |expr: &Expr| match expr {
+            Expr::ScalarFunction(function) => function.func.signature().volatility != Volatility::Immutable,
+            _ => false,
+        };
+        if filter.predicate.exists(|expr| Ok(has_other_values(expr)))? {
+            let reason = format!("CHECK ({text}), which may hold at one time and not at another");
+            return Err(SqlError::Unsupported(reason));
+        }
         let condition = state.create_physical_expr(filter.predicate, &columns)?;
         Ok(Check { text, condition })
     };
@@ -228,18 +247,24 @@ fn new_bytes(array: &ArrayData, seen: &mut HashSet<usize>) -> usize {
     own + array.child_data().iter().map(|child| new_bytes(child, seen)).sum::<usize>()
 }
 
-/// Checks a definition for what DataFusion does not, and keeps the table that it replaces until it is done.
-fn check_definition(state: &SessionState, definition: &DdlStatement) -> Result<Option<Kept>> {
-    let replaced = match definition {
+/// Checks a definition for what DataFusion does not.
+fn check_definition(definition: &DdlStatement) -> Result<()> {
+    match definition {
         DdlStatement::CreateExternalTable(table) => {
-            catalog::stored_as(&table.file_type, &table.locations.join(", "))?;
-            table.or_replace.then_some(&table.name)
+            catalog::stored_as(&table.file_type, &table.locations.join(", ")).map(|_| ())
         }
-        DdlStatement::CreateMemoryTable(table) => table.or_replace.then_some(&table.name),
-        DdlStatement::CreateView(view) => view.or_replace.then_some(&view.name),
-        _ => None,
-    };
-    Ok(replaced.and_then(|table| catalog::keep(state, table)))
+        _ => Ok(()),
+    }
+}
+
+/// Whether a definition takes the place of a table or a view.
+fn replaces(definition: &DdlStatement) -> bool {
+    match definition {
+        DdlStatement::CreateExternalTable(table) => table.or_replace,
+        DdlStatement::CreateMemoryTable(table) => table.or_replace,
+        DdlStatement::CreateView(view) => view.or_replace,
+        _ => false,
+    }
 }
 
 /// A `DROP TABLE` takes no view, a `DROP VIEW` no table, and neither a file that is a table by its name.

@@ -14,6 +14,16 @@ impl Session {
         &self.inner.device
     }
 
+    /// Opens the session's device in the background, where there seems to be one and it is not open: for programs that
+    /// go on to run statements, and are idle now. No statement waits for it that does not use it.
+    pub fn open_device_in_background(&self) {
+        if self.inner.device.may_open() {
+            let session = self.clone();
+            // Without a thread the first statement that uses the device opens it.
+            _ = std::thread::Builder::new().name("open".into()).spawn(move || session.inner.device.get());
+        }
+    }
+
     /// Waits until nothing is under way beside the statements: columns that come to the device, kernels that are
     /// compiled; whether columns were coming. Blocks.
     pub fn settle(&self) -> bool {

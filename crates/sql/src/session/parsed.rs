@@ -6,27 +6,42 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{ObjectNamePart, Statement as SqlStatement};
 
-use crate::catalog::{CATALOG, SCHEMA, plan_statement};
+use super::{Session, inserted};
+use crate::catalog::{CATALOG, SCHEMA};
 use crate::error::{Result, SqlError};
+use crate::rewrite::rewrite;
 use crate::syntax;
+
+impl Session {
+    /// The logical plan of a query, as it is before it is optimised.
+    pub(super) async fn planned(&self, sql: &str) -> Result<LogicalPlan> {
+        let state = self.inner.context.state();
+        let parsed = syntax::parse(&state, sql).await?;
+        plan_parsed(&state, rewrite(parsed)?).await
+    }
+}
 
 /// The plan of a statement; columns of one name are told apart where the planner refuses them.
 pub(super) async fn plan_parsed(state: &SessionState, mut parsed: ParsedStatement) -> Result<LogicalPlan> {
-    let error = match plan_statement(state, parsed.clone()).await {
+    let error = match inserted::plan(state, parsed.clone()).await {
         Err(error) if syntax::is_about_repeated_names(&error) => error,
         planned => return Ok(planned?),
     };
     let told_apart = match syntax::distinguish(&mut parsed) {
-        true => plan_statement(state, parsed.clone()).await.ok(),
+        true => Some(inserted::plan(state, parsed.clone()).await),
         false => None,
     };
     let plan = match told_apart {
-        Some(plan) => plan,
-        // What is wrong with the statement is told in its own names.
-        None if syntax::distinguish_wildcards(state, &mut parsed).await? => {
-            plan_statement(state, parsed).await.map_err(|_| error)?
-        }
-        None => return Err(error.into()),
+        Some(Ok(plan)) => plan,
+        told_apart => match syntax::distinguish_wildcards(state, &mut parsed).await? {
+            true => inserted::plan(state, parsed).await.map_err(|other| syntax::in_own_names(other, error))?,
+            false => {
+                return Err(match told_apart {
+                    Some(Err(other)) => syntax::in_own_names(other, error),
+                    _ => syntax::about_repeated_names(error),
+                });
+            }
+        },
     };
     syntax::check_made(&plan)?;
     Ok(plan)

@@ -10,8 +10,11 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{DFSchema, ParamValues, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Deallocate, Execute, Expr, LogicalPlan, Prepare, Statement as PlanStatement};
+use datafusion::logical_expr::{
+    Cast, Deallocate, Execute, Expr, LogicalPlan, LogicalPlanBuilder, Prepare, Statement as PlanStatement,
+};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use parking_lot::Mutex;
 
 use super::Session;
 use super::parsed::plan_parsed;
@@ -29,7 +32,8 @@ pub(super) struct Prepared {
     fields: Vec<FieldRef>,
     /// Whether the statement declares the types of its parameters; otherwise they are inferred.
     has_types: bool,
-    input: Arc<LogicalPlan>,
+    /// The plan; none once the catalog has changed, since it holds its tables.
+    input: Mutex<Option<Arc<LogicalPlan>>>,
 }
 
 impl Session {
@@ -52,7 +56,15 @@ impl Session {
         }
         // Plans of statements that execute one of this name are kept no longer.
         let changes = self.inner.changes.fetch_add(1, Ordering::AcqRel) + 1;
-        let prepared = Prepared { sql: sql.to_string(), tables, generation, changes, fields, has_types, input };
+        let prepared = Prepared {
+            sql: sql.to_string(),
+            tables,
+            generation,
+            changes,
+            fields,
+            has_types,
+            input: Mutex::new(Some(input)),
+        };
         self.inner.prepared.lock().insert(name, Arc::new(prepared));
         Ok(())
     }
@@ -118,24 +130,26 @@ impl Session {
             changes,
             fields: prepare.fields,
             has_types: prepared.has_types,
-            input: prepare.input,
+            input: Mutex::new(Some(prepare.input)),
         };
         self.inner.prepared.lock().insert(name.to_string(), Arc::new(anew));
         Ok(())
     }
 
-    /// The plan of a prepared statement with these parameters, not yet optimised.
-    pub(super) fn executed_anew(&self, state: &SessionState, execute: &Execute) -> Result<LogicalPlan> {
+    /// The plan of a prepared statement with these parameters, not yet optimised; none if the catalog has changed since
+    /// it was prepared.
+    pub(super) fn executed_anew(&self, state: &SessionState, execute: &Execute) -> Result<Option<LogicalPlan>> {
         let known = self.inner.prepared.lock().get(&execute.name).cloned();
         let prepared = known.ok_or_else(|| unknown(&execute.name))?;
-        let (expected, given) = (prepared.parameters()?, execute.parameters.len());
+        let Some(input) = prepared.input.lock().clone() else { return Ok(None) };
+        let (expected, given) = (prepared.parameters(&input)?, execute.parameters.len());
         if expected != given {
             let name = &execute.name;
             let reason = format!("Prepared statement '{name}' expects {expected} parameters, but {given} provided");
             return Err(SqlError::Planning(reason));
         }
         let values = prepared.values(&execute.parameters, state)?;
-        Ok(prepared.input.as_ref().clone().replace_params_with_values(&ParamValues::List(values))?)
+        Ok(Some(Arc::unwrap_or_clone(input).replace_params_with_values(&ParamValues::List(values))?))
     }
 
     /// The optimised plan of a prepared statement with these parameters, by its template.
@@ -158,7 +172,8 @@ impl Session {
         if !values.iter().zip(&prepared.fields).all(of_type) {
             return Ok(None);
         }
-        let by_template = self.inner.templates.plan(&prepared.input, &ParamValues::List(values), epoch, state);
+        let Some(input) = prepared.input.lock().clone() else { return Ok(None) };
+        let by_template = self.inner.templates.plan(&input, &ParamValues::List(values), epoch, state);
         let Some((plan, is_new)) = by_template else { return Ok(None) };
         // Casts of parameters and the like: what the optimiser folds where constants stand from the start.
         Ok(Some((plans::simplify(plan, state)?, is_new)))
@@ -166,11 +181,18 @@ impl Session {
 }
 
 impl Prepared {
+    /// Drops the plan if it is of an older generation of the catalog.
+    pub(super) fn drop_stale(&self, generation: u64) {
+        if self.generation < generation {
+            *self.input.lock() = None;
+        }
+    }
+
     /// How many parameters the statement has. Those whose types nothing tells have no field.
-    fn parameters(&self) -> Result<usize> {
+    fn parameters(&self, input: &LogicalPlan) -> Result<usize> {
         match self.has_types {
             true => Ok(self.fields.len()),
-            false => Ok(self.input.get_parameter_names()?.len()),
+            false => Ok(input.get_parameter_names()?.len()),
         }
     }
 
@@ -194,10 +216,10 @@ impl Prepared {
             };
             let own = ScalarAndMetadata::new(value.clone(), metadata);
             let Some(field) = fields.get(number) else { return Ok(own) };
-            let cast = own.clone().cast_storage_to(field.data_type());
             if self.has_types {
-                return Ok(cast?);
+                return cast_as_in_sql(own, field, &simplifier, state);
             }
+            let cast = own.clone().cast_storage_to(field.data_type());
             // A decimal that is a whole number is none where it divides, and no integer's quotient has its digits.
             let is_same = |cast: &ScalarAndMetadata| {
                 let is_kept = keeps_kind(&value.data_type(), &cast.value().data_type());
@@ -206,6 +228,29 @@ impl Prepared {
             Ok(cast.ok().filter(is_same).unwrap_or(own))
         };
         parameters.iter().enumerate().map(value).collect()
+    }
+}
+
+/// A value of a declared type, by the rules that CAST has in a statement.
+fn cast_as_in_sql(
+    value: ScalarAndMetadata,
+    field: &FieldRef,
+    simplifier: &ExprSimplifier,
+    state: &SessionState,
+) -> Result<ScalarAndMetadata> {
+    let (from, to) = (value.value().data_type(), field.data_type());
+    if from == *to || from.is_integer() && to.is_integer() {
+        return Ok(value.cast_storage_to(to)?);
+    }
+    let own = Expr::Literal(value.value().clone(), None);
+    let cast = Expr::Cast(Cast::new(Box::new(own), to.clone()));
+    let plan = LogicalPlanBuilder::empty(true).project([cast])?.build()?;
+    let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    let mut cast = analyzed.expressions();
+    match cast.pop().map(|cast| simplifier.simplify(cast.unalias())).transpose()? {
+        Some(Expr::Literal(cast, _)) if cast.data_type() == *to => Ok(ScalarAndMetadata::new(cast, value.metadata)),
+        // What is no value of the type is told by the cast itself.
+        _ => Ok(value.cast_storage_to(to)?),
     }
 }
 

@@ -40,6 +40,7 @@ use crate::error::{Result, SqlError};
 use crate::file_sets;
 use crate::locations::{local_path, url_of};
 use crate::outputs::{self, Destination, Hidden};
+use crate::report::StatementReport;
 use crate::syntax::shown_name;
 use crate::values::boolean;
 
@@ -235,27 +236,32 @@ impl Staged {
         url_of(&self.written, is_folder)
     }
 
-    /// Whether what is written goes to a reader, who may not be there yet.
-    pub(crate) fn may_block(&self) -> bool {
-        self.is_special
-    }
-
-    /// Moves all files to their places; a pipe is written until `is_stopped`.
+    /// Moves all files to their places, unless the statement was cancelled before the first one; a pipe is written
+    /// until the statement is cancelled.
     ///
     /// # Errors
-    /// [`SqlError::FileAccess`] if one of them cannot be moved; those before it have been, and what is to be replaced
-    /// is all there.
-    pub(crate) fn commit(self, is_stopped: impl Fn() -> bool) -> Result<()> {
+    /// [`SqlError::Cancelled`]; [`SqlError::FileAccess`] if a file cannot be moved; those before it have been, and what
+    /// is to be replaced is all there.
+    pub(crate) fn commit(self, report: &StatementReport) -> Result<()> {
         // Folders are made first: what does not exist has no lock, and two statements may make it.
         let is_file = self.is_special || self.written.is_file();
+        let is_new = !is_file && !self.target.exists();
         if !is_file {
             fs::create_dir_all(&self.target).map_err(|error| failed(&self.target, &error))?;
         }
         let _lock = (!is_file).then(|| file_sets::changed(&self.target));
         let replaced = self.replaced()?;
+        if !self.is_special
+            && let Err(cancelled) = report.commit()
+        {
+            // Another statement may have written into the new folder; then it stays.
+            let _ = is_new && fs::remove_dir(&self.target).is_ok();
+            return Err(cancelled);
+        }
+        let is_stopped = || report.cancel().is_cancelled();
         let mut files = Vec::new();
         files_below(&self.written, &mut files).map_err(|error| failed(&self.written, &error))?;
-        let mut places = Vec::new();
+        let mut places = HashSet::new();
         for file in files {
             let place = match file.strip_prefix(&self.written) {
                 Ok(below) if !below.as_os_str().is_empty() && !self.is_special => self.target.join(below),
@@ -265,9 +271,9 @@ impl Staged {
             let parent = place.parent().unwrap_or(&self.target);
             let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place, &is_stopped));
             moved.map_err(|error| failed(&place, &error))?;
-            places.push(place);
+            places.insert(place);
         }
-        for file in replaced.iter().filter(|file| !places.contains(file)) {
+        for file in replaced.iter().filter(|file| !places.contains(*file)) {
             self.access.check_path(file)?;
             fs::remove_file(file).map_err(|error| failed(file, &error))?;
             // Folders of keys that hold nothing any more; one that does stays.

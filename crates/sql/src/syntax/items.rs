@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use crate::error::SqlError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement as ParsedStatement;
@@ -37,6 +38,49 @@ pub(crate) fn is_about_repeated_names(error: &DataFusionError) -> bool {
         ),
         _ => false,
     }
+}
+
+/// What is wrong with a statement whose columns of one name were told apart, in the names that it has itself; `first`
+/// is what was wrong before.
+pub(crate) fn in_own_names(error: DataFusionError, first: DataFusionError) -> SqlError {
+    if let DataFusionError::SchemaError(schema, _) = error.find_root()
+        && let SchemaError::FieldNotFound { field, valid_fields } = schema.as_ref()
+        && valid_fields.iter().any(|known| known.name != field.name && shown_name(&known.name) == field.name)
+    {
+        return SqlError::Planning(format!("column '{}' is ambiguous: a table has several of that name", field.name));
+    }
+    if is_about_repeated_names(&error) {
+        return about_repeated_names(first);
+    }
+    match error.into() {
+        SqlError::Planning(text) => SqlError::Planning(unmarked(&text)),
+        SqlError::Unsupported(text) => SqlError::Unsupported(unmarked(&text)),
+        SqlError::UnknownColumn { name, nearest } => {
+            SqlError::UnknownColumn { name, nearest: nearest.map(|name| unmarked(&name)) }
+        }
+        other => other,
+    }
+}
+
+/// What is wrong with a statement in which columns of one name must not be.
+pub(crate) fn about_repeated_names(error: DataFusionError) -> SqlError {
+    match error.find_root() {
+        // It names both expressions, the second behind `and`.
+        DataFusionError::Plan(text) => {
+            let second = text.rsplit("and \"").next().and_then(|rest| rest.split("\" at position").next());
+            let own = second.and_then(|second| second.rsplit(" AS ").next()).unwrap_or_default();
+            let name = unmarked(own.rsplit('.').next().unwrap_or(own));
+            SqlError::Planning(format!("two columns of a SELECT are named '{name}'; name one otherwise with AS"))
+        }
+        _ => error.into(),
+    }
+}
+
+/// A text without the marks of names.
+fn unmarked(text: &str) -> String {
+    let mut parts = text.split(MARK);
+    let first = parts.next().unwrap_or_default();
+    parts.fold(first.to_string(), |text, part| text + part.trim_start_matches(|digit: char| digit.is_ascii_digit()))
 }
 
 /// The name that an item brings by itself: that of a column.

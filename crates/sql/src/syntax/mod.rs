@@ -22,6 +22,7 @@ mod repeated;
 mod rows;
 mod scopes;
 mod shape;
+mod signs;
 mod similar;
 mod times;
 mod unread;
@@ -45,9 +46,11 @@ use crate::settings::Settings;
 use dialect::SessionDialect;
 
 pub(crate) use beside::beside;
+pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
-pub(crate) use items::{distinguish, is_about_repeated_names, shown_name};
+pub(crate) use items::{about_repeated_names, distinguish, in_own_names, is_about_repeated_names, shown_name};
 pub(crate) use repeated::{check_made, distinguish_wildcards};
+pub(crate) use signs::{is_sign, shown as with_signs};
 pub(crate) use times::whole;
 
 /// Texts up to this length need no stack of their own.
@@ -153,6 +156,8 @@ fn query_of(parsed: &mut ParsedStatement) -> Option<&mut Query> {
             SqlStatement::Query(query) => Some(query),
             // Its columns go by position.
             SqlStatement::Insert(insert) => insert.source.as_deref_mut(),
+            // Its list of names renames all columns.
+            SqlStatement::CreateView(view) if !view.columns.is_empty() => Some(&mut view.query),
             SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
                 SqlStatement::Query(query) => Some(query),
                 SqlStatement::Insert(insert) => insert.source.as_deref_mut(),
@@ -256,7 +261,8 @@ impl VisitorMut for Mends {
 
     /// Joins in parentheses have conditions too; those with a name are subqueries.
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        self.scopes.rename(factor);
+        let done = self.scopes.read(factor);
+        self.go_on(done)?;
         let TableFactor::NestedJoin { table_with_joins, alias } = factor else { return ControlFlow::Continue(()) };
         self.check_joins(&table_with_joins.joins)?;
         if alias.is_some()
@@ -290,7 +296,12 @@ impl VisitorMut for Mends {
     /// Windows have no names.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let done = match expr {
-            Expr::Function(function) => self.windows.inline(function),
+            Expr::Function(function) => {
+                if let Some(volatile) = rows::volatile(function) {
+                    self.scopes.note_volatile(volatile);
+                }
+                self.windows.inline(function)
+            }
             _ => Ok(()),
         };
         self.go_on(done)
@@ -324,6 +335,7 @@ impl VisitorMut for Mends {
             let negative = std::mem::replace(inner.as_mut(), Expr::value(Value::Null));
             **inner = Expr::Nested(Box::new(negative));
         }
+        signs::of_operands(expr);
         if let Expr::Value(value) = expr
             && let Value::Number(digits, _) = &value.value
             && digits.contains(['e', 'E'])

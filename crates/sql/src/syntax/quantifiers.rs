@@ -17,24 +17,34 @@ use crate::error::Result;
 /// # Errors
 /// [`SqlError::Unsupported`](crate::error::SqlError::Unsupported) for a list that has another value each time.
 pub(super) fn with_nulls(expr: &mut Expr) -> Result<()> {
-    let Expr::AnyOp { right: list, .. } = &*expr else { return Ok(()) };
-    if matches!(**list, Expr::Subquery(_)) {
-        return Ok(());
+    let Expr::AnyOp { left, compare_op, right: list, is_some: _ } = &*expr else { return Ok(()) };
+    match &**list {
+        Expr::Subquery(_) => return Ok(()),
+        Expr::Value(value) if value.value == Value::Null => {
+            let (left, right) = (left.clone(), list.clone());
+            *expr = Expr::BinaryOp { left, op: compare_op.clone(), right };
+            return Ok(());
+        }
+        _ => {}
     }
     rows::check_copied([&**list])?;
     let list = list.as_ref().clone();
     let argument = |expr: Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
     let number = |digits: &str| Expr::value(Value::Number(digits.into(), false));
     let null = || Expr::value(Value::Null);
-    let place = call("array_position", vec![argument(list.clone()), argument(null())]);
-    let size = call("cardinality", vec![argument(list)]);
-    let unknown = when(Expr::IsNotNull(Box::new(place)), null(), Expr::value(Value::Boolean(false)));
+    // The length of the list itself, whatever its elements are, and of what of it is not NULL.
+    let length = |list: Expr| call("array_length", vec![argument(list)]);
+    let present = length(call("array_compact", vec![argument(list.clone())]));
+    let has_null =
+        Expr::BinaryOp { left: Box::new(present), op: BinaryOperator::Lt, right: Box::new(length(list.clone())) };
+    let unknown = when(has_null, null(), Expr::value(Value::Boolean(false)));
     let found = Expr::BinaryOp {
         left: Box::new(std::mem::replace(expr, null())),
         op: BinaryOperator::Or,
         right: Box::new(unknown),
     };
-    let is_empty = Expr::BinaryOp { left: Box::new(size), op: BinaryOperator::Eq, right: Box::new(number("0")) };
+    let is_empty =
+        Expr::BinaryOp { left: Box::new(length(list)), op: BinaryOperator::Eq, right: Box::new(number("0")) };
     *expr = when(is_empty, Expr::value(Value::Boolean(false)), found);
     Ok(())
 }

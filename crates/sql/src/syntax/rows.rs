@@ -100,6 +100,12 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
 /// Functions that give another value each time.
 const VOLATILE: [&str; 2] = ["random", "uuid"];
 
+/// The name of a function that gives another value each time.
+pub(super) fn volatile(function: &Function) -> Option<&'static str> {
+    let ident = function.name.0.last()?.as_ident()?;
+    VOLATILE.into_iter().find(|volatile| ident.value.eq_ignore_ascii_case(volatile))
+}
+
 /// Refuses what is written several times and would have several values.
 ///
 /// # Errors
@@ -107,21 +113,17 @@ const VOLATILE: [&str; 2] = ["random", "uuid"];
 pub(super) fn check_copied<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Result<()> {
     struct Volatile;
     impl Visitor for Volatile {
-        type Break = String;
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        type Break = &'static str;
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<&'static str> {
             match expr {
-                Expr::Function(Function { name, .. })
-                    if VOLATILE.iter().any(|volatile| name.to_string().eq_ignore_ascii_case(volatile)) =>
-                {
-                    ControlFlow::Break(name.to_string())
-                }
+                Expr::Function(function) => volatile(function).map_or(ControlFlow::Continue(()), ControlFlow::Break),
                 _ => ControlFlow::Continue(()),
             }
         }
     }
     exprs.into_iter().try_for_each(|expr| match expr.visit(&mut Volatile) {
         ControlFlow::Break(name) => Err(SqlError::Unsupported(format!(
-            "{name}() in a row or a list that is compared; compute it in a subquery"
+            "{name}() where its value is used several times; compute it in a subquery"
         ))),
         ControlFlow::Continue(()) => Ok(()),
     })

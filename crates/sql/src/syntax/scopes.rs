@@ -4,12 +4,16 @@
 //! name that a query around has. Here such an inner table is given a name of its own, and stands under its old one in
 //! FROM.
 //!
-//! The file goes once DataFusion has a scope for each query.
+//! A table of WITH is computed once for each time that it is read, so that one with a volatile function, which would
+//! have other rows each time, is refused where it is read more than once.
+//!
+//! The file goes once DataFusion has a scope for each query, and computes a table that is read several times once.
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor};
 
 use super::items::{MARK, folded};
 use super::relations::parts;
+use crate::error::{Result, SqlError};
 
 /// The queries around the node that is visited, innermost last.
 #[derive(Default)]
@@ -19,9 +23,20 @@ pub(super) struct Scopes {
     given: usize,
 }
 
-/// The tables of a query's WITH: their names, and what they are called now.
+/// A table of WITH.
+struct Table {
+    name: String,
+    /// What it is called now; none where it kept its name.
+    renamed: Option<Ident>,
+    /// How often it has been read, by queries other than its own.
+    reads: usize,
+    /// A volatile function that it calls, or that a table calls that it reads.
+    volatile: Option<String>,
+}
+
+/// The tables of a query's WITH.
 struct Scope {
-    tables: Vec<(String, Option<Ident>)>,
+    tables: Vec<Table>,
     /// How many of them what is visited may name.
     visible: usize,
     /// How many of their queries have been visited.
@@ -43,7 +58,7 @@ impl Scopes {
                 if let Some(renamed) = &renamed {
                     table.alias.name = renamed.clone();
                 }
-                scope.tables.push((name, renamed));
+                scope.tables.push(Table { name, renamed, reads: 0, volatile: None });
             }
             scope.recursive = with.recursive;
             scope.visible = usize::from(with.recursive).min(scope.tables.len());
@@ -62,19 +77,51 @@ impl Scopes {
         }
     }
 
-    /// Gives a table of FROM the name that it is found by.
-    pub(super) fn rename(&self, factor: &mut TableFactor) {
-        let TableFactor::Table { name, alias, args: None, .. } = factor else { return };
-        let Some(own) = parts(name).filter(|parts| parts.len() == 1).and_then(|mut parts| parts.pop()) else { return };
-        let Some(Some(renamed)) = self.found(&folded(&own)) else { return };
-        let named = || TableAlias { explicit: true, name: own, columns: Vec::new(), at: None };
-        *name = ObjectName::from(vec![renamed.clone()]);
-        alias.get_or_insert_with(named);
+    /// Notes a volatile function in the tables whose queries are visited.
+    pub(super) fn note_volatile(&mut self, function: &str) {
+        for scope in &mut self.queries {
+            if let Some(table) = scope.tables.get_mut(scope.visited) {
+                table.volatile.get_or_insert_with(|| function.to_string());
+            }
+        }
     }
 
-    /// What the innermost table of a name is called now, if there is one; nothing where it kept its name.
-    fn found(&self, name: &str) -> Option<&Option<Ident>> {
-        let visible = self.queries.iter().rev().flat_map(|scope| scope.tables[..scope.visible].iter().rev());
-        visible.into_iter().find(|(known, _)| known == name).map(|(_, renamed)| renamed)
+    /// Gives a table of FROM the name that it is found by.
+    ///
+    /// # Errors
+    /// [`SqlError::Unsupported`] for the second read of a table that would have other rows then.
+    pub(super) fn read(&mut self, factor: &mut TableFactor) -> Result<()> {
+        let TableFactor::Table { name, alias, args: None, .. } = factor else { return Ok(()) };
+        let Some(own) = parts(name).filter(|parts| parts.len() == 1).and_then(|mut parts| parts.pop()) else {
+            return Ok(());
+        };
+        let Some((scope, place)) = self.found(&folded(&own)) else { return Ok(()) };
+        let scope = &mut self.queries[scope];
+        let is_within_itself = place == scope.visited;
+        let table = &mut scope.tables[place];
+        table.reads += usize::from(!is_within_itself);
+        let volatile = table.volatile.clone();
+        if let Some(function) = volatile.as_ref().filter(|_| table.reads > 1) {
+            return Err(SqlError::Unsupported(format!(
+                "{function}() in '{own}' of WITH, which is read several times and would have other rows each time; \
+                 make a table of it by CREATE TABLE … AS"
+            )));
+        }
+        if let Some(renamed) = &table.renamed {
+            *name = ObjectName::from(vec![renamed.clone()]);
+            alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: Vec::new(), at: None });
+        }
+        if let Some(function) = volatile {
+            self.note_volatile(&function);
+        }
+        Ok(())
+    }
+
+    /// The innermost table of a name that may be read: the place of its query and its own there.
+    fn found(&self, name: &str) -> Option<(usize, usize)> {
+        self.queries.iter().enumerate().rev().find_map(|(query, scope)| {
+            let place = scope.tables[..scope.visible].iter().rposition(|table| table.name == name)?;
+            Some((query, place))
+        })
     }
 }

@@ -362,7 +362,7 @@ async fn a_table_made_of_a_query_takes_null_in_all_columns() {
     }
     assert_eq!(one(&session, "SELECT count(*), count(a), count(c), sum(d) FROM w").await.0, "2 1 1 2");
     for (sql, expected) in [
-        ("INSERT INTO t VALUES (NULL, 1)", "non-nullable"),
+        ("INSERT INTO t VALUES (NULL, 1)", "which is NOT NULL"),
         ("CREATE TABLE u AS SELECT 1 AS x", "SQL-004 Table 'u' already exists"),
         (
             "CREATE TABLE x AS SELECT t.a, u.a FROM t JOIN u USING (b)",

@@ -13,7 +13,7 @@ use crate::support::{cpu, emulated};
 
 /// Makes the cube of a definition in a folder.
 async fn define(session: &Session, text: &str, folder: &Path) {
-    let definition = CubeDefinition { text: text.to_string(), file: None, folder: None };
+    let definition = CubeDefinition { text: text.to_string(), file: None, folder: None, guesses_types: false };
     session.load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
 }
 
@@ -54,7 +54,7 @@ async fn a_refresh_takes_the_definition_that_the_cube_has_under_its_lock() {
     define(&early, &plan(100), &folder).await;
     // What the first session knows of the cube is older than the definition that another one loads.
     let known = early.cube(&folder.display().to_string()).await.unwrap();
-    let definition = CubeDefinition { text: plan(700), file: None, folder: None };
+    let definition = CubeDefinition { text: plan(700), file: None, folder: None, guesses_types: false };
     other.load_cube(definition, &folder, CubeLoad::Rebuild, Arc::new(Progress::new())).await.unwrap();
     for load in [CubeLoad::Refresh, CubeLoad::Rebuild] {
         early.load_cube(None, &folder, load, Arc::new(Progress::new())).await.unwrap();

@@ -7,6 +7,7 @@ mod beyond_memory;
 mod budget;
 mod cancel;
 mod changes;
+mod changing;
 mod cubes;
 mod datafusion_files;
 mod drops;

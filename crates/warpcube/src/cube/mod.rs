@@ -20,8 +20,9 @@ use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
 use warpcube_cube::model::TwoPaths;
+use warpcube_cube::palo::{DATABASE_FILE_NAME, cube_file_name};
 use warpcube_cube::store;
-use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError};
+use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, cube_info};
 
 use crate::cli;
 use crate::console::{self, tell};
@@ -210,6 +211,14 @@ fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) 
 fn import(source: &Path, folder: &Path, base: Option<u8>, session: &Session, host: &Host) -> Result<()> {
     session.check_write(folder, "an import of cubes")?;
     session.check_read(source)?;
+    // The file of a database stands for its folder.
+    let is_database = source.is_file() && source.file_name().is_some_and(|name| name == DATABASE_FILE_NAME);
+    let source = match source.parent().filter(|_| is_database) {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => source,
+    };
+    session.check_read(source)?;
     std::fs::metadata(source)
         .map_err(|error| CliError::Input { path: source.to_path_buf(), reason: error.to_string() })?;
     // Files of a database may be links that lead elsewhere.
@@ -232,6 +241,7 @@ fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<Str
     if source.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mtx")) {
         let file = std::fs::File::open(source)
             .map_err(|error| CliError::Input { path: source.to_path_buf(), reason: error.to_string() })?;
+        store::check_new(folder).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
         let base = base.map(|base| if base == 0 { IndexBase::Zero } else { IndexBase::One });
         let name = source.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let read = matrix_market::read(std::io::BufReader::new(file), &name, base);
@@ -245,18 +255,28 @@ fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<Str
         return Err(CliError::Usage("--base goes with a Matrix Market file (.mtx)".into()));
     }
     let imported = catalog::import(source, folder).map_err(|error| failed(error.to_string()))?;
-    Ok(lines(&imported))
+    Ok(lines(&imported, source))
 }
 
-/// What an import made, a line a cube; cubes of the system, whose names begin with `#_`, are counted.
-fn lines(imported: &Import) -> Vec<String> {
+/// What an import of the database in a folder made, a line a cube; cubes of the system, whose names begin with `#_`, are counted.
+fn lines(imported: &Import, source: &Path) -> Vec<String> {
     let (system, own): (Vec<_>, Vec<_>) = imported.catalog.cubes().iter().partition(|cube| cube.name.starts_with("#_"));
     let line = |cube: &catalog::CatalogCube| {
         let skipped = imported.skipped.iter().find(|(name, _)| *name == cube.name);
         let skipped = skipped
             .map_or(String::new(), |(_, skipped)| format!(", {} kept as in the file", counted(skipped.count, "cell")));
+        let file = cube_file_name(cube.number);
         match (&cube.folder, &cube.reason) {
-            (Some(folder), _) => format!("{}{skipped}", imported.catalog.folder().join(folder).display()),
+            (Some(folder), _) => {
+                let folder = imported.catalog.folder().join(folder);
+                let cells = match source.join(&file).exists() {
+                    true => cube_info(&folder).map_or(0, |manifest| manifest.facts.cells),
+                    false => {
+                        return format!("{}: no cells, as {file} is not beside {DATABASE_FILE_NAME}", folder.display());
+                    }
+                };
+                format!("{}: {}{skipped}", folder.display(), counted(cells, "cell"))
+            }
             (None, reason) => format!("{}: kept as it stands: {}", cube.name, reason.as_deref().unwrap_or_default()),
         }
     };

@@ -48,6 +48,8 @@ pub(crate) fn run(runner: &mut Runner) -> Result<()> {
     {
         tracing::debug!(%error, path = %path.display(), "the history could not be read");
     }
+    // While the user types.
+    runner.session.open_device_in_background();
     read(runner, &mut editor, history.as_deref())
 }
 

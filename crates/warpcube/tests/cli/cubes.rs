@@ -367,7 +367,8 @@ fn bad_input_is_told_with_its_place() {
     place.write("words.csv", FACTS.replace("90.00", "n/a"));
     place.write("words.yaml", DEFINITION.replace("gl.csv", "words.csv"));
     let error = place.run(&["cube", "define", "words.yaml"]).error(1);
-    assert!(error.contains("'n/a' in row 3 is the first text that is no number"), "{error}");
+    let told = "column 'amount': n/a in row 3 (month=2026-02-01, region=FR, version=Budget) is no number; values are";
+    assert!(error.contains(told), "{error}");
     let error = place.run(&["cube", "define", "none.yaml"]).error(1);
     assert!(error.starts_with("CUBE-003 'none.yaml' cannot be read"), "{error}");
     let error = place.run(&["cube", "query", "plan.cube", "rows World"]).error(1);
@@ -375,7 +376,14 @@ fn bad_input_is_told_with_its_place() {
 
     let place = plan();
     let again = place.run(&["cube", "define", "plan.yaml"]).error(1);
-    assert!(again.starts_with("CUBE-002 ") && again.contains("is not empty"), "{again}");
+    assert!(again.starts_with("CUBE-002 'plan.cube' holds a cube: 'warpcube cube refresh plan.cube'"), "{again}");
+    // Nothing is read for it.
+    place.write("gl.csv", "month\n");
+    assert_eq!(place.run(&["cube", "define", "plan.yaml"]).error(1), again);
+    place.write("other/x", "");
+    let error = place.run(&["cube", "define", "plan.yaml", "other"]).error(1);
+    assert!(error.starts_with("CUBE-002 'other' is not empty"), "{error}");
+    place.write("gl.csv", FACTS);
     let error = query(&place, "rows Frence").error(1);
     assert!(error.starts_with("CUBE-001 column 6: no dimension has an element Frence"), "{error}");
     let arguments = ["cube", "query", "plan.cube", "--targets-max", "3", "rows Region cols Version"];

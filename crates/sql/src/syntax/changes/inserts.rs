@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::super::dialect::SessionDialect;
 use super::super::items::folded;
-use super::parts::{default_of, found, is_default};
+use super::parts::{self, default_of, found, is_default};
 use super::refuse;
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
@@ -67,6 +67,10 @@ pub(super) async fn complete(state: &SessionState, insert: &mut Insert) -> Resul
     let TableObject::TableName(name) = table else {
         return Err(SqlError::Unsupported(format!("INSERT INTO {table}, which is no table")));
     };
+    // The hidden names are for statements that are rewritten.
+    if parts::is_hidden(name) {
+        return Err(SqlError::UnknownTable { name: name.to_string(), nearest: None });
+    }
     let needs_defaults = source.as_ref().is_none_or(|source| has_default(source));
     if !needs_defaults {
         return Ok(());

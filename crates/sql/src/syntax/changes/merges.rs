@@ -3,14 +3,17 @@
 //! The source gets a column that says that a row of it is there; which rows without a partner are joined, the clauses
 //! tell. The first clause that holds for a pair of rows says what becomes of it: each value is a CASE over all clauses.
 
+use std::ops::ControlFlow;
+
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
-    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, SelectItem, Statement as SqlStatement,
-    TableAlias, TableFactor, TableWithJoins, Value, Values, WildcardAdditionalOptions,
+    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, Query, SelectItem, Statement as SqlStatement,
+    TableAlias, TableFactor, TableWithJoins, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
+use super::super::rows::check_copied;
 use super::parts::{self, Target, aliased, column_of, number};
 use super::{assigned, insert_into, named, refuse};
 use crate::error::{Result, SqlError};
@@ -33,20 +36,34 @@ pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlS
     let (source, name) = marked(source)?;
     let there = column_of(&name, THERE);
     let (mut without_target, mut without_source) = (false, false);
+    if clauses.is_empty() {
+        return Err(SqlError::Syntax("expected WHEN in MERGE".into()));
+    }
     let mut read = Vec::with_capacity(clauses.len());
+    let mut always = Vec::new();
     for MergeClause { when_token: _, clause_kind, predicate, action } in clauses {
         let (with_row, with_source) = match clause_kind {
             MergeClauseKind::Matched => (true, true),
             MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => (false, true),
             MergeClauseKind::NotMatchedBySource => (true, false),
         };
+        if always.contains(&(with_row, with_source)) {
+            return Err(SqlError::Planning("a WHEN of MERGE stands behind one that holds for all its rows".into()));
+        }
+        if predicate.is_none() {
+            always.push((with_row, with_source));
+        }
         without_target |= !with_row;
         without_source |= !with_source;
         let mut condition = and(is_there(target.row(), with_row), is_there(there.clone(), with_source));
-        if let Some(predicate) = predicate {
+        if let Some(mut predicate) = predicate {
+            check_copied([&predicate])?;
+            if !with_row {
+                of_source(&mut predicate, &name);
+            }
             condition = and(condition, Expr::Nested(Box::new(predicate)));
         }
-        read.push(of_clause(&target, condition, action, with_row)?);
+        read.push(of_clause(&target, &name, condition, action, with_row)?);
     }
     let constraint = JoinConstraint::On(*on);
     let join_operator = match (without_target, without_source) {
@@ -70,7 +87,7 @@ pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlS
     Ok((statement, merges))
 }
 
-fn of_clause(target: &Target, condition: Expr, action: MergeAction, with_row: bool) -> Result<Clause> {
+fn of_clause(target: &Target, source: &Ident, condition: Expr, action: MergeAction, with_row: bool) -> Result<Clause> {
     let own = || vec![None; target.columns().len()];
     match (action, with_row) {
         (MergeAction::Delete { delete_token: _ }, true) => {
@@ -100,8 +117,11 @@ fn of_clause(target: &Target, condition: Expr, action: MergeAction, with_row: bo
                 return Err(SqlError::Planning(format!("{values} values for {columns} columns in MERGE")));
             }
             let mut values: Vec<Option<Expr>> = own();
-            for (column, value) in numbers.into_iter().zip(row.content) {
-                let value = if parts::is_default(&value) { target.default_of(column) } else { value };
+            for (column, mut value) in numbers.into_iter().zip(row.content) {
+                match parts::is_default(&value) {
+                    true => value = target.default_of(column),
+                    false => of_source(&mut value, source),
+                }
                 if values[column].replace(value).is_some() {
                     let name = &target.columns()[column];
                     return Err(SqlError::Planning(format!("column '{name}' is set twice")));
@@ -134,6 +154,32 @@ fn marked(source: TableFactor) -> Result<(TableFactor, Ident)> {
     let (subquery, _) = parts::select(items, vec![TableWithJoins { relation: source, joins: Vec::new() }], None)?;
     let alias = TableAlias { explicit: true, name: name.clone(), columns: Vec::new(), at: None };
     Ok((TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None }, name))
+}
+
+/// Where no row of the table is matched, a bare name is a column of the source; names within subqueries stay.
+fn of_source(expr: &mut Expr, source: &Ident) {
+    struct OfSource<'a> {
+        source: &'a Ident,
+        depth: usize,
+    }
+    impl VisitorMut for OfSource<'_> {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let (Expr::Identifier(name), 0) = (&*expr, self.depth) {
+                *expr = Expr::CompoundIdentifier(vec![self.source.clone(), name.clone()]);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = expr.visit(&mut OfSource { source, depth: 0 });
 }
 
 fn is_there(expr: Expr, is: bool) -> Expr {

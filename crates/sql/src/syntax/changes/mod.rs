@@ -25,6 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Result, SqlError};
 use crate::memory_table::Action;
 use parts::{Target, aliased, is_default, number};
+pub(crate) use parts::{column_name, found_table};
 pub(super) use returning::take as take_returning;
 
 /// Rewrites a statement that changes a table, below EXPLAIN and PREPARE too; gives whether joins of it merge columns.

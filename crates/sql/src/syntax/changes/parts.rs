@@ -170,6 +170,17 @@ impl Target {
 
 /// The table of a name.
 pub(super) async fn found(state: &SessionState, name: &ObjectName) -> Result<Arc<dyn TableProvider>> {
+    Ok(found_table(state, name).await?.1)
+}
+
+/// The table of a name, and the name as plans have it.
+///
+/// # Errors
+/// [`SqlError::UnknownTable`].
+pub(crate) async fn found_table(
+    state: &SessionState,
+    name: &ObjectName,
+) -> Result<(TableReference, Arc<dyn TableProvider>)> {
     let unknown = || SqlError::UnknownTable { name: name.to_string(), nearest: None };
     let parts: Vec<String> = idents(name)?.into_iter().map(folded).collect();
     let reference = match parts.as_slice() {
@@ -179,7 +190,24 @@ pub(super) async fn found(state: &SessionState, name: &ObjectName) -> Result<Arc
         _ => return Err(unknown()),
     };
     let schema = state.schema_for_ref(reference.clone()).map_err(|_| unknown())?;
-    schema.table(reference.table()).await?.ok_or_else(unknown)
+    let table = schema.table(reference.table()).await?.ok_or_else(unknown)?;
+    Ok((reference, table))
+}
+
+/// A column of an INSERT as the planner reads its name.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] for a name of several parts.
+pub(crate) fn column_name(name: &ObjectName) -> Result<String> {
+    match idents(name)?.as_slice() {
+        [column] => Ok(folded(column)),
+        _ => Err(SqlError::Unsupported(format!("'{name}' as a column of INSERT"))),
+    }
+}
+
+/// Whether a name is that of a table in a hidden role.
+pub(super) fn is_hidden(name: &ObjectName) -> bool {
+    last(name).is_ok_and(|name| Role::of_name(&name.value).is_some())
 }
 
 /// The default of a column as it was written, NULL where there is none.

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::parts::{self, Target, aliased};
 use crate::error::Result;
+use crate::syntax::with_signs;
 
 /// Takes RETURNING out of a statement that changes a table.
 ///
@@ -49,7 +50,7 @@ async fn returned(
     // Items are called by their text, as those of a SELECT are.
     let named = |item| match item {
         SelectItem::UnnamedExpr(expr) if !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => {
-            let text = expr.to_string();
+            let text = with_signs(&expr.to_string());
             aliased(expr, &text)
         }
         item => item,

@@ -48,6 +48,8 @@ pub(super) fn check(data_type: &DataType, lengths: Lengths) -> Result<()> {
         BigInt(Some(_)) | BigIntUnsigned(Some(_)) | Int8(Some(_)) | Int8Unsigned(Some(_)) => {
             unkept(data_type, "BIGINT")
         }
+        // As in PostgreSQL, 24 bits are those of REAL.
+        Float(ExactNumberInfo::Precision(1..=24)) => Ok(()),
         Float(ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(_, _)) => {
             unkept(data_type, "REAL or DOUBLE")
         }

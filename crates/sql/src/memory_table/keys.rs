@@ -1,0 +1,205 @@
+//! The keys of a table's rows: a set of encoded keys for each PRIMARY KEY and UNIQUE.
+//!
+//! The index is that of the current version. A statement takes keys of rows that leave out of it and adds those of rows
+//! that come, so that it costs what it changes; where an UPDATE leaves all values of a key as they were, that key costs
+//! a comparison of columns. [`Edit`] logs both, and a statement that fails is undone by it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::interleave;
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::row::{RowConverter, SortField};
+
+use super::rules::{Key, Rules};
+use super::versions::{Change, Version, failed};
+use crate::error::Result;
+
+/// The bytes of a key's values, as a row of Arrow's row format.
+type Encoded = Arc<[u8]>;
+
+/// The keys of the rows of one version.
+#[derive(Debug)]
+pub(super) struct KeyIndex {
+    /// The version's number.
+    pub(super) number: u64,
+    sets: Vec<HashSet<Encoded>>,
+}
+
+/// What a statement has done to an index, each key with the number of its set.
+#[derive(Debug, Default)]
+pub(super) struct Edit {
+    removed: Vec<(usize, Encoded)>,
+    added: Vec<(usize, Encoded)>,
+}
+
+/// The rows that a statement changes and inserts.
+pub(super) struct Changes<'a> {
+    /// By ascending number, each once.
+    pub(super) changes: &'a [Change],
+    /// Places in `rows`.
+    pub(super) inserted: &'a [(usize, usize)],
+    pub(super) rows: &'a [RecordBatch],
+}
+
+impl KeyIndex {
+    /// The keys of a version; none for tables without keys. `check` is asked for each batch.
+    ///
+    /// # Errors
+    /// Two rows of one key.
+    pub(super) fn of(rules: &Rules, version: &Version, check: &dyn Fn() -> Result<()>) -> Result<Option<KeyIndex>> {
+        if rules.keys().is_empty() {
+            return Ok(None);
+        }
+        let mut index = KeyIndex { number: version.number, sets: vec![HashSet::new(); rules.keys().len()] };
+        for batch in version.partitions.iter().flatten() {
+            check()?;
+            index.add_rows(rules, batch, None)?;
+        }
+        Ok(Some(index))
+    }
+
+    /// Adds the keys of rows. After an error the edit has to be undone.
+    pub(super) fn append(
+        &mut self,
+        rules: &Rules,
+        rows: &[RecordBatch],
+        edit: &mut Edit,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        for batch in rows {
+            check()?;
+            self.add_rows(rules, batch, Some(edit))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the keys of changed rows of a version out and adds those of the new rows. After an error the edit has to
+    /// be undone.
+    pub(super) fn change(
+        &mut self,
+        rules: &Rules,
+        version: &Version,
+        Changes { changes, inserted, rows }: &Changes,
+        edit: &mut Edit,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        // The rows that are updated first, in one order on both sides.
+        let updated = || changes.iter().filter_map(|(number, new)| Some((*number, (*new)?)));
+        let deleted = changes.iter().filter(|(_, new)| new.is_none()).map(|(number, _)| *number);
+        let (sources, old) = version.places_of(updated().map(|(number, _)| number));
+        let (sources_deleted, deleted) = version.places_of(deleted);
+        let new: Vec<(usize, usize)> = updated().map(|(_, place)| place).collect();
+        let all: Vec<&RecordBatch> = rows.iter().collect();
+        for (set, key) in rules.keys().iter().enumerate() {
+            check()?;
+            let (leaving, coming) = (key_at(key, &sources, &old)?, key_at(key, &all, &new)?);
+            let is_same = leaving == coming;
+            if !is_same {
+                self.remove(set, &leaving, edit)?;
+            }
+            self.remove(set, &key_at(key, &sources_deleted, &deleted)?, edit)?;
+            let repeated = |(batch, row): (usize, usize)| rules.repeated(key, &rows[batch], row);
+            if !is_same {
+                self.add(set, &coming, Some(edit), |row| repeated(new[row]))?;
+            }
+            self.add(set, &key_at(key, &all, inserted)?, Some(edit), |row| repeated(inserted[row]))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all keys.
+    pub(super) fn clear(&mut self) {
+        self.sets.iter_mut().for_each(|set| *set = HashSet::new());
+    }
+
+    /// The index as it was before an edit.
+    pub(super) fn undo(&mut self, edit: Edit) {
+        for (set, key) in edit.added {
+            self.sets[set].remove(&key);
+        }
+        for (set, key) in edit.removed {
+            self.sets[set].insert(key);
+        }
+    }
+
+    fn add_rows(&mut self, rules: &Rules, batch: &RecordBatch, mut edit: Option<&mut Edit>) -> Result<()> {
+        for (set, key) in rules.keys().iter().enumerate() {
+            let columns: Vec<ArrayRef> = key.columns.iter().map(|column| batch.column(*column).clone()).collect();
+            self.add(set, &columns, edit.as_deref_mut(), |row| rules.repeated(key, batch, row))?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        set: usize,
+        columns: &[ArrayRef],
+        mut edit: Option<&mut Edit>,
+        repeated: impl Fn(usize) -> crate::error::SqlError,
+    ) -> Result<()> {
+        let keys = &mut self.sets[set];
+        encoded(columns, |row, key| {
+            let key: Encoded = key.into();
+            if let Some(edit) = edit.as_deref_mut() {
+                edit.added.push((set, key.clone()));
+            }
+            match keys.insert(key) {
+                true => Ok(()),
+                false => {
+                    // The key that is there is another row's.
+                    edit.as_deref_mut().and_then(|edit| edit.added.pop());
+                    Err(repeated(row))
+                }
+            }
+        })
+    }
+
+    fn remove(&mut self, set: usize, columns: &[ArrayRef], edit: &mut Edit) -> Result<()> {
+        let keys = &mut self.sets[set];
+        encoded(columns, |_, key| {
+            edit.removed.extend(keys.take(key).map(|key| (set, key)));
+            Ok(())
+        })
+    }
+}
+
+/// The columns of a key at places of batches.
+fn key_at(key: &Key, batches: &[&RecordBatch], places: &[(usize, usize)]) -> Result<Vec<ArrayRef>> {
+    let column = |column: &usize| {
+        let arrays: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(*column).as_ref()).collect();
+        interleave(&arrays, places).map_err(failed)
+    };
+    match places.is_empty() {
+        true => Ok(Vec::new()),
+        false => key.columns.iter().map(column).collect(),
+    }
+}
+
+/// Gives each key without NULL, which is like no other, with its row.
+fn encoded(columns: &[ArrayRef], mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    if columns.first().is_none_or(|column| column.is_empty()) {
+        return Ok(());
+    }
+    let columns: Vec<ArrayRef> = columns.iter().map(with_one_zero).collect();
+    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+    let rows = RowConverter::new(fields).and_then(|converter| converter.convert_columns(&columns)).map_err(failed)?;
+    let nulls: Vec<_> = columns.iter().filter_map(|column| column.logical_nulls()).collect();
+    (0..rows.num_rows())
+        .filter(|row| nulls.iter().all(|nulls| nulls.is_valid(*row)))
+        .try_for_each(|row| each(row, rows.row(row).data()))
+}
+
+/// Floats with one zero: both are equal.
+fn with_one_zero(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Float32 => {
+            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| value + 0.0))
+        }
+        DataType::Float64 => {
+            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| value + 0.0))
+        }
+        _ => column.clone(),
+    }
+}
