@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use super::shown::{Rest, shown};
 use super::{Aggregated, AskOptions, Cube, CubeError};
 use crate::aggregate::{Cells, Cost, Prediction, Progress, forecast, work};
-use crate::ask::{Asked, asked_at, target_name};
+use crate::ask::{Asked, asked_at, place_format, target_name};
 use crate::model::{Dimension, ElementId};
 use crate::query::{BoundPlace, CubeAxis, Target};
 use crate::view::{cell_text, visible};
@@ -26,11 +27,13 @@ impl Cube {
         let maps: Vec<_> = asked.area.maps_of(measure).into_iter().cloned().collect();
         let counts = work(&self.facts, &maps);
         let definition = &self.model.measures()[measure];
+        let cells = shown(self, &asked, cells, Rest::Digits)?;
         let value = cells.find(&vec![0; maps.len()]).and_then(|cell| cells.columns()[0].value(cell));
+        let format = place_format(&self.model, point);
         let mut text = format!(
             "{} = {}\n",
             visible(&definition.name),
-            value.map_or("empty".to_string(), |value| cell_text(definition, value))
+            value.map_or("empty".to_string(), |value| cell_text(definition, format.as_ref(), value))
         );
         let rule = self.facts.columns()[measure].measure.rule;
         let _ = write!(text, "  {rule} over {} of {} base cells", counts.relevant_cells, self.facts.len());

@@ -12,6 +12,7 @@ mod long;
 mod outlook;
 mod relation;
 mod rows;
+mod shown;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub use long::{LongForm, long_schema};
 pub use outlook::QueryOutlook;
 pub use relation::{relation_batches, relation_schema};
 
+use self::shown::{Rest, shown};
 use crate::aggregate::{self, Area, Cells, Forecast, Progress, Report, Request, TARGETS_MAX, Tuning};
 use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
 use crate::device::{DeviceAlgorithm, Placed};
@@ -239,12 +241,13 @@ impl Cube {
 }
 
 impl TableAnswer {
-    /// The cells laid out in pages, rows and columns.
+    /// The cells laid out in pages, rows and columns; doubles without the digits that their terms do not leave.
     ///
     /// # Errors
     /// [`CubeError::Shown`] for a cross-tab that is too large.
     pub fn cross_tab(&self, cube: &Cube) -> Result<CrossTabAnswer, CubeError> {
-        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &self.cells)?;
+        let cells = shown(cube, &self.asked, self.cells.clone(), Rest::Digits)?;
+        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &cells)?;
         Ok(CrossTabAnswer { texts: long::text_targets(cube, self).len() as u64, ..cross_tab })
     }
 
@@ -253,6 +256,16 @@ impl TableAnswer {
     /// that the empty cells of a large area take no memory.
     pub fn long_form<'a>(&'a self, cube: &'a Cube, batch_rows: usize) -> LongForm<'a> {
         LongForm::new(cube, self, batch_rows)
+    }
+
+    /// The same answer with 0 for sums of doubles that are less than their terms leave, as texts for people have it;
+    /// other values keep their bits.
+    ///
+    /// # Errors
+    /// A final value beyond its type.
+    pub fn without_rests(self, cube: &Cube) -> Result<TableAnswer, CubeError> {
+        let cells = shown(cube, &self.asked, self.cells, Rest::Values)?;
+        Ok(TableAnswer { cells, ..self })
     }
 
     /// What the aggregation did.

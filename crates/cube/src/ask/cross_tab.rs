@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use super::area::{AskError, Asked};
-use super::label::{Label, heading, labels};
+use super::label::{Label, heading, labels, place_format};
 use crate::aggregate::{CellValue, Cells};
-use crate::model::CubeModel;
+use crate::model::{CubeModel, NumberFormat};
 use crate::query::{BoundSet, BoundTable, CubeAxis, Direction, Extreme, MEASURES};
 use crate::view::visible;
 
@@ -26,6 +26,8 @@ pub struct CrossTabAnswer {
     pub hidden: (u64, u64),
     /// True if only the largest or smallest cells are shown.
     pub is_extreme: bool,
+    /// The number format of the elements that the heading shows, if one has a format.
+    pub format: Option<NumberFormat>,
     /// Texts at cells of the area, which pages do not have; 0 where nobody has counted them.
     pub texts: u64,
 }
@@ -106,6 +108,7 @@ pub fn cross_tab(
         hidden,
         pages,
         is_extreme: table.extreme.is_some(),
+        format: place_format(model, &table.point),
         texts: 0,
     })
 }

@@ -8,14 +8,14 @@ use super::error::sentence_end;
 use super::form::Form;
 use super::keys::{check_dates, check_names, name_text};
 use super::labels::Table;
-use super::levels::{LevelRows, ascending};
+use super::levels::LevelRows;
 use super::problem::{FIRST, Problem};
 use super::resolve::Resolver;
 use super::source::Source;
 use super::{BuildError, Tables};
-use super::{consolidate, parents};
+use super::{consolidate, order, parents};
 use crate::define::{DimensionDefinition, UnknownElements};
-use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
+use crate::model::{Attribute, Dimension, DimensionBuilder, ElementKind, NUMBER_FORMAT, folded, nearest};
 use crate::progress::Progress;
 
 /// A dimension of the definition, before it has elements.
@@ -95,6 +95,10 @@ impl<'a> Plan<'a> {
     /// The dimension with the consolidations and the default element that the definition lists.
     fn completed(&self, dimension: Dimension) -> Result<Dimension, BuildError> {
         let mut dimension = consolidate::consolidated(dimension, self.definition)?;
+        for (name, pattern) in self.definition.format.iter() {
+            let id = dimension.find(name)?;
+            dimension.set_attribute(id, NUMBER_FORMAT, Attribute::Text(pattern.clone()))?;
+        }
         if let Some(default) = self.definition.default.as_deref() {
             let id = dimension.find(default)?;
             dimension.set_default(Some(id))?;
@@ -120,9 +124,15 @@ impl<'a> Plan<'a> {
                 dimension.map_err(|error| in_table(file, error))
             }
             Form::Time { names, levels: time } => levels(names).of_dates(&self.distinct(input)?, time),
-            Form::FactLevels { levels: names } => levels(names).of_facts(&self.distinct(input)?),
+            Form::FactLevels { levels: names } => {
+                let (distinct, order) = self.ordered(input)?;
+                levels(names).of_facts(&distinct, &order)
+            }
             Form::Elements { elements } => self.listed(elements),
-            Form::Values => self.listed(&distinct_names(&self.distinct(input)?, &self.reserved)?),
+            Form::Values => {
+                let (distinct, order) = self.ordered(input)?;
+                self.listed(&distinct_names(&distinct, &order, &self.reserved))
+            }
         }
     }
 
@@ -133,6 +143,24 @@ impl<'a> Plan<'a> {
             builder.add(name, ElementKind::Base)?;
         }
         Ok(builder.finish()?)
+    }
+
+    /// Distinct keys of the facts, with the column that `sort` names behind them, and the order of their rows.
+    fn ordered(&self, input: Input<'_>) -> Result<(RecordBatch, Vec<usize>), BuildError> {
+        let mut columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        let Some(sort) = self.definition.sort.as_deref() else {
+            let distinct = self.distinct(input)?;
+            let order = order::ordered(&distinct, &columns, input.facts)?;
+            return Ok((distinct, order.values().iter().map(|row| *row as usize).collect()));
+        };
+        columns.push(input.facts.column(&user(self.name), sort)?);
+        let distinct = input.facts.distinct(&columns)?;
+        // Elements of one value in the column stand in ascending order.
+        let keys = order::ascending(&distinct.columns()[..self.columns.len()], distinct.num_rows())?;
+        let failed = |source| BuildError::Arrow { what: "sorting values", source };
+        let distinct = arrow::compute::take_record_batch(&distinct, &keys).map_err(failed)?;
+        let order = order::sorted_rows(&distinct, Some(self.columns.len()))?;
+        Ok((distinct, order))
     }
 
     /// Distinct keys of the facts.
@@ -179,7 +207,7 @@ impl<'a> Plan<'a> {
     /// Keys of the facts that name no base element, ascending.
     fn problems(&self, dimension: &Dimension, input: Input<'_>) -> Result<Vec<Problem>, BuildError> {
         let distinct = self.distinct(input)?;
-        let order = ascending(&distinct)?;
+        let order = order::ascending(distinct.columns(), distinct.num_rows())?;
         let failed = |source| BuildError::Arrow { what: "sorting values", source };
         let sorted = arrow::compute::take_record_batch(&distinct, &order).map_err(failed)?;
         let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);
@@ -225,11 +253,10 @@ fn unknown_name(problem: Problem) -> Option<String> {
     }
 }
 
-/// Distinct values of a column as names, ascending, but those that consolidated elements have. Of names that differ in
-/// case alone the first is taken.
-fn distinct_names(distinct: &RecordBatch, reserved: &[String]) -> Result<Vec<String>, BuildError> {
-    let order = ascending(distinct)?;
+/// Distinct values of the first column as names, in an order of rows, but those that consolidated elements have. Of
+/// names that differ in case alone the first is taken.
+fn distinct_names(distinct: &RecordBatch, order: &[usize], reserved: &[String]) -> Vec<String> {
     let mut seen: HashSet<String> = reserved.iter().cloned().collect();
-    let names = order.values().iter().filter_map(|row| name_text(distinct.column(0), *row as usize));
-    Ok(names.filter(|name| seen.insert(folded(name))).collect())
+    let names = order.iter().filter_map(|row| name_text(distinct.column(0), *row));
+    names.filter(|name| seen.insert(folded(name))).collect()
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use arrow::array::{Array, RecordBatch, UInt32Array};
-use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
+use arrow::array::{Array, RecordBatch};
 
 use super::BuildError;
 use super::keys::name_text;
 use super::labels::{LabelColumns, Table};
+use super::order::sorted_rows;
 use super::resolve::{time_names, time_of};
 use super::spelling::Spellings;
 use crate::define::{DimensionDefinition, TimeLevels};
@@ -23,7 +23,7 @@ pub(super) struct LevelRows<'a> {
 }
 
 impl LevelRows<'_> {
-    /// Levels of a table, in the order of its rows, with captions and attributes of base elements.
+    /// Levels of a table, in the order of its rows or of a column, with captions and attributes of base elements.
     pub(super) fn of_table(
         &self,
         definition: &DimensionDefinition,
@@ -31,10 +31,12 @@ impl LevelRows<'_> {
     ) -> Result<Dimension, BuildError> {
         let columns = self.levels.iter().map(|level| table.names(level)).collect::<Result<Vec<_>, _>>()?;
         let label_columns = LabelColumns::of(definition, &mut table)?;
+        let sort = definition.sort.as_deref().map(|name| table.column(name)).transpose()?;
         let batch = table.rows()?;
-        let (mut dimension, found) = self.dimension(&self.rows(&batch, &columns, 0..batch.num_rows()))?;
+        let order = sorted_rows(&batch, sort.map(|(place, _)| place))?;
+        let (mut dimension, found) = self.dimension(&self.rows(&batch, &columns, order.iter().copied()))?;
         let mut labels = label_columns.of_rows(&batch);
-        for (row, id) in found.into_iter().enumerate() {
+        for (row, id) in order.into_iter().zip(found) {
             if let Some(id) = id {
                 labels.label(&mut dimension, id, row)?;
             }
@@ -42,12 +44,11 @@ impl LevelRows<'_> {
         Ok(dimension)
     }
 
-    /// Levels of columns of the facts, in ascending order. Rows that end above other rows are left out: they name
+    /// Levels of columns of the facts: the first ones of distinct rows, taken in an order. Rows that end above other rows are left out: they name
     /// consolidated elements.
-    pub(super) fn of_facts(&self, distinct: &RecordBatch) -> Result<Dimension, BuildError> {
-        let order = ascending(distinct)?;
-        let columns: Vec<usize> = (0..distinct.num_columns()).collect();
-        let mut rows = self.rows(distinct, &columns, order.values().iter().map(|row| *row as usize));
+    pub(super) fn of_facts(&self, distinct: &RecordBatch, order: &[usize]) -> Result<Dimension, BuildError> {
+        let columns: Vec<usize> = (0..self.levels.len()).collect();
+        let mut rows = self.rows(distinct, &columns, order.iter().copied());
         let mut above: HashSet<Vec<(usize, String)>> = HashSet::new();
         let path = |row: &[Option<String>]| {
             let named = row.iter().enumerate().filter_map(|(level, value)| Some((level, value.clone()?)));
@@ -106,16 +107,4 @@ impl LevelRows<'_> {
         let rows = flat.chunks(self.levels.len().max(1));
         Ok(Dimension::from_levels(self.name, &self.levels, rows)?)
     }
-}
-
-/// Rows of a batch in ascending order of its columns, the first column first, NULL last.
-pub(super) fn ascending(batch: &RecordBatch) -> Result<UInt32Array, BuildError> {
-    let options = Some(SortOptions { descending: false, nulls_first: false });
-    let has_values = |column: &&arrow::array::ArrayRef| !column.data_type().is_null();
-    let columns = batch.columns().iter().filter(has_values);
-    let columns: Vec<SortColumn> = columns.map(|values| SortColumn { values: values.clone(), options }).collect();
-    if columns.is_empty() {
-        return Ok((0..batch.num_rows() as u32).collect());
-    }
-    lexsort_to_indices(&columns, None).map_err(|source| BuildError::Arrow { what: "sorting values", source })
 }

@@ -22,6 +22,7 @@ mod labels;
 mod levels;
 mod load;
 mod measures;
+mod order;
 mod parents;
 mod problem;
 mod refuse;

@@ -7,6 +7,7 @@ use arrow::array::{Array, Float64Array, RecordBatch};
 use super::BuildError;
 use super::keys::name_text;
 use super::labels::{LabelColumns, Table, numbers};
+use super::order::sorted_rows;
 use crate::define::DimensionDefinition;
 use crate::error::{ModelError, Path};
 use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
@@ -25,7 +26,7 @@ struct Row {
     weight: f64,
 }
 
-/// The dimension of a table, elements in the order of its rows: keys that are parents are consolidated, others base.
+/// The dimension of a table, elements in the order of its rows or of a column: keys that are parents are consolidated, others base.
 pub(super) fn of_table(
     name: &str,
     definition: &DimensionDefinition,
@@ -38,14 +39,16 @@ pub(super) fn of_table(
         weight: definition.weight.as_deref().map(|name| weights_column(&mut table, name)).transpose()?,
     };
     let label_columns = LabelColumns::of(definition, &mut table)?;
+    let sort = definition.sort.as_deref().map(|name| table.column(name)).transpose()?;
     let batch = table.rows()?;
+    let order = sorted_rows(&batch, sort.map(|(place, _)| place))?;
     let rows = rows(&batch, &columns, name, definition.table.as_deref().unwrap_or_default())?;
     let parents: HashSet<String> = rows.iter().filter_map(|row| row.parent.as_deref()).map(folded).collect();
     let mut builder = DimensionBuilder::new(name)?;
     builder.reserve(rows.len());
     let mut labels = label_columns.of_rows(&batch);
     let mut ids = Vec::with_capacity(rows.len());
-    for row in &rows {
+    for row in order.iter().map(|at| &rows[*at]) {
         let id = match builder.dimension().find_key(&row.key) {
             Some(id) => id,
             None if parents.contains(&folded(&row.key)) => builder.add(&row.key, ElementKind::Consolidated)?,
@@ -53,7 +56,7 @@ pub(super) fn of_table(
         };
         ids.push(id);
     }
-    for (row, child) in rows.iter().zip(ids.iter().copied()) {
+    for (row, child) in order.iter().map(|at| &rows[*at]).zip(ids.iter().copied()) {
         let Some(parent) = &row.parent else { continue };
         let Some(parent_id) = builder.dimension().find_key(parent) else {
             return Err(unknown_parent(builder.dimension(), parent, &row.key).into());
@@ -61,7 +64,7 @@ pub(super) fn of_table(
         builder.link(parent_id, child, row.weight)?;
     }
     // Last: rows and parents are found by keys, never by alternative names of others.
-    for (at, id) in ids.into_iter().enumerate() {
+    for (at, id) in order.into_iter().zip(ids) {
         labels.label(builder.dimension(), id, at)?;
     }
     Ok(builder.finish()?)

@@ -19,6 +19,8 @@ pub(super) struct Source<'a> {
     /// Its name in errors.
     place: String,
     schema: SchemaRef,
+    /// True if its rows come in an order that means something: those of files, and of queries with an ORDER BY.
+    has_order: bool,
 }
 
 /// Batches of a query.
@@ -45,7 +47,8 @@ impl<'a> Source<'a> {
                 return Err(BuildError::Definition { place: "facts".to_owned(), message });
             }
         };
-        Self::open(from, place, tables, progress)
+        let has_order = facts.sql.as_ref().is_none_or(|sql| sql.to_ascii_lowercase().contains("order by"));
+        Ok(Self { has_order, ..Self::open(from, place, tables, progress)? })
     }
 
     /// A table of a dimension.
@@ -60,7 +63,12 @@ impl<'a> Source<'a> {
             Ok(reader) => reader.schema(),
             Err(source) => return Err(BuildError::Query { sql, source }),
         };
-        Ok(Self { tables, progress, from, place, schema })
+        Ok(Self { tables, progress, from, place, schema, has_order: true })
+    }
+
+    /// True if the order of its rows means something.
+    pub(super) fn has_order(&self) -> bool {
+        self.has_order
     }
 
     /// The place that errors name.

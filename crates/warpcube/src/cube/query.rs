@@ -54,6 +54,8 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
                     // Names have no control characters left; formats of measures may.
                     return console::print(&escape::lines(&cross_tab_text(&cube.cube().model, &cross_tab, width())));
                 }
+                let is_text = matches!(output.resolve(format)?, Format::Table | Format::Csv | Format::Tsv);
+                let table = if is_text { table.without_rests(cube.cube()).map_err(of_cells)? } else { *table };
                 let cells = table.long_form(cube.cube(), BATCH_ROWS);
                 let schema = cells.schema();
                 return write(schema, cells, format, output, max_rows, host);
