@@ -5,13 +5,14 @@ mod plan;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use arrow::compute::concat_batches;
+use arrow::util::display::array_value_to_string;
 use arrow::util::pretty::pretty_format_batches;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
 use warpcube_cube::answer::{
-    Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema, relation_batches,
+    Aggregator, Answer, AskOptions, Cube, CubeError, Relation, SourceCell, TableAnswer, long_schema, relation_batches,
 };
 use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
@@ -306,30 +307,35 @@ fn base_cells_are_those_of_the_measure() {
     let heads = InputColumn { values: InputValues::Decimals(&[3, 4]), filled: Some(&[false, true]) };
     loader.append(&[&[0, 0], &[0, 1], &[0, 0]], &[sales, heads]).unwrap();
     cube.facts = Arc::new(loader.finish(4).unwrap());
-    let rows = |query: &str| {
-        let Answer::Rows(rows) = ask(&cube, query).unwrap() else { panic!("{query} gives no rows") };
-        printed(&rows).split_off(1)
-    };
+    let rows = |query: &str| printed(&base_rows(&cube, query)).split_off(1);
     assert_eq!(rows("facts at Actual, World, Year, Sales"), ["Actual France Jan 1.0 1 1"]);
     assert_eq!(rows("facts at Actual, World, Jan, Heads"), ["Actual Spain Jan 1.0 4 1"]);
     assert_eq!(rows("nearest 2 to Actual, France, Jan, Heads"), ["Actual Spain Jan 1 4 1"]);
     assert_eq!(rows("nearest 2 to Actual, France, Jan, Sales"), ["Actual France Jan 0 1 1"]);
 }
 
+/// All base cells of an answer, made two at a time.
+fn base_rows(cube: &Cube, query: &str) -> RecordBatch {
+    let Answer::Rows(rows) = ask(cube, query).unwrap() else { panic!("{query} gives no rows") };
+    let batches: Vec<RecordBatch> = rows.batches(cube, 2).collect::<Result<_, _>>().unwrap();
+    assert!(batches.iter().rev().skip(1).all(|batch| batch.num_rows() == 2));
+    let whole = concat_batches(&rows.schema(cube).unwrap(), &batches).unwrap();
+    assert_eq!(whole.num_rows(), rows.len());
+    whole
+}
+
 #[test]
 fn drill_through_lists_base_cells_with_weights() {
-    let Answer::Rows(rows) = ask(&cube(), "facts at Variance, Europe, Year, Heads").unwrap() else { panic!("no rows") };
     assert_eq!(
-        printed(&rows),
+        printed(&base_rows(&cube(), "facts at Variance, Europe, Year, Heads")),
         ["Version Region Month weight Heads rows", "Actual France Feb 1.0 6 1", "Budget France Feb -1.0 5 1",]
     );
 }
 
 #[test]
 fn nearest_cells_come_by_distance() {
-    let Answer::Rows(rows) = ask(&cube(), "nearest 2 to Actual, Japan, Jan").unwrap() else { panic!("no rows") };
     assert_eq!(
-        printed(&rows),
+        printed(&base_rows(&cube(), "nearest 2 to Actual, Japan, Jan")),
         ["Version Region Month distance Sales rows", "Actual Spain Jan 1 30 1", "Actual France Jan 2 100 1"]
     );
     assert!(ask(&cube(), "nearest 1 to sum(Japan, Spain)").unwrap_err().to_string().contains("has no position"));
@@ -369,6 +375,31 @@ fn a_cube_is_a_relation_with_a_column_for_each_level() {
         ],
         "the variance has the budget at -1, so that its level is no column"
     );
+}
+
+#[test]
+fn a_relation_reads_the_wanted_columns_of_the_wanted_cells() {
+    let cube = cube();
+    let relation = Relation::of(&cube);
+    let names = relation.names(5).unwrap();
+    assert_eq!(array_value_to_string(&names, 0).unwrap(), "Year");
+    assert_eq!((names.len(), names.is_null(1)), (2, true), "each name once, and NULL");
+    let column = |name: &str| relation.schema().index_of(name).unwrap();
+    assert!(relation.names(column("Sales")).is_none(), "values are no names");
+    let (month, region, sales) = (column("Month"), column("Region"), column("Sales"));
+    let marks = |column: usize, wanted: &str| {
+        let names = relation.names(column).unwrap();
+        (column, (0..names.len()).map(|at| array_value_to_string(&names, at).unwrap() == wanted).collect::<Vec<_>>())
+    };
+    let rows = |kept: &[(usize, Vec<bool>)]| {
+        let batches = relation.batches(&cube, &[sales, month], kept).unwrap();
+        batches.iter().flat_map(|batch| printed(batch).split_off(1)).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&[])[..3], ["100 Jan", "50 Feb", "30 Jan"]);
+    assert_eq!(rows(&[marks(month, "Feb"), marks(region, "France")]), ["50 Feb", "60 Feb"]);
+    assert_eq!(rows(&[marks(month, "Mar")]), [""; 0]);
+    let counted = relation.batches(&cube, &[], &[marks(month, "Feb")]).unwrap();
+    assert_eq!(counted.iter().map(RecordBatch::num_rows).sum::<usize>(), 2, "rows without columns are counted");
 }
 
 /// A base element that a change has placed below a second element of a level, or below one at another weight.

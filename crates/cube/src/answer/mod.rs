@@ -17,13 +17,12 @@ mod shown;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-
 pub use algorithm::{AlgorithmName, UnknownAlgorithm};
 pub use error::CubeError;
 pub use long::{LongForm, long_schema};
 pub use outlook::QueryOutlook;
-pub use relation::{relation_batches, relation_schema};
+pub use relation::{Relation, relation_batches};
+pub use rows::BaseRows;
 
 use self::shown::{Rest, shown};
 use crate::aggregate::{self, Area, Cells, Forecast, Progress, Report, Request, TARGETS_MAX, Tuning};
@@ -108,7 +107,7 @@ pub enum Answer {
     /// Aggregated cells.
     Table(Box<TableAnswer>),
     /// Base cells, a row each.
-    Rows(RecordBatch),
+    Rows(BaseRows),
     /// A text of several lines.
     Text(String),
     /// The cell whose source rows are wanted.

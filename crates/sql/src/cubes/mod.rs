@@ -13,12 +13,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::RecordBatch;
+use arrow::array::ArrayRef;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use warpcube_cube::aggregate::{AggregateError, Progress, TARGETS_MAX};
 use warpcube_cube::answer::{
-    Aggregator, AlgorithmName, Answer, AskOptions, Cube, CubeError, QueryOutlook, SourceCell, TableAnswer,
+    Aggregator, AlgorithmName, Answer, AskOptions, BaseRows, Cube, CubeError, QueryOutlook, Relation, SourceCell,
+    TableAnswer,
 };
 use warpcube_cube::define::{self, Definition};
 use warpcube_cube::device::DeviceAggregation;
@@ -60,7 +61,9 @@ pub struct OpenCube {
     device: OnceLock<DeviceAggregation>,
     /// Milliseconds that a device would have saved so far, by estimate.
     saved_ms: Mutex<f64>,
-    batches: OnceLock<Arc<[RecordBatch]>>,
+    relation: OnceLock<Relation>,
+    /// Columns of the table of base cells that were read in full: arrays of the batches.
+    columns: Mutex<HashMap<usize, Arc<[ArrayRef]>>>,
 }
 
 impl std::fmt::Debug for OpenCube {
@@ -149,7 +152,7 @@ pub enum CubeAnswer {
     /// Aggregated cells.
     Table(Box<TableAnswer>),
     /// Base cells, a row each.
-    Rows(RecordBatch),
+    Rows(BaseRows),
     /// A text of several lines.
     Text(String),
     /// The cell whose rows [`crate::Session::cube_source`] reads.
@@ -160,6 +163,11 @@ impl OpenCube {
     /// The cube.
     pub fn cube(&self) -> &Cube {
         &self.cube
+    }
+
+    /// Its base cells as a table.
+    fn relation(&self) -> &Relation {
+        self.relation.get_or_init(|| Relation::of(&self.cube))
     }
 
     /// Its folder.
@@ -204,7 +212,8 @@ impl Cubes {
             definition: stored.definition.map(|text| CubeDefinition::stored(text, stored.origin)),
             device: OnceLock::new(),
             saved_ms: Mutex::new(0.0),
-            batches: OnceLock::new(),
+            relation: OnceLock::new(),
+            columns: Mutex::default(),
         });
         let mut open = self.open.lock();
         if open.len() >= OPEN_MAX {

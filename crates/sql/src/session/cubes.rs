@@ -234,7 +234,7 @@ impl Session {
         cube: Arc<OpenCube>,
         cell: SourceCell,
         progress: Arc<Progress>,
-    ) -> Result<RecordBatch> {
+    ) -> Result<Vec<RecordBatch>> {
         let Some(definition) = cube.definition() else {
             return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
         };

@@ -87,6 +87,49 @@ dimensions:
     assert!(plan.contains(expected), "{plan}");
 }
 
+/// Filters over one column of names reach the cells that are read; others stay above.
+#[tokio::test]
+async fn a_scan_reads_the_cells_that_a_statement_wants() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("c.cube");
+    let rows: Vec<String> = (0..900).map(|row| format!("('g{}', {row}, {})", row % 3, row % 7)).collect();
+    let rows = rows.join(", ");
+    let text = format!(
+        "cube: c
+facts: {{sql: \"VALUES {rows}\", value: column3}}
+value: {{type: decimal(0)}}
+dimensions:
+  K: {{levels: [column1, column2]}}
+"
+    );
+    let session = cpu();
+    define(&session, &text, &folder).await;
+    let collect = async |sql: &str| crate::format::rows(&session.collect(sql).await.unwrap());
+    for (condition, read) in [
+        ("k = '17'", 1),
+        ("k IN ('17', '18') AND column1 = 'g0'", 1),
+        ("(column1 LIKE '%1' OR column1 = 'g2') AND k < '1000'", 2),
+        ("column1 = 'none'", 0),
+        ("column1 IS NULL", 0),
+        ("upper(column1) = 'G2' AND column3 > 100", 300),
+        ("column3 = 3", 900),
+        ("k = column1 || '7'", 900),
+        ("k = (SELECT '5')", 900),
+    ] {
+        let plan =
+            collect(&format!("EXPLAIN ANALYZE SELECT sum(column3) FROM '{}' WHERE {condition}", folder.display()));
+        let plan = plan.await.concat().join("\n");
+        let scan = plan.lines().find(|line| line.contains("DataSourceExec")).unwrap_or_default();
+        let found = scan.split("output_rows=").nth(1).and_then(|rest| rest.split([',', ' ', ']']).next());
+        // A scan without rows may be planned away.
+        assert_eq!(found.unwrap_or("0"), read.to_string(), "{condition}:\n{plan}");
+        let cells = collect(&format!("SELECT count(*), sum(column3) FROM '{}' WHERE {condition}", folder.display()));
+        let facts = format!("(SELECT column1, CAST(column2 AS VARCHAR) AS k, column3 FROM (VALUES {rows}))");
+        let expected = collect(&format!("SELECT count(*), sum(column3) FROM {facts} WHERE {condition}"));
+        assert_eq!(cells.await, expected.await, "{condition}");
+    }
+}
+
 /// A row of facts: group, member of it, month, a value and a double that may be NULL.
 type Fact = (u8, u8, u8, Option<i32>, Option<f64>);
 

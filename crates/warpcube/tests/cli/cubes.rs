@@ -490,12 +490,13 @@ fn texts_have_no_rests_of_doubles_and_programs_have_their_bits() {
          V: {elements: [Std, Act], consolidated: {Dev: {Std: 1, Act: -1}}, column: v}\n  \
          I: {column: i, all: All, format: {All: '0.00;(0.00);\"nil\"'}}\n",
     );
-    place.run(&["cube", "define", "c.yaml"]).ok();
+    assert_eq!(place.run(&["cube", "define", "c.yaml"]).code, 0);
     let asked = |more: &[&str]| place.run(&[&["cube", "query", "c.cube", "rows All where Dev"], more].concat()).ok();
     assert!(asked(&[]).contains("All  nil\n"), "{}", asked(&[]));
     assert_eq!(asked(&["--format", "csv"]).lines().nth(1), Some("Dev,All,amount,0.0,"));
     assert!(asked(&["--format", "json"]).contains("5.551115123125783e-17"), "{}", asked(&["--format", "json"]));
     place.run(&["cube", "query", "c.cube", "rows All where Dev", "--output", "c.csv"]).ok();
     place.run(&["cube", "query", "c.cube", "rows All where Dev", "--output", "c.ndjson"]).ok();
-    assert!(place.read("c.csv").contains(",0.0,") && place.read("c.ndjson").contains("e-17"));
+    let written = |name: &str| String::from_utf8(place.read(name)).unwrap();
+    assert!(written("c.csv").contains(",0.0,") && written("c.ndjson").contains("e-17"));
 }
