@@ -241,13 +241,26 @@ pub(super) fn turns(places: &[u64]) -> [u64; 2] {
     [0, 1].map(|turn| places.iter().skip(turn).step_by(2).copied().max().unwrap_or(0))
 }
 
-/// Refuses sums that may pass 64 bits; `magnitudes` has the greatest weight of each dimension.
-pub(super) fn check_bound(
-    facts: &Facts,
-    measure: usize,
-    magnitudes: impl Iterator<Item = u64>,
-) -> Result<(), DeviceError> {
-    match bound(most(facts, measure), facts.len(), magnitudes) {
+/// A column of whole numbers that an algorithm adds up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Summed {
+    /// Its place among the columns of the facts' source.
+    pub(super) column: usize,
+    /// The greatest magnitude, at least 1.
+    pub(super) most: u128,
+}
+
+impl Summed {
+    /// The decimals of a measure.
+    pub(super) fn decimals(facts: &Facts, measure: usize) -> Summed {
+        Summed { column: measure, most: most(facts, measure) }
+    }
+}
+
+/// Refuses sums of as many numbers up to `most` as there are facts that may pass 64 bits; `magnitudes` has the greatest
+/// weight of each dimension.
+pub(super) fn check_bound(facts: &Facts, most: u128, magnitudes: impl Iterator<Item = u64>) -> Result<(), DeviceError> {
+    match bound(most, facts.len(), magnitudes) {
         bound if is_narrow(bound) => Ok(()),
         bound => Err(DeviceError::Unsupported { reason: format!("sums may pass 64 bits: {bound} is their bound") }),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -71,11 +71,11 @@ impl CubeTable {
         for (at, column) in missing.into_iter().enumerate() {
             columns.entry(column).or_insert_with(|| read.iter().map(|batch| batch.column(at).clone()).collect());
         }
-        let columns: Vec<_> = projection.iter().map(|column| columns[column].clone()).collect();
+        let columns: Vec<Arc<[ArrayRef]>> = projection.iter().map(|column| columns[column].clone()).collect();
         let schema = relation.schema().project(projection).map_err(|error| SqlError::Internal(error.to_string()))?;
         let schema = Arc::new(schema);
-        let batch =
-            |at| RecordBatch::try_new(schema.clone(), columns.iter().map(|column| column[at].clone()).collect());
+        let arrays = |at: usize| columns.iter().map(|column: &Arc<[ArrayRef]>| column[at].clone()).collect();
+        let batch = |at| RecordBatch::try_new(schema.clone(), arrays(at));
         let batches: std::result::Result<Vec<_>, _> = (0..columns[0].len()).map(batch).collect();
         batches.map_err(|error| SqlError::Internal(error.to_string()))
     }
