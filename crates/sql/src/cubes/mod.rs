@@ -58,6 +58,8 @@ pub struct OpenCube {
     state: String,
     cube: Cube,
     definition: Option<CubeDefinition>,
+    /// True for a cube of an imported database.
+    is_imported: bool,
     device: OnceLock<DeviceAggregation>,
     /// Milliseconds that a device would have saved so far, by estimate.
     saved_ms: Mutex<f64>,
@@ -175,6 +177,11 @@ impl OpenCube {
         &self.folder
     }
 
+    /// True for a cube of an imported database: it has no source that a load reads.
+    pub fn is_imported(&self) -> bool {
+        self.is_imported
+    }
+
     /// What tells its state from all others of the folder.
     pub fn state(&self) -> &str {
         &self.state
@@ -205,7 +212,9 @@ impl Cubes {
         }
         let (stored, manifest) = store::open_with_manifest(&path).map_err(of_store)?;
         let texts = stored.texts.into_iter().map(|cell| (cell.elements, cell.text)).collect();
+        let is_imported = matches!(stored.origin, Some(Origin::Palo(_)));
         let opened = Arc::new(OpenCube {
+            is_imported,
             folder: path.clone(),
             state: manifest.state(),
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },

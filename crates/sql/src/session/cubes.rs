@@ -236,7 +236,11 @@ impl Session {
         progress: Arc<Progress>,
     ) -> Result<Vec<RecordBatch>> {
         let Some(definition) = cube.definition() else {
-            return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
+            let reason = match cube.is_imported() {
+                true => "the cube was imported from a database, and its facts have no other source: ask for facts at",
+                false => "the cube has no definition that names a source of its facts: ask for facts at",
+            };
+            return Err(SqlError::CubeFacts(reason.into()));
         };
         let report = StatementReport::new();
         let tables = SessionTables::new(self.clone(), report.clone(), definition);

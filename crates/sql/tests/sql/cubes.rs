@@ -104,7 +104,7 @@ dimensions:
     );
     let session = cpu();
     define(&session, &text, &folder).await;
-    let collect = async |sql: &str| crate::format::rows(&session.collect(sql).await.unwrap());
+    let collect = async |sql: String| crate::format::rows(&session.collect(&sql).await.unwrap());
     for (condition, read) in [
         ("k = '17'", 1),
         ("k IN ('17', '18') AND column1 = 'g0'", 1),
@@ -117,15 +117,15 @@ dimensions:
         ("k = (SELECT '5')", 900),
     ] {
         let plan =
-            collect(&format!("EXPLAIN ANALYZE SELECT sum(column3) FROM '{}' WHERE {condition}", folder.display()));
+            collect(format!("EXPLAIN ANALYZE SELECT sum(column3) FROM '{}' WHERE {condition}", folder.display()));
         let plan = plan.await.concat().join("\n");
         let scan = plan.lines().find(|line| line.contains("DataSourceExec")).unwrap_or_default();
         let found = scan.split("output_rows=").nth(1).and_then(|rest| rest.split([',', ' ', ']']).next());
         // A scan without rows may be planned away.
         assert_eq!(found.unwrap_or("0"), read.to_string(), "{condition}:\n{plan}");
-        let cells = collect(&format!("SELECT count(*), sum(column3) FROM '{}' WHERE {condition}", folder.display()));
+        let cells = collect(format!("SELECT count(*), sum(column3) FROM '{}' WHERE {condition}", folder.display()));
         let facts = format!("(SELECT column1, CAST(column2 AS VARCHAR) AS k, column3 FROM (VALUES {rows}))");
-        let expected = collect(&format!("SELECT count(*), sum(column3) FROM {facts} WHERE {condition}"));
+        let expected = collect(format!("SELECT count(*), sum(column3) FROM {facts} WHERE {condition}"));
         assert_eq!(cells.await, expected.await, "{condition}");
     }
 }

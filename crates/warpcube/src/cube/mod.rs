@@ -143,15 +143,40 @@ fn define(definition: &Path, folder: Option<&Path>, check: bool, session: &Sessi
 fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Session, host: &Host) -> Result<()> {
     let read = match definition {
         Some(file) => CubeDefinition::read(file)?,
-        None => open(cube, session, host)?.definition().cloned().ok_or_else(|| {
-            let reason = format!("'{}' has no definition: give one with --definition", cube.display());
-            SqlError::CubeFacts(reason)
-        })?,
+        None => {
+            let opened = match open(cube, session, host) {
+                Err(_) if Catalog::open(cube).is_ok() => return Err(imported_anew(cube).into()),
+                opened => opened?,
+            };
+            match opened.definition() {
+                Some(definition) => definition.clone(),
+                None if opened.is_imported() => return Err(imported_anew(cube).into()),
+                None => return Err(without_definition(cube).into()),
+            }
+        }
     };
     let started = Instant::now();
     let report = fill(read, cube, kind, session, host)?;
     told(&report, cube, started);
     Ok(())
+}
+
+/// The error of a load of cubes whose source is a database that was imported.
+fn imported_anew(cubes: &Path) -> SqlError {
+    let cubes = cubes.display();
+    SqlError::CubeFacts(format!(
+        "'{cubes}' was imported from a database, which a load does not read again; import it anew into another folder: \
+         warpcube cube import DATABASE FOLDER"
+    ))
+}
+
+/// The error of a load of a cube that has no source.
+fn without_definition(cube: &Path) -> SqlError {
+    let cube = cube.display();
+    SqlError::CubeFacts(format!(
+        "'{cube}' has no definition that names its source; a cube of a file is imported anew (warpcube cube import FILE \
+         FOLDER), and a definition makes it another one (warpcube cube load {cube} --definition FILE)"
+    ))
 }
 
 pub(super) fn fill(
