@@ -150,7 +150,7 @@ impl<'a> Plan<'a> {
         let mut columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         let Some(sort) = self.definition.sort.as_deref() else {
             let distinct = self.distinct(input)?;
-            let order = order::ordered(&distinct, &columns, input.facts)?;
+            let order = order::ordered(&distinct, &columns, Some(input.facts))?;
             return Ok((distinct, order.values().iter().map(|row| *row as usize).collect()));
         };
         columns.push(input.facts.column(&user(self.name), sort)?);
@@ -207,7 +207,7 @@ impl<'a> Plan<'a> {
     /// Keys of the facts that name no base element, ascending.
     fn problems(&self, dimension: &Dimension, input: Input<'_>) -> Result<Vec<Problem>, BuildError> {
         let distinct = self.distinct(input)?;
-        let order = order::ascending(distinct.columns(), distinct.num_rows())?;
+        let order = order::ordered(&distinct, &[], None)?;
         let failed = |source| BuildError::Arrow { what: "sorting values", source };
         let sorted = arrow::compute::take_record_batch(&distinct, &order).map_err(failed)?;
         let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);

@@ -17,7 +17,7 @@ use super::source::Source;
 
 /// Most different texts that stand in an order of their own.
 const TEXTS_MAX: usize = 1000;
-/// Rows of the source within which all of them come.
+/// Rows of the source within which all of them come, and most rows of distinct values.
 const ROWS_MAX: usize = 1 << 20;
 /// Share of the texts that a run through them has on average; of random rows it has two texts.
 const RUN_MIN: f64 = 0.75;
@@ -47,14 +47,19 @@ const CALENDARS: [&[&str]; 4] = [
 /// Ranks of texts.
 type Ranks = HashMap<String, u32>;
 
-/// Rows of distinct values in the order of their elements, for columns of the facts of those names.
-pub(super) fn ordered(distinct: &RecordBatch, columns: &[&str], facts: &Source<'_>) -> Result<UInt32Array, BuildError> {
+/// Rows of distinct values in the order of their elements, for columns of the facts of those names; without facts the
+/// order of the source does not count.
+pub(super) fn ordered(
+    distinct: &RecordBatch,
+    columns: &[&str],
+    facts: Option<&Source<'_>>,
+) -> Result<UInt32Array, BuildError> {
     let texts: Vec<Option<HashSet<String>>> = distinct.columns().iter().map(texts).collect();
     let is_few = |texts: &HashSet<String>| (2..=TEXTS_MAX).contains(&texts.len());
     let few: Vec<usize> = (0..columns.len()).filter(|at| texts[*at].as_ref().is_some_and(is_few)).collect();
-    let mut of_source = match facts.has_order() && !few.is_empty() {
-        true => source_ranks(&few.iter().map(|at| columns[*at]).collect::<Vec<_>>(), facts)?,
-        false => Vec::new(),
+    let mut of_source = match facts.filter(|facts| facts.has_order() && !few.is_empty()) {
+        Some(facts) => source_ranks(&few.iter().map(|at| columns[*at]).collect::<Vec<_>>(), facts)?,
+        None => Vec::new(),
     };
     let mut keys: Vec<ArrayRef> = Vec::with_capacity(distinct.num_columns());
     for (at, column) in distinct.columns().iter().enumerate() {
@@ -96,14 +101,14 @@ pub(super) fn sorted_rows(batch: &RecordBatch, by: Option<usize>) -> Result<Vec<
     Ok(ascending(&[key, places], batch.num_rows())?.values().iter().map(|row| *row as usize).collect())
 }
 
-/// The different texts of a column of texts, and nothing of another column.
+/// The different texts of a column of texts; nothing of another column, and of one that is too long to have an order.
 fn texts(column: &ArrayRef) -> Option<HashSet<String>> {
     let data_type = match column.data_type() {
         DataType::Dictionary(_, values) => values.as_ref(),
         other => other,
     };
     let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    is_text.then(|| (0..column.len()).filter_map(|row| name_text(column, row)).collect())
+    (is_text && column.len() <= ROWS_MAX).then(|| (0..column.len()).filter_map(|row| name_text(column, row)).collect())
 }
 
 /// The rank of each row's text; NULL without a text.
