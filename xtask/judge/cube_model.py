@@ -114,6 +114,13 @@ class Cube:
                 found.append((tuple(elements), values))
         return found
 
+    def base_sums(self):
+        """Names and elements of base cells with a value of the first measure, which is a sum, and that."""
+        for elements, values in self.base_rows():
+            filled = [value for value in values if value is not None]
+            if filled:
+                yield tuple(element.name for element in elements), elements, sum(filled)
+
     def forget(self, dimension, element):
         """Drops the facts of an element that is removed."""
         at = self.dimensions.index(dimension)

@@ -4,7 +4,7 @@ A sequence defines a cube of random files or imports a random database, then cha
 refreshes, converts, kills the program on the way, or exports; behind every step all cells are read and compared with
 those of `cube_model.py`. Sequences come from the seed and their number alone, but for the moment at which a kill
 meets the program. A sequence ends at its first difference, which is printed with all commands before it; `--only N
---keep FOLDER` runs it again and leaves its files. The exit code is 1 if something differs.
+--keep FOLDER` runs it again and leaves its files. Base cells are read too, by `facts at` and by SQL under a condition. The exit code is 1 if something differs.
 """
 
 import argparse
@@ -19,12 +19,13 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from math import prod
 
 from cube_model import rounded
 from cube_source import Database, Source, copied, schemes
 
 SECONDS = 120
-KILL_SECONDS_MAX = 0.12
+KILL_SECONDS_MAX = 0.2
 STEPS = (3, 9)
 CELLS_SHOWN = 8
 
@@ -43,23 +44,27 @@ class Sequence:
 
     def command(self, *words):
         """The program with its words."""
-        return [self.arguments.program, "--device", self.arguments.device, "cube", *words]
+        return [self.arguments.program, "--device", self.arguments.device, *words]
 
-    def run(self, *words, fails=False):
+    def run(self, *words):
         """Runs a command of `warpcube cube`; gives what it printed."""
+        return self.ran("cube", *words)
+
+    def ran(self, *words):
+        """Runs the program; gives what it printed."""
         self.log.append(" ".join(f"'{word}'" if " " in word else word for word in words))
         done = subprocess.run(
             self.command(*words), cwd=self.folder, capture_output=True, text=True, timeout=SECONDS, check=False
         )
-        if (done.returncode != 0) != fails:
+        if done.returncode != 0:
             raise Differs(f"exit code {done.returncode}: {done.stderr.strip()}")
-        return done.stdout
+        return list(csv.DictReader(io.StringIO(done.stdout)))
 
     def killed(self, *words):
         """Starts a command and ends it at a random moment."""
-        self.log.append(f"killed: {' '.join(words)}")
+        self.log.append(f"cube {' '.join(words)}, killed")
         child = subprocess.Popen(
-            self.command(*words), cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self.command("cube", *words), cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         time.sleep(self.rng.random() * KILL_SECONDS_MAX)
         child.kill()
@@ -68,9 +73,8 @@ class Sequence:
     def read(self, path, cube):
         """All filled cells of a cube, as the program has them."""
         rows = " * ".join(dimension.name for dimension in cube.dimensions)
-        text = self.run("query", path, f"rows {rows} cols Measures", "--format", "csv")
         cells = {}
-        for row in csv.DictReader(io.StringIO(text)):
+        for row in self.run("query", path, f"rows {rows} cols Measures", "--format", "csv"):
             names = tuple(row[dimension.name] for dimension in cube.dimensions)
             value = row.get("decimal") or row["value"]
             if value != "":
@@ -100,10 +104,51 @@ class Sequence:
         return "\n".join([f"{len(wrong)} cells of {path} differ:"] + shown[:CELLS_SHOWN] + more)
 
     def check(self, path, cube, is_double):
-        """Compares all cells."""
+        """Compares all cells, and base cells below one of them."""
         found = self.difference(path, cube, is_double)
         if found:
             raise Differs(found)
+        self.check_facts(path, cube)
+        self.check_sql(path, cube)
+
+    def check_facts(self, path, cube):
+        """Compares the base cells below a cell with their weights, and their values."""
+        at = [self.rng.choice(dimension.elements) for dimension in cube.dimensions]
+        point = ", ".join(f"{dimension.name}:{element.name}" for dimension, element in zip(cube.dimensions, at))
+        measure = cube.measures[0].name
+        weights = [dimension.weights(element) for dimension, element in zip(cube.dimensions, at)]
+        expected = {}
+        for names, elements, amount in cube.base_sums():
+            below = [of[element] for of, element in zip(weights, elements) if element in of]
+            if len(below) == len(elements):
+                expected[names] = (prod(below), amount)
+        found = {}
+        for row in self.run("query", path, f"facts at {point}, Measures:{measure}", "--format", "csv"):
+            names = tuple(row[dimension.name] for dimension in cube.dimensions)
+            found[names] = (Fraction(row["weight"]), Fraction(row[measure]))
+        self.agree(f"facts at {point}", found, expected)
+
+    def check_sql(self, path, cube):
+        """Compares the rows of the table of base cells that a condition leaves."""
+        at = self.rng.randrange(len(cube.dimensions))
+        names = [element.name for element in cube.dimensions[at].elements if element.is_base]
+        wanted = self.rng.sample(names, self.rng.randint(0, min(2, len(names)))) + ["none"]
+        columns = [dimension.name.lower() for dimension in cube.dimensions] + [cube.measures[0].name.lower()]
+        listed = ", ".join(f"'{name}'" for name in wanted)
+        sql = f"SELECT {', '.join(columns)} FROM '{path}' WHERE {columns[at]} IN ({listed}) AND {columns[-1]} IS NOT NULL"
+        found = {}
+        for row in self.ran("--format", "csv", "-c", sql):
+            found[tuple(row[column] for column in columns[:-1])] = (1, Fraction(row[columns[-1]]))
+        expected = {of: (1, amount) for of, _, amount in cube.base_sums() if of[at] in wanted}
+        self.agree(sql, found, expected)
+
+    @staticmethod
+    def agree(what, found, expected):
+        """Compares base cells, whose amounts are sums of a few doubles at most."""
+        for names in sorted(found.keys() | expected.keys()):
+            (one, amount), (other, wanted) = found.get(names, (None, 0)), expected.get(names, (None, 0))
+            if one != other or abs(amount - wanted) > Fraction(1, 10**6):
+                raise Differs(f"{what}: {names}: {one} × {float(amount)}, not {other} × {float(wanted)}")
 
     def step(self, name):
         """Counts a step."""
@@ -217,7 +262,7 @@ class Defined(Sequence):
         self.step(kind)
         source.change(self.rng)
         source.write()
-        self.log.append("the source changes")
+        self.log.append("(the source changes)")
         command = self.rng.choice(["refresh", "load"]) if kind == "kill" else kind
         # A load reads the definition that the cube has.
         new = source.cube(cube if command == "refresh" else None)
@@ -297,7 +342,7 @@ def judge(arguments, number, folder):
     try:
         sequence.play()
     except (Differs, subprocess.TimeoutExpired) as error:
-        commands = "\n".join(f"  warpcube cube {line}" for line in sequence.log)
+        commands = "\n".join(f"  {line}" for line in sequence.log)
         found = f"-- sequence {number}, seed {arguments.seed}\n{commands}\n  {error}"
     if not arguments.keep:
         shutil.rmtree(folder, ignore_errors=True)

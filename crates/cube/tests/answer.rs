@@ -392,13 +392,15 @@ fn a_relation_reads_the_wanted_columns_of_the_wanted_cells() {
         (column, (0..names.len()).map(|at| array_value_to_string(&names, at).unwrap() == wanted).collect::<Vec<_>>())
     };
     let rows = |kept: &[(usize, Vec<bool>)]| {
-        let batches = relation.batches(&cube, &[sales, month], kept).unwrap();
+        let batches = relation.batches(&cube, &[sales, month], kept, usize::MAX).unwrap();
         batches.iter().flat_map(|batch| printed(batch).split_off(1)).collect::<Vec<_>>()
     };
     assert_eq!(rows(&[])[..3], ["100 Jan", "50 Feb", "30 Jan"]);
     assert_eq!(rows(&[marks(month, "Feb"), marks(region, "France")]), ["50 Feb", "60 Feb"]);
     assert_eq!(rows(&[marks(month, "Mar")]), [""; 0]);
-    let counted = relation.batches(&cube, &[], &[marks(month, "Feb")]).unwrap();
+    let first = relation.batches(&cube, &[sales], &[marks(month, "Feb")], 1).unwrap();
+    assert_eq!(first.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+    let counted = relation.batches(&cube, &[], &[marks(month, "Feb")], usize::MAX).unwrap();
     assert_eq!(counted.iter().map(RecordBatch::num_rows).sum::<usize>(), 2, "rows without columns are counted");
 }
 

@@ -59,7 +59,8 @@ impl Relation {
     }
 
     /// Some columns of the filled base cells, in the order of their keys. `kept` marks the wanted ones of
-    /// [`Relation::names`] of columns; pages of cells without a wanted name are not read.
+    /// [`Relation::names`] of columns; pages of cells without a wanted name are not read, nor are cells behind the first
+    /// `most`.
     ///
     /// # Errors
     /// [`CubeError::Arrow`] if the arrays are refused.
@@ -68,10 +69,11 @@ impl Relation {
         cube: &Cube,
         projection: &[usize],
         kept: &[(usize, Vec<bool>)],
+        most: usize,
     ) -> Result<Vec<RecordBatch>, CubeError> {
         let schema = Arc::new(self.schema.project(projection)?);
         let cells = (!kept.is_empty()).then(|| self.cells(cube, kept));
-        let rows = cells.as_ref().map_or(cube.facts.len(), Vec::len);
+        let rows = cells.as_ref().map_or(cube.facts.len(), Vec::len).min(most);
         let starts: Vec<usize> = (0..rows).step_by(BATCH_ROWS).collect();
         let batch = |start: usize| {
             let range = start..rows.min(start + BATCH_ROWS);
@@ -171,7 +173,7 @@ fn read_coordinates(facts: &Facts, dimension: usize, cells: &[usize], coordinate
 /// As [`Relation::batches`].
 pub fn relation_batches(cube: &Cube) -> Result<Vec<RecordBatch>, CubeError> {
     let relation = Relation::of(cube);
-    relation.batches(cube, &(0..relation.schema.fields().len()).collect::<Vec<_>>(), &[])
+    relation.batches(cube, &(0..relation.schema.fields().len()).collect::<Vec<_>>(), &[], usize::MAX)
 }
 
 fn schema(cube: &Cube, columns: &[NameColumn]) -> SchemaRef {

@@ -58,15 +58,20 @@ impl CubeTable {
         self.open.relation().names(column).map(|_| column)
     }
 
-    /// Some columns of the cells with those names.
-    fn batches(open: &OpenCube, projection: &[usize], kept: &[(usize, Vec<bool>)]) -> Result<Vec<RecordBatch>> {
+    /// Some columns of the first cells with those names.
+    fn batches(
+        open: &OpenCube,
+        projection: &[usize],
+        kept: &[(usize, Vec<bool>)],
+        most: usize,
+    ) -> Result<Vec<RecordBatch>> {
         let relation = open.relation();
-        if !kept.is_empty() || projection.is_empty() {
-            return relation.batches(&open.cube, projection, kept).map_err(of_cube);
+        if !kept.is_empty() || projection.is_empty() || most < open.cube.facts.len() {
+            return relation.batches(&open.cube, projection, kept, most).map_err(of_cube);
         }
         let is_missing = |column: &usize| !open.columns.lock().contains_key(column);
         let missing: Vec<usize> = projection.iter().copied().filter(is_missing).collect();
-        let read = relation.batches(&open.cube, &missing, &[]).map_err(of_cube)?;
+        let read = relation.batches(&open.cube, &missing, &[], usize::MAX).map_err(of_cube)?;
         let mut columns = open.columns.lock();
         for (at, column) in missing.into_iter().enumerate() {
             columns.entry(column).or_insert_with(|| read.iter().map(|batch| batch.column(at).clone()).collect());
@@ -116,13 +121,15 @@ impl TableProvider for CubeTable {
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
-        _limit: Option<usize>,
+        limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        // A limit counts the rows that the filters above leave.
+        let most = limit.filter(|_| filters.is_empty()).unwrap_or(usize::MAX);
         let kept: Vec<_> = filters.iter().filter_map(|filter| self.kept(filter, state)).collect();
         let columns = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let schema = Arc::new(self.schema.project(&columns)?);
         let open = self.open.clone();
-        let made = tokio::task::spawn_blocking(move || CubeTable::batches(&open, &columns, &kept)).await;
+        let made = tokio::task::spawn_blocking(move || CubeTable::batches(&open, &columns, &kept, most)).await;
         let batches = made.map_err(|error| SqlError::Internal(error.to_string()))??;
         let partitions = state.config().target_partitions().clamp(1, batches.len().max(1));
         let size = batches.len().div_ceil(partitions).max(1);
