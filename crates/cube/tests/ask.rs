@@ -79,7 +79,10 @@ fn a_variance_report() {
 fn defaults_are_totals_and_base_elements() {
     // Variance holds no version at weight 1 in all: the first version stands for the dimension.
     let report = answer("rows Region empty");
-    assert_eq!(lines(&report, 0), ["", "  France: 150", "  Spain: 30", "  Japan: .", "World: 180", "Europe: 180"]);
+    assert_eq!(
+        lines(&report, 0),
+        ["", "World: 180", "  Europe: 180", "    France: 150", "    Spain: 30", "  Japan: ."]
+    );
     assert_eq!(report.heading[0], ("Version".to_string(), "Actual".to_string(), true));
 }
 

@@ -192,6 +192,12 @@ impl Cells {
         &self.report
     }
 
+    /// The same cells with other doubles in a column.
+    pub(crate) fn with_doubles(mut self, column: usize, values: Vec<f64>) -> Cells {
+        self.columns[column].values = Values::Doubles(values);
+        self
+    }
+
     /// The same cells, which were aggregated where they were for a reason.
     pub(crate) fn placed(mut self, reason: Option<String>) -> Cells {
         self.report.placed = reason;

@@ -39,6 +39,7 @@ pub use map::TargetMap;
 pub(crate) use monoid::{Extreme, Narrow, Wide};
 pub use nearest::{Neighbour, nearest};
 pub use request::{Cost, Forecast, Prediction, Report, Request, TARGETS_MAX, Tuning};
+pub(crate) use run::magnitudes;
 pub use run::{aggregate, forecast};
 pub(crate) use scan::Source;
 

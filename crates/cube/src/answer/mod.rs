@@ -12,18 +12,19 @@ mod long;
 mod outlook;
 mod relation;
 mod rows;
+mod shown;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use arrow::array::RecordBatch;
 
 pub use algorithm::{AlgorithmName, UnknownAlgorithm};
 pub use error::CubeError;
 pub use long::{LongForm, long_schema};
 pub use outlook::QueryOutlook;
-pub use relation::{relation_batches, relation_schema};
+pub use relation::{Relation, relation_batches};
+pub use rows::BaseRows;
 
+use self::shown::{Rest, shown};
 use crate::aggregate::{self, Area, Cells, Forecast, Progress, Report, Request, TARGETS_MAX, Tuning};
 use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
 use crate::device::{DeviceAlgorithm, Placed};
@@ -106,7 +107,7 @@ pub enum Answer {
     /// Aggregated cells.
     Table(Box<TableAnswer>),
     /// Base cells, a row each.
-    Rows(RecordBatch),
+    Rows(BaseRows),
     /// A text of several lines.
     Text(String),
     /// The cell whose source rows are wanted.
@@ -249,12 +250,13 @@ impl Cube {
 }
 
 impl TableAnswer {
-    /// The cells laid out in pages, rows and columns.
+    /// The cells laid out in pages, rows and columns; doubles without the digits that their terms do not leave.
     ///
     /// # Errors
     /// [`CubeError::Shown`] for a cross-tab that is too large.
     pub fn cross_tab(&self, cube: &Cube) -> Result<CrossTabAnswer, CubeError> {
-        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &self.cells)?;
+        let cells = shown(cube, &self.asked, self.cells.clone(), Rest::Digits)?;
+        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &cells)?;
         Ok(CrossTabAnswer { texts: long::text_targets(cube, self).len() as u64, ..cross_tab })
     }
 
@@ -263,6 +265,16 @@ impl TableAnswer {
     /// that the empty cells of a large area take no memory.
     pub fn long_form<'a>(&'a self, cube: &'a Cube, batch_rows: usize) -> LongForm<'a> {
         LongForm::new(cube, self, batch_rows)
+    }
+
+    /// The same answer with 0 for sums of doubles that are less than their terms leave, as texts for people have it;
+    /// other values keep their bits.
+    ///
+    /// # Errors
+    /// A final value beyond its type.
+    pub fn without_rests(self, cube: &Cube) -> Result<TableAnswer, CubeError> {
+        let cells = shown(cube, &self.asked, self.cells, Rest::Values)?;
+        Ok(TableAnswer { cells, ..self })
     }
 
     /// What the aggregation did.

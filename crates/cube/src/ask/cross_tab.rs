@@ -1,10 +1,10 @@
 //! Cross-tabs: the cells of an area laid out in pages, rows and columns.
 
 use super::area::{AskError, Asked};
-use super::label::{Label, heading, labels};
+use super::label::{Label, heading, labels, place_format};
 use super::places::{AxisPlaces, Placed, cells_of, filled_columns, filled_rows, placed, ranked};
 use crate::aggregate::{CellValue, Cells};
-use crate::model::CubeModel;
+use crate::model::{CubeModel, NumberFormat};
 use crate::query::{BoundSet, BoundTable, CubeAxis, MEASURES};
 use crate::view::visible;
 
@@ -27,6 +27,8 @@ pub struct CrossTabAnswer {
     pub rows_cut: u64,
     /// True if `top` or `bottom` ranks the rows of each page.
     pub is_ranked: bool,
+    /// The number format of the elements that the heading shows, if one has a format.
+    pub format: Option<NumberFormat>,
     /// Texts at cells of the area, which pages do not have; 0 where nobody has counted them.
     pub texts: u64,
 }
@@ -132,6 +134,7 @@ pub fn cross_tab(
         rows_cut,
         pages,
         is_ranked: table.extreme.is_some(),
+        format: place_format(model, &table.point),
         texts: 0,
     })
 }

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use super::BuildError;
 use super::report::{DefaultMove, MovedElement, RenamedElement, TakenName};
 use crate::define::DimensionDefinition;
-use crate::model::{Attribute, Change, Dimension, Element, ElementId, LevelIndex, folded};
+use crate::model::{Attribute, Change, Dimension, Element, ElementId, LevelIndex, NUMBER_FORMAT, folded};
 
 /// A dimension of the source with what was kept.
 pub(super) struct Kept {
@@ -343,7 +343,8 @@ impl<'a> Keeping<'a> {
 
     /// Labels and the default element, where the definition gives none.
     fn labels(&mut self, definition: &DimensionDefinition) -> Result<(), BuildError> {
-        let given: HashSet<String> = definition.attributes.iter().map(|name| folded(name)).collect();
+        let mut given: HashSet<String> = definition.attributes.iter().map(|name| folded(name)).collect();
+        given.extend((!definition.format.is_empty()).then(|| folded(NUMBER_FORMAT)));
         let attributes: Vec<&str> = self.old.attributes().iter().map(|column| column.name.as_str()).collect();
         let kept = attributes.into_iter().filter(|name| !given.contains(&folded(name))).collect::<Vec<_>>();
         for old in self.old.elements() {

@@ -26,6 +26,7 @@ mod levels;
 mod load;
 mod measures;
 mod numbers;
+mod order;
 mod parents;
 mod problem;
 mod refuse;

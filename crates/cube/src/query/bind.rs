@@ -340,7 +340,7 @@ impl Binder<'_> {
         };
         match selection {
             Selection::Name(name) => match self.axis_named(name) {
-                Some(axis) => Ok((axis, self.all(axis))),
+                Some(axis) => Ok((axis, self.nested(axis))),
                 None => {
                     let BoundSet { axis, targets } = self.place(name)?;
                     Ok((axis, targets))
@@ -427,6 +427,16 @@ impl Binder<'_> {
                 self.model.dimensions()[position].elements().iter().copied().map(Target::Element).collect()
             }
             CubeAxis::Measures => (0..self.model.measures().len()).map(Target::Measure).collect(),
+        }
+    }
+
+    /// All places of an axis as they are listed: elements beside those that they are part of.
+    fn nested(&self, axis: CubeAxis) -> Vec<Target> {
+        match axis {
+            CubeAxis::Dimension(position) => {
+                self.model.dimensions()[position].nested().into_iter().map(Target::Element).collect()
+            }
+            CubeAxis::Measures => self.all(axis),
         }
     }
 

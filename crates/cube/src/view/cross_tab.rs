@@ -7,8 +7,9 @@ use std::ops::Range;
 use unicode_width::UnicodeWidthStr;
 
 use super::cell_text;
+use crate::aggregate::CellValue;
 use crate::ask::{CrossTabAnswer, Label, Page};
-use crate::model::CubeModel;
+use crate::model::{CubeModel, NumberFormat};
 
 /// Characters between columns.
 const GAP: usize = 2;
@@ -75,10 +76,14 @@ fn page_text(text: &mut String, model: &CubeModel, answer: &CrossTabAnswer, page
         .rows
         .iter()
         .map(|row| {
-            let cells = row.cells.iter().zip(&row.measures);
-            cells
-                .map(|(cell, measure)| cell.map_or(String::new(), |cell| cell_text(&model.measures()[*measure], cell)))
-                .collect()
+            let of_row = format(&row.labels);
+            let outside = format(&page.labels).or(answer.format.as_ref());
+            let text = |(at, cell): (usize, &Option<CellValue>)| {
+                let Some(cell) = *cell else { return String::new() };
+                let of_element = of_row.or_else(|| format(&page.columns[at])).or(outside);
+                cell_text(&model.measures()[row.measures[at]], of_element, cell)
+            };
+            row.cells.iter().enumerate().map(text).collect()
         })
         .collect();
     let widths = column_widths(&page.columns, &cells);
@@ -101,6 +106,11 @@ fn page_text(text: &mut String, model: &CubeModel, answer: &CrossTabAnswer, page
             let _ = writeln!(text, "{}", line.trim_end());
         }
     }
+}
+
+/// The number format of the first head that has one, the innermost first.
+fn format(labels: &[Label]) -> Option<&NumberFormat> {
+    labels.iter().rev().find_map(|label| label.format.as_ref())
 }
 
 /// The heads of each row, one text an axis; an outer head that repeats is left out. Ranked rows are one list with all

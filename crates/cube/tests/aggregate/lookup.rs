@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use warpcube_cube::aggregate::{AggregateError, Progress, drill_through, nearest, work};
+use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
 
 use crate::random::{BALANCED, any_weight, cases, whole_weight};
 
@@ -109,4 +110,25 @@ fn bad_points_and_targets_are_refused() {
     stopped.cancel();
     assert_eq!(nearest(&facts, 0, &[None], &[0], 1, &stopped), Err(AggregateError::Cancelled));
     assert_eq!(drill_through(&facts, &area, 0, &[0], 0, 9, &stopped), Err(AggregateError::Cancelled));
+}
+
+/// Base elements in another order than their positions, too.
+#[test]
+fn pages_that_are_too_far_away_are_not_visited() {
+    let layout = KeyLayout::for_sizes(&[1000, 10]).unwrap();
+    let mut loader = Loader::new(layout, vec![FactMeasure::new("v", Rule::Sum, ValueType::Double)]);
+    let cells: Vec<(u32, u32)> = (0..1000).flat_map(|one| (0..10).map(move |other| (one, other))).collect();
+    let (ones, others): (Vec<u32>, Vec<u32>) = cells.into_iter().unzip();
+    let values = vec![1.0; ones.len()];
+    loader.append(&[&ones, &others], &[InputColumn { values: InputValues::Doubles(&values), filled: None }]).unwrap();
+    let facts = loader.finish(10).unwrap();
+    let reversed: Vec<u32> = (0..1000).rev().collect();
+    for (positions, expected) in [(None, 700), (Some(reversed.as_slice()), 299)] {
+        let progress = Progress::new();
+        let found = nearest(&facts, 0, &[positions, None], &[700, 4], 5, &progress).unwrap();
+        let near: Vec<Vec<u32>> = found.iter().map(|near| facts.cell(near.cell)).collect();
+        let distances: Vec<u64> = found.iter().map(|near| near.distance).collect();
+        assert_eq!((near[0].as_slice(), distances), (&[expected, 4][..], vec![0, 1, 1, 1, 1]));
+        assert!(progress.done() < 100, "{} of {} pages", progress.done(), progress.total());
+    }
 }

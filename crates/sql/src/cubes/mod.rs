@@ -13,12 +13,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::RecordBatch;
+use arrow::array::ArrayRef;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use warpcube_cube::aggregate::{AggregateError, Progress, TARGETS_MAX};
 use warpcube_cube::answer::{
-    Aggregator, AlgorithmName, Answer, AskOptions, Cube, CubeError, QueryOutlook, SourceCell, TableAnswer,
+    Aggregator, AlgorithmName, Answer, AskOptions, BaseRows, Cube, CubeError, QueryOutlook, Relation, SourceCell,
+    TableAnswer,
 };
 use warpcube_cube::define::{self, Definition};
 use warpcube_cube::device::DeviceAggregation;
@@ -57,10 +58,14 @@ pub struct OpenCube {
     state: String,
     cube: Cube,
     definition: Option<CubeDefinition>,
+    /// True for a cube of an imported database.
+    is_imported: bool,
     device: OnceLock<DeviceAggregation>,
     /// Milliseconds that a device would have saved so far, by estimate.
     saved_ms: Mutex<f64>,
-    batches: OnceLock<Arc<[RecordBatch]>>,
+    relation: OnceLock<Relation>,
+    /// Columns of the table of base cells that were read in full: arrays of the batches.
+    columns: Mutex<HashMap<usize, Arc<[ArrayRef]>>>,
 }
 
 impl std::fmt::Debug for OpenCube {
@@ -153,7 +158,7 @@ pub enum CubeAnswer {
     /// Aggregated cells.
     Table(Box<TableAnswer>),
     /// Base cells, a row each.
-    Rows(RecordBatch),
+    Rows(BaseRows),
     /// A text of several lines.
     Text(String),
     /// The cell whose rows [`crate::Session::cube_source`] reads.
@@ -166,9 +171,19 @@ impl OpenCube {
         &self.cube
     }
 
+    /// Its base cells as a table.
+    fn relation(&self) -> &Relation {
+        self.relation.get_or_init(|| Relation::of(&self.cube))
+    }
+
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// True for a cube of an imported database: it has no source that a load reads.
+    pub fn is_imported(&self) -> bool {
+        self.is_imported
     }
 
     /// What tells its state from all others of the folder.
@@ -201,15 +216,18 @@ impl Cubes {
         }
         let (stored, manifest) = store::open_with_manifest(&path).map_err(of_store)?;
         let definition = CubeDefinition::of(&stored);
+        let is_imported = stored.is_imported();
         let texts = stored.texts.into_iter().map(|cell| (cell.elements, cell.text)).collect();
         let opened = Arc::new(OpenCube {
+            is_imported,
             folder: path.clone(),
             state: manifest.state(),
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
             definition,
             device: OnceLock::new(),
             saved_ms: Mutex::new(0.0),
-            batches: OnceLock::new(),
+            relation: OnceLock::new(),
+            columns: Mutex::default(),
         });
         let mut open = self.open.lock();
         if open.len() >= OPEN_MAX {

@@ -8,11 +8,11 @@ use tokio::runtime::Handle;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
-use warpcube_cube::catalog::{self, Removal};
+use warpcube_cube::catalog::{self, Catalog, Removal};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::schemes::Scheme;
-use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoredCube};
+use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoreError, StoredCube};
 
 use super::Session;
 use super::cube_rows::SessionTables;
@@ -119,16 +119,20 @@ impl Session {
                     store::check_new(&folder).map_err(of_store)?;
                     None
                 }
-                CubeLoad::Rebuild | CubeLoad::Refresh => Some(Held::lock(&folder).map_err(of_store)?),
+                CubeLoad::Rebuild | CubeLoad::Refresh => match Held::lock(&folder) {
+                    Err(StoreError::NoCube { .. }) if given.is_none() && Catalog::open(&folder).is_ok() => {
+                        return Err(without_definition(&folder, true));
+                    }
+                    locked => Some(locked.map_err(of_store)?),
+                },
             };
             let old = held.as_ref().map(|held| held.open().map_err(of_store)).transpose()?;
             let (definition, source) = match given {
                 Some(given) => given,
                 None => {
-                    let source = old.as_ref().and_then(CubeDefinition::of).ok_or_else(|| {
-                        let reason = format!("'{}' has no definition: give one with --definition", folder.display());
-                        SqlError::CubeFacts(reason)
-                    })?;
+                    let is_imported = old.as_ref().is_some_and(StoredCube::is_imported);
+                    let source = old.as_ref().and_then(CubeDefinition::of);
+                    let source = source.ok_or_else(|| without_definition(&folder, is_imported))?;
                     (source.parse()?, source)
                 }
             };
@@ -255,9 +259,13 @@ impl Session {
         cube: Arc<OpenCube>,
         cell: SourceCell,
         progress: Arc<Progress>,
-    ) -> Result<RecordBatch> {
+    ) -> Result<Vec<RecordBatch>> {
         let Some(definition) = cube.definition() else {
-            return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
+            let reason = match cube.is_imported() {
+                true => "the cube was imported from a database, and its facts have no other source: ask for facts at",
+                false => "the cube has no definition that names a source of its facts: ask for facts at",
+            };
+            return Err(SqlError::CubeFacts(reason.into()));
         };
         let report = StatementReport::new();
         let tables = SessionTables::new(self.clone(), report.clone(), definition);
@@ -288,6 +296,21 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     done.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => Err(SqlError::of_panic(panic.as_ref())),
         Err(error) => Err(SqlError::Internal(error.to_string())),
+    })
+}
+
+/// The error of a load of a cube, or of the cubes of an imported database, without a definition.
+fn without_definition(folder: &Path, is_imported: bool) -> SqlError {
+    let folder = folder.display();
+    SqlError::CubeFacts(match is_imported {
+        true => format!(
+            "'{folder}' was imported from a database, which a load does not read again; import it anew into another \
+             folder: warpcube cube import DATABASE FOLDER"
+        ),
+        false => format!(
+            "'{folder}' has no definition that names its source; a cube of a file is imported anew (warpcube cube import \
+             FILE FOLDER), and a definition makes it another one (warpcube cube load {folder} --definition FILE)"
+        ),
     })
 }
 

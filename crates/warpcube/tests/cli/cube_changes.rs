@@ -276,6 +276,23 @@ fn elements_of_a_database_go_from_all_of_its_cubes() {
     let plan = String::from_utf8(place.read("again/database_CUBE_8.csv")).unwrap();
     assert!(plan.contains("\n0;3;") && !plan.contains("\n1;5;"), "{plan}");
     assert!(!String::from_utf8(place.read("again/database.csv")).unwrap().contains("\"B\""));
+    // What the removal left in all cubes is no change of theirs: one of them may have changed more.
+    assert_eq!(sales("rename A to A1; add D:N below T").code, 0);
+    let exported = place.run(&["cube", "export", "cubes", "changed"]);
+    assert_eq!(exported.code, 0, "{exported:?}");
+    assert_eq!(place.run(&["cube", "import", "changed", "changed cubes"]).code, 0);
+    let cells = place.run(&["cube", "query", "changed cubes/Plan", "rows D empty", "--format", "csv"]).ok();
+    assert_eq!(cells, "D,measure,value,text\nA1,Value,3.0,\nT,Value,3.0,\nN,Value,,\n");
+    // Neither the cube nor the folder of cubes has a source that a load reads.
+    for cube in ["cubes/Sales", "cubes"] {
+        for command in ["refresh", "load"] {
+            let error = place.run(&["cube", command, cube]).error(1);
+            let expected = format!("CUBE-004 '{cube}' was imported from a database");
+            assert!(error.starts_with(&expected) && error.contains("warpcube cube import DATABASE FOLDER"), "{error}");
+        }
+    }
+    let source = place.run(&["cube", "query", "cubes/Plan", "source at A"]).error(1);
+    assert!(source.contains("imported from a database") && source.ends_with("ask for facts at"), "{source}");
     // Elements that a change adds are of one cube until an export.
     assert_eq!(sales("add D:C; remove D:C").code, 0);
     assert_eq!(place.run(&["cube", "import", "again", "more"]).code, 0);

@@ -542,3 +542,25 @@ fn a_query_is_measured_by_every_algorithm() {
     let wrong = place.run(&["cube", "bench", "plan.cube", "facts at World"]).error(2);
     assert!(wrong.contains("a cross-tab is measured"), "{wrong}");
 }
+
+#[test]
+fn texts_have_no_rests_of_doubles_and_programs_have_their_bits() {
+    let place = Place::new();
+    let rows: String = (0..10).map(|row| format!("Std,{row},0.1\n")).collect();
+    place.write("f.csv", &format!("v,i,amount\n{rows}Act,0,1.0\n"));
+    place.write(
+        "c.yaml",
+        "cube: c\nfacts: {file: f.csv, value: amount}\ndimensions:\n  \
+         V: {elements: [Std, Act], consolidated: {Dev: {Std: 1, Act: -1}}, column: v}\n  \
+         I: {column: i, all: All, format: {All: '0.00;(0.00);\"nil\"'}}\n",
+    );
+    assert_eq!(place.run(&["cube", "define", "c.yaml"]).code, 0);
+    let asked = |more: &[&str]| place.run(&[&["cube", "query", "c.cube", "rows All where Dev"], more].concat()).ok();
+    assert!(asked(&[]).contains("All  nil\n"), "{}", asked(&[]));
+    assert_eq!(asked(&["--format", "csv"]).lines().nth(1), Some("Dev,All,amount,0.0,"));
+    assert!(asked(&["--format", "json"]).contains("5.551115123125783e-17"), "{}", asked(&["--format", "json"]));
+    place.run(&["cube", "query", "c.cube", "rows All where Dev", "--output", "c.csv"]).ok();
+    place.run(&["cube", "query", "c.cube", "rows All where Dev", "--output", "c.ndjson"]).ok();
+    let written = |name: &str| String::from_utf8(place.read(name)).unwrap();
+    assert!(written("c.csv").contains(",0.0,") && written("c.ndjson").contains("e-17"));
+}
