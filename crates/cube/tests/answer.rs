@@ -5,14 +5,13 @@ mod plan;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use arrow::util::display::array_value_to_string;
 use arrow::util::pretty::pretty_format_batches;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
 use warpcube_cube::answer::{
-    Aggregator, Answer, AskOptions, Cube, CubeError, Relation, SourceCell, TableAnswer, long_schema, relation_batches,
+    Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema, relation_batches,
 };
 use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
@@ -375,33 +374,6 @@ fn a_cube_is_a_relation_with_a_column_for_each_level() {
         ],
         "the variance has the budget at -1, so that its level is no column"
     );
-}
-
-#[test]
-fn a_relation_reads_the_wanted_columns_of_the_wanted_cells() {
-    let cube = cube();
-    let relation = Relation::of(&cube);
-    let names = relation.names(5).unwrap();
-    assert_eq!(array_value_to_string(&names, 0).unwrap(), "Year");
-    assert_eq!((names.len(), names.is_null(1)), (2, true), "each name once, and NULL");
-    let column = |name: &str| relation.schema().index_of(name).unwrap();
-    assert!(relation.names(column("Sales")).is_none(), "values are no names");
-    let (month, region, sales) = (column("Month"), column("Region"), column("Sales"));
-    let marks = |column: usize, wanted: &str| {
-        let names = relation.names(column).unwrap();
-        (column, (0..names.len()).map(|at| array_value_to_string(&names, at).unwrap() == wanted).collect::<Vec<_>>())
-    };
-    let rows = |kept: &[(usize, Vec<bool>)]| {
-        let batches = relation.batches(&cube, &[sales, month], kept, usize::MAX).unwrap();
-        batches.iter().flat_map(|batch| printed(batch).split_off(1)).collect::<Vec<_>>()
-    };
-    assert_eq!(rows(&[])[..3], ["100 Jan", "50 Feb", "30 Jan"]);
-    assert_eq!(rows(&[marks(month, "Feb"), marks(region, "France")]), ["50 Feb", "60 Feb"]);
-    assert_eq!(rows(&[marks(month, "Mar")]), [""; 0]);
-    let first = relation.batches(&cube, &[sales], &[marks(month, "Feb")], 1).unwrap();
-    assert_eq!(first.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
-    let counted = relation.batches(&cube, &[], &[marks(month, "Feb")], usize::MAX).unwrap();
-    assert_eq!(counted.iter().map(RecordBatch::num_rows).sum::<usize>(), 2, "rows without columns are counted");
 }
 
 /// A base element that a change has placed below a second element of a level, or below one at another weight.

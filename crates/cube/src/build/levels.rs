@@ -44,8 +44,8 @@ impl LevelRows<'_> {
         Ok(dimension)
     }
 
-    /// Levels of columns of the facts: the first ones of distinct rows, taken in an order. Rows that end above other rows are left out: they name
-    /// consolidated elements.
+    /// Levels of columns of the facts: the first ones of distinct rows, taken in an order. Rows that end above other
+    /// rows are left out: they name consolidated elements.
     pub(super) fn of_facts(&self, distinct: &RecordBatch, order: &[usize]) -> Result<Dimension, BuildError> {
         let columns: Vec<usize> = (0..self.levels.len()).collect();
         let mut rows = self.rows(distinct, &columns, order.iter().copied());

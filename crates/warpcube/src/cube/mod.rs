@@ -174,8 +174,8 @@ fn imported_anew(cubes: &Path) -> SqlError {
 fn without_definition(cube: &Path) -> SqlError {
     let cube = cube.display();
     SqlError::CubeFacts(format!(
-        "'{cube}' has no definition that names its source; a cube of a file is imported anew (warpcube cube import FILE \
-         FOLDER), and a definition makes it another one (warpcube cube load {cube} --definition FILE)"
+        "'{cube}' has no definition that names its source; a cube of a file is imported anew (warpcube cube import \
+         FILE FOLDER), and a definition makes it another one (warpcube cube load {cube} --definition FILE)"
     ))
 }
 
