@@ -2,7 +2,8 @@
 //! which the source has texts, if it has one, else ascending.
 //!
 //! The source has an order of texts if its rows are sorted by it, or run through it again and again, as rows of months
-//! by region do. Names of months and weekdays stand as in the calendar, and texts that are whole numbers by number.
+//! by region do. Names of months and weekdays stand as in the calendar. Texts that are whole numbers or dates ascend by
+//! value, as numbers and dates do.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use arrow::datatypes::DataType;
 use hashbrown::{HashMap, HashSet};
 
 use super::BuildError;
+use super::dates::Civil;
 use super::keys::name_text;
 use super::source::Source;
 
@@ -55,7 +57,7 @@ pub(super) fn ordered(
     facts: Option<&Source<'_>>,
 ) -> Result<UInt32Array, BuildError> {
     let texts: Vec<Option<HashSet<String>>> = distinct.columns().iter().map(texts).collect();
-    let is_few = |texts: &HashSet<String>| (2..=TEXTS_MAX).contains(&texts.len());
+    let is_few = |texts: &HashSet<String>| (2..=TEXTS_MAX).contains(&texts.len()) && !has_values(texts);
     let few: Vec<usize> = (0..columns.len()).filter(|at| texts[*at].as_ref().is_some_and(is_few)).collect();
     let mut of_source = match facts.filter(|facts| facts.has_order() && !few.is_empty()) {
         Some(facts) => source_ranks(&few.iter().map(|at| columns[*at]).collect::<Vec<_>>(), facts)?,
@@ -69,10 +71,7 @@ pub(super) fn ordered(
         };
         let of_source = few.iter().position(|few| *few == at).and_then(|at| of_source.get_mut(at)?.take());
         let of_source = of_source.filter(|ranks| ranks.len() == texts.len());
-        keys.push(match of_source.or_else(|| calendar_ranks(texts)).or_else(|| number_ranks(texts)) {
-            Some(ranks) => ranked(column, &ranks),
-            None => column.clone(),
-        });
+        keys.push(of_source.map_or_else(|| by_value(column, texts), |ranks| ranked(column, &ranks)));
     }
     ascending(&keys, distinct.num_rows())
 }
@@ -94,10 +93,7 @@ pub(super) fn sorted_rows(batch: &RecordBatch, by: Option<usize>) -> Result<Vec<
     let Some(by) = by else { return Ok((0..batch.num_rows()).collect()) };
     let places: ArrayRef = Arc::new((0..batch.num_rows() as u32).collect::<UInt32Array>());
     let column = batch.column(by);
-    let key = match texts(column).as_ref().and_then(|texts| calendar_ranks(texts).or_else(|| number_ranks(texts))) {
-        Some(ranks) => ranked(column, &ranks),
-        None => column.clone(),
-    };
+    let key = texts(column).map_or_else(|| column.clone(), |texts| by_value(column, &texts));
     Ok(ascending(&[key, places], batch.num_rows())?.values().iter().map(|row| *row as usize).collect())
 }
 
@@ -109,6 +105,17 @@ fn texts(column: &ArrayRef) -> Option<HashSet<String>> {
     };
     let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     (is_text && column.len() <= ROWS_MAX).then(|| (0..column.len()).filter_map(|row| name_text(column, row)).collect())
+}
+
+/// True if all texts are whole numbers, or all are dates.
+fn has_values(texts: &HashSet<String>) -> bool {
+    texts.iter().all(|text| text.parse::<i128>().is_ok()) || texts.iter().all(|text| Civil::parse(text).is_some())
+}
+
+/// What texts ascend by: their place in a calendar, their number, else their characters, as dates do.
+fn by_value(column: &ArrayRef, texts: &HashSet<String>) -> ArrayRef {
+    let ranks = calendar_ranks(texts).or_else(|| number_ranks(texts));
+    ranks.map_or_else(|| column.clone(), |ranks| ranked(column, &ranks))
 }
 
 /// The rank of each row's text; NULL without a text.
