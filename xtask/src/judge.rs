@@ -1,8 +1,8 @@
 //! `cargo xtask judge`: random queries in Warpcube and DuckDB, compared; with `--cubes` random changes of cubes and a
 //! brute force.
 //!
-//! The comparisons are Python programs in `xtask/judge`. Packages of the first go into `.venv` on the first run; CI runs
-//! neither. Tables, queries and changes come from the seed alone.
+//! The comparisons are Python programs in `xtask/judge`. Packages of the first go into `.venv` on the first run; CI
+//! runs neither. Tables, queries and changes come from the seed alone.
 
 use std::path::PathBuf;
 

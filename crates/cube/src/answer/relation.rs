@@ -59,8 +59,7 @@ impl Relation {
     }
 
     /// Some columns of the filled base cells, in the order of their keys. `kept` marks the wanted ones of
-    /// [`Relation::names`] of columns; pages of cells without a wanted name are not read, nor are cells behind the first
-    /// `most`.
+    /// [`Relation::names`] of columns; pages without a wanted name are not read, nor are cells behind the first `most`.
     ///
     /// # Errors
     /// [`CubeError::Arrow`] if the arrays are refused.

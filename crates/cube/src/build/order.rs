@@ -1,21 +1,22 @@
 //! The order of elements that values of the facts name: by a column of the definition (`sort`), else by the order in
 //! which the source has texts, if it has one, else ascending.
 //!
-//! Texts that are all numbers or all dates ascend by value. The source has an order of other texts if its rows are
-//! sorted by it, or run through it again and again, as rows of months by region do. Without it names of months and
-//! weekdays stand as in the calendar, and codes of digits by number.
+//! Texts that are all numbers or all dates ascend by value, as numbers and dates do. The source has an order of other
+//! texts if its rows are sorted by it, or run through it again and again, as rows of months by region do. Without it
+//! names of months and weekdays stand as in the calendar.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, UInt32Array};
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
 use hashbrown::{HashMap, HashSet};
 
 use super::BuildError;
 use super::dates::Civil;
 use super::keys::{name_text, plain};
+use super::numbers::Reader;
 use super::source::Source;
-use super::typed::{self, all_numbers};
+use super::typed;
 use crate::define::NumberStyle;
 
 /// Most different texts that stand in an order of their own.
@@ -73,7 +74,7 @@ pub(super) fn ordered(distinct: &RecordBatch, columns: &[&str], facts: &Source<'
     for (at, (column, values)) in distinct.columns().iter().zip(values).enumerate() {
         let ranks = texts[at].as_ref().and_then(|texts| {
             let of_source = few.iter().position(|few| *few == at).and_then(|at| of_source.get_mut(at)?.take());
-            of_source.filter(|ranks| ranks.len() == texts.len()).or_else(|| ranks(texts))
+            of_source.filter(|ranks| ranks.len() == texts.len()).or_else(|| calendar_ranks(texts))
         });
         keys.extend(values.or_else(|| ranks.map(|ranks| ranked(column, &ranks))));
         // Different texts of one value or rank stand by their characters.
@@ -99,23 +100,27 @@ pub(super) fn sorted_rows(batch: &RecordBatch, by: Option<(usize, NumberStyle)>)
     let Some((by, style)) = by else { return Ok((0..batch.num_rows()).collect()) };
     let places: ArrayRef = Arc::new((0..batch.num_rows() as u32).collect::<UInt32Array>());
     let column = batch.column(by);
-    let of_texts = || Some(ranked(column, &ranks(&texts(column)?)?));
+    let of_texts = || Some(ranked(column, &calendar_ranks(&texts(column)?)?));
     let key = values(column, style).or_else(of_texts).unwrap_or_else(|| column.clone());
     Ok(ascending(&[key, places], batch.num_rows())?.values().iter().map(|row| *row as usize).collect())
 }
 
-/// The values of texts that are all numbers and no codes, or all dates; nothing for other columns.
+/// The values of texts that are all numbers, codes with zeros before them included, or all dates; nothing for other
+/// columns.
 fn values(column: &ArrayRef, style: NumberStyle) -> Option<ArrayRef> {
-    if let Some(numbers) = all_numbers(column, style) {
+    let texts = typed::texts(column).filter(|texts| texts.null_count() < texts.len())?;
+    let texts = texts.as_string::<i32>();
+    let mut reader = Reader::new(style);
+    let numbers = texts.iter().map(|text| text.map(|text| reader.double(text).ok_or(())).transpose());
+    if let Ok(numbers) = numbers.collect::<Result<Float64Array, ()>>() {
         return Some(Arc::new(numbers));
     }
-    let texts = typed::texts(column).filter(|texts| texts.null_count() < texts.len())?;
     let day = |text: &str| {
         let (year, month, day) = Civil::parse(text)?;
         // A month stands before its days.
         Some(Civil { year, month, day: day.unwrap_or(0) }.days())
     };
-    let days = texts.as_string::<i32>().iter().map(|text| text.map(|text| day(text).ok_or(())).transpose());
+    let days = texts.iter().map(|text| text.map(|text| day(text).ok_or(())).transpose());
     Some(Arc::new(days.collect::<Result<Int64Array, ()>>().ok()?))
 }
 
@@ -123,11 +128,6 @@ fn values(column: &ArrayRef, style: NumberStyle) -> Option<ArrayRef> {
 fn texts(column: &ArrayRef) -> Option<HashSet<String>> {
     let is_text = plain(column.data_type()).is_string();
     (is_text && column.len() <= ROWS_MAX).then(|| (0..column.len()).filter_map(|row| name_text(column, row)).collect())
-}
-
-/// The order of texts that have one by themselves.
-fn ranks(texts: &HashSet<String>) -> Option<Ranks> {
-    calendar_ranks(texts).or_else(|| code_ranks(texts))
 }
 
 /// The rank of each row's text; NULL without a text.
@@ -145,14 +145,6 @@ fn calendar_ranks(texts: &HashSet<String>) -> Option<Ranks> {
         };
         texts.iter().map(rank).collect::<Option<Ranks>>()
     })
-}
-
-/// The order of codes of digits.
-fn code_ranks(texts: &HashSet<String>) -> Option<Ranks> {
-    let number = |text: &String| Some((text.parse::<i128>().ok()?, text.clone()));
-    let mut numbers = texts.iter().map(number).collect::<Option<Vec<_>>>()?;
-    numbers.sort_unstable();
-    Some(numbers.into_iter().zip(0..).map(|((_, text), rank)| (text, rank)).collect())
 }
 
 /// A column of texts while rows come in the order of the source.

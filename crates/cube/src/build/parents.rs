@@ -29,8 +29,8 @@ struct Row {
     weight: f64,
 }
 
-/// The dimension of a table, elements in the order of its rows or of a column: keys that are parents are consolidated,
-/// others base.
+/// The dimension of a table, elements in the order of its rows or of a column: keys that are parents are
+/// consolidated, others base.
 pub(super) fn of_table(
     name: &str,
     definition: &DimensionDefinition,

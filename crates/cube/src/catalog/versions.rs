@@ -13,8 +13,8 @@ pub(super) struct Versions {
     former: HashMap<u32, Dimension>,
     /// A changed version, and the cube that has it.
     changed: HashMap<u32, (Dimension, String)>,
-    /// A version that has lost elements and is the former one otherwise, as a removal leaves it in all cubes, and a cube
-    /// that has it.
+    /// A version that has lost elements and is the former one otherwise, as a removal leaves it in all cubes, and a
+    /// cube that has it.
     reduced: HashMap<u32, (Dimension, String)>,
     /// Cubes that have the former version.
     unchanged: HashMap<u32, String>,

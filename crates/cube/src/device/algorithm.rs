@@ -169,7 +169,8 @@ impl DeviceAggregation {
         }
     }
 
-    /// Sums of doubles over an area by the source-based or the target-based algorithm, to the last bit those of the CPU.
+    /// Sums of doubles over an area by the source-based or the target-based algorithm: to the last bit those of the
+    /// CPU.
     ///
     /// # Errors
     /// Those of the algorithm; [`DeviceError::Unsupported`] for doubles whose sums have more than 100 bits, and for

@@ -92,8 +92,8 @@ fn parts(value: f64) -> (u64, i32) {
 /// Sums of a measure's doubles over an area, exact and rounded once; `sums` adds up a column of whole numbers.
 ///
 /// # Errors
-/// [`DeviceError::Unsupported`] for measures other than sums of doubles, and doubles whose sums have too many bits; those
-/// of `sums`.
+/// [`DeviceError::Unsupported`] for measures other than sums of doubles, and doubles whose sums have too many bits;
+/// those of `sums`.
 pub(super) fn double_sums(
     resident: &ResidentFacts,
     area: &Area,

@@ -13,8 +13,8 @@ use crate::facts::{FactColumn, Facts, Rule, Values};
 /// Rows of a batch that a scan gives.
 const BATCH_ROWS: usize = 1 << 20;
 
-/// The values of facts: a column for each measure, behind them one for the row counts of each AVG that has them, and one
-/// for each limb of sums of doubles. Keys are no columns: see `keys.rs`.
+/// The values of facts: a column for each measure, behind them one for the row counts of each AVG that has them, and
+/// one for each limb of sums of doubles. Keys are no columns: see `keys.rs`.
 #[derive(Debug, Clone)]
 pub struct FactsSource {
     facts: Arc<Facts>,

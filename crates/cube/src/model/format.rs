@@ -1,7 +1,7 @@
 //! Number formats as spreadsheets have them: `#,##0`, `0.00`, `#,##0.0 %`, `€ 0`, `#,##0;(#,##0);"-"`.
 //!
-//! A pattern has one to three sections: for positive numbers, for negative ones, for zero. A section is a prefix, digits
-//! and a suffix. `0` is a digit that is always shown, `#` one that is shown if it is not a leading or trailing zero; a
+//! A pattern has one to three sections: for positive numbers, for negative ones, for zero. A section is a prefix,
+//! digits and a suffix. `0` is a digit that is always shown, `#` one that is shown if it is not a leading or trailing zero; a
 //! comma between them groups thousands; `%` in prefix or suffix shows hundredths. Text in quotes and a character behind
 //! `\` stand for themselves, `_` and a character for a space. A number that rounds to zero is zero. Values are rounded
 //! half away from zero, doubles by their first 15 digits.
@@ -405,7 +405,8 @@ mod tests {
             (0.345_001_220_703_125, 12_345_678_901.0, 0.345),
             (1e-3, 1.0, 1e-3),
             (1.5, 1e300, 0.0),
-            (3e16, 5e30, 0.0),
+            (3e15, 5e30, 0.0),
+            (3e16, 5e30, 3e16),
             (1.005, 1.005, 1.005),
             (f64::NEG_INFINITY, 1.0, f64::NEG_INFINITY),
             (1.0, f64::INFINITY, 1.0),

@@ -187,8 +187,8 @@ impl Dimension {
     }
 
     /// All elements as they are listed: by position where each consolidated element stands directly above or below one
-    /// that it consists of, else every root above its [`Dimension::descendants`], roots by the first element at or below
-    /// them. An element of several parents stands at the first one.
+    /// that it consists of, else every root above its [`Dimension::descendants`], roots by the first element at or
+    /// below them. An element of several parents stands at the first one.
     pub fn nested(&self) -> Vec<ElementId> {
         let is_beside = |(at, id): (usize, &ElementId)| {
             let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| self.order.get(at));

@@ -130,7 +130,7 @@ dimensions:
     for (condition, read) in [
         ("k = '17'", 1),
         ("k IN ('17', '18') AND column1 = 'g0'", 1),
-        ("(column1 LIKE '%1' OR column1 = 'g2') AND k < '1000'", 2),
+        ("(column1 LIKE '%1' OR column1 = 'g2') AND k < '1000'", 3),
         ("column1 = 'none'", 0),
         ("column1 IS NULL", 0),
         ("upper(column1) = 'G2' AND column3 > 100", 300),
