@@ -94,6 +94,8 @@ pub struct TextFiles {
     pub encoding: Option<Encoding>,
     /// Columns that are text as it is written. Types of others are told by their values.
     pub columns: TextColumns,
+    /// True if a query that reads no text file is to be refused: something is said of them alone.
+    pub is_needed: bool,
 }
 
 /// Columns of text files that are text as it is written.

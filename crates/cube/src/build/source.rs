@@ -127,7 +127,8 @@ impl<'a> Source<'a> {
             None => TextColumns::Of { keys, named: named.iter().map(|(name, ..)| (*name).to_owned()).collect() },
         };
         let TextFormat { delimiter, encoding, header, .. } = text;
-        let files = TextFiles { delimiter, header, encoding, columns };
+        let is_needed = file.is_none() && of_files.first_given().is_some();
+        let files = TextFiles { delimiter, header, encoding, columns, is_needed };
         let sql = format!("SELECT * FROM {from} LIMIT 0");
         let schema = match tables.query(&sql, &files) {
             Ok(reader) => reader.schema(),
