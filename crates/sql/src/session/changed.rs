@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNode;
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};

@@ -88,7 +88,8 @@ impl SessionTables {
                 let said = [("delimiter", delimiter.is_some()), ("header", header.is_some())];
                 let said = said.into_iter().chain([("encoding", encoding.is_some())]).find(|(_, is_said)| *is_said);
                 if let (Some((field, _)), false) = (said, reads_text(&plan)?) {
-                    let reason = format!("{field} is about text files such as CSV, and the query reads none: leave it out");
+                    let reason =
+                        format!("{field} is about text files such as CSV, and the query reads none: leave it out");
                     return Err(SqlError::CubeFacts(reason));
                 }
                 some(written_columns(&plan, &keys, &named)?)
