@@ -198,3 +198,45 @@ impl FileMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::super::footer_facts::Gaps;
+    use super::*;
+
+    fn file(name: &str) -> ObjectMeta {
+        let location = ObjectPath::from(name);
+        ObjectMeta { location, last_modified: Default::default(), size: 1, e_tag: None, version: None }
+    }
+
+    fn facts(gaps: usize) -> FooterFacts {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
+        FooterFacts { schema, gaps: vec![(0, Gaps::default()); gaps].into(), misleads: gaps > 0, order: None }
+    }
+
+    #[test]
+    fn footers_are_those_of_their_store_and_share_schemas() {
+        let memory = FileMemory::default();
+        let (here, there) = (ObjectStoreUrl::local_filesystem(), ObjectStoreUrl::parse("s3://there").unwrap());
+        let first = memory.note_footer(&here, &file("a/b.parquet"), facts(0));
+        assert!(memory.footer(&there, &file("a/b.parquet")).is_none());
+        let second = memory.note_footer(&there, &file("a/b.parquet"), facts(1));
+        assert!(!memory.footer(&here, &file("a/b.parquet")).unwrap().misleads);
+        assert!(memory.footer(&there, &file("a/b.parquet")).unwrap().misleads);
+        assert!(memory.footer(&here, &ObjectMeta { size: 2, ..file("a/b.parquet") }).is_none());
+        assert!(Arc::ptr_eq(&first.schema, &second.schema));
+    }
+
+    #[test]
+    fn footers_are_bounded_by_bytes() {
+        let (memory, url) = (FileMemory::default(), ObjectStoreUrl::local_filesystem());
+        for number in 0..80 {
+            memory.note_footer(&url, &file(&format!("{number}.parquet")), facts(1 << 16));
+        }
+        let known = (0..80).filter(|number| memory.footer(&url, &file(&format!("{number}.parquet"))).is_some()).count();
+        let bytes = known * (1 << 16) * size_of::<(usize, Gaps)>();
+        assert!(known > 10 && bytes as u64 <= FOOTERS_BYTES_MAX, "{known} files, {bytes} bytes");
+    }
+}

@@ -34,7 +34,7 @@ mod special;
 mod text_files;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProviderFactory};
@@ -44,6 +44,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
 use crate::locations::AllowedPaths;
+use crate::memory_table::Common;
 use crate::settings::Settings;
 
 pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX};
@@ -68,23 +69,23 @@ pub(crate) const FILE_TYPES: [&str; 11] =
 /// What all schemas of one session share.
 #[derive(Debug, Default)]
 pub struct CatalogShared {
-    generation: Arc<AtomicU64>,
+    tables: Common,
     state: OnceLock<Weak<parking_lot::RwLock<SessionState>>>,
 }
 
 impl CatalogShared {
     /// Grows whenever a name may mean something else than before.
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+        self.tables.generation.load(Ordering::Acquire)
     }
 
-    /// The generation itself, for tables in memory, which change by themselves.
-    pub(crate) fn counter(&self) -> Arc<AtomicU64> {
-        self.generation.clone()
+    /// What tables in memory share: they change by themselves, and have their memory charged.
+    pub(crate) fn tables(&self) -> &Common {
+        &self.tables
     }
 
     pub(crate) fn changed(&self) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.tables.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Ties the catalog to its session, once; without it tables are not looked at again.

@@ -125,13 +125,6 @@ impl SessionSchema {
         self.entries.read().iter().map(|(name, entry)| (name.clone(), columns(entry.table()))).collect()
     }
 
-    /// The tables that are neither over files nor views.
-    pub(crate) fn plain(&self) -> Vec<Arc<dyn TableProvider>> {
-        let entries = self.entries.read();
-        let plain = entries.values().filter(|entry| matches!(entry, Entry::Plain(_)));
-        plain.map(|entry| entry.table().clone()).collect()
-    }
-
     /// Takes tables in memory to their current versions: a handle holds the rows of its own.
     pub(crate) fn drop_stale(&self) {
         let plain = |(name, entry): (&String, &Entry)| match entry {
@@ -251,7 +244,10 @@ impl SchemaProvider for SessionSchema {
         table: Arc<dyn TableProvider>,
     ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
         // DataFusion's own tables in memory change while they are planned; the rows go over into one of ours.
-        let ours = |table: &MemTable| MemoryTable::of_registered(&name, table, self.shared.counter());
+        let ours = |table: &MemTable| {
+            let pool = self.shared.runtime()?.memory_pool.clone();
+            MemoryTable::of_registered(&name, table, self.shared.tables().clone(), &pool)
+        };
         let table = match table.downcast_ref::<MemTable>().and_then(ours) {
             Some(memory) => Arc::new(memory) as Arc<dyn TableProvider>,
             None => table,

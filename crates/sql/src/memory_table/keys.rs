@@ -11,7 +11,9 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::interleave;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
+use datafusion::execution::memory_pool::MemoryPool;
 
+use super::Ledger;
 use super::rules::{Key, Rules};
 use super::versions::{Change, Version, failed};
 use crate::error::Result;
@@ -25,7 +27,15 @@ pub(super) struct KeyIndex {
     /// The version's number.
     pub(super) number: u64,
     sets: Vec<HashSet<Encoded>>,
+    /// Bytes of all keys.
+    key_bytes: usize,
+    /// Bytes that are charged.
+    charged: usize,
+    ledger: Arc<Ledger>,
 }
+
+/// Bytes of a key beside its own: two counters of references.
+const KEY_BYTES: usize = 2 * size_of::<usize>();
 
 /// What a statement has done to an index, each key with the number of its set.
 #[derive(Debug, Default)]
@@ -48,11 +58,18 @@ impl KeyIndex {
     ///
     /// # Errors
     /// Two rows of one key.
-    pub(super) fn of(rules: &Rules, version: &Version, check: &dyn Fn() -> Result<()>) -> Result<Option<KeyIndex>> {
+    pub(super) fn of(
+        rules: &Rules,
+        version: &Version,
+        ledger: &Arc<Ledger>,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Option<KeyIndex>> {
         if rules.keys().is_empty() {
             return Ok(None);
         }
-        let mut index = KeyIndex { number: version.number, sets: vec![HashSet::new(); rules.keys().len()] };
+        let sets = vec![HashSet::new(); rules.keys().len()];
+        let (number, ledger) = (version.number, ledger.clone());
+        let mut index = KeyIndex { number, sets, key_bytes: 0, charged: 0, ledger };
         for batch in version.partitions.iter().flatten() {
             check()?;
             index.add_rows(rules, batch, None)?;
@@ -109,18 +126,37 @@ impl KeyIndex {
         Ok(())
     }
 
+    /// Charges the index as it is now.
+    ///
+    /// # Errors
+    /// No room for it; what was charged before still is.
+    pub(super) fn charge(&mut self, table: &str, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+        let slots = self.sets.iter().map(HashSet::capacity).sum::<usize>();
+        let bytes = slots * size_of::<Encoded>() + self.key_bytes;
+        self.ledger.resize(table, self.charged, bytes, pool)?;
+        self.charged = bytes;
+        Ok(())
+    }
+
     /// Forgets all keys.
     pub(super) fn clear(&mut self) {
         self.sets.iter_mut().for_each(|set| *set = HashSet::new());
+        self.ledger.release(self.charged);
+        (self.key_bytes, self.charged) = (0, 0);
     }
 
     /// The index as it was before an edit.
     pub(super) fn undo(&mut self, edit: Edit) {
         for (set, key) in edit.added {
             self.sets[set].remove(&key);
+            self.key_bytes -= key.len() + KEY_BYTES;
         }
         for (set, key) in edit.removed {
+            self.key_bytes += key.len() + KEY_BYTES;
             self.sets[set].insert(key);
+        }
+        for set in self.sets.iter_mut().filter(|set| set.capacity() / 4 > set.len()) {
+            set.shrink_to_fit();
         }
     }
 
@@ -139,14 +175,18 @@ impl KeyIndex {
         mut edit: Option<&mut Edit>,
         repeated: impl Fn(usize) -> crate::error::SqlError,
     ) -> Result<()> {
-        let keys = &mut self.sets[set];
+        let (keys, key_bytes) = (&mut self.sets[set], &mut self.key_bytes);
         encoded(columns, |row, key| {
             let key: Encoded = key.into();
+            let bytes = key.len() + KEY_BYTES;
             if let Some(edit) = edit.as_deref_mut() {
                 edit.added.push((set, key.clone()));
             }
             match keys.insert(key) {
-                true => Ok(()),
+                true => {
+                    *key_bytes += bytes;
+                    Ok(())
+                }
                 false => {
                     // The key that is there is another row's.
                     edit.as_deref_mut().and_then(|edit| edit.added.pop());
@@ -157,11 +197,20 @@ impl KeyIndex {
     }
 
     fn remove(&mut self, set: usize, columns: &[ArrayRef], edit: &mut Edit) -> Result<()> {
-        let keys = &mut self.sets[set];
+        let (keys, key_bytes) = (&mut self.sets[set], &mut self.key_bytes);
         encoded(columns, |_, key| {
-            edit.removed.extend(keys.take(key).map(|key| (set, key)));
+            if let Some(key) = keys.take(key) {
+                *key_bytes -= key.len() + KEY_BYTES;
+                edit.removed.push((set, key));
+            }
             Ok(())
         })
+    }
+}
+
+impl Drop for KeyIndex {
+    fn drop(&mut self) {
+        self.ledger.release(self.charged);
     }
 }
 

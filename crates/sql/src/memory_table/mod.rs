@@ -10,6 +10,7 @@
 //! each version.
 
 mod keys;
+mod ledger;
 mod returning;
 mod rules;
 mod sink;
@@ -31,6 +32,7 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::physical_plan::ExecutionPlan;
@@ -40,6 +42,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::error::{Result, SqlError};
 use keys::KeyIndex;
+pub(crate) use ledger::{Charge, Ledger};
 pub(crate) use returning::Returning;
 pub(crate) use rules::{Check, Key, Rules};
 use sink::RowsSink;
@@ -126,7 +129,30 @@ struct Shared {
     /// Whether a name of the catalog stands for the table; a change of it and a version that is put in place exclude
     /// each other by the lock of `current`.
     is_listed: AtomicBool,
-    generation: Arc<AtomicU64>,
+    common: Common,
+}
+
+/// What the tables of a session share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Common {
+    /// The catalog's generation.
+    pub(crate) generation: Arc<AtomicU64>,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+/// Batches with the charges of their memory.
+#[derive(Debug, Default)]
+pub(crate) struct Charged {
+    // Dropped before the batches.
+    pub(crate) charges: Vec<Arc<Charge>>,
+    pub(crate) batches: Vec<RecordBatch>,
+}
+
+impl Charged {
+    pub(crate) fn push(&mut self, batch: RecordBatch, charge: Arc<Charge>) {
+        self.charges.push(charge);
+        self.batches.push(batch);
+    }
 }
 
 /// Held while a statement changes rows of a table.
@@ -146,21 +172,22 @@ pub(crate) struct MemoryTable {
 }
 
 impl MemoryTable {
-    /// A table of these rows, which have been admitted by its rules ([`Rules::admit`]); `generation` grows when the
-    /// table changes.
+    /// A table of these rows, which have been admitted by its rules ([`Rules::admit`]). Its keys are charged to `pool`.
     ///
     /// # Errors
-    /// Two rows of one key.
+    /// Two rows of one key, or no room for the keys.
     pub(crate) fn new(
         name: &str,
         rules: Rules,
         defaults: BTreeMap<String, ColumnDefault>,
-        partitions: Vec<Vec<RecordBatch>>,
-        generation: Arc<AtomicU64>,
+        partitions: Vec<Charged>,
+        common: Common,
+        pool: &Arc<dyn MemoryPool>,
     ) -> Result<MemoryTable> {
         static TABLES: AtomicU64 = AtomicU64::new(0);
         let version = Arc::new(Version::new(partitions));
-        let keys = KeyIndex::of(&rules, &version, &|| Ok(()))?;
+        let mut keys = KeyIndex::of(&rules, &version, &common.ledger, &|| Ok(()))?;
+        keys.as_mut().map_or(Ok(()), |keys| keys.charge(name, pool))?;
         let schema = rules.schema().clone();
         let primary = rules.keys().iter().find(|key| key.is_primary);
         let believed = primary.map(|key| Constraint::PrimaryKey(key.columns.clone()));
@@ -175,19 +202,28 @@ impl MemoryTable {
             writers: Arc::default(),
             keys: Mutex::new(keys),
             is_listed: AtomicBool::new(true),
-            generation,
+            common,
         };
         Ok(MemoryTable { shared: Arc::new(shared), version, role: Role::Rows, schema })
     }
 
     /// A table of the rows that an embedding program registered, as they are now.
-    pub(crate) fn of_registered(name: &str, table: &MemTable, generation: Arc<AtomicU64>) -> Option<MemoryTable> {
+    pub(crate) fn of_registered(
+        name: &str,
+        table: &MemTable,
+        common: Common,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Option<MemoryTable> {
         let mut partitions = Vec::new();
         for partition in &table.batches {
-            partitions.push(partition.try_read().ok()?.clone());
+            let mut charged = Charged::default();
+            for batch in partition.try_read().ok()?.iter() {
+                charged.push(batch.clone(), Arc::new(common.ledger.charge(name, batch, pool).ok()?));
+            }
+            partitions.push(charged);
         }
         let rules = Rules::of(name, table.schema());
-        MemoryTable::new(name, rules, BTreeMap::new(), partitions, generation).ok()
+        MemoryTable::new(name, rules, BTreeMap::new(), partitions, common, pool).ok()
     }
 
     /// The table at its current version, in a role.
@@ -216,6 +252,7 @@ impl MemoryTable {
     }
 
     /// The batches of this version, by partition.
+    #[cfg(test)]
     pub(crate) fn partitions(&self) -> &[Vec<RecordBatch>] {
         &self.version.partitions
     }

@@ -53,6 +53,10 @@ impl Rules {
         Rules { keys, checks, ..self }
     }
 
+    pub(crate) fn table(&self) -> &str {
+        &self.table
+    }
+
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }

@@ -1,6 +1,6 @@
 //! The sink of statements that write tables in memory.
 //!
-//! Rows are collected, admitted by the table's rules and charged to the memory pool as they come. When the last one is
+//! Rows are collected, admitted by the table's rules and charged to the memory pool as they come ([`super::ledger`]). When the last one is
 //! there, one version is put in place, or none: that is the commit point of the statement, and one that is cancelled
 //! or out of time before changes nothing.
 
@@ -13,14 +13,14 @@ use arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
 use async_trait::async_trait;
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use futures::TryStreamExt;
 
 use super::keys::{Changes, Edit, KeyIndex};
 use super::versions::{Change, failed};
-use super::{Action, Returning, Role, Shared, Version};
+use super::{Action, Charge, Returning, Role, Shared, Version};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 
@@ -38,12 +38,42 @@ pub(super) struct RowsSink {
 /// What a statement has collected.
 #[derive(Debug, Default)]
 struct Collected {
+    /// Of `rows`; dropped before them.
+    charges: Vec<Charge>,
     /// New rows, each batch admitted.
     rows: Vec<RecordBatch>,
     /// Rows of the table that change.
     changes: Vec<Change>,
     /// Places of `rows` that are inserted, where others take the places of rows.
     inserted: Vec<(usize, usize)>,
+}
+
+/// The statement that writes.
+struct Statement {
+    /// None for plans that run outside of a session.
+    report: Option<Arc<StatementReport>>,
+    pool: Arc<dyn MemoryPool>,
+}
+
+impl Statement {
+    fn of(context: &TaskContext) -> Statement {
+        Statement { report: StatementReport::of(context), pool: context.memory_pool().clone() }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.report.as_ref().map_or(Ok(()), |report| report.check())
+    }
+
+    fn commit(&self) -> Result<()> {
+        self.report.as_ref().map_or(Ok(()), |report| report.commit())
+    }
+}
+
+impl Collected {
+    fn push(&mut self, rows: RecordBatch, charge: Charge) {
+        self.charges.push(charge);
+        self.rows.push(rows);
+    }
 }
 
 impl RowsSink {
@@ -53,11 +83,17 @@ impl RowsSink {
         RowsSink { shared, base, role, schema }
     }
 
+    fn charge(&self, batch: &RecordBatch, statement: &Statement) -> Result<Charge> {
+        self.shared.common.ledger.charge(&self.shared.name, batch, &statement.pool)
+    }
+
     /// Takes one batch.
-    fn take(&self, batch: &RecordBatch, collected: &mut Collected) -> Result<()> {
+    fn take(&self, batch: &RecordBatch, collected: &mut Collected, statement: &Statement) -> Result<()> {
         let rules = &self.shared.rules;
         if self.role == Role::Rows {
-            collected.rows.push(rules.admit(batch)?);
+            let rows = rules.admit(batch)?;
+            let charge = self.charge(&rows, statement)?;
+            collected.push(rows, charge);
             return Ok(());
         }
         let numbers = batch.column(0).as_primitive_opt::<UInt64Type>();
@@ -90,7 +126,9 @@ impl RowsSink {
             kept = arrow::compute::take_record_batch(&kept, &UInt64Array::from(new.clone())).map_err(failed)?;
         }
         let source = collected.rows.len();
-        collected.rows.push(rules.admit(&kept)?);
+        let rows = rules.admit(&kept)?;
+        let charge = self.charge(&rows, statement)?;
+        collected.push(rows, charge);
         for (place, row) in new.into_iter().enumerate() {
             match is(row as usize, Action::Insert) {
                 true => collected.inserted.push((source, place)),
@@ -101,30 +139,30 @@ impl RowsSink {
     }
 
     /// Puts what was collected in place.
-    fn finish(&self, collected: Collected, report: Option<&StatementReport>) -> Result<u64> {
+    fn finish(&self, collected: &mut Collected, statement: &Statement) -> Result<u64> {
         match self.role {
-            Role::Rows => self.append(&collected.rows, report),
+            Role::Rows => self.append(&collected.rows, statement),
             // The statement holds the lock; without one, as in programs that embed the session, versions are compared.
-            _ => self.change(collected, report),
+            _ => self.change(collected, statement),
         }
     }
 
     /// Appends rows to the current version.
-    fn append(&self, rows: &[RecordBatch], report: Option<&StatementReport>) -> Result<u64> {
+    fn append(&self, rows: &[RecordBatch], statement: &Statement) -> Result<u64> {
         let count = rows.iter().map(|batch| batch.num_rows() as u64).sum();
         if count == 0 {
             return Ok(0);
         }
         let current = self.shared.current.read().clone();
-        let next = current.with_rows(rows)?;
-        let check = || report.map_or(Ok(()), StatementReport::check);
-        self.put(&current, next, report, |index, edit| index.append(&self.shared.rules, rows, edit, &check))?;
+        let next = current.with_rows(rows, &|batch| self.charge(batch, statement).map(Arc::new))?;
+        let check = || statement.check();
+        self.put(&current, next, statement, |index, edit| index.append(&self.shared.rules, rows, edit, &check))?;
         Ok(count)
     }
 
     /// Puts the changes to the version that they are of in place.
-    fn change(&self, collected: Collected, report: Option<&StatementReport>) -> Result<u64> {
-        let Collected { rows, mut changes, inserted } = collected;
+    fn change(&self, collected: &mut Collected, statement: &Statement) -> Result<u64> {
+        let Collected { rows, changes, inserted, .. } = collected;
         let count = (changes.len() + inserted.len()) as u64;
         changes.sort_unstable();
         if changes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -133,13 +171,14 @@ impl RowsSink {
         if count == 0 {
             return Ok(0);
         }
-        let check = || report.map_or(Ok(()), StatementReport::check);
-        let mut next = self.base.with_changes(&changes, &rows, &check)?;
+        let check = || statement.check();
+        let charge = |batch: &RecordBatch| self.charge(batch, statement).map(Arc::new);
+        let mut next = self.base.with_changes(changes, rows, &charge, &check)?;
         if !inserted.is_empty() {
-            next = next.with_rows(&picked(&rows, &inserted)?)?;
+            next = next.with_rows(&picked(rows, inserted)?, &charge)?;
         }
-        let changes = Changes { changes: &changes, inserted: &inserted, rows: &rows };
-        self.put(&self.base, next, report, |index, edit| {
+        let changes = Changes { changes, inserted, rows };
+        self.put(&self.base, next, statement, |index, edit| {
             index.change(&self.shared.rules, &self.base, &changes, edit, &check)
         })?;
         Ok(count)
@@ -151,7 +190,7 @@ impl RowsSink {
         &self,
         before: &Version,
         next: Version,
-        report: Option<&StatementReport>,
+        statement: &Statement,
         edit: impl FnOnce(&mut KeyIndex, &mut Edit) -> Result<()>,
     ) -> Result<()> {
         let rules = &self.shared.rules;
@@ -159,20 +198,20 @@ impl RowsSink {
         self.check_current(&self.shared.current.read(), before)?;
         if keys.as_ref().is_none_or(|index| index.number != before.number) {
             *keys = None;
-            *keys = KeyIndex::of(rules, before, &|| report.map_or(Ok(()), StatementReport::check))?;
+            *keys = KeyIndex::of(rules, before, &self.shared.common.ledger, &|| statement.check())?;
         }
         let (number, is_empty) = (next.number, next.is_empty());
         let mut edited = Edit::default();
         let ready = match keys.as_mut().filter(|_| !is_empty) {
-            Some(index) => edit(index, &mut edited),
+            Some(index) => edit(index, &mut edited).and_then(|()| index.charge(&self.shared.name, &statement.pool)),
             None => Ok(()),
         };
         let done = ready.and_then(|()| {
             let mut current = self.shared.current.write();
             self.check_current(&current, before)?;
-            report.map_or(Ok(()), StatementReport::commit)?;
+            statement.commit()?;
             *current = Arc::new(next);
-            self.shared.generation.fetch_add(1, Ordering::AcqRel);
+            self.shared.common.generation.fetch_add(1, Ordering::AcqRel);
             Ok(())
         });
         if let Some(index) = keys.as_mut() {
@@ -217,12 +256,16 @@ impl DataSink for RowsSink {
         mut data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> DataFusionResult<u64> {
-        let consumer = MemoryConsumer::new(format!("rows for table {}", self.shared.name));
+        let consumer = MemoryConsumer::new(format!("changes of table {}", self.shared.name));
         let reservation = consumer.register(context.memory_pool());
-        let mut collected = Collected::default();
+        let (statement, mut collected) = (Statement::of(context), Collected::default());
         while let Some(batch) = data.try_next().await? {
-            reservation.try_grow(batch.get_array_memory_size())?;
-            self.take(&batch, &mut collected)?;
+            // Rows are charged to the table. What changes is charged past the limit, too: where tables have taken all
+            // memory, rows can be deleted.
+            if self.role != Role::Rows {
+                reservation.grow(batch.num_rows() * size_of::<Change>());
+            }
+            self.take(&batch, &mut collected, &statement)?;
         }
         if let Some(returning) = context.session_config().get_extension::<Returning>() {
             let rows = match self.role {
@@ -236,10 +279,10 @@ impl DataSink for RowsSink {
             _ => None,
         };
         // Versions and keys of many rows take long: the statement is cancelled and out of time meanwhile.
-        let (sink, report) = (self.clone(), StatementReport::of(context));
+        let sink = self.clone();
         let finished = tokio::task::spawn_blocking(move || {
             let _writing = writing;
-            sink.finish(collected, report.as_deref())
+            sink.finish(&mut collected, &statement)
         });
         Ok(finished.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??)
     }

@@ -1,6 +1,7 @@
 //! Versions without a session: what an embedding program may do.
 
 use arrow::array::Int64Array;
+use datafusion::execution::memory_pool::UnboundedMemoryPool;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 
@@ -14,12 +15,19 @@ fn numbers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
+fn pool() -> Arc<dyn MemoryPool> {
+    Arc::new(UnboundedMemoryPool::default())
+}
+
 fn table(rows: i64) -> MemoryTable {
     let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
     let key = Key { is_primary: true, columns: vec![0] };
     let rules = Rules::of("t", schema.clone()).with(vec![key], Vec::new());
-    let rows = batch(&schema, vec![numbers(0..rows)]);
-    MemoryTable::new("t", rules, BTreeMap::new(), vec![vec![rows]], Arc::default()).unwrap()
+    let (mut charged, common) = (Charged::default(), Common::default());
+    let (rows, pool) = (batch(&schema, vec![numbers(0..rows)]), pool());
+    let charge = common.ledger.charge("t", &rows, &pool).unwrap();
+    charged.push(rows, Arc::new(charge));
+    MemoryTable::new("t", rules, BTreeMap::new(), vec![charged], common, &pool).unwrap()
 }
 
 /// Inserts a batch into a table in a role.
@@ -74,4 +82,21 @@ async fn rows_that_come_one_by_one_are_merged() {
         .flat_map(|batch| batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec())
         .collect();
     assert_eq!(keys, (0..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_buffer_is_charged_once_and_as_long_as_it_is_held() {
+    let (ledger, pool) = (Arc::new(Ledger::default()), pool());
+    let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
+    let whole = batch(&schema, vec![numbers(0..1024)]);
+    let first = ledger.charge("t", &whole.slice(0, 10), &pool).unwrap();
+    let second = ledger.charge("u", &whole.slice(10, 1000), &pool).unwrap();
+    assert_eq!(pool.reserved(), 8192);
+    drop(first);
+    assert_eq!(pool.reserved(), 8192);
+    let other = self::pool();
+    ledger.move_to(&other);
+    assert_eq!((pool.reserved(), other.reserved()), (0, 8192));
+    drop(second);
+    assert_eq!(other.reserved(), 0);
 }

@@ -6,11 +6,13 @@
 //! a few.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::compute::{concat_batches, interleave, take_record_batch};
 
+use super::{Charge, Charged};
 use crate::error::{Result, SqlError};
 
 /// Rows of a batch that others are merged into: a batch of DataFusion's operators.
@@ -21,26 +23,41 @@ const MERGED_ROWS_MAX: usize = 8192;
 pub(crate) struct Version {
     /// Unique in the process.
     pub(super) number: u64,
+    /// Of each batch; dropped before the batches.
+    charges: Vec<Vec<Arc<Charge>>>,
     /// At least one.
     pub(super) partitions: Vec<Vec<RecordBatch>>,
 }
+
+/// Charges a batch that comes into a version.
+pub(super) type ChargeBatch<'a> = &'a dyn Fn(&RecordBatch) -> Result<Arc<Charge>>;
 
 /// What becomes of a row: nothing is left of it, or the row of a batch of new ones takes its place.
 pub(super) type Change = (u64, Option<(usize, usize)>);
 
 impl Version {
-    pub(super) fn new(mut partitions: Vec<Vec<RecordBatch>>) -> Version {
+    pub(super) fn new(mut partitions: Vec<Charged>) -> Version {
         static VERSIONS: AtomicU64 = AtomicU64::new(0);
         if partitions.is_empty() {
-            partitions.push(Vec::new());
+            partitions.push(Charged::default());
         }
-        Version { number: VERSIONS.fetch_add(1, Ordering::Relaxed), partitions }
+        let (charges, partitions) = partitions.into_iter().map(|it| (it.charges, it.batches)).unzip();
+        Version { number: VERSIONS.fetch_add(1, Ordering::Relaxed), charges, partitions }
+    }
+
+    /// The partitions with the charges of their batches.
+    fn charged(&self) -> impl Iterator<Item = (&Vec<RecordBatch>, &Vec<Arc<Charge>>)> {
+        self.partitions.iter().zip(&self.charges)
     }
 
     /// The version with more rows at the end.
-    pub(super) fn with_rows(&self, rows: &[RecordBatch]) -> Result<Version> {
-        let mut partitions = self.partitions.clone();
-        if let Some(last) = partitions.last_mut() {
+    pub(super) fn with_rows(&self, rows: &[RecordBatch], charge: ChargeBatch) -> Result<Version> {
+        let copy = |(batches, charges): (&Vec<RecordBatch>, &Vec<Arc<Charge>>)| Charged {
+            charges: charges.clone(),
+            batches: batches.clone(),
+        };
+        let mut partitions: Vec<Charged> = self.charged().map(copy).collect();
+        if let Some(Charged { charges, batches: last }) = partitions.last_mut() {
             for batch in rows.iter().filter(|batch| batch.num_rows() > 0) {
                 let (mut first, mut merged) = (last.len(), batch.num_rows());
                 while first > 0
@@ -54,6 +71,9 @@ impl Version {
                     true => batch.clone(),
                     false => concat_batches(&batch.schema(), last[first..].iter().chain([batch])).map_err(failed)?,
                 };
+                let charge = charge(&batch)?;
+                charges.truncate(first);
+                charges.push(charge);
                 last.truncate(first);
                 last.push(batch);
             }
@@ -107,20 +127,24 @@ impl Version {
         &self,
         changes: &[Change],
         rows: &[RecordBatch],
+        charge: ChargeBatch,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Version> {
         let (mut left, mut first) = (changes, 0);
         let mut partitions = Vec::with_capacity(self.partitions.len());
-        for batches in &self.partitions {
-            let mut kept = Vec::with_capacity(batches.len());
-            for batch in batches {
+        for (batches, charges) in self.charged() {
+            let mut kept = Charged::default();
+            for (batch, charged) in batches.iter().zip(charges) {
                 let end = first + batch.num_rows() as u64;
                 let (here, later) = left.split_at(left.partition_point(|(row, _)| *row < end));
                 match here.is_empty() {
-                    true => kept.push(batch.clone()),
+                    true => kept.push(batch.clone(), charged.clone()),
                     false => {
                         check()?;
-                        kept.extend(changed(batch, first, here, rows)?);
+                        if let Some(batch) = changed(batch, first, here, rows)? {
+                            let charge = charge(&batch)?;
+                            kept.push(batch, charge);
+                        }
                     }
                 }
                 (left, first) = (later, end);

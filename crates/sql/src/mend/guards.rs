@@ -11,8 +11,8 @@
 //! ([`with_hidden_operands`]).
 //!
 //! Filters and conditions of joins take NULL for false; elsewhere the third value is kept. The operands that cannot
-//! raise stay conjuncts, so that scans go by them. What may raise tells [`super::raising`]. The file goes once DataFusion computes the right side of AND and
-//! OR for the rows alone that need it, and arguments after filters.
+//! raise stay conjuncts, so that scans go by them. [`super::raising`] tells what may raise. The file goes once
+//! DataFusion computes the right side of AND and OR for the rows alone that need it, and arguments after filters.
 
 use std::collections::HashMap;
 use std::sync::Arc;

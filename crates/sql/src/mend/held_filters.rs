@@ -6,16 +6,22 @@
 //! one of ON below its join, and chooses among their rows instead of their results. Here such conjuncts stay. They move
 //! below what gives a row for a row: projections, sorts and branches of unions.
 //!
+//! Where columns are keys of a join, the rule copies a conjunct over one side's to the other side, where rows are that a
+//! filter of the first side drops: `100 / a.k > 3` divides by each `b.k`. A conjunct over keys that may raise stays.
+//!
 //! The file goes once that rule keeps them.
 
 use std::sync::Arc;
 
+use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::GroupingSet;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, Join, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use super::raising::may_raise;
 
 /// The rule that moves filters, without those that stay.
 pub(super) fn with_held_filters(
@@ -34,7 +40,10 @@ pub(super) fn with_held_filters(
         LogicalPlan::Window(_) | LogicalPlan::Unnest(_) | LogicalPlan::Distinct(_) | LogicalPlan::Join(_) => false,
         _ => return rule.rewrite(plan, config),
     };
-    let stays = |expr: &Expr| expr.is_volatile() || gives_a_row && !expr.any_column_refs();
+    let stays = |expr: &Expr| match input {
+        LogicalPlan::Join(join) => is_held(expr, join),
+        _ => expr.is_volatile() || gives_a_row && !expr.any_column_refs(),
+    };
     if !predicates.iter().flat_map(|predicate| split_conjunction(predicate)).any(stays) {
         return with_held_condition(rule, plan, config);
     }
@@ -57,30 +66,47 @@ pub(super) fn with_held_filters(
     })
 }
 
-/// The rule for a plan whose topmost join, under filters, keeps the volatile conjuncts of its condition.
+/// Whether a conjunct stays above a join, or in its condition.
+fn is_held(expr: &Expr, join: &Join) -> bool {
+    let is_key = |column: &Column| {
+        let keys = join.on.iter().flat_map(|(left, right)| [left.try_as_col(), right.try_as_col()]);
+        keys.flatten().any(|key| key == column)
+    };
+    expr.is_volatile()
+        || expr.column_refs().into_iter().any(is_key) && {
+            // The condition of a semi join reads both sides, of which the join gives one.
+            let sides = [join.left.schema().as_ref(), join.right.schema().as_ref()];
+            sides[0].join(sides[1]).is_ok_and(|both| may_raise(expr, &both).unwrap_or(true))
+        }
+}
+
+/// The rule for a plan whose topmost join, under filters, keeps conjuncts of its condition.
 fn with_held_condition(
     rule: &dyn OptimizerRule,
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    if !has_volatile_condition(&plan) {
+    if !has_held_condition(&plan) {
         return rule.rewrite(plan, config);
     }
     let mut held = None;
     let plan = in_join(plan, &mut |join| {
         let conjuncts = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
-        let (volatile, others): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(Expr::is_volatile);
-        (held, join.filter) = (conjunction(volatile), conjunction(others));
+        let (kept, others): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|conjunct| is_held(conjunct, join));
+        (held, join.filter) = (conjunction(kept), conjunction(others));
     })?;
     rule.rewrite(plan, config)?.map_data(|plan| {
         in_join(plan, &mut |join| join.filter = conjunction(join.filter.take().into_iter().chain(held.take())))
     })
 }
 
-fn has_volatile_condition(plan: &LogicalPlan) -> bool {
+fn has_held_condition(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Filter(filter) => has_volatile_condition(&filter.input),
-        LogicalPlan::Join(join) => join.filter.as_ref().is_some_and(Expr::is_volatile),
+        LogicalPlan::Filter(filter) => has_held_condition(&filter.input),
+        LogicalPlan::Join(join) => {
+            let mut conjuncts = join.filter.iter().flat_map(split_conjunction);
+            conjuncts.any(|conjunct| is_held(conjunct, join))
+        }
         _ => false,
     }
 }

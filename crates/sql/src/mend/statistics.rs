@@ -277,3 +277,38 @@ fn without(statistics: &Statistics, gaps: &[Gaps]) -> Statistics {
     }
     statistics
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Gaps = Gaps { low: false, high: false, nulls: false };
+    const LOW: Gaps = Gaps { low: true, high: false, nulls: false };
+    const BOUNDS: Gaps = Gaps { low: true, high: true, nulls: false };
+
+    fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
+        let fields = columns.iter().map(|(name, data_type)| Field::new(*name, data_type.clone(), true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    fn facts(schema: &SchemaRef, gaps: &[(usize, Gaps)]) -> FooterFacts {
+        FooterFacts { schema: schema.clone(), gaps: gaps.into(), misleads: false, order: None }
+    }
+
+    #[test]
+    fn files_of_equal_columns_share_what_is_unknown() {
+        let (int, float) = (DataType::Int64, DataType::Float64);
+        let table = schema(&[("a", int.clone()), ("f", float.clone()), ("b", int.clone()), ("c", int.clone())]);
+        let file = schema(&[("b", DataType::Int32), ("f", float), ("a", int)]);
+        let mut gaps = TableGaps::of(&table);
+        let (first, second) = (gaps.of_file(Some(&facts(&file, &[]))), gaps.of_file(Some(&facts(&file, &[]))));
+        assert!(Arc::ptr_eq(&first, &second));
+        // A column of another type has no bounds of the table's, one that is not in the file is NULL.
+        assert_eq!(*first, [NOTHING, BOUNDS, BOUNDS, NOTHING]);
+        let third = gaps.of_file(Some(&facts(&file, &[(2, LOW)])));
+        assert_eq!(*third, [LOW, BOUNDS, BOUNDS, NOTHING]);
+        assert_eq!(of_files([&first, &second, &third].into_iter(), &gaps.floats), *third);
+        let unread = gaps.of_file(None);
+        assert!(unread.iter().all(|gaps| gaps.nulls && gaps.low && gaps.high));
+    }
+}

@@ -1,8 +1,9 @@
 //! Sums of integers, decimals, intervals and durations whose total leaves their type are errors.
 //!
-//! DataFusion 55.2 adds with wrapping, for averages of durations too. Under `warpcube.overflow = 'error'` SUM of integers adds in 128 bits, SUM of
-//! decimals that might leave 128 bits in 256, and intervals part by part ([`super::spans`]), so that only a total can be too large, whatever the order of rows. The
-//! functions have DataFusion's names and result types; their states are decimals wide enough.
+//! DataFusion 55.2 adds with wrapping, for averages of durations too. Under `warpcube.overflow = 'error'` SUM of
+//! integers adds in 128 bits, SUM of decimals that might leave 128 bits in 256, and intervals and durations are added
+//! part by part ([`super::spans`]), so that only a total can be too large, whatever the order of rows. The functions
+//! have DataFusion's names and result types; their states are decimals wide enough.
 //!
 //! A rule of DataFusion's makes `count(DISTINCT x), sum(y)` a sum of sums by x, each of which could overflow although
 //! the total does not: it is left out beside such a sum.

@@ -48,6 +48,8 @@ impl Session {
                 }
             }
         }
+        // The pool may be another one now.
+        self.inner.catalog.tables().ledger.move_to(&self.inner.context.runtime_env().memory_pool);
         self.inner.changes.fetch_add(1, Ordering::AcqRel);
         self.note_header(name, !matches!(origin, Origin::Default));
         match origin {
@@ -84,6 +86,7 @@ impl Session {
                 }
             }
         }
+        self.inner.catalog.tables().ledger.move_to(&self.inner.context.runtime_env().memory_pool);
         self.inner.origins.lock().remove(name);
         self.note_header(name, false);
         self.inner.changes.fetch_add(1, Ordering::AcqRel);

@@ -2,18 +2,17 @@
 //!
 //! A `CREATE OR REPLACE` that fails loses nothing, `DROP` takes what it names, and `CREATE TABLE` makes a table in
 //! memory of ours ([`crate::memory_table`]), whose rules are what the statement declares ([`Declared`]): the rows of a
-//! query are charged to `warpcube.memory_limit`, with those of the tables that are in memory already, and columns may
+//! query are charged to `warpcube.memory_limit`, as those of the tables that are in memory already are, and columns may
 //! be NULL where nothing is declared, whatever those of the query say. All else is DataFusion's.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use arrow::array::{ArrayData, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, TableReference};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Volatility,
@@ -22,7 +21,6 @@ use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
 use futures::TryStreamExt;
-use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -30,7 +28,7 @@ use super::Session;
 use crate::catalog;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
-use crate::memory_table::{Check, ColumnDefault, Key, MemoryTable, Role, Rules};
+use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTable, Rules};
 use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
 
@@ -46,7 +44,8 @@ impl Session {
         check_definition(&definition)?;
         check_drop(&state, &definition).await?;
         let replaces = replaces(&definition);
-        let defined = self.define_checked(state, definition, declared);
+        // On the heap: the future is large, and is moved.
+        let defined = Box::pin(self.define_checked(state, definition, declared));
         catalog::define(report, replaces, defined).instrument(tracing::info_span!("execute")).await
     }
 
@@ -85,21 +84,16 @@ impl Session {
         let schema = of_table(input.schema().as_arrow(), &declared)?;
         let rules = Arc::new(rules(&name, schema, &declared, &state)?);
         let plan = state.create_physical_plan(&input).await?;
-        let charge = Arc::new(Charge::to(&state.runtime_env().memory_pool, &name));
-        if charge.is_limited {
-            self.charge_tables(&charge).map_err(|error| charge.explained(error))?;
-        }
+        let (tables, pool) = (self.inner.catalog.tables(), state.runtime_env().memory_pool.clone());
         let mut partitions = JoinSet::new();
         for (number, rows) in execute_stream_partitioned(plan.clone(), state.task_ctx())?.into_iter().enumerate() {
-            partitions.spawn(collected(number, rows, rules.clone(), charge.clone()));
+            partitions.spawn(collected(number, rows, rules.clone(), tables.ledger.clone(), pool.clone()));
         }
-        let mut batches = vec![Vec::new(); partitions.len()];
+        let mut batches: Vec<Charged> = (0..partitions.len()).map(|_| Charged::default()).collect();
         while let Some(done) = partitions.join_next().await {
             match done {
                 Ok(Ok((number, rows))) => batches[number] = rows,
-                Ok(Err(error)) => {
-                    return Err(charge.explained(diagnose::explain(Suspect::of_plan(&plan), error).await));
-                }
+                Ok(Err(error)) => return Err(diagnose::explain(Suspect::of_plan(&plan), error).await),
                 Err(failed) if failed.is_panic() => resume_unwind(failed.into_panic()),
                 Err(_) => return Err(SqlError::Cancelled),
             }
@@ -111,7 +105,7 @@ impl Session {
         };
         let defaults = column_defaults.into_iter().filter_map(default).collect();
         let rules = Arc::into_inner(rules).ok_or_else(|| SqlError::Internal("rules that are still in use".into()))?;
-        let table = MemoryTable::new(name.table(), rules, defaults, batches, self.inner.catalog.counter())?;
+        let table = MemoryTable::new(name.table(), rules, defaults, batches, tables.clone(), &pool)?;
         match or_replace {
             true => drop(context.deregister_table(name.clone())?),
             // Another statement was quicker.
@@ -119,17 +113,6 @@ impl Session {
             false => {}
         }
         context.register_table(name, Arc::new(table))?;
-        Ok(())
-    }
-
-    /// Charges the rows of all tables in memory.
-    fn charge_tables(&self, charge: &Charge) -> Result<()> {
-        for table in self.schemas().iter().flat_map(|schema| schema.plain()) {
-            if let Some(table) = table.downcast_ref::<MemoryTable>() {
-                let table = table.in_role(Role::Rows);
-                table.partitions().iter().flatten().try_for_each(|batch| charge.add(batch))?;
-            }
-        }
         Ok(())
     }
 }
@@ -142,14 +125,18 @@ fn analyzed(plan: &LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
 /// The rows of a partition of a table that is made.
 async fn collected(
     number: usize,
-    rows: SendableRecordBatchStream,
+    mut rows: SendableRecordBatchStream,
     rules: Arc<Rules>,
-    charge: Arc<Charge>,
-) -> Result<(usize, Vec<RecordBatch>)> {
-    let of_table = rows
-        .map_err(SqlError::from)
-        .and_then(|batch| futures::future::ready(charge.add(&batch).and_then(|()| rules.admit(&batch))));
-    Ok((number, of_table.try_collect().await?))
+    ledger: Arc<Ledger>,
+    pool: Arc<dyn MemoryPool>,
+) -> Result<(usize, Charged)> {
+    let mut charged = Charged::default();
+    while let Some(batch) = rows.try_next().await? {
+        let batch = rules.admit(&batch)?;
+        let charge = ledger.charge(rules.table(), &batch, &pool)?;
+        charged.push(batch, Arc::new(charge));
+    }
+    Ok((number, charged))
 }
 
 /// The columns of a table made of a query's rows; those that are declared NOT NULL, or in a primary key, have no NULL.
@@ -201,50 +188,6 @@ fn rules(name: &TableReference, schema: SchemaRef, declared: &Declared, state: &
     };
     let checks = declared.checks.iter().map(check).collect::<Result<Vec<_>>>()?;
     Ok(Rules::of(name.table(), schema).with(keys, checks))
-}
-
-/// Memory of a table that is made, by the buffers that its rows are in: slices of one batch share them.
-struct Charge {
-    reservation: MemoryReservation,
-    table: String,
-    is_limited: bool,
-    seen: Mutex<HashSet<usize>>,
-}
-
-impl Charge {
-    fn to(pool: &Arc<dyn MemoryPool>, table: &TableReference) -> Charge {
-        let reservation = MemoryConsumer::new(format!("CREATE TABLE {table}")).register(pool);
-        let is_limited = !matches!(pool.memory_limit(), MemoryLimit::Infinite);
-        Charge { reservation, table: table.to_string(), is_limited, seen: Mutex::default() }
-    }
-
-    /// Charges what of a batch is not charged yet.
-    fn add(&self, batch: &RecordBatch) -> Result<()> {
-        if !self.is_limited {
-            return Ok(());
-        }
-        let mut seen = self.seen.lock();
-        let bytes = batch.columns().iter().map(|column| new_bytes(&column.to_data(), &mut seen)).sum();
-        Ok(self.reservation.try_grow(bytes)?)
-    }
-
-    /// The error with what it is about, where the limit was the table's.
-    fn explained(&self, error: SqlError) -> SqlError {
-        match error {
-            SqlError::Memory(text) if text.contains(self.reservation.consumer().name()) => {
-                SqlError::Memory(format!("table '{}' and the tables in memory do not fit ({text})", self.table))
-            }
-            other => other,
-        }
-    }
-}
-
-/// Bytes of the buffers of an array that were not seen before.
-fn new_bytes(array: &ArrayData, seen: &mut HashSet<usize>) -> usize {
-    let buffers = array.buffers().iter().chain(array.nulls().map(|nulls| nulls.buffer()));
-    let own: usize =
-        buffers.filter(|buffer| seen.insert(buffer.data_ptr().as_ptr() as usize)).map(|b| b.capacity()).sum();
-    own + array.child_data().iter().map(|child| new_bytes(child, seen)).sum::<usize>()
 }
 
 /// Checks a definition for what DataFusion does not.

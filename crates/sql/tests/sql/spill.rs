@@ -124,6 +124,44 @@ async fn joins_spill_by_the_setting_that_their_error_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_are_inserted_are_held_to_the_limit() {
+    let session = session("36MiB");
+    session.collect("CREATE TABLE t(v BIGINT)").await.unwrap();
+    let insert = "INSERT INTO t SELECT value FROM generate_series(1, 1000000)";
+    for _ in 0..4 {
+        session.collect(insert).await.unwrap();
+    }
+    let error = run(&session, insert).await.map(|_| ()).unwrap_err();
+    let expected = "SQL-009 out of memory on the CPU: table 't' and the tables in memory do not fit";
+    assert!(error.starts_with(expected), "{error}");
+    // Other statements have room, and the rows are charged as long as they are there.
+    session.collect("CREATE TABLE u AS SELECT 1 AS a").await.unwrap();
+    session.collect("CREATE TABLE copied AS SELECT * FROM t").await.unwrap();
+    session.collect("DELETE FROM t WHERE v > 500000").await.unwrap_err();
+    session.collect("DROP TABLE copied").await.unwrap();
+    session.collect("TRUNCATE TABLE t").await.unwrap();
+    session.collect(insert).await.unwrap();
+    // A smaller limit counts what is there, too.
+    session.set("warpcube.memory_limit", "10MiB").unwrap();
+    let error = run(&session, insert).await.map(|_| ()).unwrap_err();
+    assert!(error.starts_with(expected), "{error}");
+    session.collect("DROP TABLE t").await.unwrap();
+    session.collect("CREATE TABLE t(k BIGINT PRIMARY KEY)").await.unwrap();
+    // Keys take memory as well.
+    let error = run(&session, insert).await.map(|_| ()).unwrap_err();
+    assert!(error.starts_with(expected), "{error}");
+    session.collect("INSERT INTO t SELECT value FROM generate_series(1, 1000)").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slices_of_one_buffer_are_charged_once() {
+    let session = session("24MiB");
+    session.collect("CREATE TABLE t(v BIGINT)").await.unwrap();
+    session.collect("INSERT INTO t SELECT unnest(range(0, 1000000))").await.unwrap();
+    assert_eq!(one(&session, "SELECT count(*) FROM t").await.0, "1000000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_in_memory_are_held_to_the_limit() {
     let session = session("16MiB");
     let create = |name: &str, rows: u32| {

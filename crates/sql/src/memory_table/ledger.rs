@@ -1,0 +1,145 @@
+//! Memory of the tables of a session, charged to its memory pool while a version holds it.
+//!
+//! Rows are charged by the buffers that they are in: slices of one batch share them, and so do batches of several
+//! versions and tables. A buffer is charged once, from the first [`Charge`] that has it to the last. Indices of keys are
+//! charged by their size.
+//!
+//! Invariant: whoever holds a charge of a batch drops it before the batch, so that no other buffer has its address.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayData, RecordBatch};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use parking_lot::Mutex;
+
+use crate::error::{Result, SqlError};
+
+/// What the tables of a session hold.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// The pool that all is charged to: that of the statement that was charged last.
+    charged: Option<(Arc<dyn MemoryPool>, MemoryReservation)>,
+    /// By address the bytes of a buffer, and its charges.
+    buffers: HashMap<usize, (usize, usize)>,
+    bytes: usize,
+}
+
+/// The buffers of a batch, charged until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    ledger: Arc<Ledger>,
+    addresses: Box<[usize]>,
+}
+
+impl Ledger {
+    /// Charges a batch of a table.
+    ///
+    /// # Errors
+    /// [`SqlError::Memory`] if the pool has no room for it.
+    pub(crate) fn charge(
+        self: &Arc<Self>,
+        table: &str,
+        batch: &RecordBatch,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Result<Charge> {
+        let mut buffers = HashMap::new();
+        batch.columns().iter().for_each(|column| collect(&column.to_data(), &mut buffers));
+        let mut entries = self.0.lock();
+        let new = buffers.iter().filter(|(address, _)| !entries.buffers.contains_key(address));
+        let bytes = new.map(|(_, bytes)| bytes).sum();
+        entries.grow(bytes, pool).map_err(|error| explained(table, error))?;
+        let addresses = buffers.keys().copied().collect();
+        for (address, bytes) in buffers {
+            entries.buffers.entry(address).or_insert((bytes, 0)).1 += 1;
+        }
+        drop(entries);
+        Ok(Charge { ledger: self.clone(), addresses })
+    }
+
+    /// Charges something of a table whose size has changed.
+    ///
+    /// # Errors
+    /// [`SqlError::Memory`] if the pool has no room for it; then what was charged before still is.
+    pub(super) fn resize(&self, table: &str, from: usize, to: usize, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+        let mut entries = self.0.lock();
+        entries.grow(to.saturating_sub(from), pool).map_err(|error| explained(table, error))?;
+        entries.shrink(from.saturating_sub(to));
+        Ok(())
+    }
+
+    /// Gives bytes of [`Ledger::resize`] back.
+    pub(super) fn release(&self, bytes: usize) {
+        self.0.lock().shrink(bytes);
+    }
+
+    /// Charges everything to another pool, whether or not it has room: the rows are there.
+    pub(crate) fn move_to(&self, pool: &Arc<dyn MemoryPool>) {
+        self.0.lock().be_in(pool);
+    }
+}
+
+impl Entries {
+    fn be_in(&mut self, pool: &Arc<dyn MemoryPool>) -> &MemoryReservation {
+        if self.charged.as_ref().is_none_or(|(charged, _)| !Arc::ptr_eq(charged, pool)) {
+            let reservation = MemoryConsumer::new("tables in memory").register(pool);
+            reservation.grow(self.bytes);
+            self.charged = Some((pool.clone(), reservation));
+        }
+        let (_, reservation) = self.charged.as_ref().expect("it was charged just now");
+        reservation
+    }
+
+    fn grow(&mut self, bytes: usize, pool: &Arc<dyn MemoryPool>) -> datafusion::error::Result<()> {
+        self.be_in(pool).try_grow(bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        if let Some((_, reservation)) = &self.charged {
+            reservation.shrink(bytes);
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let mut entries = self.ledger.0.lock();
+        let mut released = 0;
+        for address in &self.addresses {
+            if let Some((bytes, charges)) = entries.buffers.get_mut(address) {
+                *charges -= 1;
+                if *charges == 0 {
+                    released += *bytes;
+                    entries.buffers.remove(address);
+                }
+            }
+        }
+        entries.shrink(released);
+    }
+}
+
+/// The buffers of an array by their addresses, with their bytes.
+fn collect(array: &ArrayData, buffers: &mut HashMap<usize, usize>) {
+    for buffer in array.buffers().iter().chain(array.nulls().map(|nulls| nulls.buffer())) {
+        if buffer.capacity() > 0 {
+            buffers.insert(buffer.data_ptr().as_ptr() as usize, buffer.capacity());
+        }
+    }
+    array.child_data().iter().for_each(|child| collect(child, buffers));
+}
+
+/// The error with what it is about.
+fn explained(table: &str, error: datafusion::error::DataFusionError) -> SqlError {
+    match SqlError::from(error) {
+        SqlError::Memory(text) => {
+            SqlError::Memory(format!("table '{table}' and the tables in memory do not fit ({text})"))
+        }
+        other => other,
+    }
+}
