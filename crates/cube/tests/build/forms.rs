@@ -329,6 +329,7 @@ fn texts_keep_the_order_of_the_source_if_it_has_one() {
         (&["Apr", "May", "Jan", "Apr", "May", "Jan"], file, "Apr May Jan"),
         // Texts that are whole numbers or dates ascend by value.
         (&["10", "9", "1"], file, "1 9 10"),
+        (&["1e3", "010", "9.5"], file, "9.5 010 1e3"),
         (&["2026-03-01", "2026-02-01", "2025-12-01"], file, "2025-12-01 2026-02-01 2026-03-01"),
         (&["10", "9", "-1", "9", "10", "-1", "10"], sql, "-1 9 10"),
     ] {

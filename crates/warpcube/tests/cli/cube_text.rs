@@ -58,7 +58,7 @@ fn keys_of_text_files_are_text_as_it_is_written() {
     place.write("cc.csv", "cc,up,size\n1,,\n01,,\n7,1,5\n007,01,30\n");
     let facts = "facts: {file: gl, value: amount}\ndimensions:";
     define(&place, "t", &format!("{facts}\n  CC: {{table: cc.csv, key: cc, parent: up, attributes: [size]}}")).unwrap();
-    assert_eq!(cells(&place, "t.cube", "rows CC"), ["1 = 10.0", "01 = 1.0", "7 = 10.0", "007 = 1.0"]);
+    assert_eq!(cells(&place, "t.cube", "rows CC"), ["1 = 10.0", "7 = 10.0", "01 = 1.0", "007 = 1.0"]);
     assert_eq!(cells(&place, "t.cube", "rows CC with size > 5"), ["007 = 1.0"]);
     define(&place, "l", &format!("{facts} {{CC: {{levels: [g, cc]}}}}")).unwrap();
     assert_eq!(cells(&place, "l.cube", "rows level(CC, 1)"), ["01 = 1.0", "1 = 10.0"]);
@@ -70,6 +70,13 @@ fn numbers_among_keys_stand_in_their_order() {
     place.write("f.csv", "m,amount\n10,1\n2,2\n1,4\n");
     define(&place, "m", "facts: {file: f.csv, value: amount}\ndimensions: {M: {column: m}}").unwrap();
     assert_eq!(cells(&place, "m.cube", "rows M"), ["1 = 4.0", "2 = 2.0", "10 = 1.0"]);
+    // Numbers of a column that orders elements are written as the definition says.
+    place.write("s.csv", "k;rank;amount\na;10,5;1\nb;2;2\nc;1,25;4\n");
+    let facts = "facts: {file: s.csv, value: amount, decimal: \",\"}\ndimensions:";
+    for (name, dimension) in [("s", "{column: k, sort: rank}"), ("t", "{table: s.csv, levels: [k], sort: rank}")] {
+        define(&place, name, &format!("decimal: \",\"\n{facts} {{K: {dimension}}}")).unwrap();
+        assert_eq!(cells(&place, &format!("{name}.cube"), "rows K"), ["c = 4.0", "b = 2.0", "a = 1.0"], "{dimension}");
+    }
 }
 
 #[test]
@@ -281,30 +288,31 @@ fn copies_of_other_encodings_stay_within_the_allowed_folders() {
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
-/// The folder of a cube as versions wrote it that guessed the types of text files.
+/// Makes the folder of the cube `old` one as versions wrote it that guessed the types of text files.
+fn make_old(place: &Place) {
+    let manifest: serde_json::Value = serde_json::from_slice(&place.read("old.cube/cube.json")).unwrap();
+    let files = manifest["files"].as_array().unwrap();
+    let origin = files.iter().find(|file| file["role"] == "origin").unwrap();
+    let name = format!("old.cube/{}", origin["name"].as_str().unwrap());
+    let text = String::from_utf8(place.read(&name)).unwrap();
+    let older = text.replace(",\"is_written\":true", "");
+    assert_ne!(text, older);
+    place.write(&name, &older);
+    let sum = |text: &str| format!("{:08x}", crc32(text.as_bytes()));
+    let manifest = String::from_utf8(place.read("old.cube/cube.json")).unwrap();
+    let (_, body) = manifest.split_once('\n').unwrap();
+    let bytes = |text: &str| format!("\"bytes\": {}", text.len());
+    let body = body.replace(&sum(&text), &sum(&older)).replace(&bytes(&text), &bytes(&older));
+    place.write("old.cube/cube.json", format!("{{\"checksum\": \"{}\",\n{body}", sum(&body)));
+}
+
 #[test]
 fn cubes_keep_the_types_that_they_were_made_with() {
     let place = Place::new();
     place.write("f.csv", "cc,amount\n354,1\n7,10\n");
     let definition = "facts: {file: f.csv, value: amount}\ndimensions: {CC: {column: cc}}";
     define(&place, "old", definition).unwrap();
-    let make_old = || {
-        let manifest: serde_json::Value = serde_json::from_slice(&place.read("old.cube/cube.json")).unwrap();
-        let files = manifest["files"].as_array().unwrap();
-        let origin = files.iter().find(|file| file["role"] == "origin").unwrap();
-        let name = format!("old.cube/{}", origin["name"].as_str().unwrap());
-        let text = String::from_utf8(place.read(&name)).unwrap();
-        let older = text.replace(",\"is_written\":true", "");
-        assert_ne!(text, older);
-        place.write(&name, &older);
-        let sum = |text: &str| format!("{:08x}", crc32(text.as_bytes()));
-        let manifest = String::from_utf8(place.read("old.cube/cube.json")).unwrap();
-        let (_, body) = manifest.split_once('\n').unwrap();
-        let bytes = |text: &str| format!("\"bytes\": {}", text.len());
-        let body = body.replace(&sum(&text), &sum(&older)).replace(&bytes(&text), &bytes(&older));
-        place.write("old.cube/cube.json", format!("{{\"checksum\": \"{}\",\n{body}", sum(&body)));
-    };
-    make_old();
+    make_old(&place);
     place.write("f.csv", "cc,amount\n00354,1\n354,10\n");
     for command in ["refresh", "load"] {
         let ran = place.run(&["cube", command, "old.cube"]);
@@ -318,6 +326,20 @@ fn cubes_keep_the_types_that_they_were_made_with() {
     let mut found = cells(&place, "old.cube", "rows CC");
     found.sort();
     assert_eq!(found, ["00354 = 1.0", "354 = 10.0"]);
+}
+
+#[test]
+fn cubes_keep_the_order_of_texts_that_they_were_made_with() {
+    let place = Place::new();
+    place.write("f.csv", "m,amount\nOkt,1\nNov,2\nDez,4\n");
+    define(&place, "old", "facts: {file: f.csv, value: amount}\ndimensions: {M: {column: m}}").unwrap();
+    let of_source = ["Okt = 1.0", "Nov = 2.0", "Dez = 4.0"];
+    assert_eq!(cells(&place, "old.cube", "rows M"), of_source);
+    make_old(&place);
+    assert_eq!(place.run(&["cube", "refresh", "old.cube"]).code, 0);
+    assert_eq!(cells(&place, "old.cube", "rows M"), ["Dez = 4.0", "Nov = 2.0", "Okt = 1.0"]);
+    assert_eq!(place.run(&["cube", "load", "old.cube", "--definition", "old.yaml"]).code, 0);
+    assert_eq!(cells(&place, "old.cube", "rows M"), of_source);
 }
 
 /// CRC-32 (IEEE), bit by bit.
