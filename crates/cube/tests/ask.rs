@@ -150,6 +150,7 @@ fn top_and_bottom_rank_rows_and_keep_all_columns() {
 fn top_that_ranks_nothing_is_refused() {
     let no_rows = "top and bottom keep rows, and the query has none: name their elements with rows";
     assert_eq!(refusal("cols Region where Actual top 2"), format!("column 26: {no_rows}"));
+    assert_eq!(refusal("rows Region bottom 0"), "column 13: top and bottom keep one row at least");
     let no_column = "no column has this; by names one of the columns of the query: add it to cols";
     assert_eq!(refusal("rows Region cols Jan top 2 by Feb"), format!("column 31: {no_column}"));
     assert_eq!(refusal("rows Region cols Jan top 2 by France"), format!("column 31: {no_column}"));

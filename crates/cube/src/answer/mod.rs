@@ -169,8 +169,8 @@ impl Cube {
         }
     }
 
-    /// Warnings of names in a query that stand for one of several elements; none for a text that is no query. Those of a
-    /// cross-tab are [`TableAnswer::warnings`], too.
+    /// Warnings of names in a query that stand for one of several elements; none for a text that is no query. Those of
+    /// a cross-tab are [`TableAnswer::warnings`], too.
     pub fn warnings(&self, text: &str) -> Vec<String> {
         let bound = parse(text).and_then(|query| bind_with_warnings(&self.model, &query, text));
         bound.map_or_else(|_| Vec::new(), |(_, warnings)| warnings)

@@ -84,11 +84,11 @@ pub(crate) fn ranked(table: &BoundTable, extreme: &BoundExtreme, placed: &[Place
         extreme.by.iter().all(|(set, target)| targets[*set] == *target)
     };
     let of_page = |page: u64, cells: &[Placed]| {
-        let shown: Box<dyn Iterator<Item = u64>> = match table.shows_empty {
+        let mut shown: Box<dyn Iterator<Item = u64>> = match table.shows_empty {
             true => Box::new(0..columns.count),
             false => Box::new(filled_columns(cells).into_iter()),
         };
-        let column = shown.into_iter().find(|column| is_named(*column));
+        let column = shown.find(|column| is_named(*column));
         let mut valued: Vec<(u64, CellValue)> =
             cells.iter().filter(|cell| Some(cell.column) == column).map(|cell| (cell.row, cell.value)).collect();
         let is_valued = |row: &u64| valued.binary_search_by_key(row, |(row, _)| *row).is_ok();

@@ -68,7 +68,7 @@ impl Catalog {
         for ((dimension, origin), size) in cube.model.dimensions().iter().zip(&mut origins).zip(&mut sizes) {
             origin.number(dimension).map_err(in_database)?;
             let version = Dimension::from_model(dimension, origin).map_err(in_database)?;
-            if dimensions.add(database, entry, version)? || cells.is_none() {
+            if dimensions.add(database, (entry, folder), version)? || cells.is_none() {
                 *size = dimension.elements().len() as u32;
             }
         }

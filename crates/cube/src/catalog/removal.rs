@@ -1,5 +1,5 @@
 //! What a change of one cube of a catalog means to the others: the dimension is the database's. Elements that it
-//! removes go from all of its cubes; a base element that other cubes have stays one, since their cells lie there.
+//! removes go from all of its cubes; a base element at which another cube holds facts stays one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ use crate::model::{Element, ElementId, ElementKind};
 use crate::palo::{DATABASE_FILE_NAME, Database};
 use crate::query::quoted;
 use crate::store::{Origin, PaloOrigin, StoredCube, open};
+
+/// What takes the place of an edge below a base element of other cubes.
+const REMEDY: &str = "add an element that consolidates it instead";
 
 /// What another cube of a catalog loses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +37,8 @@ struct Lost<'a> {
 /// cube no longer has, in the cubes that have their dimension. Nothing where the cube lies in no catalog.
 ///
 /// # Errors
-/// [`CatalogError::Disagreement`] if a cube that is kept as it stands has the dimension, and if a base element that
-/// another cube has became a consolidated one; errors of reading.
+/// [`CatalogError::Disagreement`] if a cube that is kept as it stands has the dimension, and if a base element at which
+/// another cube holds facts became a consolidated one; errors of reading.
 pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result<Vec<Removal>> {
     let Some(Origin::Palo(origin)) = &old.origin else { return Ok(Vec::new()) };
     let lost = elements_that(origin, old, changed, |_, after| after.is_none());
@@ -55,20 +58,26 @@ pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result
              unlink takes an element from its parents"
         )
     })?;
-    check_kept(&catalog, &consolidated, stays_base)?;
+    check_kept(&catalog, &consolidated, |cube, names| {
+        format!("cube '{cube}' has '{names}', too, and its cells are kept as they stand: {REMEDY}")
+    })?;
     let others = catalog.cubes().iter().filter_map(|cube| cube.folder.as_ref()).filter(|other| name != other.as_str());
     let mut removals = Vec::new();
     for other in others {
         let folder = parent.join(other);
         let cube = open(&folder)?;
         let Some(Origin::Palo(origin)) = &cube.origin else { continue };
-        for gone in &consolidated {
-            if let [first, ..] = of_cube(gone, origin, &cube).as_slice() {
-                let (dimension, reason) = (gone.name.to_owned(), stays_base(cube.model.name(), first.1));
-                return Err(CatalogError::Disagreement { dimension, reason });
-            }
+        let name = |(at, id): (usize, ElementId)| {
+            let dimension = &cube.model.dimensions()[at];
+            (dimension.name(), dimension.element(id).name())
+        };
+        let of_consolidated = consolidated.iter().flat_map(|gone| of_cube(gone, origin, &cube));
+        if let Some(filled) = of_consolidated.into_iter().find(|(at, id)| holds_facts(&cube, *at, *id)) {
+            let (dimension, element) = name(filled);
+            let reason = format!("cube '{}' holds facts at '{element}', too: {REMEDY}", cube.model.name());
+            return Err(CatalogError::Disagreement { dimension: dimension.to_owned(), reason });
         }
-        let of_lost = lost.iter().flat_map(|lost| of_cube(lost, origin, &cube));
+        let of_lost = lost.iter().flat_map(|lost| of_cube(lost, origin, &cube)).map(name);
         let names: Vec<String> =
             of_lost.map(|(dimension, name)| format!("{}:{}", quoted(dimension), quoted(name))).collect();
         if !names.is_empty() {
@@ -78,9 +87,12 @@ pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result
     Ok(removals)
 }
 
-/// Why a base element that another cube has stays one.
-fn stays_base(cube: &str, names: &str) -> String {
-    format!("cube '{cube}' has '{names}', too, and as a base element: add an element that consolidates it instead")
+/// True if facts of a cube lie at a base element.
+pub(super) fn holds_facts(cube: &StoredCube, dimension: usize, id: ElementId) -> bool {
+    let Some(base) = cube.model.dimensions()[dimension].element(id).base() else { return false };
+    let mut coordinates = vec![0; cube.facts.len()];
+    cube.facts.coordinates(0..cube.facts.len(), dimension, &mut coordinates);
+    coordinates.contains(&base)
 }
 
 /// Elements of the database for which a change of a cube did something, told by the element before and after it.
@@ -101,15 +113,15 @@ fn elements_that<'a>(
     lost.filter(|lost| !lost.elements.is_empty()).collect()
 }
 
-/// The elements of a cube that are lost, each as its dimension and its name.
-fn of_cube<'c>(lost: &Lost<'_>, origin: &PaloOrigin, cube: &'c StoredCube) -> Vec<(&'c str, &'c str)> {
-    let mut dimensions = origin.dimensions.iter().zip(cube.model.dimensions());
-    let Some((origin, dimension)) = dimensions.find(|(origin, _)| origin.id == lost.dimension) else {
+/// The elements of a cube that are lost, each with the position of its dimension.
+fn of_cube(lost: &Lost<'_>, origin: &PaloOrigin, cube: &StoredCube) -> Vec<(usize, ElementId)> {
+    let Some(at) = origin.dimensions.iter().position(|origin| origin.id == lost.dimension) else {
         return Vec::new();
     };
+    let (origin, dimension) = (&origin.dimensions[at], &cube.model.dimensions()[at]);
     let is_lost = |id: &&ElementId| origin.palo_id(**id).is_some_and(|number| lost.elements.contains(&number));
     let held = dimension.elements().iter().filter(is_lost);
-    held.map(|id| (dimension.name(), dimension.element(*id).name())).collect()
+    held.map(|id| (at, *id)).collect()
 }
 
 /// Refuses the loss of elements that a cube without a folder has: its cells are kept as they stand. `reason` gets the

@@ -1,10 +1,14 @@
 //! Versions of the dimensions that cubes share: each cube folder has a model of its own.
 
+use std::path::{Path, PathBuf};
+
 use hashbrown::{HashMap, HashSet};
 
 use super::error::{CatalogError, Result};
 use super::manifest::CatalogCube;
+use super::removal::holds_facts;
 use crate::palo::{Database, Dimension, Element};
+use crate::store::{Origin, open};
 
 /// The versions of each dimension that cubes have, by the server's number.
 #[derive(Default)]
@@ -13,11 +17,31 @@ pub(super) struct Versions {
     former: HashMap<u32, Dimension>,
     /// A changed version, and the cube that has it.
     changed: HashMap<u32, (Dimension, String)>,
-    /// A version that has lost elements and is the former one otherwise, as a removal leaves it in all cubes, and a
-    /// cube that has it.
-    reduced: HashMap<u32, (Dimension, String)>,
+    /// A version that has lost elements and is the former one otherwise, as a removal leaves it in all cubes, and the
+    /// cubes that have it, one at least.
+    reduced: HashMap<u32, (Dimension, Vec<Holder>)>,
     /// Cubes that have the former version.
-    unchanged: HashMap<u32, String>,
+    unchanged: HashMap<u32, Vec<Holder>>,
+}
+
+/// A cube that has the former version of a dimension, or what a removal left of it.
+struct Holder {
+    cube: String,
+    /// Its folder, unless its cells are kept as they stand.
+    folder: Option<PathBuf>,
+}
+
+impl Holder {
+    /// True if facts of the cube may lie at an element of a dimension, by the numbers of the server.
+    fn may_hold(&self, dimension: u32, element: u32) -> Result<bool> {
+        let Some(folder) = &self.folder else { return Ok(true) };
+        let cube = open(folder)?;
+        let Some(Origin::Palo(origin)) = &cube.origin else { return Ok(true) };
+        let Some(at) = origin.dimensions.iter().position(|origin| origin.id == dimension) else { return Ok(false) };
+        let ids = cube.model.dimensions()[at].elements().iter().copied();
+        let found = ids.into_iter().find(|id| origin.dimensions[at].palo_id(*id) == Some(element));
+        Ok(found.is_some_and(|id| holds_facts(&cube, at, id)))
+    }
 }
 
 impl Versions {
@@ -25,7 +49,12 @@ impl Versions {
     ///
     /// # Errors
     /// [`CatalogError::Disagreement`] if another cube has another changed version.
-    pub(super) fn add(&mut self, database: &Database, cube: &CatalogCube, version: Dimension) -> Result<bool> {
+    pub(super) fn add(
+        &mut self,
+        database: &Database,
+        (cube, folder): (&CatalogCube, &Path),
+        version: Dimension,
+    ) -> Result<bool> {
         let number = version.id;
         if !self.former.contains_key(&number)
             && let Some(listed) = database.dimensions.iter().find(|listed| listed.id == number)
@@ -33,20 +62,28 @@ impl Versions {
         {
             self.former.insert(number, former);
         }
+        let holder = Holder { cube: cube.name.clone(), folder: Some(folder.to_path_buf()) };
         if self.former.get(&number) == Some(&version) {
-            self.unchanged.entry(number).or_insert_with(|| cube.name.clone());
+            self.unchanged.entry(number).or_default().push(holder);
             return Ok(false);
         }
-        let is_reduced = self.former.get(&number).is_some_and(|former| is_reduced(former, &version));
-        let versions = if is_reduced { &mut self.reduced } else { &mut self.changed };
-        match versions.get(&number) {
-            Some((other, first)) if *other != version => Err(CatalogError::Disagreement {
-                dimension: version.name,
-                reason: format!("it was changed in '{first}' and otherwise in '{}'", cube.name),
-            }),
+        let disagreement = |dimension: String, first: &str| CatalogError::Disagreement {
+            dimension,
+            reason: format!("it was changed in '{first}' and otherwise in '{}'", cube.name),
+        };
+        if self.former.get(&number).is_some_and(|former| is_reduced(former, &version)) {
+            let (other, holders) = self.reduced.entry(number).or_insert_with(|| (version.clone(), Vec::new()));
+            if *other != version {
+                return Err(disagreement(version.name, &holders[0].cube));
+            }
+            holders.push(holder);
+            return Ok(true);
+        }
+        match self.changed.get(&number) {
+            Some((other, first)) if *other != version => Err(disagreement(version.name, first)),
             Some(_) => Ok(true),
             None => {
-                versions.insert(number, (version, cube.name.clone()));
+                self.changed.insert(number, (version, cube.name.clone()));
                 Ok(true)
             }
         }
@@ -56,30 +93,34 @@ impl Versions {
     pub(super) fn add_unchanged(&mut self, database: &Database, entry: &CatalogCube) {
         let listed = database.cubes.iter().find(|cube| cube.id == entry.number);
         for number in listed.into_iter().flat_map(|cube| &cube.dimensions) {
-            self.unchanged.entry(*number).or_insert_with(|| entry.name.clone());
+            let holder = Holder { cube: entry.name.clone(), folder: None };
+            self.unchanged.entry(*number).or_default().push(holder);
         }
     }
 
     /// Puts changed versions into the database; returns true if there are any.
     ///
     /// # Errors
-    /// [`CatalogError::Disagreement`] if an element is lost that a cube with the former version, or with what a removal
-    /// left of it, has.
+    /// [`CatalogError::Disagreement`] if an element is lost that a cube with the former version has, or with what a
+    /// removal left of it, or if one became another kind at which such a cube holds facts; errors of reading that cube.
     pub(super) fn apply(mut self, database: &mut Database) -> Result<bool> {
-        for (number, (version, cube)) in self.reduced {
-            let (changed, first) = self.changed.entry(number).or_insert_with(|| (version.clone(), cube.clone()));
-            if let Some(lost) = lost_element(&version, changed) {
-                let reason = format!("'{first}' lost or changed element '{}', which '{cube}' has", lost.name);
-                return Err(CatalogError::Disagreement { dimension: version.name, reason });
-            }
+        for (number, (version, holders)) in &self.reduced {
+            let changed = || (version.clone(), holders[0].cube.clone());
+            self.changed.entry(*number).or_insert_with(changed);
         }
         let is_changed = !self.changed.is_empty();
         for (number, (version, cube)) in self.changed {
-            if let (Some(former), Some(other)) = (self.former.get(&number), self.unchanged.get(&number))
-                && let Some(lost) = lost_element(former, &version)
-            {
-                let reason = format!("'{cube}' lost or changed element '{}', which '{other}' has", lost.name);
-                return Err(CatalogError::Disagreement { dimension: version.name, reason });
+            let unchanged = self.former.get(&number).zip(self.unchanged.get(&number));
+            let reduced = self.reduced.get(&number).map(|(reduced, holders)| (reduced, holders));
+            let held = unchanged.into_iter().chain(reduced);
+            for (former, holder) in held.flat_map(|(former, holders)| holders.iter().map(move |one| (former, one))) {
+                for (element, is_lost) in other_elements(former, &version) {
+                    if is_lost || holder.may_hold(number, element.id)? {
+                        let (name, other) = (&element.name, &holder.cube);
+                        let reason = format!("'{cube}' lost or changed element '{name}', which '{other}' has");
+                        return Err(CatalogError::Disagreement { dimension: version.name, reason });
+                    }
+                }
             }
             if let Some(listed) = database.dimensions.iter_mut().find(|listed| listed.id == number) {
                 *listed = version;
@@ -109,10 +150,11 @@ fn is_reduced(former: &Dimension, version: &Dimension) -> bool {
     left.len() == kept.len() && left.iter().zip(&kept).all(is_same)
 }
 
-/// An element whose cells have no place under another version.
-fn lost_element<'a>(former: &'a Dimension, version: &Dimension) -> Option<&'a Element> {
+/// Elements that another version has not, or has as another kind, and whether it has them not.
+fn other_elements<'a>(former: &'a Dimension, version: &Dimension) -> Vec<(&'a Element, bool)> {
     let rows = |dimension: &'a Dimension| dimension.elements.as_ref().map_or(&[][..], |elements| &elements.rows);
     let kept: HashMap<u32, _> =
         version.elements.iter().flat_map(|elements| &elements.rows).map(|row| (row.id, row.kind)).collect();
-    rows(former).iter().find(|row| kept.get(&row.id) != Some(&row.kind))
+    let others = rows(former).iter().filter(|row| kept.get(&row.id) != Some(&row.kind));
+    others.map(|row| (row, !kept.contains_key(&row.id))).collect()
 }

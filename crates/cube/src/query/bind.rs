@@ -186,6 +186,9 @@ impl Binder<'_> {
             let message = "top and bottom keep rows, and the query has none: name their elements with rows";
             return Err(self.error(extreme.span, message.to_string()));
         }
+        if extreme.count == 0 {
+            return Err(self.error(extreme.span, "top and bottom keep one row at least".to_string()));
+        }
         let mut by: Vec<(usize, usize)> = Vec::new();
         for place in &extreme.by {
             let (axis, target, span) = self.single(place)?;

@@ -310,16 +310,24 @@ fn a_base_element_of_other_cubes_of_a_database_stays_one() {
     // Sales has no cell at A, and other cubes have.
     for text in ["add D:C below A", "add D:C; link C below A", "link B below A"] {
         let refused = sales(text).error(1);
-        let expected = "has 'A', too, and as a base element: add an element that consolidates it instead";
-        assert!(
-            refused.starts_with("CUBE-007 the cubes disagree about dimension 'D': ") && refused.ends_with(expected),
-            "{refused}"
-        );
+        let expected = "the cubes disagree about dimension 'D': cube 'Plan' holds facts at 'A', too: add an element \
+                        that consolidates it instead";
+        assert_eq!(refused.trim_end(), format!("CUBE-007 {expected}"));
     }
     let group = "add Group of A below T; unlink A from T; add C below Group; add F below C";
     assert_eq!(sales(group).code, 0, "an element that the change has added is of this cube alone");
     let exported = place.run(&["cube", "export", "cubes", "again"]);
     assert_eq!(exported.code, 0, "{exported:?}");
+    // Where no cube has facts at it, it may consolidate others, and the export has it so.
+    place.write("palo/database_CUBE_1.csv", "[CUBE]\n1;1,3;\n[NUMERIC]\n0,1;8;\n");
+    place.write("palo/database_CUBE_8.csv", "[CUBE]\n8;3;\n[NUMERIC]\n1;5;\n");
+    assert_eq!(place.run(&["cube", "import", "palo", "free"]).code, 0);
+    assert_eq!(place.run(&["cube", "change", "free/Sales", "add D:C below A"]).code, 0);
+    let exported = place.run(&["cube", "export", "free", "later"]);
+    assert_eq!(exported.code, 0, "{exported:?}");
+    assert_eq!(place.run(&["cube", "import", "later", "back"]).code, 0);
+    let cells = place.run(&["cube", "query", "back/Plan", "rows A, C, T empty", "--format", "csv"]).ok();
+    assert_eq!(cells, "D,measure,value,text\nA,Value,,\nC,Value,,\nT,Value,5.0,\n");
 }
 
 #[test]
@@ -366,7 +374,7 @@ fn elements_of_a_cube_that_is_kept_as_it_stands_are_not_removed() {
         "CUBE-007 the cubes disagree about dimension 'D': cube 'Odd' has it, too, and its cells are kept as they";
     assert!(refused.starts_with(told), "{refused}");
     let refused = place.run(&["cube", "change", "cubes/Sales", "add D:C below A"]).error(1);
-    assert!(refused.contains("cube 'Odd' has 'A', too"), "{refused}");
+    assert!(refused.contains("cube 'Odd' has 'A', too, and its cells are kept as they stand"), "{refused}");
     assert_eq!(place.run(&["cube", "change", "cubes/Sales", "remove E:y"]).code, 0);
     assert_eq!(place.run(&["cube", "export", "cubes", "again"]).code, 0);
 }
