@@ -149,11 +149,11 @@ impl<'a> Plan<'a> {
             _ => return Ok(()),
         };
         Err(BuildError::UnlikeKeys {
-            dimension: self.name.to_owned(),
-            text_place: text.place().to_owned(),
-            text_column: text_column.to_owned(),
-            number_place: numbers.place().to_owned(),
-            number_column: number_column.to_owned(),
+            dimension: self.name.into(),
+            text_place: text.place().into(),
+            text_column: text_column.into(),
+            number_place: numbers.place().into(),
+            number_column: number_column.into(),
             found: Box::new(numbers.data_type(number_column).clone()),
         })
     }

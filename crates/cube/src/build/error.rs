@@ -183,11 +183,11 @@ pub enum BuildError {
         /// The facts or a table.
         place: String,
         /// The column.
-        column: String,
+        column: Box<str>,
         /// The value.
         value: String,
         /// Its row, behind a comma; empty where rows are not those of the source.
-        row: String,
+        row: Box<str>,
         /// The problem, as a predicate.
         problem: String,
     },
@@ -199,15 +199,15 @@ pub enum BuildError {
     )]
     UnlikeKeys {
         /// The dimension.
-        dimension: String,
+        dimension: Box<str>,
         /// The facts or a table: the source of texts.
-        text_place: String,
+        text_place: Box<str>,
         /// Its column.
-        text_column: String,
+        text_column: Box<str>,
         /// The source of numbers.
-        number_place: String,
+        number_place: Box<str>,
         /// Its column.
-        number_column: String,
+        number_column: Box<str>,
         /// The type of the numbers.
         found: Box<DataType>,
     },

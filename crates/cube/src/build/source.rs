@@ -320,9 +320,9 @@ impl Rows<'_> {
                 let row_number = before.map(|before| before + row as u64 + 1);
                 BuildError::Typed {
                     place: self.place.clone(),
-                    column: batch.schema().field(*at).name().clone(),
+                    column: batch.schema().field(*at).name().as_str().into(),
                     value: value_text(batch.column(*at), row).unwrap_or_default(),
-                    row: row_number.map_or(String::new(), |row| format!(", row {row}")),
+                    row: row_number.map_or(String::new(), |row| format!(", row {row}")).into(),
                     problem,
                 }
             })?;

@@ -148,9 +148,13 @@ impl MeasureValues {
                 ValueType::Decimal { scale } => match reader.decimal(text, i32::from(scale)) {
                     Ok((units, is_rounded)) => {
                         self.rounded += u64::from(is_rounded);
-                        let units = i64::try_from(units);
-                        units.as_ref().ok().map(|units| self.decimals.push(*units));
-                        units.is_err().then_some(Unread::Size)
+                        match i64::try_from(units) {
+                            Ok(units) => {
+                                self.decimals.push(units);
+                                None
+                            }
+                            Err(_) => Some(Unread::Size),
+                        }
                     }
                     Err(unread) => {
                         if unread == Unread::NotFinite {

@@ -1,7 +1,7 @@
 //! Folders and files that appear whole: a hidden folder beside the target, renamed at the end.
 //!
-//! A process holds the system's lock of its hidden folder, which ends with the process. The next one with the same target
-//! removes hidden folders that nothing holds: those of processes that were killed.
+//! A process holds the system's lock of its hidden folder, which ends with the process. The next one with the same
+//! target removes hidden folders that nothing holds: those of processes that were killed.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};

@@ -35,8 +35,8 @@ pub struct Definition {
     /// The scheme in which the cube's facts are stored; bess without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageChoice>,
-    /// Types of columns of all sources, by name: text, integer, decimal(n), double, date or date(DD.MM.YYYY). Columns of
-    /// text files are text without it.
+    /// Types of columns of all sources, by name: text, integer, decimal(n), double, date or date(DD.MM.YYYY). Columns
+    /// of text files are text without it.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub types: Named<ColumnType>,
     /// The character between the values of a line of text files; their lines tell it without it.

@@ -35,8 +35,8 @@ pub enum StoreError {
     },
     /// A cube is to be created in the folder of another one.
     #[error(
-        "'{folder}' holds a cube: 'warpcube cube refresh {folder}' reads its source again, 'warpcube cube load {folder} \
-         --definition FILE' makes it anew; else name another folder or remove this one"
+        "'{folder}' holds a cube: 'warpcube cube refresh {folder}' reads its source again, 'warpcube cube load \
+         {folder} --definition FILE' makes it anew; else name another folder or remove this one"
     )]
     Exists {
         /// The folder.

@@ -136,7 +136,14 @@ fn passed_on(plan: &LogicalPlan, at: usize, origins: &mut Vec<FileColumn>) -> bo
         LogicalPlan::Sort(sort) => passed_on(&sort.input, at, origins),
         LogicalPlan::Limit(limit) => passed_on(&limit.input, at, origins),
         LogicalPlan::Distinct(Distinct::All(input)) => passed_on(input, at, origins),
-        LogicalPlan::Union(union) => union.inputs.iter().fold(true, |all, input| passed_on(input, at, origins) && all),
+        LogicalPlan::Union(union) => {
+            let mut is_passed = true;
+            // Each input is looked at, whatever those before it do.
+            for input in &union.inputs {
+                is_passed &= passed_on(input, at, origins);
+            }
+            is_passed
+        }
         LogicalPlan::Join(join) => {
             let left = join.left.schema().fields().len();
             let right = join.right.schema().fields().len();

@@ -258,7 +258,8 @@ fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<Str
     Ok(lines(&imported, source))
 }
 
-/// What an import of the database in a folder made, a line a cube; cubes of the system, whose names begin with `#_`, are counted.
+/// What an import of the database in a folder made, a line a cube; cubes of the system, whose names begin with `#_`,
+/// are counted.
 fn lines(imported: &Import, source: &Path) -> Vec<String> {
     let (system, own): (Vec<_>, Vec<_>) = imported.catalog.cubes().iter().partition(|cube| cube.name.starts_with("#_"));
     let line = |cube: &catalog::CatalogCube| {
