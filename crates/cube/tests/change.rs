@@ -461,3 +461,14 @@ fn errors_tell_whose_alternative_name_is_taken() {
     let refused = change(&cube, "add Measures:New").unwrap_err().to_string();
     assert!(refused.ends_with("measures are those of the definition, and are not changed"), "{refused}");
 }
+
+#[test]
+fn formats_of_elements_are_formats() {
+    let cube = changed("set France number_format = 0.00; set Spain number_format = \"#,##0;(#,##0)\"");
+    let dimension = &cube.model.dimensions()[1];
+    let format = |name: &str| dimension.attribute(dimension.find(name).unwrap(), "number_format").cloned();
+    assert_eq!(format("France"), Some(Attribute::Text("0.00".to_owned())));
+    assert_eq!(format("Spain"), Some(Attribute::Text("#,##0;(#,##0)".to_owned())));
+    let error = refused("set France Number_Format = \"[Red]0\"");
+    assert!(error.starts_with("column 1: format \"[Red]0\": [Red] is not shown"), "{error}");
+}

@@ -9,7 +9,9 @@ use super::report::{FactsAside, Report, SourceElements};
 use crate::build::DefaultMove;
 use crate::error::ModelError;
 use crate::facts::Facts;
-use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, Unlinked, folded};
+use crate::model::{
+    Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, NUMBER_FORMAT, NumberFormat, Unlinked, folded,
+};
 use crate::query::{
     Action, ChangeStatement, ElementName, Literal, Neighbour, Placed, QueryError, Span, find_dimension, find_element,
     namesake_warning,
@@ -104,6 +106,9 @@ impl<'a> Changing<'a> {
             Action::Set { element, attribute, value } => {
                 let (at, id) = self.found(element)?;
                 let value = self.attribute(at, attribute, value);
+                if let (NUMBER_FORMAT, Attribute::Text(pattern)) = (folded(attribute).as_str(), &value) {
+                    pattern.parse::<NumberFormat>().map_err(|reason| self.error(span, reason))?;
+                }
                 let attribute = attribute.clone();
                 self.change(at, Change::SetAttribute { element: id, attribute, value }, span).map(drop)
             }
@@ -427,6 +432,10 @@ impl<'a> Changing<'a> {
         let dimension = self.dimension(at);
         let kind = dimension.attribute_column(name).map(|column| dimension.attributes()[column].kind);
         match value {
+            // A format may be a number: 0.
+            Literal::Number(_, text) if kind.is_none() && folded(name) == NUMBER_FORMAT => {
+                Attribute::Text(text.clone())
+            }
             Literal::Number(number, _) if kind != Some(crate::model::AttributeKind::Text) => Attribute::Number(*number),
             Literal::Number(_, text) => Attribute::Text(text.clone()),
             Literal::Text(text) => Attribute::Text(text.clone()),
