@@ -267,8 +267,7 @@ mod tests {
     #[test]
     fn what_is_not_known_may_raise_in_plans_of_both_kinds() -> Result<()> {
         let time = DataType::Timestamp(TimeUnit::Nanosecond, None);
-        let columns =
-            [("s", DataType::Utf8), ("i", DataType::Int64), ("f", DataType::Float64), ("t", time.clone())];
+        let columns = [("s", DataType::Utf8), ("i", DataType::Int64), ("f", DataType::Float64), ("t", time.clone())];
         let schema = Schema::new(columns.map(|(name, data_type)| Field::new(name, data_type, true)).to_vec());
         let named = DFSchema::try_from(schema.clone())?;
         for (expr, expected) in [
