@@ -286,9 +286,13 @@ async fn a_copy_that_waits_for_its_folder_can_be_given_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_and_definitions_commit() {
     let session = cpu();
-    for sql in
-        ["SET warpcube.overflow = 'wrap'", "CREATE VIEW w AS SELECT 1 AS a", "CREATE SCHEMA s", "PREPARE p AS SELECT 1"]
-    {
+    for sql in [
+        "SET warpcube.overflow = 'wrap'",
+        "RESET warpcube.overflow",
+        "CREATE VIEW w AS SELECT 1 AS a",
+        "CREATE SCHEMA s",
+        "PREPARE p AS SELECT 1",
+    ] {
         let report: Arc<StatementReport> = StatementReport::new();
         session.execute_with(sql, report.clone()).await.unwrap();
         assert!(!report.cancel().cancel(), "{sql}");
