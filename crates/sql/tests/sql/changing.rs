@@ -169,8 +169,8 @@ async fn two_writers_and_a_reader() {
     assert_eq!(values(&session).await, format!("500 {0} {0}", 2 * ROUNDS));
 }
 
-/// A table that is replaced by what a query reads of it loses no row that an INSERT has counted. There is a table of the
-/// name at any time.
+/// A table that is replaced by what a query reads of it loses no row that an INSERT has counted. There is a table of
+/// the name at any time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_table_that_is_replaced_while_rows_come() {
     let session = cpu();
