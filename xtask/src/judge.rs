@@ -1,7 +1,8 @@
-//! `cargo xtask judge`: random queries in Warpcube and DuckDB, compared.
+//! `cargo xtask judge`: random queries in Warpcube and DuckDB, compared; with `--cubes` random changes of cubes and a
+//! brute force.
 //!
-//! The comparison is a Python program in `xtask/judge`. Its packages go into `.venv` on the first run; CI does not run
-//! it. Tables and queries come from the seed alone.
+//! The comparisons are Python programs in `xtask/judge`. Packages of the first go into `.venv` on the first run; CI
+//! runs neither. Tables, queries and changes come from the seed alone.
 
 use std::path::PathBuf;
 
@@ -16,9 +17,12 @@ const PACKAGES: [&str; 4] = ["-r", "bench/rivals/requirements.txt", "pyarrow", "
 /// What to compare.
 #[derive(Debug, Args)]
 pub(crate) struct JudgeArgs {
-    /// How many statements to compare
-    #[arg(long, default_value_t = 2000)]
-    queries: u64,
+    /// How many statements to compare, 2000 if not given; with --cubes sequences, 1000
+    #[arg(long)]
+    queries: Option<u64>,
+    /// Hold sequences of define, change, load, refresh, kill and export of cubes against a brute force
+    #[arg(long, conflicts_with = "shape")]
+    cubes: bool,
     /// Seed of tables and queries
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -31,7 +35,7 @@ pub(crate) struct JudgeArgs {
     /// Write the tables into this folder and leave them there
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// Compare the query of this number alone
+    /// Compare the query, or play the sequence, of this number alone
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
     /// Draw this shape of statement alone, a name of xtask/judge/draw.py
@@ -53,13 +57,15 @@ pub(crate) fn run(arguments: &JudgeArgs) -> Result<()> {
         return Err(format!("there is no {}: 'cargo build' makes it, or name one by --program", warpcube.display()));
     }
     let python = setup::python()?;
+    let script = if arguments.cubes { "xtask/judge/cubes.py" } else { "xtask/judge/main.py" };
     let imports = || succeeds(program(&python).args(["-c", "import duckdb, pyarrow, pytz"]));
-    if !imports() {
+    if !arguments.cubes && !imports() {
         setup::pip(&PACKAGES)?;
     }
     let mut judge = program(&python);
-    judge.args(["-B", "xtask/judge/main.py", "--program"]).arg(warpcube);
-    judge.args(["--queries", &arguments.queries.to_string(), "--seed", &arguments.seed.to_string()]);
+    judge.args(["-B", script, "--program"]).arg(warpcube);
+    let queries = arguments.queries.unwrap_or(if arguments.cubes { 1000 } else { 2000 });
+    judge.args(["--queries", &queries.to_string(), "--seed", &arguments.seed.to_string()]);
     judge.args(["--device", if matches!(arguments.device, Device::Cpu) { "cpu" } else { "emulated" }]);
     if let Some(folder) = &arguments.keep {
         judge.arg("--keep").arg(absolute(folder.clone())?);
@@ -71,7 +77,7 @@ pub(crate) fn run(arguments: &JudgeArgs) -> Result<()> {
         judge.args(["--shape", shape]);
     }
     // The lines printed say what differs.
-    run_command(&mut judge).map_err(|_| "the engines differ, or the comparison failed".into())
+    run_command(&mut judge).map_err(|_| "something differs, or the comparison failed".into())
 }
 
 /// The program as `cargo build` makes it.

@@ -10,12 +10,10 @@ use arrow::compute::concat_batches;
 use arrow::util::pretty::pretty_format_batches;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
-use warpcube_cube::answer::{
-    Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema, relation_batches,
-};
+use warpcube_cube::answer::{Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema};
 use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
-use warpcube_cube::model::{Change, CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
+use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
 use warpcube_cube::query::random_cross_tab;
 use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
@@ -131,8 +129,13 @@ fn long_form_has_a_row_for_each_filled_cell() {
         ]
     );
     let top = long(&cube, "rows leaves(World) cols Jan, Feb where Actual bottom 2");
-    assert_eq!(printed(&top)[1..], ["Actual Spain Jan Sales 30", "Actual France Feb Sales 50"]);
+    assert_eq!(
+        printed(&top)[1..],
+        ["Actual Spain Jan Sales 30", "Actual France Jan Sales 100", "Actual France Feb Sales 50"]
+    );
     assert_eq!(long(&cube, "rows Japan cols Month empty").num_rows(), 3);
+    let empty = long(&cube, "rows Japan, Spain cols Feb, Jan where Actual top 1 by Jan empty");
+    assert_eq!(printed(&empty)[1..], ["Actual Spain Feb Sales", "Actual Spain Jan Sales 30"]);
 }
 
 /// A hundred million cells, of which the first batch is taken: rows that are made at once would take gigabytes.
@@ -226,7 +229,7 @@ fn decimals_keep_their_digits_beside_doubles() {
 }
 
 #[test]
-fn the_largest_cells_of_several_measures_are_found_without_rounding() {
+fn rows_of_several_measures_are_ranked_without_rounding() {
     let decimal = |scale| ValueType::Decimal { scale };
     let even = 9_007_199_254_740_992;
     let cube = of_measures(&[
@@ -236,17 +239,26 @@ fn the_largest_cells_of_several_measures_are_found_without_rounding() {
         ("Z", Rule::Sum, decimal(2), even * 100 + 1),
     ]);
     for (query, expected) in [
-        ("rows k cols X, Y top 1", "Y"),
-        ("rows k cols D, Y top 1", "Y"),
-        ("rows k cols Y, D bottom 1", "D"),
-        ("rows k cols X, Z top 1", "Z"),
-        ("rows k cols Z, X bottom 1", "X"),
+        ("rows X, Y cols k top 1", "Y"),
+        ("rows D, Y cols k top 1", "Y"),
+        ("rows Y, D cols k bottom 1", "D"),
+        ("rows X, Z cols k top 1", "Z"),
+        ("rows Z, X cols k bottom 1", "X"),
     ] {
         let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("{query} is no table") };
         let shown = &table.cross_tab(&cube).unwrap().pages[0];
-        assert_eq!(shown.columns.iter().map(|labels| labels[0].caption.as_str()).collect::<Vec<_>>(), [expected]);
+        assert_eq!(shown.rows.iter().map(|row| row.labels[0].caption.as_str()).collect::<Vec<_>>(), [expected]);
         assert!(printed(&long(&cube, query))[1].starts_with(&format!("a {expected} ")), "{query}");
     }
+}
+
+#[test]
+fn ranked_rows_are_one_list_with_all_heads() {
+    let shown = text("rows Measures * France, Spain cols Actual where Jan top 3", None);
+    let lines: Vec<&str> = shown.lines().skip(4).collect();
+    let expected =
+        ["Sales  France     100", "Sales  Spain       30", "Heads  France       5", "", "1 row of a lower rank hidden"];
+    assert_eq!(lines, expected);
 }
 
 #[test]
@@ -306,30 +318,35 @@ fn base_cells_are_those_of_the_measure() {
     let heads = InputColumn { values: InputValues::Decimals(&[3, 4]), filled: Some(&[false, true]) };
     loader.append(&[&[0, 0], &[0, 1], &[0, 0]], &[sales, heads]).unwrap();
     cube.facts = Arc::new(loader.finish(4).unwrap());
-    let rows = |query: &str| {
-        let Answer::Rows(rows) = ask(&cube, query).unwrap() else { panic!("{query} gives no rows") };
-        printed(&rows).split_off(1)
-    };
+    let rows = |query: &str| printed(&base_rows(&cube, query)).split_off(1);
     assert_eq!(rows("facts at Actual, World, Year, Sales"), ["Actual France Jan 1.0 1 1"]);
     assert_eq!(rows("facts at Actual, World, Jan, Heads"), ["Actual Spain Jan 1.0 4 1"]);
     assert_eq!(rows("nearest 2 to Actual, France, Jan, Heads"), ["Actual Spain Jan 1 4 1"]);
     assert_eq!(rows("nearest 2 to Actual, France, Jan, Sales"), ["Actual France Jan 0 1 1"]);
 }
 
+/// All base cells of an answer, made two at a time.
+fn base_rows(cube: &Cube, query: &str) -> RecordBatch {
+    let Answer::Rows(rows) = ask(cube, query).unwrap() else { panic!("{query} gives no rows") };
+    let batches: Vec<RecordBatch> = rows.batches(cube, 2).collect::<Result<_, _>>().unwrap();
+    assert!(batches.iter().rev().skip(1).all(|batch| batch.num_rows() == 2));
+    let whole = concat_batches(&rows.schema(cube).unwrap(), &batches).unwrap();
+    assert_eq!(whole.num_rows(), rows.len());
+    whole
+}
+
 #[test]
 fn drill_through_lists_base_cells_with_weights() {
-    let Answer::Rows(rows) = ask(&cube(), "facts at Variance, Europe, Year, Heads").unwrap() else { panic!("no rows") };
     assert_eq!(
-        printed(&rows),
+        printed(&base_rows(&cube(), "facts at Variance, Europe, Year, Heads")),
         ["Version Region Month weight Heads rows", "Actual France Feb 1.0 6 1", "Budget France Feb -1.0 5 1",]
     );
 }
 
 #[test]
 fn nearest_cells_come_by_distance() {
-    let Answer::Rows(rows) = ask(&cube(), "nearest 2 to Actual, Japan, Jan").unwrap() else { panic!("no rows") };
     assert_eq!(
-        printed(&rows),
+        printed(&base_rows(&cube(), "nearest 2 to Actual, Japan, Jan")),
         ["Version Region Month distance Sales rows", "Actual Spain Jan 1 30 1", "Actual France Jan 2 100 1"]
     );
     assert!(ask(&cube(), "nearest 1 to sum(Japan, Spain)").unwrap_err().to_string().contains("has no position"));
@@ -353,44 +370,6 @@ fn an_explanation_names_children_and_the_algorithm() {
 fn source_rows_belong_to_base_elements() {
     let Answer::Source(source) = ask(&cube(), "source at Actual, Europe, Year").unwrap() else { panic!("no source") };
     assert_eq!(source, SourceCell { bases: vec![Some(vec![0]), Some(vec![0, 1]), None], measure: 0 });
-}
-
-#[test]
-fn a_cube_is_a_relation_with_a_column_for_each_level() {
-    let cube = cube();
-    let batches = relation_batches(&cube).unwrap();
-    assert_eq!(
-        printed(&batches[0])[..4],
-        [
-            "Version Region Region_1 Region_2 Month Month_1 Sales Heads",
-            "Actual France Europe World Jan Year 100 5",
-            "Actual France Europe World Feb Year 50 6",
-            "Actual Spain Europe World Jan Year 30 2",
-        ],
-        "the variance has the budget at -1, so that its level is no column"
-    );
-}
-
-/// A base element that a change has placed below a second element of a level, or below one at another weight.
-#[test]
-fn a_level_with_a_name_is_null_where_a_base_element_has_no_single_element_of_it() {
-    let rows = [["A", "a1"], ["A", "a2"], ["B", "b1"], ["B", "b2"]].map(|row| row.map(Some));
-    let (dimension, _) = Dimension::from_levels("Product", &["group", "sku"], rows.iter().map(|row| &row[..])).unwrap();
-    let measure = Measure { over: None, ..plan::model().measures()[0].clone() };
-    let mut model = CubeModel::new("c", vec![dimension], vec![measure]).unwrap();
-    let id = |model: &CubeModel, name: &str| model.dimensions()[0].find(name).unwrap();
-    let (a, b, a1, b1) = (id(&model, "A"), id(&model, "B"), id(&model, "a1"), id(&model, "b1"));
-    let link = |parent, child, weight| Change::Link { parent, child, weight, place: None };
-    model.apply(0, link(b, a1, 1.0), &|_| false).unwrap();
-    model.apply(0, Change::Weigh { parent: b, child: b1, weight: 2.0 }, &|_| false).unwrap();
-    assert_ne!(a, b);
-    let measures = vec![FactMeasure::new("Sales", Rule::Sum, ValueType::Decimal { scale: 0 })];
-    let mut loader = Loader::new(model.layout().clone(), measures);
-    let input = InputColumn { values: InputValues::Decimals(&[1, 2, 3, 4]), filled: None };
-    loader.append(&[&[0, 1, 2, 3]], &[input]).unwrap();
-    let cube = Cube { model, facts: Arc::new(loader.finish(64).unwrap()), texts: Default::default() };
-    let rows = printed(&relation_batches(&cube).unwrap()[0]);
-    assert_eq!(rows, ["Product group Sales", "a1 1", "a2 A 2", "b1 3", "b2 B 4"]);
 }
 
 fn emulated(cube: &Cube) -> DeviceAggregation {

@@ -79,7 +79,10 @@ fn a_variance_report() {
 fn defaults_are_totals_and_base_elements() {
     // Variance holds no version at weight 1 in all: the first version stands for the dimension.
     let report = answer("rows Region empty");
-    assert_eq!(lines(&report, 0), ["", "  France: 150", "  Spain: 30", "  Japan: .", "World: 180", "Europe: 180"]);
+    assert_eq!(
+        lines(&report, 0),
+        ["", "World: 180", "  Europe: 180", "    France: 150", "    Spain: 30", "  Japan: ."]
+    );
     assert_eq!(report.heading[0], ("Version".to_string(), "Actual".to_string(), true));
 }
 
@@ -99,14 +102,65 @@ fn stocks_take_the_last_month() {
 }
 
 #[test]
-fn pages_sums_and_extremes() {
+fn pages_and_sums() {
     let report = answer("rows France, sum(Spain, Japan) cols Month pages Actual, Budget");
     assert_eq!(report.pages.len(), 2);
     assert_eq!(lines(&report, 1), ["  Jan |   Feb | Year", "France: 90 60 150", "sum of Spain, Japan: 30 . 30"]);
-    let top = answer("rows leaves(World) cols Jan, Feb where Actual top 2");
-    assert_eq!(lines(&top, 0), ["Jan | Feb", "France: 100 50"]);
-    let bottom = answer("rows leaves(World) cols Jan, Feb where Actual bottom 1");
-    assert_eq!(lines(&bottom, 0), ["Jan", "Spain: 30"]);
+}
+
+#[test]
+fn top_and_bottom_rank_rows_and_keep_all_columns() {
+    let shown = |text: &str| lines(&answer(text), 0);
+    assert_eq!(
+        shown("rows leaves(World) cols Jan, Feb where Actual top 2"),
+        ["Jan | Feb", "France: 100 50", "Spain: 30 ."]
+    );
+    assert_eq!(shown("rows leaves(World) cols Jan, Feb where Actual bottom 1"), ["Jan | Feb", "Spain: 30 ."]);
+    let by = "rows leaves(World) cols Jan, Feb where Actual bottom 2 by Feb";
+    assert_eq!(shown(by), ["Jan | Feb", "France: 100 50", "Spain: 30 ."], "a row without a value is last at both ends");
+    // Rows of several axes are one list without indents.
+    let report = answer("rows Measures * France, Europe, Spain cols Actual * Jan, Feb top 4 by Jan");
+    let ranked = [
+        "Actual/Jan | Actual/Feb",
+        "Sales/Europe: 130 50",
+        "Sales/France: 100 50",
+        "Sales/Spain: 30 .",
+        "Heads/Europe: 7 6",
+    ];
+    assert_eq!(lines(&report, 0), ranked);
+    assert_eq!((report.hidden, report.rows_cut), ((0, 0), 2));
+    // Each page has rows of its own.
+    let paged = answer("rows leaves(World) cols Jan, Feb pages Actual, Budget top 1 by Feb");
+    assert_eq!(paged.pages.len(), 2);
+    assert_eq!(lines(&paged, 1), ["Jan | Feb", "France: 90 60"]);
+    assert_eq!((paged.hidden, paged.rows_cut), ((1, 0), 1));
+    // Equal rows stand as the query has them; those of no value are last.
+    assert_eq!(
+        shown("rows Spain, Japan, France cols Variance where Year top 3"),
+        ["Variance", "Spain: 0", "France: 0"]
+    );
+    let empty = "rows Japan, Spain, France cols Actual where Year bottom 3 empty";
+    assert_eq!(shown(empty), ["Actual", "Spain: 30", "France: 150", "Japan: ."]);
+    // The first column that is shown ranks where none is named; the columns are those of the query without top.
+    assert_eq!(shown("rows Spain, France cols Feb, Jan where Actual top 1"), ["Feb | Jan", "France: 50 100"]);
+    assert_eq!(shown("rows Japan, Spain cols Feb, Jan where Actual top 1"), ["Jan", "Spain: 30"]);
+}
+
+#[test]
+fn top_that_ranks_nothing_is_refused() {
+    let no_rows = "top and bottom keep rows, and the query has none: name their elements with rows";
+    assert_eq!(refusal("cols Region where Actual top 2"), format!("column 26: {no_rows}"));
+    let no_column = "no column has this; by names one of the columns of the query: add it to cols";
+    assert_eq!(refusal("rows Region cols Jan top 2 by Feb"), format!("column 31: {no_column}"));
+    assert_eq!(refusal("rows Region cols Jan top 2 by France"), format!("column 31: {no_column}"));
+    assert_eq!(
+        refusal("rows Region cols Jan, Feb top 2 by Feb, Jan"),
+        "column 41: dimension Month stands here a second time"
+    );
+    assert_eq!(
+        lines(&answer("rows France, Spain cols Jan where Actual top 1 by Jan, Actual"), 0),
+        ["Jan", "France: 100"]
+    );
 }
 
 #[test]
@@ -291,7 +345,8 @@ fn sparse_areas_show_filled_rows_of_filled_pages() {
     assert_eq!(lines(&paged, 0), ["e4 | e1999", "e0: . 2", "e5: 3 ."]);
     assert_eq!(paged.hidden, (2_000 - 2, 2_000 - 3), "rows and columns that no page shows");
     let top = shown("rows a * b cols c top 2");
-    assert_eq!(lines(&top, 0), ["e4 | e1999", "e7/e0: . 2", "e7/e5: 3 ."]);
+    assert_eq!(lines(&top, 0), ["e3 | e4 | e1999", "e1999/e5: 1 . .", "e7/e0: . . 2"]);
+    assert_eq!((top.hidden, top.rows_cut), ((4_000_000 - 3, 2_000 - 3), 1));
 }
 
 /// A dimension whose names and captions differ in case alone.

@@ -261,13 +261,71 @@ fn default_elements_that_a_change_moves_are_told() {
         let (_, report) = changed_from(&cube(), text);
         report.defaults.iter().map(|one| format!("{}: {} {}", one.dimension, one.before, one.after)).collect::<Vec<_>>()
     };
-    assert_eq!(moves("add Region:Italy"), ["Region: World France"]);
+    assert_eq!(moves("add Region:Italy"), [""; 0]);
     assert_eq!(moves("add Region:Italy below World; add Version:Forecast"), [""; 0]);
     assert_eq!(moves("add Region:Italy; default Italy"), [""; 0], "a statement says so");
+    assert_eq!(moves("move Spain below World weight 2; remove Actual"), ["Version: Actual Budget"]);
+    // A default element that the rule would move stays.
+    let (cube, report) = changed_from(&cube(), "add Region:Italy");
+    let region = &cube.model.dimensions()[1];
+    assert_eq!(region.element(region.default_element().unwrap()).name(), "World");
+    let kept = &report.defaults_kept[0];
+    assert_eq!((kept.before.as_str(), kept.after.as_str(), report.defaults_kept.len()), ("World", "France", 1));
+}
+
+#[test]
+fn edges_of_the_source_are_unlinked_until_a_relink() {
+    let listed = |report: &Report| {
+        let edges =
+            report.unlinked.iter().flat_map(|it| it.names.iter().map(|edge| format!("{}: {edge}", it.dimension)));
+        edges.collect::<Vec<_>>()
+    };
+    let (cube, report) = changed_from(&sourced(), "unlink Spain from Europe; move Spain below World weight 2");
+    assert_eq!(listed(&report), ["Region: Spain from Europe"]);
+    let (cube, _) = changed_from(&cube, "unlink Spain from World; relink Spain below Europe");
+    assert_eq!(outline(&cube.model, 1), REGIONS);
+    let spain = |cube: &StoredCube| cube.model.dimensions()[1].element(ElementId::new(1)).unlinked().len();
+    assert_eq!(spain(&cube), 1, "World is left");
+    let refused = |text: &str| change(&cube, text).unwrap_err().to_string();
     assert_eq!(
-        moves("move Spain below World weight 2; remove Actual"),
-        ["Version: Actual Budget", "Region: World France"]
+        refused("relink Spain below Europe"),
+        "column 20: Spain is unlinked from World, not from Europe: link places it below further ones"
     );
+    assert_eq!(
+        refused("relink France"),
+        "column 8: France is unlinked from no element: link places it below further ones"
+    );
+    let (cube, _) = changed_from(&cube, "relink Spain");
+    assert_eq!(spain(&cube), 0);
+    assert_eq!(outline(&cube.model, 1), REGIONS.replace("Japan)", "Japan Spain*2)"));
+    // A move to a group made by hand stays, as the edge to it does; one between elements of the source does not.
+    let (cube, report) =
+        changed_from(&sourced(), "add Iberia of Spain below Europe; unlink Spain from Iberia; move Spain below Iberia");
+    assert_eq!((listed(&report), spain(&cube)), (vec!["Region: Spain from Europe".to_string()], 1));
+    let (cube, report) = changed_from(&sourced(), "move Spain from Europe below World");
+    assert_eq!((listed(&report), spain(&cube), report.of_source.len()), (Vec::new(), 0, 1));
+    // Elements that go take it along; a link ends it.
+    let (cube, _) = changed_from(&sourced(), "unlink Spain from Europe; unlink France from Europe; remove Europe");
+    assert_eq!(spain(&cube), 0);
+    assert_eq!(spain(&changed_from(&sourced(), "unlink Spain from Europe; link Spain below Europe").0), 0);
+    assert_eq!(spain(&changed("unlink Spain from Europe")), 0, "a cube without a source has nothing to come back");
+}
+
+#[test]
+fn base_elements_over_two_paths_are_told() {
+    let told = |text: &str| {
+        let report = changed_from(&sourced(), text).1;
+        report
+            .two_paths
+            .iter()
+            .map(|it| format!("{} {} {:?}", it.dimension, it.elements, it.examples))
+            .collect::<Vec<_>>()
+    };
+    let twice = r#"Region 1 [("Spain", "Europe")]"#;
+    assert_eq!(told("add Iberia of Spain below Europe"), [twice]);
+    assert_eq!(told("add Iberia of Spain below Europe; unlink Spain from Europe"), [""; 0]);
+    assert_eq!(told("add Iberia of Spain; add Other of Iberia, Japan"), [""; 0], "further roots");
+    assert_eq!(told("add Iberia of Spain below Europe weight 0"), [""; 0]);
 }
 
 #[test]
@@ -307,7 +365,7 @@ fn refusals_name_the_place_and_change_nothing() {
     for (text, expected) in [
         (
             "",
-            "column 1: expected add, rename, move, link, unlink, place, remove, caption, alias, set or \
+            "column 1: expected add, rename, move, link, unlink, relink, place, remove, caption, alias, set or \
              default, found the end",
         ),
         ("add Region:Italy remove Spain", "column 18: expected ; or the end of the change, found remove"),

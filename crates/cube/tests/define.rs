@@ -114,6 +114,23 @@ fn errors_have_line_and_column() {
             "line 3, column 17: format \"abc\" has no # or 0",
         ),
         (
+            "cube: c\nfacts: {file: f, value: v}\nvalue: {format: '[Red]-#,##0'}\ndimensions: {D: {}}\n",
+            "line 3, column 17: format \"[Red]-#,##0\": [Red] is not shown",
+        ),
+        (
+            "cube: c\nfacts: {file: f, value: v}\nvalue: {format: '#,##0;(#,##0);0;0'}\ndimensions: {D: {}}\n",
+            "line 3, column 17: format \"#,##0;(#,##0);0;0\": sections are for positive numbers",
+        ),
+        (&within("{elements: [a], format: {a: '0#'}}"), "line 4, column 30: format \"0#\": before the point stand #"),
+        (
+            &within("{elements: [a], sort: s}"),
+            "line 4, column 6: dimensions.D: elements stand as they are listed: leave sort out",
+        ),
+        (
+            &within("{column: d, levels: [year], sort: s}"),
+            "line 4, column 6: dimensions.D: levels of dates stand in the order of time: leave sort out",
+        ),
+        (
             "cube: c\nfacts: {file: f}\nmeasures:\n  M: {column: m, format: '0#'}\ndimensions: {D: {}}\n",
             "line 4, column 26: format \"0#\": before the point stand #, then zeros",
         ),

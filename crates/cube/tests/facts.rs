@@ -29,6 +29,44 @@ fn column(facts: &Facts, number: usize) -> Vec<Option<i64>> {
 }
 
 #[test]
+fn sums_of_an_average_may_pass_its_type() {
+    let load = |measure: FactMeasure, rows: &[(u32, InputValues<'_>)]| {
+        let mut loader = Loader::new(KeyLayout::new(&[4]).unwrap(), vec![measure]);
+        for (coordinate, values) in rows {
+            loader.append(&[&[*coordinate]], &[InputColumn { values: *values, filled: None }]).unwrap();
+        }
+        loader.finish(4).unwrap()
+    };
+    let six = 6_000_000_000_000_000_000;
+    let decimals = FactMeasure::new("m", Rule::Avg, ValueType::Decimal { scale: 0 });
+    let value = |value: &'static [i64]| InputValues::Decimals(value);
+    let rows = [(0, value(&[6_000_000_000_000_000_000])), (0, value(&[6_000_000_000_000_000_000])), (1, value(&[1]))];
+    let facts = load(decimals.clone(), &rows);
+    assert_eq!(facts.carries(0), Some(&[1, 0][..]));
+    assert_eq!(facts.columns()[0].counts, Some(vec![2, 1]));
+    // Facts that are folded again keep what passes the type, and lose it where it no longer does.
+    let mut again = Loader::new(facts.layout().clone(), vec![decimals.clone()]);
+    again.append_facts(&facts).unwrap();
+    assert_eq!(again.finish(4).unwrap(), facts);
+    let mut more = Loader::new(facts.layout().clone(), vec![decimals.clone()]);
+    more.append_facts(&facts).unwrap();
+    more.append(&[&[0]], &[InputColumn { values: InputValues::Decimals(&[-six]), filled: None }]).unwrap();
+    let more = more.finish(4).unwrap();
+    assert_eq!((more.carries(0), &more.columns()[0].values), (None, &Values::Decimals(vec![six, 1])));
+    assert_eq!(facts.selected(facts.layout(), &[1]).carries(0), None);
+    assert_eq!(facts.selected(facts.layout(), &[0]).carries(0), Some(&[1][..]));
+    let doubles = FactMeasure::new("m", Rule::Avg, ValueType::Double);
+    let value = |value: &'static [f64]| InputValues::Doubles(value);
+    let facts = load(doubles, &[(0, value(&[1.5e308])), (0, value(&[1.5e308])), (1, value(&[-1.0]))]);
+    assert!(facts.carries(0).is_some_and(|carries| carries[0] != 0 && carries[1] == 0));
+    // A sum that is asked for as such is refused.
+    let mut sums = Loader::new(facts.layout().clone(), vec![FactMeasure::new("m", Rule::Sum, ValueType::Double)]);
+    sums.append(&[&[0, 0]], &[InputColumn { values: InputValues::Doubles(&[1.5e308, 1.5e308]), filled: None }])
+        .unwrap();
+    assert!(matches!(sums.finish(4), Err(FactsError::Overflow { .. })));
+}
+
+#[test]
 fn rows_of_one_key_fold_by_rule() {
     let rules = [Rule::Sum, Rule::Count, Rule::Avg, Rule::Min, Rule::Max].map(|rule| (rule, DECIMAL));
     let mut loader = loader(&[3, 4], &rules);

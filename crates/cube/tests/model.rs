@@ -421,3 +421,25 @@ fn a_million_elements_and_a_hundred_thousand_levels() {
     let cube = CubeModel::new("deep", vec![deep], measures).unwrap();
     assert_eq!(CubeModel::from_json(&cube.to_json().unwrap()).unwrap(), cube);
 }
+
+#[test]
+fn elements_are_listed_beside_their_parents() {
+    let bases = ["A", "B", "C", "D"];
+    let (x, y): (Children<'_>, Children<'_>) = (&[("A", 1.0), ("B", 1.0)], &[("C", 1.0), ("D", -1.0)]);
+    let all: Children<'_> = &[("X", 1.0), ("Y", 1.0)];
+    for (lists, expected) in [
+        (vec![], "A B C D"),
+        (vec![("Y", y)], "A B C D Y"),
+        (vec![("X", x)], "X A B C D"),
+        (vec![("X", x), ("Y", y)], "X A B Y C D"),
+        (vec![("Y", y), ("X", x), ("All", all)], "All X A B Y C D"),
+        (vec![("Y", y), ("Z", &[("C", 1.0), ("A", 1.0)])], "Z C A B Y D"),
+    ] {
+        let dimension = Dimension::from_lists("D", &bases, &lists).unwrap();
+        let names: Vec<&str> = dimension.nested().into_iter().map(|id| dimension.element(id).name()).collect();
+        let expected = expected.split(' ').collect::<Vec<_>>();
+        assert_eq!(names, expected, "{lists:?}");
+    }
+    let accounts = accounts();
+    assert_eq!(accounts.nested(), accounts.elements(), "a total below its parts keeps its place");
+}

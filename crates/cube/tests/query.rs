@@ -62,7 +62,12 @@ fn all_terms() {
     assert_eq!(words(&asked.rows[2]), "level 0 of Time [price GreaterOrEqual Number(1.5, \"1.5\")]");
     assert_eq!(words(&asked.columns[0]), "sum of (a | children 1 of b) [kind NotEqual Text(\"x \\\"y\\\"\")]");
     assert_eq!(words(&asked.pages[0]), "Month");
-    assert_eq!(asked.extreme, Some(Extreme { direction: Direction::Top, count: 3 }));
+    let Some(Extreme { direction, count, by, .. }) = asked.extreme else { panic!("no top") };
+    assert_eq!((direction, count, by.len()), (Direction::Top, 3, 0));
+    let Some(Extreme { direction, by, .. }) = table("rows a bottom 2 by b, sum(c, d) where e").extreme else {
+        panic!()
+    };
+    assert_eq!((direction, by.len()), (Direction::Bottom, 2));
     assert!(asked.shows_empty);
 }
 
@@ -82,8 +87,10 @@ fn errors_name_the_place() {
         ("rows a,", 8, "expected an element, found the end"),
         ("rows a rows b", 8, "rows stands here a second time"),
         ("rows a top 1 bottom 2", 14, "top or bottom stands here a second time"),
-        ("rows a\ncols b top x", 12, "expected how many cells are wanted, a whole number, found x"),
+        ("rows a\ncols b top x", 12, "expected how many rows are wanted, a whole number, found x"),
         ("rows kids(a)", 6, "no function kids: there are children, descendants, leaves, level and sum"),
+        ("rows top(a, 3)", 6, "top is an option of the whole query: rows … top 3 by a column"),
+        ("rows a top 3 of b", 14, "expected rows, cols, pages, where, top, bottom or empty, found of"),
         ("rows leaves(a, 2)", 14, "expected ), found ,"),
         ("rows level(a, 99999999999)", 15, "99999999999 is too large for a level"),
         ("rows \"é\" cols \"a", 15, "this quote is not closed"),

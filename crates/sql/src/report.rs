@@ -222,6 +222,11 @@ impl StatementReport {
         self.warnings.lock().extend_from_slice(&load.warnings);
     }
 
+    /// Adds warnings.
+    pub(crate) fn warn(&self, warnings: &[String]) {
+        self.warnings.lock().extend_from_slice(warnings);
+    }
+
     /// Notes that a fragment was bound.
     pub(crate) fn note_bound(&self) {
         self.bound.fetch_add(1, Ordering::Relaxed);

@@ -192,48 +192,16 @@ impl Cells {
         &self.report
     }
 
+    /// The same cells with other doubles in a column.
+    pub(crate) fn with_doubles(mut self, column: usize, values: Vec<f64>) -> Cells {
+        self.columns[column].values = Values::Doubles(values);
+        self
+    }
+
     /// The same cells, which were aggregated where they were for a reason.
     pub(crate) fn placed(mut self, reason: Option<String>) -> Cells {
         self.report.placed = reason;
         self
-    }
-
-    /// The `count` filled targets of the greatest values in a column, the greatest first; equal values in the order of
-    /// targets. Targets without a value are left out.
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn top(&self, count: usize, column: usize) -> Vec<usize> {
-        self.ends(count, column, true)
-    }
-
-    /// The `count` filled targets of the least values in a column, the least first; otherwise as [`Cells::top`].
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn bottom(&self, count: usize, column: usize) -> Vec<usize> {
-        self.ends(count, column, false)
-    }
-
-    fn ends(&self, count: usize, column: usize, greatest: bool) -> Vec<usize> {
-        let CellColumn { values, filled, .. } = &self.columns[column];
-        let is_filled = |&cell: &usize| filled.as_ref().is_none_or(|filled| filled.get(cell));
-        let mut cells: Vec<usize> = (0..self.len()).filter(is_filled).collect();
-        let by_value = |&one: &usize, &other: &usize| {
-            let order = match values {
-                Values::Decimals(values) => values[one].cmp(&values[other]),
-                Values::Doubles(values) => values[one].total_cmp(&values[other]),
-            };
-            if greatest { order.reverse() } else { order }.then(one.cmp(&other))
-        };
-        if count < cells.len() {
-            if count > 0 {
-                cells.select_nth_unstable_by(count - 1, by_value);
-            }
-            cells.truncate(count);
-        }
-        cells.sort_unstable_by(by_value);
-        cells
     }
 }
 

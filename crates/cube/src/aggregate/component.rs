@@ -23,6 +23,8 @@ pub(crate) struct Component<'a> {
     pub(crate) maps: Vec<&'a TargetMap>,
     /// True if weights count; otherwise membership alone.
     pub(crate) weighted: bool,
+    /// True if the source has the carries of the measure's sums, whose bound is not that of its values.
+    pub(crate) is_carries: bool,
 }
 
 impl<'a> Component<'a> {
@@ -41,10 +43,16 @@ impl<'a> Component<'a> {
         Component::of(facts, area, measure, source)
     }
 
+    /// The carries of an AVG's sums, if it has any.
+    pub(crate) fn carries(facts: &'a Facts, area: &'a Area, measure: usize) -> Option<Component<'a>> {
+        let source = Source::Decimals(facts.carries(measure)?);
+        Some(Component { is_carries: true, ..Component::of(facts, area, measure, source) })
+    }
+
     fn of(facts: &'a Facts, area: &'a Area, measure: usize, source: Source<'a>) -> Component<'a> {
         let FactColumn { measure: definition, filled, .. } = &facts.columns()[measure];
         let (weighted, maps) = (definition.rule == Rule::Sum, area.maps_of(measure));
-        Component { facts, measure, source, filled: filled.as_ref(), maps, weighted }
+        Component { facts, measure, source, filled: filled.as_ref(), maps, weighted, is_carries: false }
     }
 
     /// True if the stored values are added up, not rows.
@@ -112,7 +120,12 @@ pub(crate) fn measure_cells<R: Reducer>(
         Rule::Sum | Rule::Count => finish.sums(reducer.sums(&values)?)?,
         Rule::Avg => {
             let counts = reducer.sums(&Component::counts(facts, area, measure))?;
-            finish.averages(reducer.sums(&values)?, counts)?
+            let sums = reducer.sums(&values)?;
+            let sums = match Component::carries(facts, area, measure) {
+                Some(carries) => sums.with_carries(reducer.sums(&carries)?),
+                None => sums,
+            };
+            finish.averages(sums, counts)?
         }
         Rule::Min => finish.extremes(reducer.extremes::<false>(&values)?)?,
         Rule::Max => finish.extremes(reducer.extremes::<true>(&values)?)?,
@@ -210,6 +223,38 @@ impl ComponentSums {
                 RoomySum::Precise(sum) => sum.to_f64() / by,
                 RoomySum::Large(sum) => sum.divided(by),
             }),
+        }
+    }
+
+    /// The sums with those of their carries, of the same targets.
+    fn with_carries(self, carries: ComponentSums) -> ComponentSums {
+        let carries: Vec<i128> = match carries {
+            ComponentSums::Narrow(carries) => carries.into_iter().map(|(_, carry)| i128::from(carry.0)).collect(),
+            ComponentSums::Wide(carries) => carries.into_iter().map(|(_, carry)| carry.0).collect(),
+            ComponentSums::Precise(_) => Vec::new(),
+        };
+        let wide = |sum: i128, carry: i128| Wide(sum + (carry << u64::BITS));
+        match self {
+            ComponentSums::Narrow(sums) => {
+                let sums = sums.into_iter().zip(carries);
+                ComponentSums::Wide(sums.map(|((rank, sum), carry)| (rank, wide(sum.0.into(), carry))).collect())
+            }
+            ComponentSums::Wide(sums) => {
+                let sums = sums.into_iter().zip(carries);
+                ComponentSums::Wide(sums.map(|((rank, sum), carry)| (rank, wide(sum.0, carry))).collect())
+            }
+            ComponentSums::Precise(sums) => {
+                let large = |sum: RoomySum, carry: i128| {
+                    let sum = match sum {
+                        sum if carry == 0 => return sum,
+                        RoomySum::Precise(sum) => Large::from_precise(sum),
+                        RoomySum::Large(sum) => sum,
+                    };
+                    RoomySum::Large(Large(sum.0.plus(Precise::from_i128(carry))))
+                };
+                let sums = sums.into_iter().zip(carries);
+                ComponentSums::Precise(sums.map(|((rank, sum), carry)| (rank, large(sum, carry))).collect())
+            }
         }
     }
 

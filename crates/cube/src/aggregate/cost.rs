@@ -59,11 +59,21 @@ pub struct Work {
 /// # Panics
 /// If the number of maps is not that of the facts' dimensions.
 pub fn work(facts: &Facts, maps: &[TargetMap]) -> Work {
+    counts(facts, maps, |_| true)
+}
+
+/// The number of cells with a target that a measure fills.
+pub(crate) fn cells_below(facts: &Facts, maps: &[TargetMap], measure: usize) -> u64 {
+    counts(facts, maps, |cell| facts.columns()[measure].is_filled(cell)).relevant_cells
+}
+
+/// Counts over the cells that take part.
+fn counts(facts: &Facts, maps: &[TargetMap], takes_part: impl Fn(usize) -> bool + Sync) -> Work {
     assert_eq!(maps.len(), facts.layout().dimensions(), "one map a dimension");
     let pages = facts.pages();
     let count = |page: usize| {
         let cells = pages.cells(page);
-        let mut products = vec![1_u64; cells.len()];
+        let mut products: Vec<u64> = cells.clone().map(|cell| takes_part(cell).into()).collect();
         let mut coordinates = vec![0; cells.len()];
         for (dimension, map) in maps.iter().enumerate() {
             facts.coordinates(cells.clone(), dimension, &mut coordinates);

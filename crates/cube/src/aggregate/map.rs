@@ -80,7 +80,7 @@ impl TargetMap {
     }
 
     /// The greatest magnitude of a weight, at least 1.
-    pub(super) fn magnitude(&self) -> f64 {
+    pub(crate) fn magnitude(&self) -> f64 {
         self.matrix.weights.iter().fold(1.0, |most, weight| most.max(weight.abs()))
     }
 }

@@ -31,14 +31,15 @@ pub use algorithm::Algorithm;
 pub use area::Area;
 pub use cells::{CellColumn, CellValue, Cells, MeasureCells};
 pub(crate) use component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
-pub(crate) use cost::rounded;
 pub use cost::{Work, work};
+pub(crate) use cost::{cells_below, rounded};
 pub use drill::{BaseCell, drill_through};
 pub use error::AggregateError;
 pub use map::TargetMap;
 pub(crate) use monoid::{Extreme, Narrow, Wide};
 pub use nearest::{Neighbour, nearest};
 pub use request::{Cost, Forecast, Prediction, Report, Request, TARGETS_MAX, Tuning};
+pub(crate) use run::magnitudes;
 pub use run::{aggregate, forecast};
 pub(crate) use scan::Source;
 

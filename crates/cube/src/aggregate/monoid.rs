@@ -138,6 +138,36 @@ impl Monoid for Large {
     }
 }
 
+/// Sums of the magnitudes of terms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Magnitude(pub(crate) f64);
+
+impl Monoid for Magnitude {
+    type Weight = f64;
+    const NEUTRAL: Magnitude = Magnitude(0.0);
+    const UNIT: f64 = 1.0;
+
+    fn of_decimal(value: i64) -> Magnitude {
+        Magnitude(value.unsigned_abs() as f64)
+    }
+
+    fn of_double(value: f64) -> Magnitude {
+        Magnitude(value.abs())
+    }
+
+    fn weight(weight: f64) -> f64 {
+        weight.abs()
+    }
+
+    fn join(self, other: Magnitude) -> Magnitude {
+        Magnitude(self.0 + other.0)
+    }
+
+    fn weigh(self, weight: f64) -> Magnitude {
+        Magnitude(self.0 * weight)
+    }
+}
+
 /// The least value, or the greatest: a whole number whose order is that of values, or the reverse.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Extreme<const GREATEST: bool>(i64);

@@ -20,8 +20,8 @@ pub struct Neighbour {
 /// order of keys.
 ///
 /// `positions[d][b]` is the position of base element `b` of dimension `d`; absent where base elements stand in their
-/// order. `point` holds one position a dimension. A page is skipped if the dimensions without positions prove it too
-/// far away.
+/// order. `point` holds one position a dimension. Pages are visited by the least distance that their bounds allow,
+/// until that is larger than the distances found: `progress` counts the visited ones.
 ///
 /// # Errors
 /// Another number of dimensions than the facts have, a coordinate without position, a wish to stop.
@@ -40,21 +40,80 @@ pub fn nearest(
     if count == 0 {
         return Ok(Vec::new());
     }
-    let pages = facts.pages().len();
-    progress.expect(pages as u64);
-    let parts = (0..pages).into_par_iter().try_fold(BinaryHeap::new, |mut found: BinaryHeap<Neighbour>, page| {
-        progress.step()?;
-        let farthest = if found.len() < count { u64::MAX } else { found.peek().map_or(0, |last| last.distance) };
-        if page_distance(facts, positions, point, page) <= farthest {
-            nearest_of_page(facts, measure, positions, point, page, count, &mut found);
+    let axes: Vec<Axis> = positions.iter().zip(point).map(|(positions, at)| Axis::new(*positions, *at)).collect();
+    let distance = |page: usize| {
+        let bounds = facts.pages().bounds(page).iter().zip(&axes);
+        (bounds.map(|(&bounds, axis)| u64::from(axis.least(bounds))).sum::<u64>(), page)
+    };
+    let mut pages: Vec<(u64, usize)> = (0..facts.pages().len()).into_par_iter().map(distance).collect();
+    pages.par_sort_unstable();
+    progress.expect(pages.len() as u64);
+    let (mut found, mut rest, mut round) = (Vec::new(), pages.as_slice(), rayon::current_num_threads());
+    loop {
+        // Cells of the farthest distance and a smaller key count before one that was found.
+        let farthest = |found: &Vec<Neighbour>| found.last().filter(|_| found.len() == count).map(|last| last.distance);
+        let farthest = farthest(&found).unwrap_or(u64::MAX);
+        rest = &rest[..rest.partition_point(|(distance, _)| *distance <= farthest)];
+        if rest.is_empty() {
+            return Ok(found);
         }
-        Ok(found)
-    });
-    let parts: Vec<BinaryHeap<Neighbour>> = parts.collect::<Result<_, AggregateError>>()?;
-    let mut all: Vec<Neighbour> = parts.into_iter().flatten().collect();
-    all.sort_unstable();
-    all.truncate(count);
-    Ok(all)
+        let (next, later) = rest.split_at(round.min(rest.len()));
+        let parts = next.par_iter().try_fold(BinaryHeap::new, |mut found: BinaryHeap<Neighbour>, (_, page)| {
+            progress.step()?;
+            nearest_of_page(facts, measure, positions, point, *page, count, &mut found);
+            Ok(found)
+        });
+        let parts: Vec<BinaryHeap<Neighbour>> = parts.collect::<Result<_, AggregateError>>()?;
+        found.extend(parts.into_iter().flatten());
+        found.sort_unstable();
+        found.truncate(count);
+        (rest, round) = (later, round * 2);
+    }
+}
+
+/// Distances of base elements along a dimension.
+enum Axis {
+    /// Base elements stand in their order: the point's position.
+    Ordered(u32),
+    /// Least distances of base elements as a tree: the two children of place n are 2n and 2n + 1, leaves begin in the
+    /// middle.
+    Placed(Vec<u32>),
+}
+
+impl Axis {
+    fn new(positions: Option<&[u32]>, at: u32) -> Axis {
+        let Some(positions) = positions else { return Axis::Ordered(at) };
+        let mut tree = vec![u32::MAX; 2 * positions.len()];
+        for (base, position) in positions.iter().enumerate() {
+            tree[positions.len() + base] = position.abs_diff(at);
+        }
+        for place in (1..positions.len()).rev() {
+            tree[place] = tree[2 * place].min(tree[2 * place + 1]);
+        }
+        Axis::Placed(tree)
+    }
+
+    /// The least distance of the base elements from one coordinate to another.
+    fn least(&self, (least, greatest): (u32, u32)) -> u32 {
+        let tree = match self {
+            Axis::Ordered(at) => return least.saturating_sub(*at).max(at.saturating_sub(greatest)),
+            Axis::Placed(tree) => tree,
+        };
+        let (mut from, mut to) = (least as usize + tree.len() / 2, greatest as usize + 1 + tree.len() / 2);
+        let mut distance = u32::MAX;
+        while from < to {
+            if from % 2 == 1 {
+                distance = distance.min(tree[from]);
+                from += 1;
+            }
+            if to % 2 == 1 {
+                to -= 1;
+                distance = distance.min(tree[to]);
+            }
+            (from, to) = (from / 2, to / 2);
+        }
+        distance
+    }
 }
 
 fn check(facts: &Facts, positions: &[Option<&[u32]>], point: &[u32]) -> Result<(), AggregateError> {
@@ -77,17 +136,6 @@ fn check(facts: &Facts, positions: &[Option<&[u32]>], point: &[u32]) -> Result<(
         }
     }
     Ok(())
-}
-
-/// A lower bound of the distance of a page's cells.
-fn page_distance(facts: &Facts, positions: &[Option<&[u32]>], point: &[u32], page: usize) -> u64 {
-    let bounds = facts.pages().bounds(page).iter().zip(positions).zip(point);
-    bounds
-        .map(|((&(least, greatest), positions), &at)| match positions {
-            None => u64::from(least.saturating_sub(at).max(at.saturating_sub(greatest))),
-            Some(_) => 0,
-        })
-        .sum()
 }
 
 fn nearest_of_page(

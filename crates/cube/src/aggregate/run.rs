@@ -4,7 +4,7 @@ use super::cells::MeasureCells;
 use super::component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
 use super::contract::Plan;
 use super::cost::{Choice, choose, milliseconds};
-use super::monoid::{Extreme, Monoid, Narrow, Wide};
+use super::monoid::{Extreme, Magnitude, Monoid, Narrow, Wide};
 use super::request::{Forecast, Report};
 use super::scan::{Scan, Source};
 use super::sums::Scatter;
@@ -53,6 +53,26 @@ pub fn aggregate(
         additions: Some(run.additions),
     };
     Ok(Cells::new(area.shape(), parts, report))
+}
+
+/// The sum of the magnitudes of a measure's terms below each filled target, by ascending rank; of an AVG their mean.
+///
+/// # Errors
+/// A wish to stop.
+pub(crate) fn magnitudes(
+    facts: &Facts,
+    area: &Area,
+    measure: usize,
+    progress: &Progress,
+) -> Result<ByRank<f64>, AggregateError> {
+    let request = Request::default();
+    let mut run = Run::new(facts, area, &[measure], &request, progress);
+    let mut sums = run.reduce::<Magnitude>(&Component::values(facts, area, measure))?;
+    if facts.columns()[measure].measure.rule == Rule::Avg {
+        let counts = run.reduce::<Magnitude>(&Component::counts(facts, area, measure))?;
+        sums.iter_mut().zip(counts).for_each(|((_, sum), (_, count))| sum.0 /= count.0);
+    }
+    Ok(sums.into_iter().map(|(rank, sum)| (rank, sum.0)).collect())
 }
 
 /// What the cost model says of measures of an area before they are aggregated.
@@ -115,6 +135,8 @@ impl<'a> Run<'a> {
         match component.source {
             Source::Doubles(_) => return Arithmetic::Precise,
             Source::Ones | Source::Counts(_) => return Arithmetic::Narrow,
+            // Carries of all cells are at most as many as rows.
+            Source::Decimals(_) if component.is_carries => return Arithmetic::Wide,
             Source::Decimals(_) => {}
         }
         let maps = component.maps.iter().filter(|_| component.weighted);

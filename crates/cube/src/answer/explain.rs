@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use super::shown::{Rest, shown};
 use super::{Aggregated, AskOptions, Cube, CubeError};
-use crate::aggregate::{Cells, Cost, Prediction, Progress, forecast, work};
-use crate::ask::{Asked, asked_at, target_name};
+use crate::aggregate::{Cells, Cost, Prediction, Progress, cells_below, forecast};
+use crate::ask::{Asked, asked_at, place_format, target_name};
+use crate::facts::Bitmap;
 use crate::model::{Dimension, ElementId};
 use crate::query::{BoundPlace, CubeAxis, Target};
 use crate::view::{cell_text, visible};
@@ -24,16 +26,20 @@ impl Cube {
         let measure = asked.measures.first().copied().unwrap_or_default();
         let Aggregated { cells, refused, .. } = self.aggregate(&asked, options, progress)?;
         let maps: Vec<_> = asked.area.maps_of(measure).into_iter().cloned().collect();
-        let counts = work(&self.facts, &maps);
+        let column = &self.facts.columns()[measure];
+        let below = cells_below(&self.facts, &maps, measure);
+        let filled = column.filled.as_ref().map_or(self.facts.len(), Bitmap::count);
         let definition = &self.model.measures()[measure];
+        let cells = shown(self, &asked, cells, Rest::Digits)?;
         let value = cells.find(&vec![0; maps.len()]).and_then(|cell| cells.columns()[0].value(cell));
+        let format = place_format(&self.model, point);
         let mut text = format!(
             "{} = {}\n",
             visible(&definition.name),
-            value.map_or("empty".to_string(), |value| cell_text(definition, value))
+            value.map_or("empty".to_string(), |value| cell_text(definition, format.as_ref(), value))
         );
-        let rule = self.facts.columns()[measure].measure.rule;
-        let _ = write!(text, "  {rule} over {} of {} base cells", counts.relevant_cells, self.facts.len());
+        let rule = column.measure.rule;
+        let _ = write!(text, "  {rule} over {below} of {filled} base cells");
         if let Some(over) = &definition.over {
             let _ = write!(text, ", {} over {}", over.span, visible(&over.dimension));
         }

@@ -8,10 +8,10 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::{Cube, CubeError, TableAnswer};
 use crate::aggregate::CellValue;
-use crate::ask::{extremes, target_names};
+use crate::ask::{AxisPlaces, placed, ranked, target_names};
 use crate::facts::{FactMeasure, Rule, ValueType};
 use crate::model::{Dimension, ElementId, folded};
-use crate::query::{BoundSet, BoundTable, CubeAxis, Extreme, Target};
+use crate::query::{BoundSet, BoundTable, CubeAxis, Target};
 
 /// Columns beside those of dimensions.
 const MEASURE: &str = "measure";
@@ -87,6 +87,8 @@ enum Numbers {
     All(u128),
     /// Some of them, in their order.
     Listed(Vec<u128>),
+    /// All cells of some rows: numbers of the rows within pages and rows, and the cells of a row.
+    Rows(Vec<u128>, u128),
 }
 
 /// The batches of an answer in long form; each is made when it is asked for.
@@ -133,6 +135,7 @@ impl<'a> LongForm<'a> {
         match &self.numbers {
             Numbers::All(count) => *count,
             Numbers::Listed(numbers) => numbers.len() as u128,
+            Numbers::Rows(rows, columns) => rows.len() as u128 * columns,
         }
     }
 
@@ -140,6 +143,7 @@ impl<'a> LongForm<'a> {
         let number = match &self.numbers {
             Numbers::All(_) => at,
             Numbers::Listed(numbers) => numbers[at as usize],
+            Numbers::Rows(rows, columns) => rows[(at / columns) as usize] * columns + at % columns,
         };
         row_of(self.answer, number)
     }
@@ -209,21 +213,26 @@ fn text<'a>(cube: &'a Cube, answer: &TableAnswer, row: &Row) -> Option<&'a str> 
 }
 
 /// The cells that are shown in the order of the query's axes: those with a value or a text, or all of them if the query
-/// asks for empty ones. Those of the largest or smallest values are in the order of values.
+/// asks for empty ones. Under `top` and `bottom` those of the rows that they keep, in the order of these rows.
 fn numbers(cube: &Cube, answer: &TableAnswer) -> Numbers {
     let TableAnswer { table, cells, asked, .. } = answer;
-    let filled = |measure: usize, cell: usize| number_of(answer, &cells.target(cell), measure);
-    if let Some(Extreme { direction, count }) = table.extreme {
-        let kept = extremes(cells, direction, count as usize);
-        return Numbers::Listed(kept.into_iter().map(|(measure, cell)| filled(measure, cell)).collect());
-    }
+    let ranked = table.extreme.as_ref().map(|extreme| ranked(table, extreme, &placed(table, cells)));
+    let columns = u128::from(AxisPlaces::new(&table.columns).count);
+    let rows_of_page = u128::from(AxisPlaces::new(&table.rows).count);
+    let rows: Option<Vec<u128>> = ranked.map(|pages| {
+        let rows = pages.iter().flat_map(|page| page.rows.iter().map(|row| (u128::from(page.page), u128::from(*row))));
+        rows.map(|(page, row)| page * rows_of_page + row).collect()
+    });
     if table.shows_empty {
-        return Numbers::All(sets(table).fold(1, |count, set| count * set.targets.len() as u128));
+        return match rows {
+            Some(rows) => Numbers::Rows(rows, columns),
+            None => Numbers::All(sets(table).fold(1, |count, set| count * set.targets.len() as u128)),
+        };
     }
     let mut numbers = Vec::new();
     for (measure, column) in cells.columns().iter().enumerate() {
-        let cells = (0..cells.len()).filter(|cell| column.value(*cell).is_some());
-        numbers.extend(cells.map(|cell| filled(measure, cell)));
+        let filled = (0..cells.len()).filter(|cell| column.value(*cell).is_some());
+        numbers.extend(filled.map(|cell| number_of(answer, &cells.target(cell), measure)));
     }
     for target in text_targets(cube, answer) {
         let cell = cells.find(&target);
@@ -231,7 +240,14 @@ fn numbers(cube: &Cube, answer: &TableAnswer) -> Numbers {
         let empty = (0..asked.measures.len()).filter(is_empty);
         numbers.extend(empty.map(|measure| number_of(answer, &target, measure)));
     }
-    numbers.sort_unstable();
+    match rows {
+        None => numbers.sort_unstable(),
+        Some(rows) => {
+            let ranks: HashMap<u128, usize> = rows.into_iter().enumerate().map(|(rank, row)| (row, rank)).collect();
+            numbers.retain(|number| ranks.contains_key(&(number / columns)));
+            numbers.sort_unstable_by_key(|number| (ranks[&(number / columns)], *number));
+        }
+    }
     Numbers::Listed(numbers)
 }
 

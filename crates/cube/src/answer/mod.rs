@@ -12,24 +12,25 @@ mod long;
 mod outlook;
 mod relation;
 mod rows;
+mod shown;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use arrow::array::RecordBatch;
 
 pub use algorithm::{AlgorithmName, UnknownAlgorithm};
 pub use error::CubeError;
 pub use long::{LongForm, long_schema};
 pub use outlook::QueryOutlook;
-pub use relation::{relation_batches, relation_schema};
+pub use relation::{Relation, relation_batches};
+pub use rows::BaseRows;
 
+use self::shown::{Rest, shown};
 use crate::aggregate::{self, Area, Cells, Forecast, Progress, Report, Request, TARGETS_MAX, Tuning};
 use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
 use crate::device::{DeviceAlgorithm, Placed};
 use crate::facts::Facts;
 use crate::model::{CubeModel, ElementId};
-use crate::query::{BoundPlace, BoundQuery, BoundTable, bind, parse};
+use crate::query::{BoundPlace, BoundQuery, BoundTable, bind_with_warnings, parse};
 
 /// Aggregation of an area by other means than the algorithms of the CPU.
 pub trait Aggregator: Sync {
@@ -106,7 +107,7 @@ pub enum Answer {
     /// Aggregated cells.
     Table(Box<TableAnswer>),
     /// Base cells, a row each.
-    Rows(RecordBatch),
+    Rows(BaseRows),
     /// A text of several lines.
     Text(String),
     /// The cell whose source rows are wanted.
@@ -126,6 +127,8 @@ pub struct TableAnswer {
     pub refused: Option<String>,
     /// Milliseconds by estimate that a device would have saved, where the CPU was chosen.
     pub saved_ms: f64,
+    /// Warnings of names that stand for one of several elements.
+    pub warnings: Vec<String>,
 }
 
 /// Cells of an area, and how they came to be.
@@ -153,16 +156,24 @@ impl Cube {
     pub fn ask(&self, text: &str, options: &AskOptions<'_>, progress: &Progress) -> Result<Answer, CubeError> {
         let of_text = |error: crate::query::QueryError| CubeError::query(&error, text);
         let query = parse(text).map_err(of_text)?;
-        match bind(&self.model, &query, text).map_err(of_text)? {
+        let (bound, warnings) = bind_with_warnings(&self.model, &query, text).map_err(of_text)?;
+        match bound {
             BoundQuery::CrossTab(table) => {
                 let answer = self.table(table, options, progress)?;
-                Ok(Answer::Table(Box::new(answer)))
+                Ok(Answer::Table(Box::new(TableAnswer { warnings, ..answer })))
             }
             BoundQuery::Facts(point) => self.facts_at(&point, progress).map(Answer::Rows),
             BoundQuery::Nearest { count, to } => self.nearest_to(count, &to, progress).map(Answer::Rows),
             BoundQuery::Explain(point) => self.explain(&point, options, progress).map(Answer::Text),
             BoundQuery::Source(point) => self.source_of(&point).map(Answer::Source),
         }
+    }
+
+    /// Warnings of names in a query that stand for one of several elements; none for a text that is no query. Those of a
+    /// cross-tab are [`TableAnswer::warnings`], too.
+    pub fn warnings(&self, text: &str) -> Vec<String> {
+        let bound = parse(text).and_then(|query| bind_with_warnings(&self.model, &query, text));
+        bound.map_or_else(|_| Vec::new(), |(_, warnings)| warnings)
     }
 
     fn table(
@@ -173,7 +184,7 @@ impl Cube {
     ) -> Result<TableAnswer, CubeError> {
         let asked = asked(&self.model, &table)?;
         let Aggregated { cells, refused, saved_ms } = self.aggregate(&asked, options, progress)?;
-        Ok(TableAnswer { table, asked, cells, refused, saved_ms })
+        Ok(TableAnswer { table, asked, cells, refused, saved_ms, warnings: Vec::new() })
     }
 
     /// Cells of an area.
@@ -239,20 +250,31 @@ impl Cube {
 }
 
 impl TableAnswer {
-    /// The cells laid out in pages, rows and columns.
+    /// The cells laid out in pages, rows and columns; doubles without the digits that their terms do not leave.
     ///
     /// # Errors
     /// [`CubeError::Shown`] for a cross-tab that is too large.
     pub fn cross_tab(&self, cube: &Cube) -> Result<CrossTabAnswer, CubeError> {
-        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &self.cells)?;
+        let cells = shown(cube, &self.asked, self.cells.clone(), Rest::Digits)?;
+        let cross_tab = cross_tab(&cube.model, &self.table, &self.asked, &cells)?;
         Ok(CrossTabAnswer { texts: long::text_targets(cube, self).len() as u64, ..cross_tab })
     }
 
     /// The filled cells, a row each, with the columns of [`long_schema`]: pages, rows and columns in the order of the
-    /// query, or by value where it asks for top or bottom cells. Batches of `batch_rows` rows are made one by one, so
+    /// query, rows by value where it asks for top or bottom rows. Batches of `batch_rows` rows are made one by one, so
     /// that the empty cells of a large area take no memory.
     pub fn long_form<'a>(&'a self, cube: &'a Cube, batch_rows: usize) -> LongForm<'a> {
         LongForm::new(cube, self, batch_rows)
+    }
+
+    /// The same answer with 0 for sums of doubles that are less than their terms leave, as texts for people have it;
+    /// other values keep their bits.
+    ///
+    /// # Errors
+    /// A final value beyond its type.
+    pub fn without_rests(self, cube: &Cube) -> Result<TableAnswer, CubeError> {
+        let cells = shown(cube, &self.asked, self.cells, Rest::Values)?;
+        Ok(TableAnswer { cells, ..self })
     }
 
     /// What the aggregation did.

@@ -1,14 +1,18 @@
 //! A cube as a relation: a row for each filled base cell.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array, ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int32Array, RecordBatch, RecordBatchOptions,
+    StringArray,
+};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
+use rayon::prelude::*;
 
 use super::{Cube, CubeError};
-use crate::facts::{Rule, ValueType, Values};
-use crate::model::{Dimension, ElementId, ElementKind, Member, folded};
+use crate::facts::{Facts, Rule, ValueType, Values};
+use crate::model::{Dimension, Element, ElementId, ElementKind, Member, folded};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 1 << 17;
@@ -22,27 +26,153 @@ struct NameColumn {
     names: Arc<StringArray>,
 }
 
-/// The columns of [`relation_batches`].
-pub fn relation_schema(cube: &Cube) -> SchemaRef {
-    schema(cube, &name_columns(cube))
+/// The columns of a cube as a relation.
+///
+/// A level of a level hierarchy has the values of the source, and the level's name, after the dimension's and a `_` if
+/// another column has it; it is NULL for a base element below several elements of the level, or at another weight than
+/// 1. Level n of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it;
+/// elements that weigh a base element otherwise than by 1 do not count.
+pub struct Relation {
+    columns: Vec<NameColumn>,
+    schema: SchemaRef,
 }
 
-/// The filled base cells as rows, in the order of their keys: for each dimension the base element and its element on
-/// each level above, then a value of each measure; AVG has the average of the cell.
-///
-/// A level of a level hierarchy has the level's name, after the dimension's and a `_` if another column has it; it is
-/// NULL for a base element below several elements of the level, or at another weight than 1. Level n of other
-/// hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it; elements that weigh a
-/// base element otherwise than by 1 do not count.
+impl Relation {
+    /// The columns of a cube: for each dimension the base element and its element on each level above, then a value of
+    /// each measure; AVG has the average of the cell.
+    pub fn of(cube: &Cube) -> Relation {
+        let columns = name_columns(cube);
+        Relation { schema: schema(cube, &columns), columns }
+    }
+
+    /// All columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The names that a column of names has, each once, and NULL behind them; nothing of a column of values.
+    pub fn names(&self, column: usize) -> Option<ArrayRef> {
+        let names = &self.columns.get(column)?.names;
+        let codes: Int32Array = (0..names.len() as i32).map(Some).chain([None]).collect();
+        let names = DictionaryArray::<Int32Type>::try_new(codes, names.clone()).ok()?;
+        Some(Arc::new(names))
+    }
+
+    /// Some columns of the filled base cells, in the order of their keys. `kept` marks the wanted ones of
+    /// [`Relation::names`] of columns; pages without a wanted name are not read, nor are cells behind the first `most`.
+    ///
+    /// # Errors
+    /// [`CubeError::Arrow`] if the arrays are refused.
+    pub fn batches(
+        &self,
+        cube: &Cube,
+        projection: &[usize],
+        kept: &[(usize, Vec<bool>)],
+        most: usize,
+    ) -> Result<Vec<RecordBatch>, CubeError> {
+        let schema = Arc::new(self.schema.project(projection)?);
+        let cells = (!kept.is_empty()).then(|| self.cells(cube, kept));
+        let rows = cells.as_ref().map_or(cube.facts.len(), Vec::len).min(most);
+        let starts: Vec<usize> = (0..rows).step_by(BATCH_ROWS).collect();
+        let batch = |start: usize| {
+            let range = start..rows.min(start + BATCH_ROWS);
+            let arrays = match &cells {
+                None => self.arrays(cube, projection, &range.clone().collect::<Vec<_>>()),
+                Some(cells) => self.arrays(cube, projection, &cells[range.clone()]),
+            };
+            let options = RecordBatchOptions::new().with_row_count(Some(range.len()));
+            Ok(RecordBatch::try_new_with_options(schema.clone(), arrays?, &options)?)
+        };
+        starts.into_par_iter().map(batch).collect()
+    }
+
+    /// The cells whose names are all marked.
+    fn cells(&self, cube: &Cube, kept: &[(usize, Vec<bool>)]) -> Vec<usize> {
+        let facts = &*cube.facts;
+        let mut wanted: Vec<Option<Vec<bool>>> = vec![None; facts.layout().dimensions()];
+        for (column, marks) in kept {
+            let NameColumn { dimension, codes, names, .. } = &self.columns[*column];
+            let wanted = wanted[*dimension].get_or_insert_with(|| vec![true; codes.len()]);
+            for (wanted, code) in wanted.iter_mut().zip(codes) {
+                *wanted &= marks[code.map_or(names.len(), |code| code as usize)];
+            }
+        }
+        // Of each base element, the wanted ones before it.
+        let before = |wanted: &Vec<bool>| {
+            let counted = wanted.iter().scan(0_u32, |count, wanted| {
+                *count += u32::from(*wanted);
+                Some(*count)
+            });
+            std::iter::once(0).chain(counted).collect::<Vec<u32>>()
+        };
+        let filters: Vec<(usize, &Vec<bool>, Vec<u32>)> = wanted
+            .iter()
+            .enumerate()
+            .filter_map(|(dimension, wanted)| wanted.as_ref().map(|wanted| (dimension, wanted, before(wanted))))
+            .collect();
+        let pages = facts.pages();
+        let of_page = |page: usize| {
+            let bounds = pages.bounds(page);
+            let is_relevant = filters.iter().all(|(dimension, _, before)| {
+                let (least, greatest) = bounds[*dimension];
+                before[greatest as usize + 1] > before[least as usize]
+            });
+            let cells = if is_relevant { pages.cells(page) } else { 0..0 };
+            let is_wanted = |cell: &usize| {
+                let key = facts.keys().get(*cell);
+                let is = |(dimension, wanted, _): &(usize, &Vec<bool>, _)| {
+                    wanted[facts.layout().coordinate(key, *dimension) as usize]
+                };
+                filters.iter().all(is)
+            };
+            cells.filter(is_wanted).collect::<Vec<_>>()
+        };
+        (0..pages.len()).into_par_iter().flat_map_iter(of_page).collect()
+    }
+
+    /// Columns of some cells, which ascend.
+    fn arrays(&self, cube: &Cube, projection: &[usize], cells: &[usize]) -> Result<Vec<ArrayRef>, CubeError> {
+        let mut coordinates = vec![0; cells.len()];
+        let mut read = None;
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for &at in projection {
+            let Some(column) = self.columns.get(at) else {
+                let measure = at - self.columns.len();
+                arrays.push(values(&cube.facts, measure, self.schema.field(at).data_type(), cells)?);
+                continue;
+            };
+            if read != Some(column.dimension) {
+                read_coordinates(&cube.facts, column.dimension, cells, &mut coordinates);
+                read = Some(column.dimension);
+            }
+            let codes: Int32Array = coordinates.iter().map(|base| column.codes[*base as usize]).collect();
+            arrays.push(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, column.names.clone())?));
+        }
+        Ok(arrays)
+    }
+}
+
+/// The coordinates of some cells, which ascend, in a dimension.
+fn read_coordinates(facts: &Facts, dimension: usize, cells: &[usize], coordinates: &mut [u32]) {
+    match (cells.first(), cells.last()) {
+        (Some(first), Some(last)) if last - first + 1 == cells.len() => {
+            facts.coordinates(*first..last + 1, dimension, coordinates);
+        }
+        _ => {
+            for (coordinate, cell) in coordinates.iter_mut().zip(cells) {
+                *coordinate = facts.layout().coordinate(facts.keys().get(*cell), dimension);
+            }
+        }
+    }
+}
+
+/// All columns of all cells of a cube: see [`Relation`].
 ///
 /// # Errors
-/// [`CubeError::Arrow`] if the arrays are refused.
+/// As [`Relation::batches`].
 pub fn relation_batches(cube: &Cube) -> Result<Vec<RecordBatch>, CubeError> {
-    let columns = name_columns(cube);
-    let schema = schema(cube, &columns);
-    let starts = (0..cube.facts.len()).step_by(BATCH_ROWS);
-    let batch = |start: usize| batch(cube, &columns, &schema, start..cube.facts.len().min(start + BATCH_ROWS));
-    starts.map(batch).collect()
+    let relation = Relation::of(cube);
+    relation.batches(cube, &(0..relation.schema.fields().len()).collect::<Vec<_>>(), &[], usize::MAX)
 }
 
 fn schema(cube: &Cube, columns: &[NameColumn]) -> SchemaRef {
@@ -66,48 +196,27 @@ fn measure_column(cube: &Cube, measure: &str) -> String {
     }
 }
 
-fn batch(
-    cube: &Cube,
-    columns: &[NameColumn],
-    schema: &SchemaRef,
-    range: std::ops::Range<usize>,
-) -> Result<RecordBatch, CubeError> {
-    let mut coordinates = vec![0; range.len()];
-    let mut arrays: Vec<ArrayRef> = Vec::new();
-    let mut read = None;
-    for column in columns {
-        if read != Some(column.dimension) {
-            cube.facts.coordinates(range.clone(), column.dimension, &mut coordinates);
-            read = Some(column.dimension);
+/// The values of a measure at some cells.
+fn values(facts: &Facts, measure: usize, data_type: &DataType, cells: &[usize]) -> Result<ArrayRef, CubeError> {
+    let column = &facts.columns()[measure];
+    let cells = cells.iter().copied();
+    if column.measure.rule == Rule::Avg {
+        let average = |cell: usize| column.is_filled(cell).then(|| facts.average(measure, cell));
+        return Ok(Arc::new(cells.map(average).collect::<Float64Array>()));
+    }
+    Ok(match (&column.values, data_type) {
+        (Values::Decimals(values), DataType::Decimal128(precision, scale)) => {
+            let values = cells.map(|cell| column.is_filled(cell).then(|| i128::from(values[cell])));
+            Arc::new(values.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
         }
-        let codes: Int32Array = coordinates.iter().map(|base| column.codes[*base as usize]).collect();
-        arrays.push(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, column.names.clone())?));
-    }
-    for (measure, field) in cube.facts.columns().iter().zip(&schema.fields()[columns.len()..]) {
-        let count = |cell: usize| measure.counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
-        let scale = match measure.measure.value_type {
-            ValueType::Decimal { scale } if measure.measure.rule == Rule::Avg => 10_f64.powi(scale.into()),
-            _ => 1.0,
-        };
-        let cells = range.clone();
-        arrays.push(match (&measure.values, field.data_type()) {
-            (Values::Decimals(values), DataType::Decimal128(precision, scale)) => {
-                let values = cells.map(|cell| measure.is_filled(cell).then(|| i128::from(values[cell])));
-                Arc::new(values.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
-            }
-            (Values::Decimals(values), _) => {
-                let average = |cell: usize| values[cell] as f64 / scale / count(cell);
-                let values = cells.map(|cell| measure.is_filled(cell).then(|| average(cell)));
-                Arc::new(values.collect::<Float64Array>())
-            }
-            (Values::Doubles(values), _) => {
-                let is_average = measure.measure.rule == Rule::Avg;
-                let value = |cell: usize| if is_average { values[cell] / count(cell) } else { values[cell] };
-                Arc::new(cells.map(|cell| measure.is_filled(cell).then(|| value(cell))).collect::<Float64Array>())
-            }
-        });
-    }
-    Ok(RecordBatch::try_new(schema.clone(), arrays)?)
+        (Values::Decimals(values), _) => {
+            let values = cells.map(|cell| column.is_filled(cell).then(|| values[cell] as f64));
+            Arc::new(values.collect::<Float64Array>())
+        }
+        (Values::Doubles(values), _) => {
+            Arc::new(cells.map(|cell| column.is_filled(cell).then(|| values[cell])).collect::<Float64Array>())
+        }
+    })
 }
 
 /// The columns of names in the order of the dimensions, each dimension's base first, then levels from the base up.
@@ -118,7 +227,7 @@ fn name_columns(cube: &Cube) -> Vec<NameColumn> {
     for (number, dimension) in cube.model.dimensions().iter().enumerate() {
         let bases: Vec<Option<ElementId>> =
             (0..dimension.base_count() as u32).map(|at| dimension.at_base(at)).collect();
-        columns.push(column(number, dimension, dimension.name().to_string(), &bases));
+        columns.push(column(number, dimension, dimension.name().to_string(), &bases, Element::name));
         for (name, elements) in levels(dimension, &bases) {
             let mut free = name;
             if !taken.insert(folded(&free)) {
@@ -127,19 +236,27 @@ fn name_columns(cube: &Cube) -> Vec<NameColumn> {
                     free.push('_');
                 }
             }
-            columns.push(column(number, dimension, free, &elements));
+            columns.push(column(number, dimension, free, &elements, Element::value));
         }
     }
     columns
 }
 
-fn column(number: usize, dimension: &Dimension, name: String, elements: &[Option<ElementId>]) -> NameColumn {
-    let mut codes: std::collections::HashMap<ElementId, i32> = Default::default();
+/// A column of a text of elements; elements of one text have one code.
+fn column(
+    number: usize,
+    dimension: &Dimension,
+    name: String,
+    elements: &[Option<ElementId>],
+    text: impl Fn(&Element) -> &str,
+) -> NameColumn {
+    let mut codes: HashMap<&str, i32> = HashMap::new();
     let mut names: Vec<&str> = Vec::new();
     let code = |element: &Option<ElementId>| {
         element.map(|element| {
-            *codes.entry(element).or_insert_with(|| {
-                names.push(dimension.element(element).name());
+            let text = text(dimension.element(element));
+            *codes.entry(text).or_insert_with(|| {
+                names.push(text);
                 names.len() as i32 - 1
             })
         })

@@ -1,9 +1,10 @@
 //! Base cells as rows: drill-through and nearest cells.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::{Cube, CubeError};
 use crate::aggregate::{AggregateError, Progress, drill_through, nearest};
@@ -11,27 +12,76 @@ use crate::ask::{asked_at, positions};
 use crate::facts::{Rule, ValueType, Values};
 use crate::query::{BoundPlace, CubeAxis, Target};
 
+/// Base cells of an answer, of which batches are made one by one: 16 bytes a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaseRows {
+    /// Places in the facts.
+    cells: Vec<usize>,
+    own: Own,
+    measure: usize,
+}
+
+/// The column that rows have beside elements and values.
+#[derive(Debug, Clone, PartialEq)]
+enum Own {
+    Weights(Vec<f64>),
+    Distances(Vec<u64>),
+}
+
+impl BaseRows {
+    /// The columns of the batches.
+    ///
+    /// # Errors
+    /// [`CubeError::Arrow`] if the arrays are refused.
+    pub fn schema(&self, cube: &Cube) -> Result<SchemaRef, CubeError> {
+        self.batch(cube, 0..0).map(|batch| batch.schema())
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// True if there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The rows, `batch_rows` at a time; each batch is made when it is asked for.
+    pub fn batches<'a>(
+        &'a self,
+        cube: &'a Cube,
+        batch_rows: usize,
+    ) -> impl Iterator<Item = Result<RecordBatch, CubeError>> + 'a {
+        let rows = batch_rows.max(1);
+        let starts = (0..self.len()).step_by(rows);
+        starts.map(move |start| self.batch(cube, start..self.len().min(start + rows)))
+    }
+
+    fn batch(&self, cube: &Cube, range: Range<usize>) -> Result<RecordBatch, CubeError> {
+        let own: (&str, ArrayRef) = match &self.own {
+            Own::Weights(weights) => ("weight", Arc::new(Float64Array::from(weights[range.clone()].to_vec()))),
+            Own::Distances(distances) => ("distance", Arc::new(UInt64Array::from(distances[range.clone()].to_vec()))),
+        };
+        cube.rows(&self.cells[range], own, self.measure)
+    }
+}
+
 impl Cube {
     /// The base cells below a cell that are filled in the point's measure: an element of each dimension, weight and
     /// value.
-    pub(super) fn facts_at(&self, point: &[BoundPlace], progress: &Progress) -> Result<RecordBatch, CubeError> {
+    pub(super) fn facts_at(&self, point: &[BoundPlace], progress: &Progress) -> Result<BaseRows, CubeError> {
         let asked = asked_at(&self.model, point)?;
         let measure = asked.measures.first().copied().unwrap_or_default();
         let target = vec![0; asked.targets.len()];
         let found = drill_through(&self.facts, &asked.area, measure, &target, 0, usize::MAX, progress);
         let found = found.map_err(|error| CubeError::aggregate(error, &self.model, &asked))?;
-        let (cells, weights): (Vec<usize>, Vec<f64>) = found.into_iter().map(|base| (base.cell, base.weight)).unzip();
-        let weights: ArrayRef = Arc::new(Float64Array::from(weights));
-        self.rows(&cells, ("weight", weights), measure)
+        let (cells, weights) = found.into_iter().map(|base| (base.cell, base.weight)).unzip();
+        Ok(BaseRows { cells, own: Own::Weights(weights), measure })
     }
 
     /// The base cells nearest to a point that are filled in its measure; the point is a base element of each dimension.
-    pub(super) fn nearest_to(
-        &self,
-        count: u64,
-        to: &[BoundPlace],
-        progress: &Progress,
-    ) -> Result<RecordBatch, CubeError> {
+    pub(super) fn nearest_to(&self, count: u64, to: &[BoundPlace], progress: &Progress) -> Result<BaseRows, CubeError> {
         let positions: Vec<Vec<u32>> = self.model.dimensions().iter().map(positions).collect();
         let mut at = vec![0; positions.len()];
         let mut measure = 0;
@@ -53,9 +103,8 @@ impl Cube {
         let tables: Vec<Option<&[u32]>> = positions.iter().map(|positions| Some(positions.as_slice())).collect();
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.facts.len());
         let found = nearest(&self.facts, measure, &tables, &at, count, progress).map_err(CubeError::Aggregate)?;
-        let cells: Vec<usize> = found.iter().map(|neighbour| neighbour.cell).collect();
-        let distances: ArrayRef = Arc::new(UInt64Array::from_iter_values(found.iter().map(|one| one.distance)));
-        self.rows(&cells, ("distance", distances), measure)
+        let (cells, distances) = found.into_iter().map(|one| (one.cell, one.distance)).unzip();
+        Ok(BaseRows { cells, own: Own::Distances(distances), measure })
     }
 
     /// Rows of base cells: elements, a column of their own, the value of a measure, the number of source rows.
@@ -86,17 +135,12 @@ impl Cube {
     fn values(&self, cells: &[usize], measure: usize) -> Result<ArrayRef, CubeError> {
         let column = &self.facts.columns()[measure];
         let filled = |cell: usize| column.is_filled(cell);
-        let counts = |cell: usize| column.counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
         let scale = match column.measure.value_type {
             ValueType::Decimal { scale } => scale,
             ValueType::Double => 0,
         };
         if column.measure.rule == Rule::Avg {
-            let sum = |cell: usize| match &column.values {
-                Values::Decimals(values) => values[cell] as f64 / 10_f64.powi(scale.into()),
-                Values::Doubles(values) => values[cell],
-            };
-            let value = |&cell: &usize| filled(cell).then(|| sum(cell) / counts(cell));
+            let value = |&cell: &usize| filled(cell).then(|| self.facts.average(measure, cell));
             return Ok(Arc::new(cells.iter().map(value).collect::<Float64Array>()));
         }
         Ok(match &column.values {

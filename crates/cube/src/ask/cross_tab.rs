@@ -1,12 +1,11 @@
 //! Cross-tabs: the cells of an area laid out in pages, rows and columns.
 
-use std::cmp::Ordering;
-
 use super::area::{AskError, Asked};
-use super::label::{Label, heading, labels};
+use super::label::{Label, heading, labels, place_format};
+use super::places::{AxisPlaces, Placed, cells_of, filled_columns, filled_rows, placed, ranked};
 use crate::aggregate::{CellValue, Cells};
-use crate::model::CubeModel;
-use crate::query::{BoundSet, BoundTable, CubeAxis, Direction, Extreme, MEASURES};
+use crate::model::{CubeModel, NumberFormat};
+use crate::query::{BoundSet, BoundTable, CubeAxis, MEASURES};
 use crate::view::visible;
 
 /// A cross-tab with its heads.
@@ -22,10 +21,14 @@ pub struct CrossTabAnswer {
     pub page_axes: Vec<String>,
     /// The pages; without `empty` those that have a filled cell.
     pub pages: Vec<Page>,
-    /// Rows and columns that no page shows, because none of their cells is shown.
+    /// Rows and columns without a value, which no page shows.
     pub hidden: (u64, u64),
-    /// True if only the largest or smallest cells are shown.
-    pub is_extreme: bool,
+    /// Other rows that no page shows, because `top` or `bottom` keeps none of their places.
+    pub rows_cut: u64,
+    /// True if `top` or `bottom` ranks the rows of each page.
+    pub is_ranked: bool,
+    /// The number format of the elements that the heading shows, if one has a format.
+    pub format: Option<NumberFormat>,
     /// Texts at cells of the area, which pages do not have; 0 where nobody has counted them.
     pub texts: u64,
 }
@@ -55,7 +58,8 @@ pub struct Line {
 /// Most cells of a cross-tab over all pages: a few gigabytes of text.
 const SHOWN_MAX: u64 = 10_000_000;
 
-/// Lays out cells. Without `top` or `bottom` every cell of the area has a place; with them only those cells are shown.
+/// Lays out cells. Without `top` or `bottom` every cell of the area has a place; with them the rows of each page that
+/// they keep ([`ranked`]) stand in the order of their values, with all columns that the page has without them.
 ///
 /// Work and memory are those of the filled cells and of the pages that have some; under `empty` those of the area.
 ///
@@ -67,30 +71,53 @@ pub fn cross_tab(
     asked: &Asked,
     cells: &Cells,
 ) -> Result<CrossTabAnswer, AskError> {
-    let axes = [&table.pages, &table.rows, &table.columns].map(|sets| Layout::new(model, sets, asked));
-    let [pages, rows, columns] = &axes;
-    let mut placed = placed(table, &axes, cells);
-    placed.sort_unstable_by_key(|cell| (cell.page, cell.row, cell.column));
-    let hidden = match table.shows_empty {
-        true => (0, 0),
+    let mut axes = [&table.pages, &table.rows, &table.columns].map(|sets| Layout::new(model, sets, asked));
+    if table.extreme.is_some() {
+        axes[1].labels.iter_mut().flatten().for_each(|label| label.indent = 0);
+    }
+    let [pages, rows, columns] = axes.each_ref().map(|axis| axis.places);
+    let placed = placed(table, cells);
+    let rows_max = table.extreme.as_ref().map_or(u64::MAX, |extreme| extreme.count);
+    let (with_value, hidden) = match table.shows_empty {
+        true => (rows.count, (0, 0)),
         false => {
-            (rows.count - distinct(&placed, |cell| cell.row), columns.count - distinct(&placed, |cell| cell.column))
+            let filled = distinct(placed.iter().map(|cell| cell.row));
+            (filled, (rows.count - filled, columns.count - distinct(placed.iter().map(|cell| cell.column))))
         }
     };
+    let of_pages = || placed.chunk_by(|one, other| one.page == other.page);
     let shown = match table.shows_empty {
-        true => [pages, rows, columns].iter().fold(1, |shown: u64, axis| shown.saturating_mul(axis.count)),
-        false => placed.chunk_by(|one, other| one.page == other.page).map(filled_size).sum(),
+        true => [pages.count, rows.count.min(rows_max), columns.count].iter().copied().fold(1, u64::saturating_mul),
+        false => of_pages().map(|cells| filled_size(cells, rows_max)).sum(),
     };
     if shown > SHOWN_MAX {
         return Err(AskError::Shown { shown, most: SHOWN_MAX });
     }
+    let ranked = table.extreme.as_ref().map(|extreme| ranked(table, extreme, &placed));
+    let rows_cut = ranked
+        .as_ref()
+        .map_or(0, |ranked| with_value - distinct(ranked.iter().flat_map(|page| page.rows.iter().copied())));
+    let mut ranked = ranked.map(Vec::into_iter);
+    // Pages come in the order of the ranked ones.
+    let mut ranked_rows = |rows: Vec<u64>| match &mut ranked {
+        Some(ranked) => ranked.next().map_or(Vec::new(), |page| page.rows),
+        None => rows,
+    };
     let pages: Vec<Page> = match table.shows_empty {
         true => {
-            let (all_rows, all_columns) = ((0..rows.count).collect::<Vec<_>>(), (0..columns.count).collect::<Vec<_>>());
-            let of_page = |page| placed.partition_point(|cell| cell.page < page)..;
-            (0..pages.count).map(|page| page_of(page, &all_rows, &all_columns, &placed[of_page(page)], &axes)).collect()
+            let all_columns: Vec<u64> = (0..columns.count).collect();
+            let page = |page| {
+                let rows = ranked_rows((0..rows.count.min(rows_max)).collect());
+                page_of(page, &rows, &all_columns, cells_of(&placed, |cell| cell.page.cmp(&page)), &axes)
+            };
+            (0..pages.count).map(page).collect()
         }
-        false => placed.chunk_by(|one, other| one.page == other.page).map(|cells| filled_page(cells, &axes)).collect(),
+        false => {
+            let page = |cells: &[Placed]| {
+                page_of(cells[0].page, &ranked_rows(filled_rows(cells)), &filled_columns(cells), cells, &axes)
+            };
+            of_pages().map(page).filter(|page| !page.rows.is_empty()).collect()
+        }
     };
     let names = |sets: &[BoundSet]| sets.iter().map(|set| axis_name(model, set.axis)).collect();
     let place = |place: &crate::query::BoundPlace| {
@@ -104,152 +131,65 @@ pub fn cross_tab(
         column_axes: names(&table.columns),
         page_axes: names(&table.pages),
         hidden,
+        rows_cut,
         pages,
-        is_extreme: table.extreme.is_some(),
+        is_ranked: table.extreme.is_some(),
+        format: place_format(model, &table.point),
         texts: 0,
     })
 }
 
-/// The places of an axis: combinations of the targets of its sets, the last set's changing first. Of no sets there is
-/// one.
+/// The places of an axis with their heads.
 struct Layout<'a> {
-    sets: &'a [BoundSet],
+    places: AxisPlaces<'a>,
     labels: Vec<Vec<Label>>,
     /// Measures of the query, by position in the cube.
     measures: &'a [usize],
-    count: u64,
-}
-
-/// A cell with its place on each axis.
-struct Placed {
-    page: u64,
-    row: u64,
-    column: u64,
-    value: CellValue,
 }
 
 impl<'a> Layout<'a> {
     fn new(model: &CubeModel, sets: &'a [BoundSet], asked: &'a Asked) -> Layout<'a> {
-        let count = sets.iter().fold(1, |count: u64, set| count.saturating_mul(set.targets.len() as u64));
         let labels = sets.iter().map(|set| labels(model, set)).collect();
-        Layout { sets, labels, measures: &asked.measures, count }
-    }
-
-    /// The number of the place of a cell: targets by dimension, and the column of its measure.
-    fn number(&self, target: &[u32], measure: usize) -> u64 {
-        self.sets.iter().fold(0, |number, set| {
-            let at = match set.axis {
-                CubeAxis::Dimension(position) => target[position].into(),
-                CubeAxis::Measures => measure as u64,
-            };
-            number * set.targets.len() as u64 + at
-        })
-    }
-
-    /// The position of each set's target at a place.
-    fn targets(&self, mut number: u64) -> Vec<usize> {
-        let mut targets = vec![0; self.sets.len()];
-        for (target, set) in targets.iter_mut().zip(self.sets).rev() {
-            *target = (number % set.targets.len() as u64) as usize;
-            number /= set.targets.len() as u64;
-        }
-        targets
+        Layout { places: AxisPlaces::new(sets), labels, measures: &asked.measures }
     }
 
     /// The heads of a place, one for each set.
     fn heads(&self, number: u64) -> Vec<Label> {
-        self.targets(number).into_iter().zip(&self.labels).map(|(target, labels)| labels[target].clone()).collect()
+        let targets = self.places.targets(number);
+        targets.into_iter().zip(&self.labels).map(|(target, labels)| labels[target].clone()).collect()
     }
 
     /// The measure that a place has, if measures lie on this axis.
     fn measure(&self, number: u64) -> Option<usize> {
-        let set = self.sets.iter().position(|set| set.axis == CubeAxis::Measures)?;
-        Some(self.measures[self.targets(number)[set]])
+        let set = self.places.sets.iter().position(|set| set.axis == CubeAxis::Measures)?;
+        Some(self.measures[self.places.targets(number)[set]])
     }
 }
 
-/// The cells that are shown, with their places.
-fn placed(table: &BoundTable, axes: &[Layout<'_>; 3], cells: &Cells) -> Vec<Placed> {
-    let place = |measure: usize, cell: usize| {
-        let value = cells.columns()[measure].value(cell)?;
-        let target = cells.target(cell);
-        let [page, row, column] = axes.each_ref().map(|axis| axis.number(&target, measure));
-        Some(Placed { page, row, column, value })
-    };
-    match table.extreme {
-        Some(Extreme { direction, count }) => {
-            let kept = extremes(cells, direction, count as usize);
-            kept.into_iter().filter_map(|(measure, cell)| place(measure, cell)).collect()
-        }
-        None => {
-            let all = (0..cells.len()).flat_map(|cell| (0..cells.columns().len()).map(move |measure| (measure, cell)));
-            all.filter_map(|(measure, cell)| place(measure, cell)).collect()
-        }
-    }
-}
-
-/// The `count` largest or smallest cells over all measures, as (column, cell), the first one first; equal ones by
-/// measure, then by target.
-pub(crate) fn extremes(cells: &Cells, direction: Direction, count: usize) -> Vec<(usize, usize)> {
-    let ends = |column: usize| match direction {
-        Direction::Top => cells.top(count, column),
-        Direction::Bottom => cells.bottom(count, column),
-    };
-    let columns = 0..cells.columns().len();
-    let mut all: Vec<(usize, usize)> =
-        columns.flat_map(|column| ends(column).into_iter().map(move |cell| (column, cell))).collect();
-    let value = |&(column, cell): &(usize, usize)| cells.columns()[column].value(cell);
-    all.sort_by(|one, other| {
-        let order = value(one).zip(value(other)).map_or(Ordering::Equal, |(one, other)| one.compare(other));
-        if direction == Direction::Top { order.reverse() } else { order }
-    });
-    all.truncate(count);
-    all
-}
-
-/// The number of different places of cells on an axis.
-fn distinct(cells: &[Placed], place: impl Fn(&Placed) -> u64) -> u64 {
-    let mut places: Vec<u64> = cells.iter().map(place).collect();
+/// The number of different places.
+fn distinct(places: impl Iterator<Item = u64>) -> u64 {
+    let mut places: Vec<u64> = places.collect();
     places.sort_unstable();
     places.dedup();
     places.len() as u64
 }
 
-/// The rows and columns that cells of a page lie in; `cells` are in the order of rows.
-fn filled_lines(cells: &[Placed]) -> (Vec<u64>, Vec<u64>) {
-    let mut rows: Vec<u64> = cells.iter().map(|cell| cell.row).collect();
-    rows.dedup();
-    let mut columns: Vec<u64> = cells.iter().map(|cell| cell.column).collect();
-    columns.sort_unstable();
-    columns.dedup();
-    (rows, columns)
+/// Places of the cells of a page that shows filled columns and some of the filled rows.
+fn filled_size(cells: &[Placed], rows_max: u64) -> u64 {
+    rows_max.min(filled_rows(cells).len() as u64) * filled_columns(cells).len() as u64
 }
 
-/// Places of the cells of a page that shows filled rows and columns.
-fn filled_size(cells: &[Placed]) -> u64 {
-    let (rows, columns) = filled_lines(cells);
-    rows.len() as u64 * columns.len() as u64
-}
-
-/// A page of the rows and columns that its cells lie in; `cells` are in the order of rows.
-fn filled_page(cells: &[Placed], axes: &[Layout<'_>; 3]) -> Page {
-    let (rows, columns) = filled_lines(cells);
-    page_of(cells[0].page, &rows, &columns, cells, axes)
-}
-
-/// A page of some rows and columns, both ascending; `cells` begins with its cells, in the order of rows.
+/// A page of some rows and ascending columns; `cells` are those of the page, in the order of rows.
 fn page_of(page: u64, rows: &[u64], columns: &[u64], cells: &[Placed], axes: &[Layout<'_>; 3]) -> Page {
     let [of_pages, of_rows, of_columns] = axes;
     let of_page = of_pages.measure(page);
     let of_column: Vec<Option<usize>> = columns.iter().map(|column| of_columns.measure(*column)).collect();
-    let mut left = cells;
     let line = |&row: &u64| {
         let mut line = vec![None; columns.len()];
-        while let Some((cell, rest)) = left.split_first().filter(|(cell, _)| (cell.page, cell.row) == (page, row)) {
+        for cell in cells_of(cells, |cell| cell.row.cmp(&row)) {
             if let Ok(at) = columns.binary_search(&cell.column) {
                 line[at] = Some(cell.value);
             }
-            left = rest;
         }
         // A measure that lies on no axis is the only one.
         let of_row = of_page.or_else(|| of_rows.measure(row)).or_else(|| of_rows.measures.first().copied());

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::{CubeModel, Dimension, ElementId};
-use crate::query::{BoundSet, CubeAxis, Target};
+use crate::model::{Attribute, CubeModel, Dimension, ElementId, NUMBER_FORMAT, NumberFormat};
+use crate::query::{BoundPlace, BoundSet, CubeAxis, Target};
 use crate::view::visible;
 
 /// The head of a target in a set.
@@ -14,6 +14,8 @@ pub struct Label {
     pub caption: String,
     /// Listed elements that it is shown below.
     pub indent: u32,
+    /// How its cells are shown, if the element has a format of its own.
+    pub format: Option<NumberFormat>,
 }
 
 /// Captions of a sum that are shown, if they tell it from others.
@@ -23,19 +25,37 @@ const PARTS_MAX: usize = 3;
 pub fn labels(model: &CubeModel, set: &BoundSet) -> Vec<Label> {
     match set.axis {
         CubeAxis::Measures => {
-            let label = |target: &Target| label(&caption_of_measure(model, target), 0);
+            let label = |target: &Target| label(&caption_of_measure(model, target), 0, None);
             set.targets.iter().map(label).collect()
         }
         CubeAxis::Dimension(position) => {
             let dimension = &model.dimensions()[position];
             let captions = captions(dimension, &set.targets).into_iter();
-            captions.zip(indents(dimension, &set.targets)).map(|(caption, indent)| label(&caption, indent)).collect()
+            let formats = set.targets.iter().map(|target| format_of(dimension, target));
+            let heads = captions.zip(indents(dimension, &set.targets)).zip(formats);
+            heads.map(|((caption, indent), format)| label(&caption, indent, format)).collect()
         }
     }
 }
 
-fn label(caption: &str, indent: u32) -> Label {
-    Label { caption: visible(caption).into_owned(), indent }
+fn label(caption: &str, indent: u32, format: Option<NumberFormat>) -> Label {
+    Label { caption: visible(caption).into_owned(), indent, format }
+}
+
+/// The number format of an element: its attribute [`NUMBER_FORMAT`], unless that is no format.
+fn format_of(dimension: &Dimension, target: &Target) -> Option<NumberFormat> {
+    match dimension.attribute(target.element()?, NUMBER_FORMAT)? {
+        Attribute::Text(pattern) => pattern.parse().ok(),
+        Attribute::Number(_) => None,
+    }
+}
+
+/// The number format of a point: that of the first dimension whose element has one.
+pub(crate) fn place_format(model: &CubeModel, point: &[BoundPlace]) -> Option<NumberFormat> {
+    point.iter().find_map(|place| match place.axis {
+        CubeAxis::Dimension(position) => format_of(&model.dimensions()[position], &place.target),
+        CubeAxis::Measures => None,
+    })
 }
 
 /// The indent of each target: below the elements that it is part of, in lists with totals first or totals last. Levels
@@ -56,30 +76,13 @@ fn nested<'a>(dimension: &Dimension, targets: impl Iterator<Item = &'a Target>) 
             above.clear();
             return 0;
         };
-        while above.last().is_some_and(|last| !is_part(dimension, element, *last)) {
+        while above.last().is_some_and(|last| !dimension.is_part(element, *last)) {
             above.pop();
         }
         above.push(element);
         above.len() as u32 - 1
     };
     targets.map(indent).collect()
-}
-
-/// True if a path of parents leads from an element to another.
-fn is_part(dimension: &Dimension, element: ElementId, whole: ElementId) -> bool {
-    let wanted = dimension.level(whole);
-    let (mut open, mut seen) = (vec![element], HashSet::new());
-    while let Some(next) = open.pop() {
-        for parent in dimension.element(next).parents() {
-            if *parent == whole {
-                return true;
-            }
-            if dimension.level(*parent) < wanted && seen.insert(*parent) {
-                open.push(*parent);
-            }
-        }
-    }
-    false
 }
 
 /// The text of one place, which tells its elements from all others of their dimension.

@@ -3,9 +3,11 @@
 mod area;
 mod cross_tab;
 mod label;
+mod places;
 
 pub(crate) use area::positions;
 pub use area::{AskError, Asked, asked, asked_at};
-pub(crate) use cross_tab::extremes;
 pub use cross_tab::{CrossTabAnswer, Line, Page, cross_tab};
+pub(crate) use label::place_format;
 pub use label::{Label, labels, target_name, target_names};
+pub(crate) use places::{AxisPlaces, placed, ranked};

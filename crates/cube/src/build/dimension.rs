@@ -9,13 +9,13 @@ use super::error::sentence_end;
 use super::form::Form;
 use super::keys::{check_dates, check_names, name_text, plain};
 use super::labels::Table;
-use super::levels::{LevelRows, Order, ascending};
+use super::levels::LevelRows;
 use super::problem::{FIRST, Problem};
 use super::resolve::Resolver;
 use super::source::{Reading, Source};
-use super::{consolidate, parents};
-use crate::define::{DimensionDefinition, UnknownElements};
-use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
+use super::{consolidate, order, parents};
+use crate::define::{DimensionDefinition, NumberStyle, UnknownElements};
+use crate::model::{Attribute, Dimension, DimensionBuilder, ElementKind, NUMBER_FORMAT, folded, nearest};
 
 /// A dimension of the definition, before it has elements.
 pub(super) struct Plan<'a> {
@@ -93,6 +93,10 @@ impl<'a> Plan<'a> {
     /// The dimension with the consolidations and the default element that the definition lists.
     fn completed(&self, dimension: Dimension) -> Result<Dimension, BuildError> {
         let mut dimension = consolidate::consolidated(dimension, self.definition)?;
+        for (name, pattern) in self.definition.format.iter() {
+            let id = dimension.find(name)?;
+            dimension.set_attribute(id, NUMBER_FORMAT, Attribute::Text(pattern.clone()))?;
+        }
         if let Some(default) = self.definition.default.as_deref() {
             let id = dimension.find(default)?;
             dimension.set_default(Some(id))?;
@@ -121,12 +125,13 @@ impl<'a> Plan<'a> {
             }
             Form::Time { names, levels: time } => levels(names).of_dates(&self.distinct(input)?, time),
             Form::FactLevels { levels: names } => {
-                levels(names).of_facts(&self.distinct(input)?, Order::of(input.facts))
+                let (distinct, order) = self.ordered(input)?;
+                levels(names).of_facts(&distinct, &order)
             }
             Form::Elements { elements } => self.listed(elements),
             Form::Values => {
-                let order = Order::of(input.facts);
-                self.listed(&distinct_names(&self.distinct(input)?, &self.reserved, order)?)
+                let (distinct, order) = self.ordered(input)?;
+                self.listed(&distinct_names(&distinct, &order, &self.reserved))
             }
         }
     }
@@ -160,6 +165,26 @@ impl<'a> Plan<'a> {
             builder.add(name, ElementKind::Base)?;
         }
         Ok(builder.finish()?)
+    }
+
+    /// Distinct keys of the facts, with the column that `sort` names behind them, and the order of their rows.
+    fn ordered(&self, input: Input<'_>) -> Result<(RecordBatch, Vec<usize>), BuildError> {
+        let mut columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        let Some(sort) = self.definition.sort.as_deref() else {
+            let distinct = self.distinct(input)?;
+            let order = order::ordered(&distinct, &columns, input.facts)?;
+            return Ok((distinct, order.values().iter().map(|row| *row as usize).collect()));
+        };
+        let sort = input.facts.column(&user(self.name), sort)?;
+        let style = if input.facts.is_untyped(sort) { input.facts.style() } else { NumberStyle::PLAIN };
+        columns.push(sort);
+        let distinct = input.facts.distinct(&columns)?;
+        // Elements of one value in the column stand in ascending order.
+        let keys = order::ordered(&distinct, &[], input.facts)?;
+        let failed = |source| BuildError::Arrow { what: "sorting values", source };
+        let distinct = arrow::compute::take_record_batch(&distinct, &keys).map_err(failed)?;
+        let order = order::sorted_rows(&distinct, Some((self.columns.len(), style)))?;
+        Ok((distinct, order))
     }
 
     /// Distinct keys of the facts.
@@ -206,7 +231,7 @@ impl<'a> Plan<'a> {
     /// Keys of the facts that name no base element, ascending.
     fn problems(&self, dimension: &Dimension, input: Input<'_>) -> Result<Vec<Problem>, BuildError> {
         let distinct = self.distinct(input)?;
-        let order = ascending(&distinct, Order::of(input.facts))?;
+        let order = order::ordered(&distinct, &[], input.facts)?;
         let failed = |source| BuildError::Arrow { what: "sorting values", source };
         let sorted = arrow::compute::take_record_batch(&distinct, &order).map_err(failed)?;
         let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);
@@ -252,11 +277,10 @@ fn unknown_name(problem: Problem) -> Option<String> {
     }
 }
 
-/// Distinct values of a column as names, ascending, but those that consolidated elements have. Of names that differ in
-/// case alone the first is taken.
-fn distinct_names(distinct: &RecordBatch, reserved: &[String], order: Order) -> Result<Vec<String>, BuildError> {
-    let order = ascending(distinct, order)?;
+/// Distinct values of the first column as names, in an order of rows, but those that consolidated elements have. Of
+/// names that differ in case alone the first is taken.
+fn distinct_names(distinct: &RecordBatch, order: &[usize], reserved: &[String]) -> Vec<String> {
     let mut seen: HashSet<String> = reserved.iter().cloned().collect();
-    let names = order.values().iter().filter_map(|row| name_text(distinct.column(0), *row as usize));
-    Ok(names.filter(|name| seen.insert(folded(name))).collect())
+    let names = order.iter().filter_map(|row| name_text(distinct.column(0), *row));
+    names.filter(|name| seen.insert(folded(name))).collect()
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
-use arrow::compute::{cast, concat_batches, filter_record_batch};
+use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{DataType, Float64Type};
 
 use super::dimension::Plan;
@@ -21,7 +21,8 @@ use crate::progress::Progress;
 
 /// All columns of the rows of the facts that have a value of a measure and whose elements lie among `bases`:
 /// coordinates of each dimension, ascending, or nothing where every element counts. Rows count for the elements that a
-/// load gives them; those that it keeps aside, for their elements or for NaN and infinity, do not.
+/// load gives them; those that it keeps aside, for their elements or for NaN and infinity, do not. There is a batch at
+/// least, whose columns are those of the rows.
 ///
 /// # Errors
 /// [`BuildError`]: queries that fail, columns that are missing, a definition of other dimensions than the model's, a
@@ -32,7 +33,7 @@ pub fn source_rows(
     (bases, measure): (&[Option<Vec<u32>>], usize),
     tables: &dyn Tables,
     progress: &Progress,
-) -> Result<RecordBatch, BuildError> {
+) -> Result<Vec<RecordBatch>, BuildError> {
     let (text, met) = (definition.text(), RefCell::new(HashSet::new()));
     let source = Source::facts(definition, Reading { tables, progress, text: &text, met: &met })?;
     let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
@@ -51,10 +52,15 @@ pub fn source_rows(
         let wanted = BooleanArray::from(wanted);
         progress.add(batch.num_rows() as u64);
         let kept = filter_record_batch(&batch, &wanted);
-        found.push(kept.map_err(|source| BuildError::Arrow { what: "choosing rows", source })?);
+        let kept = kept.map_err(|source| BuildError::Arrow { what: "choosing rows", source })?;
+        if kept.num_rows() > 0 {
+            found.push(kept);
+        }
     }
-    let schema = found.first().map_or(schema.clone(), RecordBatch::schema);
-    concat_batches(&schema, &found).map_err(|source| BuildError::Arrow { what: "choosing rows", source })
+    if found.is_empty() {
+        found.push(RecordBatch::new_empty(schema));
+    }
+    Ok(found)
 }
 
 /// Which rows of a batch lie among the coordinates.

@@ -1,15 +1,19 @@
-//! What a refresh keeps of a dimension: what people made in the live cube, over what the source now says.
+//! What a refresh keeps of a dimension: what people made in the live cube, over what the source now says; and what a
+//! load keeps of it.
 //!
 //! Elements that a change added stay, with every edge that has one of them at an end; an edge between two elements of
-//! the source is the source's. An element of the source that was renamed keeps its new name. Captions, attributes,
-//! alternative names and the default element stay where the definition gives none.
+//! the source is the source's, and stays away if a change has taken it away. An element of the source that was renamed
+//! keeps its new name. A name that values of levels gave is the one that they give now, and the former one finds the
+//! element where no other has it. Captions, attributes, alternative names and the default element stay where the
+//! definition gives none. A load keeps edges away, former names of levels, and a default element in whose place no
+//! total comes.
 
 use std::collections::{HashMap, HashSet};
 
 use super::BuildError;
-use super::report::{DefaultMove, MovedElement};
+use super::report::{DefaultMove, MovedElement, RenamedElement, TakenName};
 use crate::define::DimensionDefinition;
-use crate::model::{Attribute, Change, Dimension, ElementId, LevelIndex, folded};
+use crate::model::{Attribute, Change, Dimension, Element, ElementId, LevelIndex, NUMBER_FORMAT, folded};
 
 /// A dimension of the source with what was kept.
 pub(super) struct Kept {
@@ -20,25 +24,68 @@ pub(super) struct Kept {
     pub(super) removed: Vec<String>,
     pub(super) moved: Vec<MovedElement>,
     pub(super) default: Option<DefaultMove>,
+    pub(super) told: Told,
+}
+
+impl Kept {
+    /// A dimension of which nothing is kept.
+    pub(super) fn new(dimension: Dimension, added: Vec<String>) -> Kept {
+        let (removed, moved) = (Vec::new(), Vec::new());
+        Kept { dimension, added, removed, moved, default: None, told: Told::default() }
+    }
+}
+
+/// What was kept and is told.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Edges of the source that stay away, as `child from parent`.
+    pub(super) unlinked: Vec<String>,
+    /// Elements whose values give them another name than before.
+    pub(super) renamed: Vec<RenamedElement>,
+    /// Alternative names of the source that elements made by hand have.
+    pub(super) taken: Vec<TakenName>,
+    /// The default element that stays, and the one that the rule gives.
+    pub(super) default_kept: Option<DefaultMove>,
 }
 
 /// The source's dimension with what was made by hand in the cube's.
 pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDefinition) -> Result<Kept, BuildError> {
-    let mut keeping = Keeping { now: found(old, &source), dimension: source, old };
+    let mut keeping = Keeping::new(source, old);
     let of_source = keeping.dimension.elements().to_vec();
     keeping.names()?;
+    keeping.former_names()?;
     keeping.elements()?;
+    keeping.unlinked()?;
     keeping.edges()?;
     keeping.labels(definition)?;
+    keeping.default(definition)?;
     let known: HashSet<ElementId> = keeping.now.values().copied().collect();
-    let Keeping { dimension, now, .. } = keeping;
+    let Keeping { dimension, now, told, .. } = keeping;
     let name = |id: &ElementId| dimension.element(*id).name().to_owned();
     let added = of_source.iter().filter(|id| !known.contains(*id)).map(name).collect();
     let gone = old.elements().iter().filter(|id| !now.contains_key(*id));
     let removed = gone.map(|id| old.element(*id).name().to_owned()).collect();
     let moved = moved(old, &dimension, &now);
     let default = moved_default(old, &dimension, &now);
-    Ok(Kept { dimension, added, removed, moved, default })
+    Ok(Kept { dimension, added, removed, moved, default, told })
+}
+
+/// The source's dimension with what a load keeps of the cube's: `added` are the elements that it tells.
+pub(super) fn carried(
+    source: Dimension,
+    old: &Dimension,
+    definition: &DimensionDefinition,
+    added: Vec<String>,
+) -> Result<Kept, BuildError> {
+    let mut keeping = Keeping::new(source, old);
+    keeping.former_names()?;
+    keeping.unlinked()?;
+    if keeping.dimension.whole_root().is_none() {
+        keeping.default(definition)?;
+    }
+    let Keeping { dimension, now, told, .. } = keeping;
+    let default = moved_default(old, &dimension, &now);
+    Ok(Kept { default, told, ..Kept::new(dimension, added) })
 }
 
 /// The default element if it is another one than the cube's.
@@ -52,7 +99,8 @@ fn moved_default(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId
 }
 
 /// The source's element of each element of the cube that it has: of the same place in a level hierarchy, else of its
-/// name, else of an alternative name.
+/// name, else of an alternative name. An element made by hand is the source's only where the source has an element of
+/// its name.
 fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     let index = (!source.hierarchies().is_empty()).then(|| LevelIndex::new(source, 0));
     let levels = source.hierarchies().first().map_or(0, |hierarchy| hierarchy.levels.len());
@@ -62,23 +110,34 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     };
     let mut taken = HashSet::new();
     let mut now = HashMap::new();
-    let by_name = |id: ElementId| source.find_key(old.element(id).source_name().unwrap_or(old.element(id).name()));
+    let by_name = |id: ElementId| {
+        let element = old.element(id);
+        let name = element.source_name().unwrap_or(element.name());
+        source.find_key(name).filter(|found| !element.is_handmade() || is_name_of(source.element(*found), name))
+    };
     // A name that the source has for one element may be the name of another by now.
     let is_exchanged = |id: &&ElementId| old.element(**id).source_name().is_some();
     let (exchanged, others): (Vec<&ElementId>, Vec<&ElementId>) = old.elements().iter().partition(is_exchanged);
-    for id in exchanged.into_iter().chain(others) {
-        if let Some(found) = by_place(*id).or_else(|| by_name(*id)).filter(|found| taken.insert(*found)) {
+    let all = || exchanged.iter().chain(&others).copied();
+    // An element of its place is the same one, whatever other elements are called.
+    for id in all() {
+        if let Some(found) = by_place(*id).filter(|found| taken.insert(*found)) {
+            now.insert(*id, found);
+        }
+    }
+    for id in all() {
+        if !now.contains_key(id)
+            && let Some(found) = by_name(*id).filter(|found| taken.insert(*found))
+        {
             now.insert(*id, found);
         }
     }
     for id in old.elements() {
-        if !now.contains_key(id) {
+        if !now.contains_key(id) && !old.element(*id).is_handmade() {
             // A renamed element keeps its key in the source as an alternative name; a name that the source's element
             // has beside its key tells nothing.
-            let by_key = |alias: &String| {
-                let found = source.find_key(alias)?;
-                (folded(source.element(found).name()) == folded(alias)).then_some(found)
-            };
+            let by_key =
+                |alias: &String| source.find_key(alias).filter(|found| is_name_of(source.element(*found), alias));
             let mut aliases = old.element(*id).aliases().iter().filter_map(by_key);
             if let Some(found) = aliases.find(|found| taken.insert(*found)) {
                 now.insert(*id, found);
@@ -86,6 +145,10 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
         }
     }
     now
+}
+
+fn is_name_of(element: &Element, name: &str) -> bool {
+    folded(element.name()) == folded(name)
 }
 
 /// Row values that lead to an element of the first level hierarchy.
@@ -106,9 +169,14 @@ struct Keeping<'a> {
     old: &'a Dimension,
     /// The element of the dimension for each element of the cube that it has.
     now: HashMap<ElementId, ElementId>,
+    told: Told,
 }
 
-impl Keeping<'_> {
+impl<'a> Keeping<'a> {
+    fn new(source: Dimension, old: &'a Dimension) -> Keeping<'a> {
+        Keeping { now: found(old, &source), dimension: source, old, told: Told::default() }
+    }
+
     fn apply(&mut self, change: Change) -> Result<Option<ElementId>, BuildError> {
         // The facts are read later; those that name an element of another kind are refused then.
         Ok(self.dimension.apply(change, &|_| false)?.added)
@@ -124,9 +192,12 @@ impl Keeping<'_> {
             if self.old.element(*old).source_name().is_some() {
                 self.apply(Change::SourceName { element, name: of_source.clone() })?;
             }
-            if folded(name) != folded(&of_source) {
+            if folded(name) != folded(&of_source) && !self.old.has_name_of_values(*old) {
                 renamed.push((*old, element, name.to_owned(), of_source));
             }
+        }
+        for (_, element, name, _) in &renamed {
+            self.take_alias(name, Some(*element))?;
         }
         // A name is free if no element has it, or one that gets another name too.
         loop {
@@ -149,7 +220,68 @@ impl Keeping<'_> {
         Ok(())
     }
 
-    /// Adds elements made by hand that the source does not have, each behind the element that it stood behind.
+    /// Gives elements of levels the names as alternative ones that their values gave them before, where no element has
+    /// them: of several elements of a value, the one that had it for its name is still found by it.
+    fn former_names(&mut self) -> Result<(), BuildError> {
+        for old in self.old.elements() {
+            let (Some(element), before) = (self.now.get(old).copied(), self.old.element(*old)) else { continue };
+            let after = self.dimension.element(element).name().to_owned();
+            if before.member().is_none() || (before.aliases().is_empty() && is_name_of(before, &after)) {
+                continue;
+            }
+            let of_values: HashSet<String> = self.old.names_of_values(*old).iter().map(|name| folded(name)).collect();
+            let names = std::iter::once(before.name()).chain(before.aliases().iter().map(String::as_str));
+            for name in names.filter(|name| of_values.contains(&folded(name))) {
+                if self.dimension.find_key(name).is_none() {
+                    self.dimension.add_alias(element, name)?;
+                }
+            }
+            if self.old.has_name_of_values(*old) && !is_name_of(before, &after) {
+                let (dimension, before) = (self.dimension.name().to_owned(), before.name().to_owned());
+                self.told.renamed.push(RenamedElement { dimension, before, after });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the edges of the source that changes have taken away.
+    fn unlinked(&mut self) -> Result<(), BuildError> {
+        for old in self.old.elements() {
+            let Some(child) = self.now.get(old).copied() else { continue };
+            for unlinked in self.old.element(*old).unlinked() {
+                let Some(parent) = self.now.get(&unlinked.parent).copied() else { continue };
+                let edge = self.dimension.element(parent).children().iter().find(|edge| edge.child == child).copied();
+                let weight = edge.map_or(unlinked.weight, |edge| edge.weight);
+                if edge.is_some() {
+                    self.apply(Change::Unlink { parent, child })?;
+                    let name = |id| self.dimension.element(id).name();
+                    self.told.unlinked.push(format!("{} from {}", name(child), name(parent)));
+                }
+                self.apply(Change::KeepUnlinked { parent, child, weight })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the default element that the cube has by the rule, where the rule gives another one now.
+    fn default(&mut self, definition: &DimensionDefinition) -> Result<(), BuildError> {
+        if definition.default.is_some() || self.dimension.chosen_default().is_some() {
+            return Ok(());
+        }
+        let stays = self.old.default_element().and_then(|before| self.now.get(&before).copied());
+        if let (Some(stays), Some(after)) = (stays, self.dimension.default_element())
+            && stays != after
+        {
+            self.dimension.set_default(Some(stays))?;
+            let name = |id| self.dimension.element(id).name().to_owned();
+            let (dimension, before, after) = (self.dimension.name().to_owned(), name(stays), name(after));
+            self.told.default_kept = Some(DefaultMove { dimension, before, after });
+        }
+        Ok(())
+    }
+
+    /// Adds elements made by hand that the source does not have, each behind the element that it stood behind. An
+    /// alternative name of the source that is the name of one stays a name in rows of the source alone.
     fn elements(&mut self) -> Result<(), BuildError> {
         let mut before = None;
         for old in self.old.elements() {
@@ -157,6 +289,7 @@ impl Keeping<'_> {
             if element.is_handmade() && !self.now.contains_key(old) {
                 let position = before.map_or(0, |before| self.dimension.position(before) as usize + 1);
                 let (name, kind) = (element.name().to_owned(), element.kind());
+                self.take_alias(&name, None)?;
                 let added = self.apply(Change::Add { name, kind, position: Some(position) })?;
                 self.now.extend(added.map(|added| (*old, added)));
                 if let (Some(element), Some(name)) = (added, element.source_name()) {
@@ -165,6 +298,25 @@ impl Keeping<'_> {
             }
             before = self.now.get(old).copied().or(before);
         }
+        Ok(())
+    }
+
+    /// Takes an alternative name from the element of the source that has it, unless that is the one it is for.
+    fn take_alias(&mut self, name: &str, element: Option<ElementId>) -> Result<(), BuildError> {
+        let Some(holder) = self.dimension.find_key(name).filter(|holder| Some(*holder) != element) else {
+            return Ok(());
+        };
+        if is_name_of(self.dimension.element(holder), name) {
+            return Ok(());
+        }
+        self.dimension.drop_alias(holder, name)?;
+        let own = self.dimension.element(holder).source_name();
+        if own.is_none_or(|own| self.dimension.find_key(own) == Some(holder)) {
+            self.apply(Change::SourceName { element: holder, name: name.to_owned() })?;
+        }
+        let element = self.dimension.element(holder).name().to_owned();
+        let dimension = self.dimension.name().to_owned();
+        self.told.taken.push(TakenName { dimension, name: name.to_owned(), element });
         Ok(())
     }
 
@@ -191,14 +343,18 @@ impl Keeping<'_> {
 
     /// Labels and the default element, where the definition gives none.
     fn labels(&mut self, definition: &DimensionDefinition) -> Result<(), BuildError> {
-        let given: HashSet<String> = definition.attributes.iter().map(|name| folded(name)).collect();
+        let mut given: HashSet<String> = definition.attributes.iter().map(|name| folded(name)).collect();
+        given.extend((!definition.format.is_empty()).then(|| folded(NUMBER_FORMAT)));
         let attributes: Vec<&str> = self.old.attributes().iter().map(|column| column.name.as_str()).collect();
         let kept = attributes.into_iter().filter(|name| !given.contains(&folded(name))).collect::<Vec<_>>();
         for old in self.old.elements() {
             let Some(id) = self.now.get(old).copied() else { continue };
             let element = self.old.element(*old);
-            let is_captioned = self.dimension.element(id).has_caption();
-            if element.has_caption() && !is_captioned && definition.caption.is_none() {
+            // A value of a level that is the caption of a longer name is given by no one.
+            let is_given = |element: &Element| {
+                element.has_caption() && element.member().is_none_or(|member| member.value != element.caption())
+            };
+            if is_given(element) && !is_given(self.dimension.element(id)) && definition.caption.is_none() {
                 self.dimension.set_caption(id, Some(element.caption()))?;
             }
             for alias in element.aliases() {

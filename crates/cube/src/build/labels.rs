@@ -68,6 +68,16 @@ impl<'a> Table<'a> {
         self.source.is_untyped(&self.columns[column]).then(|| self.source.style())
     }
 
+    /// The column that orders rows, with how its numbers are written.
+    pub(super) fn sort(
+        &mut self,
+        definition: &DimensionDefinition,
+    ) -> Result<Option<(usize, NumberStyle)>, BuildError> {
+        let Some(name) = definition.sort.as_deref() else { return Ok(None) };
+        let (place, _) = self.column(name)?;
+        Ok(Some((place, self.style(place).unwrap_or(NumberStyle::PLAIN))))
+    }
+
     /// All rows of the columns.
     pub(super) fn rows(&self) -> Result<RecordBatch, BuildError> {
         self.source.whole(&self.columns.iter().map(String::as_str).collect::<Vec<_>>())

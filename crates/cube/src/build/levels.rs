@@ -1,19 +1,16 @@
 //! Level hierarchies from columns of a table, of the facts, and of dates.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, UInt32Array};
-use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
+use arrow::array::{Array, RecordBatch};
 
 use super::BuildError;
 use super::keys::name_text;
 use super::labels::{LabelColumns, Table};
+use super::order::sorted_rows;
 use super::resolve::{time_names, time_of};
-use super::source::Source;
 use super::spelling::Spellings;
-use super::typed::all_numbers;
-use crate::define::{DimensionDefinition, NumberStyle, TimeLevels};
+use crate::define::{DimensionDefinition, TimeLevels};
 use crate::model::{Dimension, ElementId};
 
 /// Level values of rows, one list a row, from the top down.
@@ -26,7 +23,7 @@ pub(super) struct LevelRows<'a> {
 }
 
 impl LevelRows<'_> {
-    /// Levels of a table, in the order of its rows, with captions and attributes of base elements.
+    /// Levels of a table, in the order of its rows or of a column, with captions and attributes of base elements.
     pub(super) fn of_table(
         &self,
         definition: &DimensionDefinition,
@@ -34,10 +31,12 @@ impl LevelRows<'_> {
     ) -> Result<Dimension, BuildError> {
         let columns = self.levels.iter().map(|level| table.names(level)).collect::<Result<Vec<_>, _>>()?;
         let label_columns = LabelColumns::of(definition, &mut table)?;
+        let sort = table.sort(definition)?;
         let batch = table.rows()?;
-        let (mut dimension, found) = self.dimension(&self.rows(&batch, &columns, 0..batch.num_rows()))?;
+        let order = sorted_rows(&batch, sort)?;
+        let (mut dimension, found) = self.dimension(&self.rows(&batch, &columns, order.iter().copied()))?;
         let mut labels = label_columns.of_rows(&batch);
-        for (row, id) in found.into_iter().enumerate() {
+        for (row, id) in order.into_iter().zip(found) {
             if let Some(id) = id {
                 labels.label(&mut dimension, id, row)?;
             }
@@ -45,12 +44,11 @@ impl LevelRows<'_> {
         Ok(dimension)
     }
 
-    /// Levels of columns of the facts, in ascending order. Rows that end above other rows are left out: they name
-    /// consolidated elements.
-    pub(super) fn of_facts(&self, distinct: &RecordBatch, order: Order) -> Result<Dimension, BuildError> {
-        let order = ascending(distinct, order)?;
-        let columns: Vec<usize> = (0..distinct.num_columns()).collect();
-        let mut rows = self.rows(distinct, &columns, order.values().iter().map(|row| *row as usize));
+    /// Levels of columns of the facts: the first ones of distinct rows, taken in an order. Rows that end above other
+    /// rows are left out: they name consolidated elements.
+    pub(super) fn of_facts(&self, distinct: &RecordBatch, order: &[usize]) -> Result<Dimension, BuildError> {
+        let columns: Vec<usize> = (0..self.levels.len()).collect();
+        let mut rows = self.rows(distinct, &columns, order.iter().copied());
         let mut above: HashSet<Vec<(usize, String)>> = HashSet::new();
         let path = |row: &[Option<String>]| {
             let named = row.iter().enumerate().filter_map(|(level, value)| Some((level, value.clone()?)));
@@ -109,36 +107,4 @@ impl LevelRows<'_> {
         let rows = flat.chunks(self.levels.len().max(1));
         Ok(Dimension::from_levels(self.name, &self.levels, rows)?)
     }
-}
-
-/// In which order texts stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Columns of numbers by value, other columns as texts.
-    Numbers,
-    /// As texts.
-    Texts,
-}
-
-impl Order {
-    /// The order of a source's values. Elements of cubes whose types were guessed keep theirs.
-    pub(super) fn of(facts: &Source<'_>) -> Order {
-        if facts.is_guessed() { Order::Texts } else { Order::Numbers }
-    }
-}
-
-/// Rows of a batch in ascending order of its columns, the first column first, NULL last.
-pub(super) fn ascending(batch: &RecordBatch, order: Order) -> Result<UInt32Array, BuildError> {
-    let options = Some(SortOptions { descending: false, nulls_first: false });
-    let mut columns: Vec<SortColumn> = Vec::new();
-    for values in batch.columns().iter().filter(|column| !column.data_type().is_null()) {
-        if let (Order::Numbers, Some(numbers)) = (order, all_numbers(values, NumberStyle::PLAIN)) {
-            columns.push(SortColumn { values: Arc::new(numbers), options });
-        }
-        columns.push(SortColumn { values: values.clone(), options });
-    }
-    if columns.is_empty() {
-        return Ok((0..batch.num_rows() as u32).collect());
-    }
-    lexsort_to_indices(&columns, None).map_err(|source| BuildError::Arrow { what: "sorting values", source })
 }

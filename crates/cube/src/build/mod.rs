@@ -26,6 +26,7 @@ mod levels;
 mod load;
 mod measures;
 mod numbers;
+mod order;
 mod parents;
 mod problem;
 mod refuse;
@@ -44,7 +45,7 @@ use arrow::array::RecordBatchReader;
 
 pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
-pub use report::{Aside, DefaultMove, MovedElement, NamedElements, Report};
+pub use report::{Aside, DefaultMove, MovedElement, NamedElements, RenamedElement, Report, TakenName};
 
 use self::dimension::{Input, Plan};
 use self::keep::Kept;
@@ -93,6 +94,8 @@ pub struct TextFiles {
     pub encoding: Option<Encoding>,
     /// Columns that are text as it is written. Types of others are told by their values.
     pub columns: TextColumns,
+    /// True if a query that reads no text file is to be refused: something is said of them alone.
+    pub is_needed: bool,
 }
 
 /// Columns of text files that are text as it is written.
@@ -128,12 +131,27 @@ pub struct Built {
 /// [`BuildError`]: queries that fail; columns that are missing or of another type; dimensions that break a rule of the
 /// model; facts that are refused, each kind with its number of rows; values that do not fit; a wish to stop.
 pub fn build(definition: &Definition, tables: &dyn Tables, progress: &Progress) -> Result<Built, BuildError> {
-    run(definition, None, tables, progress)
+    run(definition, Basis::Nothing, tables, progress)
+}
+
+/// Builds the cube of a definition anew in the place of a cube: of dimensions of the same names it keeps which edges of
+/// the source changes have taken away, former names of levels, and default elements in whose place no total comes.
+///
+/// # Errors
+/// As [`build()`].
+pub fn rebuild(
+    definition: &Definition,
+    old: &CubeModel,
+    tables: &dyn Tables,
+    progress: &Progress,
+) -> Result<Built, BuildError> {
+    run(definition, Basis::Loaded(old), tables, progress)
 }
 
 /// Builds the cube of a definition again from its tables, and keeps what was made by hand in a cube: elements that a
-/// change added, with their edges; names that a change gave; captions, attributes and default elements that the
-/// definition does not give. All else is the source's: its elements, their parents, weights and order, and the facts.
+/// change added, with their edges; edges that a change took away; names that a change gave; captions, attributes and
+/// default elements that the definition does not give. All else is the source's: its elements, their parents, weights
+/// and order, and the facts.
 ///
 /// # Errors
 /// As [`build()`]; [`BuildError::OtherCube`] if the definition's dimensions or measures are not those of the cube.
@@ -143,12 +161,20 @@ pub fn refresh(
     tables: &dyn Tables,
     progress: &Progress,
 ) -> Result<Built, BuildError> {
-    run(definition, Some(old), tables, progress)
+    run(definition, Basis::Refreshed(old), tables, progress)
+}
+
+/// The cube in whose place another is built.
+#[derive(Clone, Copy)]
+enum Basis<'a> {
+    Nothing,
+    Loaded(&'a CubeModel),
+    Refreshed(&'a CubeModel),
 }
 
 fn run(
     definition: &Definition,
-    old: Option<&CubeModel>,
+    basis: Basis<'_>,
     tables: &dyn Tables,
     progress: &Progress,
 ) -> Result<Built, BuildError> {
@@ -161,23 +187,25 @@ fn run(
         Plan::new(name, dimension, &definition.unknown, &source).map_err(|error| error.at(|| place(name)))
     };
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    if let Some(old) = old {
+    let refreshed = if let Basis::Refreshed(old) = basis { Some(old) } else { None };
+    if let Some(old) = refreshed {
         check_same(old, &plans, &measures)?;
     }
-    let (mut dimensions, mut added, mut removed) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut moved, mut defaults) = (Vec::new(), Vec::new());
+    let (mut dimensions, mut of_dimensions) = (Vec::new(), Report::default());
     for (at, plan) in plans.iter().enumerate() {
-        let input = Input { facts: &source, reading, old: old.map(|old| &old.dimensions()[at]) };
-        let (dimension, unknown) = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
-        let kept = match old {
-            None => Kept { dimension, added: unknown, removed: Vec::new(), moved: Vec::new(), default: None },
-            Some(old) => keep::kept(dimension, &old.dimensions()[at], plan.definition)?,
+        let input = Input { facts: &source, reading, old: refreshed.map(|old| &old.dimensions()[at]) };
+        let (dimension, added) = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
+        let old = match basis {
+            Basis::Nothing => None,
+            Basis::Refreshed(old) => Some(&old.dimensions()[at]),
+            Basis::Loaded(old) => old.dimension_index(plan.name).map(|at| &old.dimensions()[at]),
         };
-        added.extend(NamedElements::of(plan.name, kept.added));
-        removed.extend(NamedElements::of(plan.name, kept.removed));
-        moved.extend(kept.moved);
-        defaults.extend(kept.default);
-        dimensions.push(kept.dimension);
+        let kept = match old {
+            None => Kept::new(dimension, added),
+            Some(old) if refreshed.is_some() => keep::kept(dimension, old, plan.definition)?,
+            Some(old) => keep::carried(dimension, old, plan.definition, added)?,
+        };
+        dimensions.push(of_dimensions.add(plan.name, kept));
     }
     if let Some(name) = text.types.names().find(|name| !met.borrow().contains(&folded(name))) {
         let message = format!("no source has a column '{name}'; write types where the facts or a table stand");
@@ -189,7 +217,7 @@ fn run(
         BuildError::from(error).at(|| section.to_owned())
     })?;
     let (facts, aside, report) = load::load(&model, &plans, &measures, &definition.unknown, &source, progress)?;
-    let report = Report { added, removed, moved, defaults, ..report };
+    let report = of_dimensions.with_rows(report);
     Ok(Built { model, facts, aside, report })
 }
 

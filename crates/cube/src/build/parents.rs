@@ -10,6 +10,7 @@ use super::error::sentence_end;
 use super::keys::{name_text, value_text};
 use super::labels::{LabelColumns, Table};
 use super::numbers::remedy;
+use super::order::sorted_rows;
 use super::typed;
 use crate::define::{ColumnType, DimensionDefinition, NumberStyle};
 use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
@@ -28,7 +29,8 @@ struct Row {
     weight: f64,
 }
 
-/// The dimension of a table, elements in the order of its rows: keys that are parents are consolidated, others base.
+/// The dimension of a table, elements in the order of its rows or of a column: keys that are parents are
+/// consolidated, others base.
 pub(super) fn of_table(
     name: &str,
     definition: &DimensionDefinition,
@@ -42,7 +44,9 @@ pub(super) fn of_table(
     };
     let style = columns.weight.and_then(|column| table.style(column)).unwrap_or(NumberStyle::PLAIN);
     let label_columns = LabelColumns::of(definition, &mut table)?;
+    let sort = table.sort(definition)?;
     let batch = table.rows()?;
+    let order = sorted_rows(&batch, sort)?;
     let file = definition.table.as_deref().unwrap_or_default();
     let rows = rows(&batch, &columns, style, (name, file))?;
     let parents: HashSet<String> = rows.iter().filter_map(|row| row.parent.as_deref()).map(folded).collect();
@@ -50,7 +54,7 @@ pub(super) fn of_table(
     builder.reserve(rows.len());
     let mut labels = label_columns.of_rows(&batch);
     let mut ids = Vec::with_capacity(rows.len());
-    for row in &rows {
+    for row in order.iter().map(|at| &rows[*at]) {
         let id = match builder.dimension().find_key(&row.key) {
             Some(id) => id,
             None if parents.contains(&folded(&row.key)) => builder.add(&row.key, ElementKind::Consolidated)?,
@@ -59,13 +63,13 @@ pub(super) fn of_table(
         ids.push(id);
     }
     check_parents(&rows, builder.dimension(), name, file)?;
-    for (row, child) in rows.iter().zip(ids.iter().copied()) {
+    for (row, child) in order.iter().map(|at| &rows[*at]).zip(ids.iter().copied()) {
         let parent_id = row.parent.as_deref().and_then(|parent| builder.dimension().find_key(parent));
         let Some(parent_id) = parent_id else { continue };
         builder.link(parent_id, child, row.weight)?;
     }
     // Last: rows and parents are found by keys, never by alternative names of others.
-    for (at, id) in ids.into_iter().enumerate() {
+    for (at, id) in order.into_iter().zip(ids) {
         labels.label(builder.dimension(), id, at)?;
     }
     Ok(builder.finish()?)

@@ -3,6 +3,9 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::keep::Kept;
+use crate::model::{Dimension, TwoPaths};
+
 /// What a build did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
@@ -26,10 +29,44 @@ pub struct Report {
     pub removed: Vec<NamedElements>,
     /// Elements that a refresh placed below other parents, or with other weights.
     pub moved: Vec<MovedElement>,
-    /// Dimensions for which a refresh found another default element.
+    /// Dimensions for which a refresh or a load found another default element.
     pub defaults: Vec<DefaultMove>,
+    /// Dimensions whose default element stayed, though the rule gives another one.
+    pub defaults_kept: Vec<DefaultMove>,
+    /// Edges of the source that a refresh or a load left out, since changes have taken them away, as `child from
+    /// parent`. Dimensions without any are left out.
+    pub unlinked: Vec<NamedElements>,
+    /// Elements of levels that have another name than before a refresh or a load.
+    pub renamed: Vec<RenamedElement>,
+    /// Alternative names of the source that a refresh left to elements made by hand.
+    pub taken: Vec<TakenName>,
+    /// Base elements that lie below one element over two paths; dimensions without any are left out.
+    pub two_paths: Vec<TwoPaths>,
     /// Texts of cells whose elements are gone.
     pub texts_lost: u64,
+}
+
+impl Report {
+    /// Adds what became of a dimension, which it gives back.
+    pub(super) fn add(&mut self, name: &str, kept: Kept) -> Dimension {
+        let Kept { dimension, added, removed, moved, default, told } = kept;
+        self.added.extend(NamedElements::of(name, added));
+        self.removed.extend(NamedElements::of(name, removed));
+        self.moved.extend(moved);
+        self.defaults.extend(default);
+        self.defaults_kept.extend(told.default_kept);
+        self.unlinked.extend(NamedElements::of(name, told.unlinked));
+        self.renamed.extend(told.renamed);
+        self.taken.extend(told.taken);
+        self.two_paths.extend(dimension.two_paths());
+        dimension
+    }
+
+    /// With the counts of rows and cells of another report.
+    pub(super) fn with_rows(self, rows: Report) -> Report {
+        let Report { added, removed, moved, defaults, defaults_kept, unlinked, renamed, taken, two_paths, .. } = self;
+        Report { added, removed, moved, defaults, defaults_kept, unlinked, renamed, taken, two_paths, ..rows }
+    }
 }
 
 /// A dimension whose default element is another one than before, by the rule of
@@ -42,6 +79,29 @@ pub struct DefaultMove {
     pub before: String,
     /// The default element now.
     pub after: String,
+}
+
+/// An element of a level whose values give it another name than before: its value alone, or more of its path where
+/// elements share the value. The former name still finds it where no other element has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenamedElement {
+    /// The dimension.
+    pub dimension: String,
+    /// Its name before.
+    pub before: String,
+    /// Its name now.
+    pub after: String,
+}
+
+/// An alternative name that the source gives an element, and an element made by hand has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenName {
+    /// The dimension.
+    pub dimension: String,
+    /// The name.
+    pub name: String,
+    /// The element of the source. Its rows find it by the name, queries do not.
+    pub element: String,
 }
 
 /// Elements of a dimension.

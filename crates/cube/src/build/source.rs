@@ -45,6 +45,8 @@ pub(super) struct Source<'a> {
     files: TextFiles,
     /// True for text files, whose columns are text as it is written.
     is_text: bool,
+    /// True if its rows come in an order that means something: those of files, and of queries with an ORDER BY.
+    has_order: bool,
 }
 
 /// Batches of a query.
@@ -81,7 +83,10 @@ impl<'a> Source<'a> {
             let form = Form::of(name, dimension)?;
             keys.extend(form.fact_columns(name, dimension).into_iter().map(str::to_owned));
         }
-        Self::open((from, file), place, facts.text(), keys, reading).map_err(|error| error.at(|| "facts".to_owned()))
+        let source = Self::open((from, file), place, facts.text(), keys, reading);
+        let source = source.map_err(|error| error.at(|| "facts".to_owned()))?;
+        let has_order = facts.sql.as_ref().is_none_or(|sql| sql.to_ascii_lowercase().contains("order by"));
+        Ok(Self { has_order, ..source })
     }
 
     /// A table of a dimension.
@@ -122,13 +127,15 @@ impl<'a> Source<'a> {
             None => TextColumns::Of { keys, named: named.iter().map(|(name, ..)| (*name).to_owned()).collect() },
         };
         let TextFormat { delimiter, encoding, header, .. } = text;
-        let files = TextFiles { delimiter, header, encoding, columns };
+        let is_needed = file.is_none() && of_files.first_given().is_some();
+        let files = TextFiles { delimiter, header, encoding, columns, is_needed };
         let sql = format!("SELECT * FROM {from} LIMIT 0");
         let schema = match tables.query(&sql, &files) {
             Ok(reader) => reader.schema(),
             Err(source) => return Err(BuildError::Query { sql, source }),
         };
-        let mut source = Self { reading, from, place, schema, types: Vec::new(), style, files, is_text };
+        let mut source =
+            Self { reading, from, place, schema, types: Vec::new(), style, files, is_text, has_order: true };
         for (name, wanted, is_own) in named {
             let user = format!("types of {}", source.place);
             let has_it = || source.schema.fields().iter().any(|field| folded(field.name()) == folded(name));
@@ -187,6 +194,11 @@ impl<'a> Source<'a> {
     /// True if types of text files are those that older versions guessed.
     pub(super) fn is_guessed(&self) -> bool {
         self.reading.tables.guesses_types()
+    }
+
+    /// True if the order of its rows means something.
+    pub(super) fn has_order(&self) -> bool {
+        self.has_order
     }
 
     /// The place that errors name.

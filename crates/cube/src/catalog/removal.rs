@@ -1,12 +1,12 @@
-//! Elements that a change removes from one cube of a catalog: the dimension is the database's, so that they go from all
-//! of its cubes.
+//! What a change of one cube of a catalog means to the others: the dimension is the database's. Elements that it
+//! removes go from all of its cubes; a base element that other cubes have stays one, since their cells lie there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::{CatalogError, Result};
 use super::manifest::{CATALOG_NAME, Catalog};
-use crate::model::ElementId;
+use crate::model::{Element, ElementId, ElementKind};
 use crate::palo::{DATABASE_FILE_NAME, Database};
 use crate::query::quoted;
 use crate::store::{Origin, PaloOrigin, StoredCube, open};
@@ -20,7 +20,7 @@ pub struct Removal {
     pub changes: String,
 }
 
-/// Elements that a dimension of the database loses.
+/// Elements that a dimension of the database loses, or that are base elements no more.
 struct Lost<'a> {
     /// The dimension's number.
     dimension: u32,
@@ -34,24 +34,43 @@ struct Lost<'a> {
 /// cube no longer has, in the cubes that have their dimension. Nothing where the cube lies in no catalog.
 ///
 /// # Errors
-/// [`CatalogError::Disagreement`] if a cube that is kept as it stands has the dimension; errors of reading.
+/// [`CatalogError::Disagreement`] if a cube that is kept as it stands has the dimension, and if a base element that
+/// another cube has became a consolidated one; errors of reading.
 pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result<Vec<Removal>> {
     let Some(Origin::Palo(origin)) = &old.origin else { return Ok(Vec::new()) };
-    let lost = lost(origin, old, changed);
+    let lost = elements_that(origin, old, changed, |_, after| after.is_none());
+    let consolidated = elements_that(origin, old, changed, |before, after| {
+        before.kind() == ElementKind::Base && after.is_some_and(|after| after.kind() == ElementKind::Consolidated)
+    });
     let folder = fs::canonicalize(folder).map_err(CatalogError::io(folder, "read"))?;
     let parent = folder.parent().filter(|parent| parent.join(CATALOG_NAME).is_file());
-    let (Some(parent), Some(name), false) = (parent, folder.file_name(), lost.is_empty()) else {
+    let is_nothing = lost.is_empty() && consolidated.is_empty();
+    let (Some(parent), Some(name), false) = (parent, folder.file_name(), is_nothing) else {
         return Ok(Vec::new());
     };
     let catalog = Catalog::open(parent)?;
-    check_kept(&catalog, &lost)?;
+    check_kept(&catalog, &lost, |cube, names| {
+        format!(
+            "cube '{cube}' has it, too, and its cells are kept as they stand, so that '{names}' cannot be removed; \
+             unlink takes an element from its parents"
+        )
+    })?;
+    check_kept(&catalog, &consolidated, stays_base)?;
     let others = catalog.cubes().iter().filter_map(|cube| cube.folder.as_ref()).filter(|other| name != other.as_str());
     let mut removals = Vec::new();
     for other in others {
         let folder = parent.join(other);
         let cube = open(&folder)?;
         let Some(Origin::Palo(origin)) = &cube.origin else { continue };
-        let names: Vec<String> = lost.iter().flat_map(|lost| of_cube(lost, origin, &cube)).collect();
+        for gone in &consolidated {
+            if let [first, ..] = of_cube(gone, origin, &cube).as_slice() {
+                let (dimension, reason) = (gone.name.to_owned(), stays_base(cube.model.name(), first.1));
+                return Err(CatalogError::Disagreement { dimension, reason });
+            }
+        }
+        let of_lost = lost.iter().flat_map(|lost| of_cube(lost, origin, &cube));
+        let names: Vec<String> =
+            of_lost.map(|(dimension, name)| format!("{}:{}", quoted(dimension), quoted(name))).collect();
         if !names.is_empty() {
             removals.push(Removal { folder, changes: format!("remove {}", names.join(", ")) });
         }
@@ -59,11 +78,21 @@ pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result
     Ok(removals)
 }
 
-/// Elements of the database that a change took from a cube.
-fn lost<'a>(origin: &PaloOrigin, old: &'a StoredCube, changed: &StoredCube) -> Vec<Lost<'a>> {
+/// Why a base element that another cube has stays one.
+fn stays_base(cube: &str, names: &str) -> String {
+    format!("cube '{cube}' has '{names}', too, and as a base element: add an element that consolidates it instead")
+}
+
+/// Elements of the database for which a change of a cube did something, told by the element before and after it.
+fn elements_that<'a>(
+    origin: &PaloOrigin,
+    old: &'a StoredCube,
+    changed: &StoredCube,
+    is_wanted: impl Fn(&Element, Option<&Element>) -> bool,
+) -> Vec<Lost<'a>> {
     let dimensions = old.model.dimensions().iter().zip(changed.model.dimensions()).zip(&origin.dimensions);
     let lost = dimensions.map(|((old, changed), origin)| {
-        let gone = |id: &&ElementId| changed.get(**id).is_none();
+        let gone = |id: &&ElementId| is_wanted(old.element(**id), changed.get(**id));
         // Elements that a change has added are not the database's.
         let gone = old.elements().iter().filter(gone).filter_map(|id| Some((origin.palo_id(*id)?, *id)));
         let (elements, names) = gone.map(|(number, id)| (number, old.element(id).name())).unzip();
@@ -72,20 +101,21 @@ fn lost<'a>(origin: &PaloOrigin, old: &'a StoredCube, changed: &StoredCube) -> V
     lost.filter(|lost| !lost.elements.is_empty()).collect()
 }
 
-/// The elements of a cube that are lost, as changes name them.
-fn of_cube(lost: &Lost<'_>, origin: &PaloOrigin, cube: &StoredCube) -> Vec<String> {
+/// The elements of a cube that are lost, each as its dimension and its name.
+fn of_cube<'c>(lost: &Lost<'_>, origin: &PaloOrigin, cube: &'c StoredCube) -> Vec<(&'c str, &'c str)> {
     let mut dimensions = origin.dimensions.iter().zip(cube.model.dimensions());
     let Some((origin, dimension)) = dimensions.find(|(origin, _)| origin.id == lost.dimension) else {
         return Vec::new();
     };
     let is_lost = |id: &&ElementId| origin.palo_id(**id).is_some_and(|number| lost.elements.contains(&number));
     let held = dimension.elements().iter().filter(is_lost);
-    held.map(|id| format!("{}:{}", quoted(dimension.name()), quoted(dimension.element(*id).name()))).collect()
+    held.map(|id| (dimension.name(), dimension.element(*id).name())).collect()
 }
 
-/// Refuses the loss of elements that a cube without a folder has: its cells are kept as they stand.
-fn check_kept(catalog: &Catalog, lost: &[Lost<'_>]) -> Result<()> {
-    if catalog.cubes().iter().all(|cube| cube.folder.is_some() || cube.cells.is_none()) {
+/// Refuses the loss of elements that a cube without a folder has: its cells are kept as they stand. `reason` gets the
+/// cube and the elements.
+fn check_kept(catalog: &Catalog, lost: &[Lost<'_>], reason: impl Fn(&str, &str) -> String) -> Result<()> {
+    if lost.is_empty() || catalog.cubes().iter().all(|cube| cube.folder.is_some() || cube.cells.is_none()) {
         return Ok(());
     }
     let path = catalog.folder().join(DATABASE_FILE_NAME);
@@ -95,11 +125,7 @@ fn check_kept(catalog: &Catalog, lost: &[Lost<'_>]) -> Result<()> {
         let listed = database.cubes.iter().find(|listed| listed.id == kept.number);
         let has = |lost: &&Lost<'_>| listed.is_some_and(|listed| listed.dimensions.contains(&lost.dimension));
         if let Some(lost) = lost.iter().find(has) {
-            let (cube, names) = (&kept.name, lost.names.join("', '"));
-            let reason = format!(
-                "cube '{cube}' has it, too, and its cells are kept as they stand, so that '{names}' cannot be removed; \
-                 unlink takes an element from its parents"
-            );
+            let reason = reason(&kept.name, &lost.names.join("', '"));
             return Err(CatalogError::Disagreement { dimension: lost.name.to_owned(), reason });
         }
     }

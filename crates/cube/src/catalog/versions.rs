@@ -1,6 +1,6 @@
 //! Versions of the dimensions that cubes share: each cube folder has a model of its own.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::error::{CatalogError, Result};
 use super::manifest::CatalogCube;
@@ -13,6 +13,9 @@ pub(super) struct Versions {
     former: HashMap<u32, Dimension>,
     /// A changed version, and the cube that has it.
     changed: HashMap<u32, (Dimension, String)>,
+    /// A version that has lost elements and is the former one otherwise, as a removal leaves it in all cubes, and a
+    /// cube that has it.
+    reduced: HashMap<u32, (Dimension, String)>,
     /// Cubes that have the former version.
     unchanged: HashMap<u32, String>,
 }
@@ -34,14 +37,16 @@ impl Versions {
             self.unchanged.entry(number).or_insert_with(|| cube.name.clone());
             return Ok(false);
         }
-        match self.changed.get(&number) {
+        let is_reduced = self.former.get(&number).is_some_and(|former| is_reduced(former, &version));
+        let versions = if is_reduced { &mut self.reduced } else { &mut self.changed };
+        match versions.get(&number) {
             Some((other, first)) if *other != version => Err(CatalogError::Disagreement {
                 dimension: version.name,
                 reason: format!("it was changed in '{first}' and otherwise in '{}'", cube.name),
             }),
             Some(_) => Ok(true),
             None => {
-                self.changed.insert(number, (version, cube.name.clone()));
+                versions.insert(number, (version, cube.name.clone()));
                 Ok(true)
             }
         }
@@ -58,8 +63,16 @@ impl Versions {
     /// Puts changed versions into the database; returns true if there are any.
     ///
     /// # Errors
-    /// [`CatalogError::Disagreement`] if an element is lost that a cube with the former version has.
-    pub(super) fn apply(self, database: &mut Database) -> Result<bool> {
+    /// [`CatalogError::Disagreement`] if an element is lost that a cube with the former version, or with what a removal
+    /// left of it, has.
+    pub(super) fn apply(mut self, database: &mut Database) -> Result<bool> {
+        for (number, (version, cube)) in self.reduced {
+            let (changed, first) = self.changed.entry(number).or_insert_with(|| (version.clone(), cube.clone()));
+            if let Some(lost) = lost_element(&version, changed) {
+                let reason = format!("'{first}' lost or changed element '{}', which '{cube}' has", lost.name);
+                return Err(CatalogError::Disagreement { dimension: version.name, reason });
+            }
+        }
         let is_changed = !self.changed.is_empty();
         for (number, (version, cube)) in self.changed {
             if let (Some(former), Some(other)) = (self.former.get(&number), self.unchanged.get(&number))
@@ -74,6 +87,26 @@ impl Versions {
         }
         Ok(is_changed)
     }
+}
+
+/// True if a version is the former one without some of its elements.
+fn is_reduced(former: &Dimension, version: &Dimension) -> bool {
+    let rows = |dimension: &Dimension| {
+        let mut rows = dimension.elements.as_ref().map_or(Vec::new(), |elements| elements.rows.clone());
+        rows.sort_by_key(|row| row.position);
+        rows
+    };
+    let (kept, all) = (rows(version), rows(former));
+    let ids: HashSet<u32> = kept.iter().map(|row| row.id).collect();
+    let edges = |row: &Element| {
+        let edges = row.children.iter().copied().zip(row.weights.iter().map(|weight| weight.to_bits()));
+        edges.filter(|(child, _)| ids.contains(child)).collect::<Vec<_>>()
+    };
+    let is_same = |(one, other): (&Element, &Element)| {
+        (one.id, &one.name, one.kind) == (other.id, &other.name, other.kind) && edges(one) == edges(other)
+    };
+    let left: Vec<Element> = all.into_iter().filter(|row| ids.contains(&row.id)).collect();
+    left.len() == kept.len() && left.iter().zip(&kept).all(is_same)
 }
 
 /// An element whose cells have no place under another version.

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema};
 use arrow::error::ArrowError;
 
-use crate::facts::{FactColumn, Facts, Rule, ValueType, Values};
+use crate::facts::{FactColumn, Facts, Rule, ValueType, Values, whole_decimal, whole_double};
 use crate::model::{CubeModel, Dimension};
 use crate::store::{StoredCube, TextCell};
 
@@ -99,10 +99,10 @@ fn rows(old: &StoredCube, cells: &[usize], reasons: Vec<String>) -> Result<Recor
         let name = |cell: &usize| Some(dimension.element(dimension.at_base(coordinates[*cell])?).name());
         columns.push((dimension.name().to_owned(), Arc::new(cells.iter().map(name).collect::<StringArray>())));
     }
-    for column in old.facts.columns() {
+    for (number, column) in old.facts.columns().iter().enumerate() {
         let name = &column.measure.name;
         let title = if column.measure.rule == Rule::Avg { format!("sum of {name}") } else { name.clone() };
-        columns.push((title, values(column, cells)?));
+        columns.push((title, values(column, old.facts.carries(number), cells)?));
         if let Some(counts) = &column.counts {
             columns.push((format!("rows of {name}"), numbers(counts, cells)));
         }
@@ -113,20 +113,27 @@ fn rows(old: &StoredCube, cells: &[usize], reasons: Vec<String>) -> Result<Recor
     with_reasons(columns, reasons)
 }
 
-fn values(column: &FactColumn, cells: &[usize]) -> Result<ArrayRef, ArrowError> {
+/// The stored values of cells; sums of an AVG beyond its type have more digits, those of doubles are infinite.
+fn values(column: &FactColumn, carries: Option<&[i64]>, cells: &[usize]) -> Result<ArrayRef, ArrowError> {
     let filled = |cell: &usize| column.is_filled(*cell).then_some(*cell);
+    let carry = |cell: usize| carries.map_or(0, |carries| carries[cell]);
     let scale = match column.measure.value_type {
         ValueType::Decimal { scale } => scale as i8,
         ValueType::Double => 0,
     };
     Ok(match &column.values {
         Values::Decimals(values) => {
-            let units: Decimal128Array =
-                cells.iter().map(|cell| filled(cell).map(|cell| i128::from(values[cell]))).collect();
-            Arc::new(units.with_precision_and_scale(DECIMAL_DIGITS, scale)?)
+            let units = |cell: usize| whole_decimal(values[cell], carry(cell));
+            let units: Decimal128Array = cells.iter().map(|cell| filled(cell).map(units)).collect();
+            let digits = if carries.is_some() { DECIMAL128_MAX_PRECISION } else { DECIMAL_DIGITS };
+            Arc::new(units.with_precision_and_scale(digits, scale)?)
         }
         Values::Doubles(values) => {
-            Arc::new(cells.iter().map(|cell| filled(cell).map(|cell| values[cell])).collect::<Float64Array>())
+            let sum = |cell: usize| match carry(cell) {
+                0 => values[cell],
+                carry => whole_double(values[cell], carry).to_precise().to_f64(),
+            };
+            Arc::new(cells.iter().map(|cell| filled(cell).map(sum)).collect::<Float64Array>())
         }
     })
 }

@@ -1,6 +1,7 @@
 //! What the changes of a text did.
 
 use crate::build::DefaultMove;
+use crate::model::TwoPaths;
 
 /// What the changes of a text did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,8 +16,17 @@ pub struct Report {
     pub other_cubes: Vec<String>,
     /// Elements of the source that were removed or placed otherwise, which a refresh undoes; none without a definition.
     pub of_source: Vec<SourceElements>,
-    /// Dimensions whose default element changed without a statement that says so.
+    /// Edges of the source that were taken away, as `child from parent`; refreshes and loads leave them out. None
+    /// without a definition.
+    pub unlinked: Vec<SourceElements>,
+    /// Dimensions whose default element is gone.
     pub defaults: Vec<DefaultMove>,
+    /// Dimensions whose default element stayed, though the rule gives another one.
+    pub defaults_kept: Vec<DefaultMove>,
+    /// Base elements that lie below one element over two paths, of dimensions that changed.
+    pub two_paths: Vec<TwoPaths>,
+    /// Names that stand for one of several elements of a level.
+    pub warnings: Vec<String>,
     /// True if an export has no place for a change: captions, alternative names, attributes and default elements of a
     /// cube that was imported from a Palo database.
     pub is_not_exported: bool,

@@ -1,6 +1,6 @@
 //! Statements one after the other: names become elements of the cube as the statements before have left it.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use arrow::error::ArrowError;
 
@@ -9,9 +9,10 @@ use super::report::{FactsAside, Report, SourceElements};
 use crate::build::DefaultMove;
 use crate::error::ModelError;
 use crate::facts::Facts;
-use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, folded};
+use crate::model::{Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, Unlinked, folded};
 use crate::query::{
     Action, ChangeStatement, ElementName, Literal, Neighbour, Placed, QueryError, Span, find_dimension, find_element,
+    namesake_warning,
 };
 use crate::store::{Origin, StoredCube};
 
@@ -27,6 +28,8 @@ pub(super) struct Changing<'a> {
     renames: Vec<Rename>,
     /// The model before the first of the renames in a row: their names stand for the elements that had them there.
     before_renames: Option<CubeModel>,
+    /// Names that stand for one of several elements.
+    warnings: RefCell<Vec<String>>,
     report: Report,
 }
 
@@ -45,8 +48,8 @@ impl<'a> Changing<'a> {
     pub(super) fn new(old: &'a StoredCube, text: &'a str) -> Changing<'a> {
         let filled = old.model.dimensions().iter().map(|_| OnceCell::new()).collect();
         let model = old.model.clone();
-        let (freed, renames, before_renames, report) = Default::default();
-        Changing { old, text, model, filled, freed, renames, before_renames, report }
+        let (freed, renames, before_renames, warnings, report) = Default::default();
+        Changing { old, text, model, filled, freed, renames, before_renames, warnings, report }
     }
 
     /// Applies a statement. Renames in a row are applied together: each may take a name that one behind it frees.
@@ -81,6 +84,7 @@ impl<'a> Changing<'a> {
                     self.unlink(at, child, parent, span)
                 })
             }
+            Action::Relink { element, parents } => self.relink(element, parents, span),
             Action::Place { element, place } => {
                 let (at, id) = self.found(element)?;
                 let wanted = self.position(at, place)?;
@@ -112,7 +116,7 @@ impl<'a> Changing<'a> {
 
     /// The changed cube.
     pub(super) fn finish(self) -> Result<(StoredCube, Report), ArrowError> {
-        let Changing { old, model, freed, mut report, .. } = self;
+        let Changing { old, mut model, freed, mut report, warnings, .. } = self;
         let split = aside::split(old, &model, &freed)?;
         let facts_aside = freed.iter().zip(&split.facts_of).filter(|(_, facts)| **facts > 0);
         report.facts_aside = facts_aside
@@ -122,8 +126,20 @@ impl<'a> Changing<'a> {
                 facts: *facts,
             })
             .collect();
+        for (at, before) in old.model.dimensions().iter().enumerate() {
+            let Some(moved) = moved_default(before, &model.dimensions()[at]) else { continue };
+            let stays = before.default_element().filter(|id| model.dimensions()[at].get(*id).is_some());
+            let kept = Change::SetDefault { element: stays };
+            match stays.is_some() && model.apply(at, kept, &|_| false).is_ok() {
+                true => report.defaults_kept.push(moved),
+                false => report.defaults.push(moved),
+            }
+        }
+        let is_of_palo = matches!(old.origin, Some(Origin::Palo(_)));
+        report.is_not_exported |= is_of_palo && !report.defaults_kept.is_empty();
         let dimensions = old.model.dimensions().iter().zip(model.dimensions());
-        report.defaults = dimensions.filter_map(|(old, new)| moved_default(old, new)).collect();
+        report.two_paths = dimensions.filter(|(old, new)| old != new).filter_map(|(_, new)| new.two_paths()).collect();
+        report.warnings = warnings.into_inner();
         report.texts_aside = (old.texts.len() - split.texts.len()) as u64;
         let aside = old.aside.iter().cloned().chain(split.aside).collect();
         let (definition, origin) = (old.definition.clone(), old.origin.clone());
@@ -293,9 +309,17 @@ impl<'a> Changing<'a> {
             Some(from) => vec![self.within(at, from)?],
             None => self.dimension(at).element(child).parents().to_vec(),
         };
+        // A refresh keeps edges to elements made by hand, and so the move to one; it undoes others as a whole.
+        let is_kept = wanted.iter().any(|parent| self.dimension(at).element(*parent).is_handmade());
         for parent in leaves {
             if !wanted.contains(&parent) || !self.is_parent(at, parent, child) {
-                self.unlink(at, child, parent, span)?;
+                match is_kept {
+                    true => self.unlink(at, child, parent, span)?,
+                    false => {
+                        self.note(at, parent, child);
+                        self.change(at, Change::Unlink { parent, child }, span)?;
+                    }
+                }
             }
         }
         for (parent, placed) in wanted.into_iter().zip(parents) {
@@ -320,9 +344,45 @@ impl<'a> Changing<'a> {
         self.change(at, Change::Link { parent, child, weight, place: None }, span).map(drop)
     }
 
+    /// Takes a child from a parent for good: a refresh leaves out this edge of the source.
     fn unlink(&mut self, at: usize, child: ElementId, parent: ElementId, span: Span) -> Result<(), QueryError> {
-        self.note(at, parent, child);
-        self.change(at, Change::Unlink { parent, child }, span).map(drop)
+        let edge = self.dimension(at).element(parent).children().iter().find(|edge| edge.child == child).copied();
+        self.change(at, Change::Unlink { parent, child }, span)?;
+        if let Some(weight) = edge.filter(|_| self.is_of_source(at, parent, child)).map(|edge| edge.weight) {
+            self.change(at, Change::KeepUnlinked { parent, child, weight }, span)?;
+            let of = &self.model.dimensions()[at];
+            let name = |id| of.element(id).name();
+            let (dimension, edge) = (of.name(), format!("{} from {}", name(child), name(parent)));
+            noted(&mut self.report.unlinked, dimension, edge);
+        }
+        Ok(())
+    }
+
+    /// Gives a child the edges back that changes have taken from it.
+    fn relink(&mut self, element: &ElementName, parents: &[ElementName], span: Span) -> Result<(), QueryError> {
+        let (at, child) = self.found(element)?;
+        let unlinked = self.dimension(at).element(child).unlinked().to_vec();
+        let refused = |place: Span, from: String| {
+            let name = |held: &Unlinked| self.dimension(at).element(held.parent).name();
+            let held = match unlinked.is_empty() {
+                true => "is unlinked from no element".to_owned(),
+                false => format!("is unlinked from {}", unlinked.iter().map(name).collect::<Vec<_>>().join(", ")),
+            };
+            self.error(place, format!("{element} {held}{from}: link places it below further ones"))
+        };
+        let mut wanted = if parents.is_empty() { unlinked.clone() } else { Vec::new() };
+        for parent in parents {
+            let id = self.within(at, parent)?;
+            let held = unlinked.iter().find(|held| held.parent == id);
+            wanted.push(*held.ok_or_else(|| refused(parent.span, format!(", not from {parent}")))?);
+        }
+        if wanted.is_empty() {
+            return Err(refused(element.span, String::new()));
+        }
+        for Unlinked { parent, weight } in wanted {
+            self.change(at, Change::Link { parent, child, weight, place: None }, span)?;
+        }
+        Ok(())
     }
 
     fn remove(&mut self, element: &ElementName) -> Result<(), QueryError> {
@@ -350,18 +410,16 @@ impl<'a> Changing<'a> {
 
     /// Notes an edge between elements of the source, or an element of it, that a refresh brings back.
     fn note(&mut self, at: usize, parent: ElementId, child: ElementId) {
-        let dimension = &self.model.dimensions()[at];
-        let (above, below) = (dimension.element(parent), dimension.element(child));
-        if self.old.definition.is_none() || above.is_handmade() || below.is_handmade() {
-            return;
+        if self.is_of_source(at, parent, child) {
+            let dimension = &self.model.dimensions()[at];
+            noted(&mut self.report.of_source, dimension.name(), dimension.element(child).name().to_owned());
         }
-        let (dimension, name) = (dimension.name().to_owned(), below.name().to_owned());
-        let noted = &mut self.report.of_source;
-        match noted.iter_mut().find(|noted| noted.dimension == dimension) {
-            Some(noted) if noted.names.contains(&name) => {}
-            Some(noted) => noted.names.push(name),
-            None => noted.push(SourceElements { dimension, names: vec![name] }),
-        }
+    }
+
+    /// True if the cube has a source and both elements are of it.
+    fn is_of_source(&self, at: usize, parent: ElementId, child: ElementId) -> bool {
+        let is_handmade = |id| self.dimension(at).element(id).is_handmade();
+        self.has_source() && !is_handmade(parent) && !is_handmade(child)
     }
 
     /// The value of an attribute as its kind takes it: a number without quotes is a text where the attribute has texts.
@@ -386,14 +444,18 @@ impl<'a> Changing<'a> {
     }
 
     fn found(&self, name: &ElementName) -> Result<(usize, ElementId), QueryError> {
-        find_element(&self.model, self.text, name)
+        let (at, id) = find_element(&self.model, self.text, name)?;
+        self.warnings.borrow_mut().extend(namesake_warning(self.dimension(at), id, &name.name));
+        Ok((at, id))
     }
 
     /// The element of a name in one dimension.
     fn within(&self, at: usize, name: &ElementName) -> Result<ElementId, QueryError> {
         let dimension = self.dimension(at);
         if name.dimension.is_none() {
-            return dimension.find(&name.name).map_err(|error| self.error(name.span, error.to_string()));
+            let id = dimension.find(&name.name).map_err(|error| self.error(name.span, error.to_string()))?;
+            self.warnings.borrow_mut().extend(namesake_warning(dimension, id, &name.name));
+            return Ok(id);
         }
         let (found, id) = self.found(name)?;
         match found == at {
@@ -415,6 +477,15 @@ impl<'a> Changing<'a> {
 
     fn error(&self, span: Span, message: String) -> QueryError {
         QueryError::new(self.text, span, message)
+    }
+}
+
+/// Adds a name to those of a dimension, once.
+fn noted(all: &mut Vec<SourceElements>, dimension: &str, name: String) {
+    match all.iter_mut().find(|noted| noted.dimension == dimension) {
+        Some(noted) if noted.names.contains(&name) => {}
+        Some(noted) => noted.names.push(name),
+        None => all.push(SourceElements { dimension: dimension.to_owned(), names: vec![name] }),
     }
 }
 

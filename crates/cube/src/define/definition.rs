@@ -108,7 +108,7 @@ pub struct ValueDefinition {
     /// Its type.
     #[serde(default, rename = "type")]
     pub value_type: ValueTypeText,
-    /// How it is shown: a pattern of `#`, `0`, `,`, `.` and `%`, as spreadsheets have it.
+    /// How it is shown: a pattern of `#`, `0`, `,`, `.`, `%` and `;`, as spreadsheets have it.
     #[serde(default, deserialize_with = "pattern", skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
@@ -180,6 +180,12 @@ pub struct DimensionDefinition {
     /// Columns of the table that become attributes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<String>,
+    /// Number formats of elements by name: their attribute `number_format`.
+    #[serde(skip_serializing_if = "Named::is_empty", deserialize_with = "patterns")]
+    pub format: Named<String>,
+    /// A column of numbers, dates or texts by which elements stand in order: of the table, else of the facts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sort: Option<String>,
     /// Base elements in their order.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "filled")]
     pub elements: Vec<String>,
@@ -356,6 +362,15 @@ fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
         pattern.parse::<NumberFormat>().map_err(de::Error::custom)?;
     }
     Ok(pattern)
+}
+
+/// Patterns of number formats by name.
+fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Named<String>, D::Error> {
+    let patterns = Named::<String>::deserialize(deserializer)?;
+    for (_, pattern) in patterns.iter() {
+        pattern.parse::<NumberFormat>().map_err(de::Error::custom)?;
+    }
+    Ok(patterns)
 }
 
 /// A list of columns, or one alone.

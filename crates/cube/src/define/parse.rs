@@ -259,6 +259,9 @@ fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
     if !elements.is_empty() && (table.is_some() || !levels.is_empty()) {
         return Err("elements are listed, or come from levels or a table".to_string());
     }
+    if let (false, Some(_)) = (elements.is_empty(), &dimension.sort) {
+        return Err("elements stand as they are listed: leave sort out".to_string());
+    }
     if key.is_some() != parent.is_some() {
         return Err("key and parent go together".to_string());
     }
@@ -288,6 +291,9 @@ fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
     let is_of_time = table.is_none() && column.is_some() && !levels.is_empty();
     if is_of_time {
         TimeLevels::new(levels, FiscalYear::beginning(*fiscal_start))?;
+        if dimension.sort.is_some() {
+            return Err("levels of dates stand in the order of time: leave sort out".to_string());
+        }
     } else if fiscal_start.is_some() {
         return Err("fiscal_start goes with levels of a column of dates".to_string());
     }

@@ -13,8 +13,8 @@ use super::resident::ResidentFacts;
 use super::source_based::{SourceBased, SourceVariant, UnknownVariant};
 use super::statement::RecordedRun;
 use super::target_based::TargetBased;
-use crate::aggregate::{Area, Component, MeasureCells, measure_cells};
-use crate::facts::Rule;
+use crate::aggregate::{Area, ByRank, Component, MeasureCells, measure_cells};
+use crate::facts::{Precise, Rule};
 
 /// An aggregation algorithm of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -166,6 +166,29 @@ impl DeviceAggregation {
             DeviceAlgorithm::Source(variant) => {
                 SourceBased::new(self.facts().clone(), variant).sums(area, measure, cancelled)
             }
+        }
+    }
+
+    /// Sums of doubles over an area by the source-based or the target-based algorithm: to the last bit those of the
+    /// CPU.
+    ///
+    /// # Errors
+    /// Those of the algorithm; [`DeviceError::Unsupported`] for doubles whose sums have more than 100 bits, and for
+    /// contraction, whose sums of doubles are those of [`DeviceAggregation::measure`].
+    pub(super) fn double_sums(
+        &self,
+        algorithm: DeviceAlgorithm,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<ByRank<Precise>, DeviceError> {
+        let facts = self.facts().clone();
+        match algorithm {
+            DeviceAlgorithm::Contract => {
+                Err(DeviceError::Unsupported { reason: "contraction adds up pairs of doubles".to_string() })
+            }
+            DeviceAlgorithm::Target => TargetBased::new(facts).double_sums(area, measure, cancelled),
+            DeviceAlgorithm::Source(variant) => SourceBased::new(facts, variant).double_sums(area, measure, cancelled),
         }
     }
 

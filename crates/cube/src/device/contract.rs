@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use warpcube_column::{ColumnError, Relation, Residency};
 use warpcube_gpu::{GpuError, Kernel};
 
-use super::accumulation::DeviceMonoid;
+use super::accumulation::{DeviceMonoid, most};
 use super::cells::{CellKernel, FilledCells};
 use super::contraction::{ContractionSteps, Kernels, PassKernel};
 use super::expand::{compile_expand, compile_limbs};
@@ -155,7 +155,7 @@ impl DeviceContraction {
             }
             DeviceMonoid::Wide | DeviceMonoid::Greatest => {
                 let magnitudes = plan.classes.iter().map(|classes| classes.magnitude);
-                check_bound(component.facts, measure, magnitudes).map(|()| None)
+                check_bound(component.facts, most(component.facts, measure), magnitudes).map(|()| None)
             }
         }
     }

@@ -8,7 +8,7 @@ use super::accumulation::Accumulation;
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::contract::DeviceError;
 use super::expand::{Expand, launch_limbs};
-use super::plan::{Plan, places};
+use super::plan::{Plan, places, turns};
 use super::scan::{Scan, ScanForm, ScanInputs};
 use super::statement::{Held, Steps};
 use super::workspace::Workspace;
@@ -79,8 +79,10 @@ impl ContractionSteps {
         let bytes = accumulation.monoid.words() * 8;
         let class_sums = if accumulation.has_pairs() { workspace.take(class_places * bytes) } else { limbs };
         let mut sums = vec![(class_sums, filled)];
-        let pair = |step: &Expand| (workspace.take(step.places() * bytes), workspace.take(step.places()));
-        sums.extend(expansions.iter().map(pair));
+        // A product reads the array that the one before it wrote, and writes over the one before that.
+        let of_products: Vec<u64> = expansions.iter().map(Expand::places).collect();
+        let turns = turns(&of_products).map(|places| (workspace.take(places * bytes), workspace.take(places)));
+        sums.extend(turns.into_iter().cycle().take(expansions.len()));
         let (last, axes) = (sums[sums.len() - 1], (axes, last_places));
         let output = CellOutput::new(kernels.cells.clone(), last, axes, (counter, states), &mut workspace);
         let (places, facts) = (class_places, facts.len() as u64);

@@ -61,6 +61,10 @@ impl Reducer for DeviceReducer<'_> {
 
     fn sums(&mut self, component: &Component<'_>) -> Result<ComponentSums, DeviceError> {
         if self.algorithm != DeviceAlgorithm::Contract {
+            if let Source::Doubles(_) = component.source {
+                let sums = self.device.double_sums(self.algorithm, self.area, component.measure, self.cancelled)?;
+                return ComponentSums::roomy(sums, || Ok(Vec::new()));
+            }
             let cells = self.device.sums(self.algorithm, self.area, component.measure, self.cancelled)?;
             return Ok(ComponentSums::Narrow(
                 cells.ranks.into_iter().zip(cells.sums.into_iter().map(Narrow)).collect(),

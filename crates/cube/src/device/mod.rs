@@ -9,7 +9,8 @@
 //!
 //! Contraction takes measures of all rules and types, as components (`measure.rs`): an AVG is two. What a component
 //! adds up is chosen from bounds (`accumulation.rs`). The other algorithms take sums of decimals under whole weights
-//! whose bounds prove that they hold in 64 bits, and refuse others.
+//! whose bounds prove that they hold in 64 bits, and sums of doubles as those of several columns of whole numbers
+//! (`limbs.rs`), and refuse others.
 //!
 //! Memory: values as they are; keys take the bits of the distance within a miniblock, and 12 bytes a miniblock for its
 //! first key and its start. One workspace a statement comes from the device's pool.
@@ -24,6 +25,7 @@ mod cost;
 mod expand;
 mod forecast;
 mod keys;
+mod limbs;
 mod measure;
 mod plan;
 mod resident;

@@ -58,6 +58,10 @@ impl Plan {
         present: &[Vec<u64>],
     ) -> Result<Plan, DeviceError> {
         let (facts, measure) = (component.facts, component.measure);
+        if facts.carries(measure).is_some() {
+            let name = &facts.columns()[measure].measure.name;
+            return Err(DeviceError::Unsupported { reason: format!("measure {name} has sums beyond its type") });
+        }
         let is_double = matches!(component.source, Source::Doubles(_));
         let members = |accumulation| Plan::members(component, accumulation, present);
         let plan = match (wanted, component.source) {
@@ -149,7 +153,7 @@ impl Plan {
     /// Refuses sums that would take too much memory at once.
     pub(super) fn check_room(&self) -> Result<(), DeviceError> {
         let most = PLACES_MAX / self.accumulation.monoid.words();
-        match self.peak_places() {
+        match self.kept_places() {
             places if places <= most => Ok(()),
             places => {
                 let reason = format!("{places} sums would be kept at once, at most {most}");
@@ -195,19 +199,22 @@ impl Plan {
         (all, additions)
     }
 
-    /// Places of the largest input and output together.
-    fn peak_places(&self) -> u64 {
+    /// Places of the sums behind each product, in order.
+    pub(super) fn product_places(&self) -> Vec<u64> {
         let mut shape = self.class_shape();
-        let mut before = places(&shape);
-        // Limbs and the pairs that they become.
-        let mut peak = if self.accumulation.has_pairs() { before.saturating_mul(2) } else { before };
-        for dimension in &self.multiplied {
+        let product = |dimension: &usize| {
             shape[*dimension] = self.classes[*dimension].targets().into();
-            let after = places(&shape);
-            peak = peak.max(before.saturating_add(after));
-            before = after;
-        }
-        peak
+            places(&shape)
+        };
+        self.multiplied.iter().map(product).collect()
+    }
+
+    /// Places of all sums for which a contraction has memory at once: those of classes, which are limbs and the pairs
+    /// that these become, and two arrays that take the sums of products in turn.
+    fn kept_places(&self) -> u64 {
+        let of_classes = places(&self.class_shape());
+        let of_classes = if self.accumulation.has_pairs() { of_classes.saturating_mul(2) } else { of_classes };
+        turns(&self.product_places()).iter().fold(of_classes, |kept, places| kept.saturating_add(*places))
     }
 
     /// Dimensions whose numbers become targets alike, in order: neighbours that need no table are one axis.
@@ -233,13 +240,31 @@ impl Plan {
     }
 }
 
-/// Refuses sums that may pass 64 bits; `magnitudes` has the greatest weight of each dimension.
-pub(super) fn check_bound(
-    facts: &Facts,
-    measure: usize,
-    magnitudes: impl Iterator<Item = u64>,
-) -> Result<(), DeviceError> {
-    match bound(most(facts, measure), facts.len(), magnitudes) {
+/// Places of the two arrays that take sums of so many places in turn.
+pub(super) fn turns(places: &[u64]) -> [u64; 2] {
+    [0, 1].map(|turn| places.iter().skip(turn).step_by(2).copied().max().unwrap_or(0))
+}
+
+/// A column of whole numbers that an algorithm adds up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Summed {
+    /// Its place among the columns of the facts' source.
+    pub(super) column: usize,
+    /// The greatest magnitude, at least 1.
+    pub(super) most: u128,
+}
+
+impl Summed {
+    /// The decimals of a measure.
+    pub(super) fn decimals(facts: &Facts, measure: usize) -> Summed {
+        Summed { column: measure, most: most(facts, measure) }
+    }
+}
+
+/// Refuses sums of as many numbers up to `most` as there are facts that may pass 64 bits; `magnitudes` has the greatest
+/// weight of each dimension.
+pub(super) fn check_bound(facts: &Facts, most: u128, magnitudes: impl Iterator<Item = u64>) -> Result<(), DeviceError> {
+    match bound(most, facts.len(), magnitudes) {
         bound if is_narrow(bound) => Ok(()),
         bound => Err(DeviceError::Unsupported { reason: format!("sums may pass 64 bits: {bound} is their bound") }),
     }

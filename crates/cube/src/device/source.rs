@@ -7,13 +7,14 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use warpcube_column::{ColumnError, ColumnScan, ColumnSource};
 
-use crate::facts::{FactColumn, Facts, Values};
+use super::limbs::DoubleLimbs;
+use crate::facts::{FactColumn, Facts, Rule, Values};
 
 /// Rows of a batch that a scan gives.
 const BATCH_ROWS: usize = 1 << 20;
 
-/// The values of facts: a column for each measure, and behind them one for the row counts of each AVG that has them.
-/// Keys are no columns: see `keys.rs`.
+/// The values of facts: a column for each measure, behind them one for the row counts of each AVG that has them, and
+/// one for each limb of sums of doubles. Keys are no columns: see `keys.rs`.
 #[derive(Debug, Clone)]
 pub struct FactsSource {
     facts: Arc<Facts>,
@@ -22,6 +23,8 @@ pub struct FactsSource {
     schema: SchemaRef,
     /// The measures whose row counts are columns.
     counted: Vec<usize>,
+    /// The measures whose doubles are columns in limbs, too.
+    limbs: Vec<(usize, DoubleLimbs)>,
 }
 
 impl FactsSource {
@@ -41,14 +44,43 @@ impl FactsSource {
             let is_nullable = facts.columns()[*measure].filled.is_some();
             Field::new(format!("rows of measure {measure}"), DataType::Int64, is_nullable)
         };
-        let schema = Arc::new(Schema::new(columns.map(measure).chain(counted.iter().map(rows)).collect::<Vec<_>>()));
-        FactsSource { name: name.to_string(), version: version.to_string(), schema, counted, facts }
+        let summed = columns.clone().filter(|(_, column)| column.measure.rule == Rule::Sum);
+        let limbs: Vec<(usize, DoubleLimbs)> =
+            summed.filter_map(|(measure, _)| Some((measure, DoubleLimbs::of(&facts, measure)?))).collect();
+        let of_limbs = |(measure, limbs): &(usize, DoubleLimbs)| {
+            let (measure, is_nullable) = (*measure, facts.columns()[*measure].filled.is_some());
+            let limb =
+                move |limb| Field::new(format!("limb {limb} of measure {measure}"), DataType::Int64, is_nullable);
+            (0..limbs.count).map(limb).collect::<Vec<_>>()
+        };
+        let fields = columns.map(measure).chain(counted.iter().map(rows)).chain(limbs.iter().flat_map(of_limbs));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        FactsSource { name: name.to_string(), version: version.to_string(), schema, counted, limbs, facts }
     }
 
     /// The column of the row counts of a measure that has them.
     pub(super) fn counts_column(&self, measure: usize) -> Option<usize> {
         let place = self.counted.iter().position(|counted| *counted == measure);
         place.map(|place| self.facts.columns().len() + place)
+    }
+
+    /// The first column of a measure's limbs, and what they are limbs of.
+    pub(super) fn limbs(&self, measure: usize) -> Option<(usize, &DoubleLimbs)> {
+        let place = self.limbs.iter().position(|limbs| limbs.0 == measure)?;
+        let before: usize = self.limbs[..place].iter().map(|(_, limbs)| limbs.count).sum();
+        Some((self.facts.columns().len() + self.counted.len() + before, &self.limbs[place].1))
+    }
+
+    /// The measure and the limb of a column of limbs.
+    fn limb_of(&self, column: usize) -> Option<(usize, &DoubleLimbs, usize)> {
+        let mut place = column.checked_sub(self.facts.columns().len() + self.counted.len())?;
+        self.limbs.iter().find_map(|(measure, limbs)| match place.checked_sub(limbs.count) {
+            None => Some((*measure, limbs, place)),
+            Some(rest) => {
+                place = rest;
+                None
+            }
+        })
     }
 
     /// True if not every fact has a value in a column.
@@ -63,8 +95,11 @@ impl FactsSource {
 
     fn column(&self, column: usize, from: usize, rows: usize) -> ArrayRef {
         let range = from..from + rows;
-        let counted = column.checked_sub(self.facts.columns().len()).map(|place| self.counted[place]);
-        let FactColumn { values, filled, counts, .. } = &self.facts.columns()[counted.unwrap_or(column)];
+        let limb = self.limb_of(column);
+        let counted = column.checked_sub(self.facts.columns().len()).filter(|_| limb.is_none());
+        let counted = counted.map(|place| self.counted[place]);
+        let measure = counted.or(limb.map(|(measure, ..)| measure)).unwrap_or(column);
+        let FactColumn { values, filled, counts, .. } = &self.facts.columns()[measure];
         let valid = filled.as_ref().map(|filled| {
             NullBuffer::new(range.clone().map(|cell| filled.get(cell)).collect::<BooleanArray>().values().clone())
         });
@@ -73,6 +108,10 @@ impl FactsSource {
             return Arc::new(Int64Array::new(counts.into(), valid));
         }
         match values {
+            Values::Doubles(values) if limb.is_some() => {
+                let limb = |value: &f64| limb.map_or(0, |(_, limbs, limb)| limbs.limb(*value, limb));
+                Arc::new(Int64Array::new(values[range].iter().map(limb).collect(), valid))
+            }
             Values::Decimals(values) => Arc::new(Int64Array::new(values[range].to_vec().into(), valid)),
             Values::Doubles(values) => Arc::new(Float64Array::new(values[range].to_vec().into(), valid)),
         }

@@ -11,13 +11,14 @@ use warpcube_gpu::{Device, Kernel, LaunchShape, Params, Program};
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::contract::{DeviceCells, DeviceError};
 use super::keys::RESIDENT_KEYS;
-use super::plan::{PLACES_MAX, check_bound, places, whole_weight};
+use super::limbs::double_sums;
+use super::plan::{PLACES_MAX, Summed, check_bound, places, whole_weight};
 use super::resident::{ResidentFacts, keep_values, put_addresses};
 use super::scan::padded;
 use super::statement::{self, Held, RecordedRun, Statement, Steps};
 use super::workspace::Workspace;
-use crate::aggregate::{Area, TargetMap};
-use crate::facts::Facts;
+use crate::aggregate::{Area, ByRank, TargetMap};
+use crate::facts::{Facts, Precise};
 
 /// Threads of a block, and blocks on a multiprocessor.
 const THREADS: u32 = 256;
@@ -46,7 +47,31 @@ impl TargetBased {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        statement::cells(self.ready(area, measure, cancelled)?, &self.facts).map(DeviceCells::from)
+        self.facts.check_decimal_sum(measure)?;
+        self.whole_sums(area, measure, Summed::decimals(self.facts.facts(), measure), cancelled)
+    }
+
+    /// Sums of a measure's doubles over an area, to the last bit those of the CPU.
+    ///
+    /// # Errors
+    /// As [`TargetBased::sums`]; [`DeviceError::Unsupported`] for doubles whose sums have more than 100 bits.
+    pub(super) fn double_sums(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<ByRank<Precise>, DeviceError> {
+        double_sums(&self.facts, area, measure, |summed| self.whole_sums(area, measure, summed, cancelled))
+    }
+
+    fn whole_sums(
+        &self,
+        area: &Area,
+        measure: usize,
+        summed: Summed,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<DeviceCells, DeviceError> {
+        statement::cells(self.ready(area, measure, summed, cancelled)?, &self.facts).map(DeviceCells::from)
     }
 
     /// The same work, recorded; `None` if no fact has a value.
@@ -59,27 +84,28 @@ impl TargetBased {
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-        statement::record(self.ready(area, measure, cancelled)?)
+        self.facts.check_decimal_sum(measure)?;
+        statement::record(self.ready(area, measure, Summed::decimals(self.facts.facts(), measure), cancelled)?)
     }
 
     fn ready(
         &self,
         area: &Area,
         measure: usize,
+        summed: Summed,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Statement<TargetSteps>>, DeviceError> {
         let resident = &self.facts;
-        resident.check_decimal_sum(measure)?;
         if !resident.has_values(measure) {
             return Ok(None);
         }
         let (facts, keys) = (resident.facts(), resident.keys(cancelled)?);
-        let lists = Arc::new(TargetLists::new(facts, area, measure, &keys.present)?);
+        let lists = Arc::new(TargetLists::new(facts, area, (measure, summed), &keys.present)?);
         let has_nulls = facts.columns()[measure].filled.is_some();
         let kernel = compile(resident.device(), facts.layout().is_narrow(), has_nulls)?;
         let kernels = (kernel, CellKernel::compile(resident.device(), 1)?);
         let plan = |relation: &Relation, _| TargetSteps::new(facts, lists.clone(), kernels.clone(), relation);
-        Ok(Some(Statement::new(resident, measure, cancelled, plan)?))
+        Ok(Some(Statement::new(resident, summed.column, cancelled, plan)?))
     }
 }
 
@@ -109,7 +135,12 @@ struct TargetLists {
 }
 
 impl TargetLists {
-    fn new(facts: &Facts, area: &Area, measure: usize, present: &[Vec<u64>]) -> Result<TargetLists, DeviceError> {
+    fn new(
+        facts: &Facts,
+        area: &Area,
+        (measure, summed): (usize, Summed),
+        present: &[Vec<u64>],
+    ) -> Result<TargetLists, DeviceError> {
         let sizes: Vec<u64> = area.shape().into_iter().map(u64::from).collect();
         let targets = places(&sizes);
         if targets > PLACES_MAX {
@@ -122,7 +153,7 @@ impl TargetLists {
         for (map, present) in area.maps_of(measure).into_iter().zip(present) {
             magnitudes.push(lists.push(map, present)?);
         }
-        check_bound(facts, measure, magnitudes.into_iter())?;
+        check_bound(facts, summed.most, magnitudes.into_iter())?;
         Ok(lists)
     }
 

@@ -2,8 +2,11 @@
 
 use rayon::prelude::*;
 
+use super::carry::{split_decimal, split_double};
 use super::loader::extend_optional;
-use super::{FactColumn, FactMeasure, InputColumn, InputValues, Large, Precise, Rule, Values};
+use super::{
+    FactColumn, FactMeasure, InputColumn, InputValues, Large, Precise, Rule, Values, whole_decimal, whole_double,
+};
 
 /// Unsorted rows of one measure.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub(super) struct RowColumn {
     filled: Option<Vec<bool>>,
     /// Source rows with a value, of an AVG; absent while each row is one.
     counts: Option<Vec<u64>>,
+    /// Carries of the values, of an AVG; absent while each is 0.
+    carries: Option<Vec<i64>>,
 }
 
 /// One measure of all cells.
@@ -22,6 +27,8 @@ pub(super) struct Folded {
     /// Absent if every row is filled.
     pub(super) filled: Option<Vec<bool>>,
     pub(super) counts: Option<Vec<u64>>,
+    /// Absent if each is 0.
+    pub(super) carries: Option<Vec<i64>>,
 }
 
 /// Rows in the order of their keys, and where each key begins.
@@ -37,7 +44,7 @@ type Overflow = (usize, String, &'static str);
 impl RowColumn {
     pub(super) fn new(measure: &FactMeasure) -> RowColumn {
         let values = if measure.is_double() { Values::Doubles(Vec::new()) } else { Values::Decimals(Vec::new()) };
-        RowColumn { rule: measure.rule, values, filled: None, counts: None }
+        RowColumn { rule: measure.rule, values, filled: None, counts: None, carries: None }
     }
 
     /// Adds the rows of an append; a COUNT takes 1 a row.
@@ -50,10 +57,11 @@ impl RowColumn {
         }
         extend_optional(&mut self.filled, before, rows, true, input.filled);
         extend_optional(&mut self.counts, before, rows, 1, None);
+        extend_optional(&mut self.carries, before, rows, 0, None);
     }
 
-    /// Adds the cells of stored facts.
-    pub(super) fn extend_stored(&mut self, before: usize, stored: &FactColumn) {
+    /// Adds the cells of stored facts with their carries.
+    pub(super) fn extend_stored(&mut self, before: usize, stored: &FactColumn, carries: Option<&[i64]>) {
         match (&mut self.values, &stored.values) {
             (Values::Decimals(held), Values::Decimals(more)) => held.extend_from_slice(more),
             (Values::Doubles(held), Values::Doubles(more)) => held.extend_from_slice(more),
@@ -64,6 +72,11 @@ impl RowColumn {
             stored.filled.as_ref().map(|filled| (0..rows).map(|cell| filled.get(cell)).collect());
         extend_optional(&mut self.filled, before, rows, true, filled.as_deref());
         extend_optional(&mut self.counts, before, rows, 1, stored.counts.as_deref());
+        extend_optional(&mut self.carries, before, rows, 0, carries);
+    }
+
+    fn carry(&self, row: usize) -> i64 {
+        self.carries.as_ref().map_or(0, |carries| carries[row])
     }
 
     fn is_filled(&self, row: usize) -> bool {
@@ -90,15 +103,33 @@ impl Groups {
     /// # Errors
     /// The first cell, by key, whose rows add up beyond the measure's type.
     pub(super) fn fold(&self, rule: Rule, column: &RowColumn) -> Result<Folded, Overflow> {
-        let values = match &column.values {
-            Values::Decimals(values) => Values::Decimals(self.each(column, |rows| fold_decimals(rule, values, rows))?),
-            Values::Doubles(values) => Values::Doubles(self.each(column, |rows| fold_doubles(rule, values, rows))?),
+        let (values, carries) = match (&column.values, rule) {
+            (Values::Decimals(values), Rule::Avg) => {
+                let sum = |rows: &mut Vec<usize>| {
+                    let sum = rows.iter().map(|&row| whole_decimal(values[row], column.carry(row))).sum();
+                    Ok(split_decimal(sum))
+                };
+                let (values, carries) = self.each(column, sum)?.into_iter().unzip();
+                (Values::Decimals(values), carries)
+            }
+            (Values::Doubles(values), Rule::Avg) => {
+                let sum = |rows: &mut Vec<usize>| Ok(sum_doubles(values, column, rows));
+                let (values, carries) = self.each(column, sum)?.into_iter().unzip();
+                (Values::Doubles(values), carries)
+            }
+            (Values::Decimals(values), _) => {
+                (Values::Decimals(self.each(column, |rows| fold_decimals(rule, values, rows))?), Vec::new())
+            }
+            (Values::Doubles(values), _) => {
+                (Values::Doubles(self.each(column, |rows| fold_doubles(rule, values, rows))?), Vec::new())
+            }
         };
+        let carries = carries.iter().any(|carry| *carry != 0).then_some(carries);
         let filled = column.filled.as_ref().map(|_| {
             (0..self.len()).into_par_iter().map(|group| self.rows(group).iter().any(|&row| column.is_filled(row)))
         });
         let filled = filled.map(|filled| filled.collect());
-        Ok(Folded { values, filled, counts: (rule == Rule::Avg).then(|| self.value_counts(column)).flatten() })
+        Ok(Folded { values, filled, carries, counts: (rule == Rule::Avg).then(|| self.value_counts(column)).flatten() })
     }
 
     /// Source rows of each key; absent if each has one.
@@ -163,6 +194,21 @@ fn fold_decimals(rule: Rule, values: &[i64], rows: &[usize]) -> Result<i64, (Str
             let sum: i128 = all.map(i128::from).sum();
             i64::try_from(sum).map_err(|_| (sum.to_string(), "64 bits"))
         }
+    }
+}
+
+/// The sum of an AVG's rows, as value and carry; rows are sorted as in [`fold_doubles`].
+fn sum_doubles(values: &[f64], column: &RowColumn, rows: &mut [usize]) -> (f64, i64) {
+    if rows.iter().all(|row| column.carry(*row) == 0)
+        && let Ok(sum) = fold_doubles(Rule::Avg, values, rows)
+    {
+        return (sum, 0);
+    }
+    let whole = |row: usize| whole_double(values[row], column.carry(row));
+    let sum = rows.iter().fold(Large::default(), |sum, &row| Large(sum.0.plus(whole(row).0)));
+    match sum.to_precise().to_f64() {
+        value if value.is_finite() => (value, 0),
+        _ => split_double(sum),
     }
 }
 

@@ -28,9 +28,9 @@ pub struct InputColumn<'a> {
 /// Collects rows and folds them into [`Facts`].
 ///
 /// Rows of one key fold by the measure's rule: SUM adds, in 128 bits; COUNT counts rows with a value; AVG keeps their
-/// sum and count; MIN and MAX keep one. NULL values are empty, and a key without any value is dropped. Doubles of one
-/// key are sorted before they are added with twice their precision, so that the order of rows never shows in the
-/// result.
+/// sum, which may be beyond the measure's type, and count; MIN and MAX keep one. NULL values are empty, and a key
+/// without any value is dropped. Doubles of one key are sorted before they are added with twice their precision, so
+/// that the order of rows never shows in the result.
 #[derive(Debug)]
 pub struct Loader {
     layout: KeyLayout,
@@ -99,8 +99,8 @@ impl Loader {
             (Keys::Wide(keys), Keys::Wide(more)) => keys.extend_from_slice(more),
             _ => return other_cube("the widths of keys differ".to_string()),
         }
-        for (column, more) in self.columns.iter_mut().zip(facts.columns()) {
-            column.extend_stored(before, more);
+        for (measure, (column, more)) in self.columns.iter_mut().zip(facts.columns()).enumerate() {
+            column.extend_stored(before, more, facts.carries(measure));
         }
         extend_optional(&mut self.rows, before, rows, 1, facts.row_counts());
         Ok(())
@@ -250,13 +250,13 @@ fn without_empty_cells(
         rows = rows.map(|rows| gather(&rows, &kept));
         folded = folded.into_iter().map(|column| column.gathered(&kept)).collect();
     }
-    let columns = measures.into_iter().zip(folded).map(|(measure, Folded { values, filled, counts })| {
+    let columns = measures.into_iter().zip(folded).map(|(measure, Folded { values, filled, counts, carries })| {
         let filled =
             filled.filter(|filled| filled.contains(&false)).map(|filled| filled.into_iter().collect::<Bitmap>());
-        FactColumn { measure, values, filled, counts }
+        (FactColumn { measure, values, filled, counts }, carries)
     });
-    let columns = columns.collect();
-    Facts::from_checked(layout, keys, columns, rows, page_cells)
+    let (columns, carries) = columns.unzip();
+    Facts::from_checked(layout, keys, columns, rows, page_cells).with_carries(carries)
 }
 
 pub(super) fn gather<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
@@ -270,6 +270,7 @@ impl Folded {
             Values::Doubles(values) => Values::Doubles(gather(&values, places)),
         };
         let filled = self.filled.map(|filled| gather(&filled, places));
-        Folded { values, filled, counts: self.counts.map(|counts| gather(&counts, places)) }
+        let carries = self.carries.map(|carries| gather(&carries, places));
+        Folded { values, filled, carries, counts: self.counts.map(|counts| gather(&counts, places)) }
     }
 }

@@ -5,6 +5,7 @@
 //! aggregation reads (Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 4.2).
 
 mod bitmap;
+mod carry;
 mod error;
 mod fold;
 mod keys;
@@ -25,4 +26,5 @@ pub use measure::{FactMeasure, Rule, SCALE_MAX, ValueType};
 pub use page::{PAGE_CELLS, Pages};
 pub use store::{FactColumn, Facts, Values};
 
+pub(crate) use carry::{whole_decimal, whole_double};
 pub(crate) use precise::{Large, Precise};

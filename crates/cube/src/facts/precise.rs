@@ -103,6 +103,11 @@ impl Large {
         Large(Precise::from_f64(value / Large::UNIT))
     }
 
+    /// The value of a number without room.
+    pub(crate) fn from_precise(value: Precise) -> Large {
+        Large(Precise { high: value.high / Large::UNIT, low: value.low / Large::UNIT })
+    }
+
     /// The number without its room; not finite beyond the largest double.
     pub(crate) fn to_precise(self) -> Precise {
         // High and low parts of one number: the high one alone may pass the largest double.

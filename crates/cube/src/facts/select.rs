@@ -18,7 +18,16 @@ impl Facts {
         };
         let columns = self.columns().iter().map(|column| column.at(places));
         let rows = self.row_counts().map(|rows| gather(rows, places));
+        let carries = (0..self.columns().len()).map(|measure| self.carries_at(measure, places)).collect();
         Facts::from_checked(layout.clone(), keys, columns.collect(), rows, self.pages().page_cells())
+            .with_carries(carries)
+    }
+
+    /// The carries of a measure in the cells at these places.
+    pub(crate) fn carries_at(&self, measure: usize, places: &[usize]) -> Option<Vec<i64>> {
+        self.carries(measure)
+            .map(|carries| gather(carries, places))
+            .filter(|carries| carries.iter().any(|one| *one != 0))
     }
 }
 

@@ -49,7 +49,7 @@ impl Values {
 pub struct FactColumn {
     /// Name, rule and type.
     pub measure: FactMeasure,
-    /// One value a cell: sums of an AVG, row counts of a COUNT.
+    /// One value a cell: sums of an AVG ([`Facts::carries`] has what they are beyond the type), row counts of a COUNT.
     pub values: Values,
     /// Filled cells; absent if all are filled.
     pub filled: Option<Bitmap>,
@@ -91,6 +91,8 @@ pub struct Facts {
     keys: Keys,
     columns: Vec<FactColumn>,
     rows: Option<Vec<u64>>,
+    /// One entry a column.
+    carries: Vec<Option<Vec<i64>>>,
     pages: Pages,
     magnitudes: Vec<f64>,
     double_ranges: Vec<(f64, f64)>,
@@ -137,7 +139,19 @@ impl Facts {
         let pages = Pages::of(&layout, &keys, page_cells);
         let magnitudes = columns.iter().map(FactColumn::magnitude).collect();
         let double_ranges = columns.iter().map(FactColumn::double_range).collect();
-        Facts { layout, keys, columns, rows, pages, magnitudes, double_ranges }
+        let carries = vec![None; columns.len()];
+        Facts { layout, keys, columns, rows, carries, pages, magnitudes, double_ranges }
+    }
+
+    /// With the carries of each measure's values, for measures of AVG one a cell.
+    pub(crate) fn with_carries(self, carries: Vec<Option<Vec<i64>>>) -> Facts {
+        Facts { carries, ..self }
+    }
+
+    /// The carries of an AVG's sums, one a cell: a sum of decimals is its value and 2⁶⁴ times the carry, one of doubles
+    /// its value and 2¹⁰⁰⁰ times the carry. Absent if each is 0.
+    pub fn carries(&self, measure: usize) -> Option<&[i64]> {
+        self.carries[measure].as_deref()
     }
 
     /// Layout of the keys.

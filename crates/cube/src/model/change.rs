@@ -1,6 +1,6 @@
 //! Changes of a live dimension. Each is checked as a whole before anything moves.
 
-use super::{Attribute, AttributeKind, Dimension, Edge, ElementId, ElementKind};
+use super::{Attribute, AttributeKind, Dimension, Edge, ElementId, ElementKind, Unlinked};
 use crate::error::{ModelError, Result};
 
 /// A change of one dimension.
@@ -32,6 +32,16 @@ pub enum Change {
         parent: ElementId,
         /// The child.
         child: ElementId,
+    },
+    /// Notes that a refresh and a load leave out the edge of the source between two elements. [`Change::Link`] of the
+    /// two ends it.
+    KeepUnlinked {
+        /// The parent.
+        parent: ElementId,
+        /// The child.
+        child: ElementId,
+        /// The weight that the edge had.
+        weight: f64,
     },
     /// Takes a child from one parent and appends it to another.
     Move {
@@ -156,6 +166,14 @@ impl Dimension {
                 self.edge(parent, child)?;
                 self.remove_edge(parent, child);
             }
+            Change::KeepUnlinked { parent, child, weight } => {
+                self.living(parent)?;
+                self.living(child)?;
+                self.check_weight(&[parent, child], weight)?;
+                let unlinked = &mut self.element_mut(child).unlinked;
+                unlinked.retain(|held| held.parent != parent);
+                unlinked.push(Unlinked { parent, weight });
+            }
             Change::Move { child, from, to, weight } => {
                 self.edge(from, child)?;
                 self.check_new_edge(to, child, weight, filled)?;
@@ -234,7 +252,9 @@ impl Dimension {
         let children = &mut self.element_mut(parent).children;
         let place = place.unwrap_or(children.len()).min(children.len());
         children.insert(place, edge);
-        self.element_mut(edge.child).parents.push(parent);
+        let child = self.element_mut(edge.child);
+        child.parents.push(parent);
+        child.unlinked.retain(|held| held.parent != parent);
     }
 
     fn remove_edge(&mut self, parent: ElementId, child: ElementId) {
@@ -270,6 +290,7 @@ impl Dimension {
         for (id, name) in names {
             let folded = super::names::folded(name);
             let element = self.element_mut(*id);
+            element.renamed = true;
             let old = std::mem::replace(&mut element.name, name.clone());
             if let Some(alias) = element.aliases.iter_mut().find(|alias| super::names::folded(alias) == folded) {
                 *alias = old;
@@ -303,6 +324,7 @@ impl Dimension {
         for edge in &element.children {
             self.element_mut(edge.child).parents.retain(|parent| *parent != id);
         }
+        self.slots.iter_mut().flatten().for_each(|other| other.unlinked.retain(|held| held.parent != id));
         std::iter::once(&element.name).chain(&element.aliases).for_each(|name| self.names.release(name));
         element.source_name.iter().for_each(|name| self.names.release_source(name));
         if let Some(caption) = &element.caption {

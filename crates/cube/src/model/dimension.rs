@@ -208,7 +208,7 @@ impl Dimension {
     }
 
     /// The first root that holds every base element at weight 1.
-    fn whole_root(&self) -> Option<ElementId> {
+    pub(crate) fn whole_root(&self) -> Option<ElementId> {
         let count = self.bases.iter().flatten().count();
         let topology = self.topology();
         let tolerance = count as f64 * TOTAL_TOLERANCE;
@@ -310,6 +310,20 @@ impl Dimension {
         self.living(id)?;
         self.claim(alias, id)?;
         self.element_mut(id).aliases.push(alias.to_owned());
+        Ok(())
+    }
+
+    /// Takes an alternative name from an element.
+    ///
+    /// # Errors
+    /// [`ModelError::NoSuchId`].
+    pub(crate) fn drop_alias(&mut self, id: ElementId, alias: &str) -> Result<()> {
+        let wanted = super::names::folded(alias);
+        let is_other = |held: &String| super::names::folded(held) != wanted;
+        if !self.living(id)?.aliases.iter().all(is_other) {
+            self.names.release(alias);
+            self.element_mut(id).aliases.retain(is_other);
+        }
         Ok(())
     }
 

@@ -64,6 +64,16 @@ pub struct Member {
     pub value: String,
 }
 
+/// An edge of the source that a change has taken away, seen from the child. A refresh and a load leave it out.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unlinked {
+    /// The parent.
+    pub parent: ElementId,
+    /// The weight that the edge had last; finite.
+    #[serde(with = "super::exact")]
+    pub weight: f64,
+}
+
 /// An element of a dimension. Names and edges change through [`super::Dimension::apply`] alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +96,10 @@ pub struct Element {
     pub(super) member: Option<Member>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) handmade: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) renamed: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unlinked: Vec<Unlinked>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source_name: Option<String>,
 }
@@ -104,6 +118,8 @@ impl Element {
             parents: Vec::new(),
             member: None,
             handmade: false,
+            renamed: false,
+            unlinked: Vec::new(),
             source_name: None,
         }
     }
@@ -126,6 +142,16 @@ impl Element {
     /// True if [`super::Change::Add`] made it; other elements come from a source.
     pub fn is_handmade(&self) -> bool {
         self.handmade
+    }
+
+    /// True if [`super::Change::Rename`] or [`super::Change::RenameAll`] gave its name.
+    pub fn is_renamed(&self) -> bool {
+        self.renamed
+    }
+
+    /// Edges of the source to parents that changes have taken away ([`super::Change::KeepUnlinked`]).
+    pub fn unlinked(&self) -> &[Unlinked] {
+        &self.unlinked
     }
 
     /// The name that rows of the source have for it ([`super::Change::SourceName`]); `None` if they use its name or an

@@ -1,14 +1,22 @@
-//! Number formats as spreadsheets have them: `#,##0`, `0.00`, `#,##0.0 %`, `€ 0`.
+//! Number formats as spreadsheets have them: `#,##0`, `0.00`, `#,##0.0 %`, `€ 0`, `#,##0;(#,##0);"-"`.
 //!
-//! A pattern is a prefix, digits and a suffix. `0` is a digit that is always shown, `#` one that is shown if it is not
-//! a leading or trailing zero; a comma between them groups thousands; `%` in prefix or suffix shows hundredths.
-//! Values are rounded half away from zero, doubles by all digits that they have in base 10.
+//! A pattern has one to three sections: for positive numbers, for negative ones, for zero. A section is a prefix,
+//! digits and a suffix. `0` is a digit that is always shown, `#` one that is shown if it is not a leading or trailing zero; a
+//! comma between them groups thousands; `%` in prefix or suffix shows hundredths. Text in quotes and a character behind
+//! `\` stand for themselves, `_` and a character for a space. A number that rounds to zero is zero. Values are rounded
+//! half away from zero, doubles by their first 15 digits.
 
 use std::fmt;
 use std::str::FromStr;
 
+/// The attribute of elements whose cells have a number format of their own.
+pub const NUMBER_FORMAT: &str = "number_format";
 /// Digits behind the point that a pattern may have.
 const DIGITS_MAX: usize = 30;
+/// Sections that a pattern may have.
+const SECTIONS_MAX: usize = 3;
+/// Digits of a double that a decimal of so many digits always keeps.
+const DOUBLE_DIGITS: i32 = 15;
 
 /// A number to be shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,8 +35,18 @@ pub enum Number {
 /// How numbers are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberFormat {
+    positive: Section,
+    negative: Option<Section>,
+    zero: Option<Section>,
+}
+
+/// How positive numbers, negative ones or zeros are shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Section {
     prefix: String,
     suffix: String,
+    /// False for a section of text alone.
+    has_digits: bool,
     /// Digits before the point, at least.
     whole_min: usize,
     /// Digits behind the point, at least and at most.
@@ -42,65 +60,95 @@ impl NumberFormat {
     /// thousands.
     pub fn plain(scale: Option<u8>) -> NumberFormat {
         let fraction = scale.map_or((0, 6), |scale| (scale.into(), scale.into()));
-        NumberFormat {
-            prefix: String::new(),
-            suffix: String::new(),
-            whole_min: 1,
-            fraction,
-            groups: true,
-            percent: false,
-        }
+        let positive = Section { has_digits: true, whole_min: 1, fraction, groups: true, ..Section::default() };
+        NumberFormat { positive, negative: None, zero: None }
     }
 
     /// The text of a number.
     pub fn text(&self, number: Number) -> String {
-        let places = self.fraction.1;
-        let (negative, digits) = match number {
-            Number::Decimal { digits, scale } => decimal_digits(digits, scale, places, self.percent),
+        let is_negative = match number {
+            Number::Decimal { digits, .. } => digits < 0,
             Number::Double(value) if !value.is_finite() => return value.to_string(),
-            Number::Double(value) => (value < 0.0, double_digits(value.abs(), places, self.percent)),
+            Number::Double(value) => value < 0.0,
         };
-        let digits = format!("{digits:0>width$}", width = places + 1);
-        let (whole, fraction) = digits.split_at(digits.len() - places);
-        let whole = format!("{:0>width$}", whole.trim_start_matches('0'), width = self.whole_min);
-        let shown = fraction.trim_end_matches('0').len().max(self.fraction.0);
-        let is_zero = digits.bytes().all(|digit| digit == b'0');
-        let mut text = String::new();
-        if negative && !is_zero {
-            text.push('-');
+        let section = self.negative.as_ref().filter(|_| is_negative).unwrap_or(&self.positive);
+        let digits = section.digits(number);
+        let has_sign = is_negative && self.negative.is_none();
+        match digits.bytes().all(|digit| digit == b'0') {
+            false => section.text(&digits, has_sign),
+            true => {
+                let section = self.zero.as_ref().unwrap_or(&self.positive);
+                section.text(&section.digits(Number::Decimal { digits: 0, scale: 0 }), false)
+            }
         }
-        text.push_str(&self.prefix);
-        text.push_str(&if self.groups { grouped(&whole) } else { whole });
-        if shown > 0 {
-            text.push('.');
-            text.push_str(&fraction[..shown]);
-        }
-        text.push_str(&self.suffix);
-        text
     }
 }
 
-/// Sign and digits of a decimal, rounded to so many behind the point.
-fn decimal_digits(digits: i128, scale: u8, places: usize, percent: bool) -> (bool, String) {
-    let behind = i32::from(scale) - if percent { 2 } else { 0 } - places as i32;
-    let text = digits.unsigned_abs().to_string();
-    let rounded = if behind <= 0 {
-        format!("{text}{}", "0".repeat(behind.unsigned_abs() as usize))
-    } else {
-        let divisor = 10_u128.checked_pow(behind.unsigned_abs());
-        let halves = |divisor: u128| (digits.unsigned_abs() / (divisor / 2)).div_ceil(2);
-        divisor.map_or(0, halves).to_string()
-    };
-    (digits < 0, rounded)
+impl Section {
+    /// The digits of a number's magnitude that this section shows, the point left out. A section of text alone has
+    /// those of the number, so that it tells zero from other numbers.
+    fn digits(&self, number: Number) -> String {
+        let places = if self.has_digits { self.fraction.1 } else { DIGITS_MAX };
+        match number {
+            Number::Decimal { digits, scale } => decimal_digits(digits, scale, places, self.percent),
+            Number::Double(value) => double_digits(value.abs(), places, self.percent),
+        }
+    }
+
+    /// The text of a number of these digits.
+    fn text(&self, digits: &str, has_sign: bool) -> String {
+        let sign = if has_sign { "-" } else { "" };
+        let Section { prefix, suffix, .. } = self;
+        if !self.has_digits {
+            return format!("{sign}{prefix}{suffix}");
+        }
+        let places = self.fraction.1;
+        let digits = format!("{digits:0>width$}", width = places + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - places);
+        let whole = format!("{:0>width$}", whole.trim_start_matches('0'), width = self.whole_min);
+        let whole = if self.groups { grouped(&whole) } else { whole };
+        let shown = fraction.trim_end_matches('0').len().max(self.fraction.0);
+        let point = if shown > 0 { "." } else { "" };
+        format!("{sign}{prefix}{whole}{point}{}{suffix}", &fraction[..shown])
+    }
 }
 
-/// Digits of a positive double, rounded to so many behind the point.
+/// The double next to a sum's value of the digits that its terms leave: `magnitude`, the sum of the terms' magnitudes,
+/// has 15 digits, and the value none behind the last of them.
+pub(crate) fn settled(value: f64, magnitude: f64) -> f64 {
+    if !(value.is_finite() && magnitude.is_finite() && value.abs() < magnitude) {
+        return value;
+    }
+    let places = DOUBLE_DIGITS - 1 - magnitude.log10().floor() as i32;
+    match usize::try_from(places) {
+        Ok(places) => format!("{value:.places$}").parse::<f64>().map_or(value, |value| value + 0.0),
+        Err(_) => {
+            let unit = 10_f64.powi(-places);
+            (value / unit).round() * unit + 0.0
+        }
+    }
+}
+
+/// Digits of a decimal's magnitude, rounded to so many behind the point.
+fn decimal_digits(digits: i128, scale: u8, places: usize, percent: bool) -> String {
+    let behind = i32::from(scale) - if percent { 2 } else { 0 } - places as i32;
+    if behind <= 0 {
+        return format!("{}{}", digits.unsigned_abs(), "0".repeat(behind.unsigned_abs() as usize));
+    }
+    let divisor = 10_u128.checked_pow(behind.unsigned_abs());
+    let halves = |divisor: u128| (digits.unsigned_abs() / (divisor / 2)).div_ceil(2);
+    divisor.map_or(0, halves).to_string()
+}
+
+/// Digits of a positive double, rounded to so many behind the point; behind the first 15 of them, and the point, stand
+/// zeros.
 fn double_digits(value: f64, places: usize, percent: bool) -> String {
-    let places = places + if percent { 2 } else { 0 };
+    let wanted = places + if percent { 2 } else { 0 };
+    let places = wanted.min((f64::from(DOUBLE_DIGITS - 1) - value.log10().floor()).max(0.0) as usize);
     // The formatter rounds halves to the even digit; above a half the next double has the digits of the larger one.
     let is_half = fraction_bits(value) == places as i32 + 1;
     let shown = if is_half { value.next_up() } else { value };
-    format!("{shown:.places$}").replace('.', "")
+    format!("{shown:.places$}{}", "0".repeat(wanted - places)).replace('.', "")
 }
 
 /// Digits behind the point of a double in base 2, and so in base 10, where the last one is 5; none or negative for
@@ -128,32 +176,114 @@ impl FromStr for NumberFormat {
     type Err = String;
 
     fn from_str(pattern: &str) -> Result<NumberFormat, String> {
-        let is_digit = |c: char| matches!(c, '#' | '0' | ',' | '.');
-        let start = pattern.find(['#', '0']).ok_or_else(|| format!("format {pattern:?} has no # or 0"))?;
-        let length = pattern[start..].find(|c| !is_digit(c)).unwrap_or(pattern.len() - start);
-        let (digits, suffix) = pattern[start..].split_at(length);
-        let prefix = &pattern[..start];
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let wrong = |reason: &str| Err(format!("format {pattern:?}: {reason}"));
-        if suffix.contains(['#', '0']) || prefix.contains(',') {
-            return wrong("digits stand together");
+        let colon = |reason: String| format!(": {reason}");
+        let sections = sections(pattern).map_err(colon).and_then(|sections| {
+            if sections.len() > SECTIONS_MAX {
+                return Err(": sections are for positive numbers, negative ones and zero, three at most".into());
+            }
+            let sections = sections.iter().map(|section| Section::of(section).map_err(colon));
+            let sections = sections.collect::<Result<Vec<_>, _>>()?;
+            match sections.first().is_some_and(|section| section.has_digits) {
+                true => Ok(sections),
+                false => Err(" has no # or 0".to_string()),
+            }
+        });
+        let mut sections = sections.map_err(|reason| format!("format {pattern:?}{reason}"))?.into_iter();
+        let positive = sections.next().unwrap_or_default();
+        Ok(NumberFormat { positive, negative: sections.next(), zero: sections.next() })
+    }
+}
+
+/// A character of a pattern: one that means something, or one that stands for itself.
+#[derive(Clone, Copy)]
+enum Sign {
+    Meant(char),
+    Literal(char),
+}
+
+/// The sections of a pattern.
+fn sections(pattern: &str) -> Result<Vec<Vec<Sign>>, String> {
+    let mut sections = vec![Vec::new()];
+    let mut rest = pattern.chars();
+    while let Some(c) = rest.next() {
+        let mut push = |sign| sections.last_mut().into_iter().for_each(|section| section.push(sign));
+        match c {
+            '"' => loop {
+                match rest.next() {
+                    Some('"') => break,
+                    Some(c) => push(Sign::Literal(c)),
+                    None => return Err("a quote is not closed".to_string()),
+                }
+            },
+            '\\' => push(Sign::Literal(rest.next().ok_or("a character is missing behind \\")?)),
+            '_' => {
+                rest.next().ok_or("a character is missing behind _")?;
+                push(Sign::Literal(' '));
+            }
+            '[' => {
+                let end = |rest: &str| rest.find(']').map_or(rest.len(), |end| end + 1);
+                let named = &rest.as_str()[..end(rest.as_str())];
+                return Err(format!("[{named} is not shown: colours and conditions are not done; leave it out"));
+            }
+            '*' | '?' | '@' => {
+                let what = match c {
+                    '*' => "fills a column",
+                    '?' => "pads digits",
+                    _ => "stands for texts",
+                };
+                return Err(format!("{c} {what} in spreadsheets, which is not done; \\{c} shows the character"));
+            }
+            ';' => sections.push(Vec::new()),
+            c => push(Sign::Meant(c)),
+        }
+    }
+    Ok(sections)
+}
+
+impl Section {
+    fn of(signs: &[Sign]) -> Result<Section, String> {
+        let starts = |at: usize| matches!(signs.get(at), Some(Sign::Meant('#' | '0')));
+        let is_point = |at: usize| matches!(signs.get(at), Some(Sign::Meant('.')));
+        let start = (0..signs.len()).find(|&at| starts(at) || (is_point(at) && starts(at + 1)));
+        let text = |signs: &[Sign]| {
+            let character = |sign: &Sign| match sign {
+                Sign::Meant(c) | Sign::Literal(c) => *c,
+            };
+            signs.iter().map(character).collect::<String>()
+        };
+        let has = |signs: &[Sign], wanted: &[char]| {
+            signs.iter().any(|sign| matches!(sign, Sign::Meant(c) if wanted.contains(c)))
+        };
+        let is_digit = |sign: &Sign| matches!(sign, Sign::Meant('#' | '0' | ',' | '.'));
+        let (prefix, rest) = signs.split_at(start.unwrap_or(signs.len()));
+        let (digits, suffix) = rest.split_at(rest.iter().position(|sign| !is_digit(sign)).unwrap_or(rest.len()));
+        let digits = text(digits);
+        let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+        if has(suffix, &['#', '0']) || has(prefix, &[',']) {
+            return Err("digits stand together".to_string());
+        }
+        if digits.ends_with(',') {
+            return Err("a comma behind the digits divides by 1,000 in spreadsheets, which is not done; divide in a \
+                        query"
+                .to_string());
         }
         if fraction.contains(['.', ',']) || fraction.contains("#0") {
-            return wrong("behind the point stand zeros, then #");
+            return Err("behind the point stand zeros, then #".to_string());
         }
         if whole.replace(',', "").contains("0#") {
-            return wrong("before the point stand #, then zeros");
+            return Err("before the point stand #, then zeros".to_string());
         }
         if fraction.len() > DIGITS_MAX || whole.len() > DIGITS_MAX {
-            return wrong("too many digits");
+            return Err("too many digits".to_string());
         }
-        Ok(NumberFormat {
-            prefix: prefix.to_string(),
-            suffix: suffix.to_string(),
+        Ok(Section {
+            prefix: text(prefix),
+            suffix: text(suffix),
+            has_digits: start.is_some(),
             whole_min: whole.matches('0').count(),
             fraction: (fraction.matches('0').count(), fraction.len()),
             groups: whole.contains(','),
-            percent: prefix.contains('%') || suffix.contains('%'),
+            percent: has(prefix, &['%']) || has(suffix, &['%']),
         })
     }
 }
@@ -197,6 +327,19 @@ mod tests {
             ("0.0 %", 1_234, 4, "12.3 %"),
             ("0%", 1, 0, "100%"),
             ("€ #,##0.00", -123_456, 2, "-€ 1,234.56"),
+            (".00", 5, 2, ".05"),
+            ("#,##0;(#,##0)", -123_456, 2, "(1,235)"),
+            ("#,##0;(#,##0)", 123_456, 2, "1,235"),
+            ("#,##0_);(#,##0)", 123_456, 2, "1,235 "),
+            ("#,##0;(#,##0)", -49, 2, "0"),
+            ("#,##0.00;-#,##0.00;\"-\"", 0, 2, "-"),
+            ("#,##0.00;-#,##0.00;\"-\"", -1, 2, "-0.01"),
+            ("0;-0;\"none\"", 4, 1, "none"),
+            ("0;\"minus\"", -4, 1, "minus"),
+            ("0 \"0 #\";\\#0", -5, 0, "#5"),
+            ("0 \"0 #\";\\#0", 5, 0, "5 0 #"),
+            ("0.0 %;(0.0 %)", -1_234, 4, "(12.3 %)"),
+            ("0;;", 0, 0, ""),
             ("0", i128::MAX, 0, "170141183460469231731687303715884105727"),
             ("0", i128::MIN, 18, "-170141183460469231732"),
         ] {
@@ -231,14 +374,51 @@ mod tests {
             assert_eq!(shown(pattern, value), text, "{pattern} of {value}");
         }
         assert_eq!(NumberFormat::plain(None).text(Number::Double(0.1 + 0.2)), "0.3");
+        assert_eq!(NumberFormat::plain(None).text(Number::Double(12_345_678_901.345)), "12,345,678,901.345");
+        assert_eq!(shown("0.000000", 12_345_678_901.345), "12345678901.345000");
         assert_eq!(NumberFormat::plain(Some(2)).text(Number::Decimal { digits: 150_000, scale: 2 }), "1,500.00");
     }
 
     #[test]
     fn patterns_that_mean_nothing_are_refused() {
-        for pattern in ["", "abc", "0#", "0.#0", "0 0", "0.0.0", "0.0,0"] {
+        for pattern in ["", "abc", "0#", "0.#0", "0 0", "0.0.0", "0.0,0", ";0", "0;0;0;@", "0\\", "0 \"a"] {
             assert!(pattern.parse::<NumberFormat>().is_err(), "{pattern:?}");
         }
+        for (pattern, word) in [
+            ("[Red]-#,##0", "[Red]"),
+            ("0;[Blue]0", "[Blue]"),
+            ("#,##0.0,", "divides"),
+            ("#,##0,", "divides"),
+            ("* 0", "fills"),
+            ("0??", "pads"),
+        ] {
+            let error = pattern.parse::<NumberFormat>().unwrap_err();
+            assert!(error.contains(word) && error.contains(pattern), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_terms_leave_of_a_sum() {
+        for (value, magnitude, left) in [
+            (5.551115123125783e-17, 1.0, 0.0),
+            (-2.220446049250313e-16, 1.01, 0.0),
+            (0.345_001_220_703_125, 12_345_678_901.0, 0.345),
+            (1e-3, 1.0, 1e-3),
+            (1.5, 1e300, 0.0),
+            (3e15, 5e30, 0.0),
+            (3e16, 5e30, 3e16),
+            (1.005, 1.005, 1.005),
+            (f64::NEG_INFINITY, 1.0, f64::NEG_INFINITY),
+            (1.0, f64::INFINITY, 1.0),
+        ] {
+            assert_eq!(settled(value, magnitude), left, "{value} of {magnitude}");
+        }
+    }
+
+    fn plain_digits(scale: u8) -> NumberFormat {
+        let mut format = NumberFormat::plain(Some(scale));
+        format.positive.groups = false;
+        format
     }
 
     proptest! {
@@ -246,7 +426,7 @@ mod tests {
         fn all_digits_are_the_number(digits in any::<i64>(), scale in 0_u8..=18) {
             let text = Number::Decimal { digits: digits.into(), scale }.to_string();
             prop_assert_eq!(text.replace('.', "").parse::<i128>().unwrap(), i128::from(digits));
-            let format = NumberFormat { groups: false, ..NumberFormat::plain(Some(scale)) };
+            let format = plain_digits(scale);
             prop_assert_eq!(format.text(Number::Decimal { digits: digits.into(), scale }), text);
         }
     }

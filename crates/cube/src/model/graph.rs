@@ -3,6 +3,8 @@
 //! All passes are loops over a topological order (Kahn, Topological sorting of large networks, 1962): a hierarchy may
 //! be as deep as it has elements.
 
+use std::collections::HashSet;
+
 use super::{Dimension, Element, ElementId, ElementKind};
 use crate::error::Path;
 
@@ -182,6 +184,62 @@ impl Dimension {
             }
         }
         layer
+    }
+
+    /// All elements as they are listed: by position where each consolidated element stands directly above or below one
+    /// that it consists of, else every root above its [`Dimension::descendants`], roots by the first element at or
+    /// below them. An element of several parents stands at the first one.
+    pub fn nested(&self) -> Vec<ElementId> {
+        let is_beside = |(at, id): (usize, &ElementId)| {
+            let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| self.order.get(at));
+            self.element(*id).children.is_empty() || beside.into_iter().any(|other| self.is_part(*other, *id))
+        };
+        if self.order.iter().enumerate().all(is_beside) {
+            return self.order.clone();
+        }
+        let mut roots = self.roots().to_vec();
+        let first = self.first_positions();
+        roots.sort_by_key(|root| first[root.index()]);
+        let mut seen = vec![false; self.slots.len()];
+        let mut found = Vec::with_capacity(self.order.len());
+        let mut stack: Vec<ElementId> = roots.into_iter().rev().collect();
+        while let Some(id) = stack.pop() {
+            if !std::mem::replace(&mut seen[id.index()], true) {
+                found.push(id);
+                stack.extend(self.element(id).children.iter().rev().map(|edge| edge.child));
+            }
+        }
+        found
+    }
+
+    /// The least position of each element and all below it, by element number.
+    fn first_positions(&self) -> Vec<u32> {
+        let ranks = &self.topology().ranks;
+        let mut upwards = self.order.clone();
+        upwards.sort_unstable_by_key(|id| ranks[id.index()]);
+        let mut first = self.topology().positions.clone();
+        for id in upwards {
+            let below = self.element(id).children.iter().map(|edge| first[edge.child.index()]).min();
+            first[id.index()] = first[id.index()].min(below.unwrap_or(u32::MAX));
+        }
+        first
+    }
+
+    /// True if a path of parents leads from an element to another.
+    pub(crate) fn is_part(&self, element: ElementId, whole: ElementId) -> bool {
+        let wanted = self.level(whole);
+        let (mut open, mut seen) = (vec![element], HashSet::new());
+        while let Some(next) = open.pop() {
+            for parent in self.element(next).parents() {
+                if *parent == whole {
+                    return true;
+                }
+                if self.level(*parent) < wanted && seen.insert(*parent) {
+                    open.push(*parent);
+                }
+            }
+        }
+        false
     }
 
     /// Base elements at or below `id`, each once, in the order of [`Dimension::descendants`].

@@ -3,7 +3,7 @@
 //! A row gives one value a level, from the top down; its last value that is not NULL names a base element. NULL levels
 //! are skipped, so that hierarchies may be ragged. An element is identified by its level and the values above it, not
 //! by its name: the name is the value, and where elements share one, each of them is named by the values from the top
-//! down to it (`2026-Q1-1`) and captioned by its own. Names once given stay when rows are added.
+//! down to it (`2026-Q1-1`) and captioned by its own. Names once given stay when rows are added to a dimension.
 
 use std::collections::HashSet;
 
@@ -136,6 +136,45 @@ impl Dimension {
         Ok(())
     }
 
+    /// The names that values may give an element of a level hierarchy: its value, the path of values from the top, and
+    /// this path below the name of the hierarchy. Of other elements there are none.
+    pub(crate) fn names_of_values(&self, id: ElementId) -> Vec<String> {
+        let Some(member) = self.element(id).member() else { return Vec::new() };
+        let path = self.value_path(id);
+        let hierarchy = &self.hierarchies[usize::from(member.hierarchy)].name;
+        vec![member.value.clone(), path.clone(), format!("{hierarchy}{PATH_SEPARATOR}{path}")]
+    }
+
+    /// True if values gave an element of a level hierarchy its name.
+    pub(crate) fn has_name_of_values(&self, id: ElementId) -> bool {
+        let element = self.element(id);
+        let is_name = |name: &String| folded(name) == folded(&element.name);
+        !element.renamed && self.names_of_values(id).iter().any(is_name)
+    }
+
+    /// The other elements of the value by which `name` finds an element of a level hierarchy as its alternative name.
+    pub(crate) fn namesakes(&self, id: ElementId, name: &str) -> Vec<ElementId> {
+        let wanted = folded(name);
+        let has_value =
+            |id: &ElementId| self.element(*id).member().is_some_and(|member| folded(&member.value) == wanted);
+        if folded(&self.element(id).name) == wanted || !has_value(&id) {
+            return Vec::new();
+        }
+        self.order.iter().copied().filter(|other| *other != id && has_value(other)).collect()
+    }
+
+    /// Values from the top to an element.
+    fn value_path(&self, id: ElementId) -> String {
+        let mut values = Vec::new();
+        let mut next = Some(id);
+        while let Some(element) = next.and_then(|id| self.get(id)) {
+            values.push(element.value());
+            next = element.member.as_ref().and_then(|member| member.parent);
+        }
+        values.reverse();
+        values.join(PATH_SEPARATOR)
+    }
+
     fn push_hierarchy(&mut self, name: &str, levels: &[&str]) -> Result<()> {
         std::iter::once(&name).chain(levels).try_for_each(|name| self.named(name))?;
         let max = usize::from(u16::MAX);
@@ -255,7 +294,7 @@ impl Growth {
                     continue;
                 }
                 *name = match *times {
-                    0 => self.value_path(*id),
+                    0 => self.dimension.value_path(*id),
                     _ => format!("{}{PATH_SEPARATOR}{name}", self.hierarchy_name()),
                 };
                 *times += 1;
@@ -267,18 +306,6 @@ impl Growth {
         }
     }
 
-    /// Values from the top to an element.
-    fn value_path(&self, id: ElementId) -> String {
-        let mut values = Vec::new();
-        let mut next = Some(id);
-        while let Some(element) = next.and_then(|id| self.dimension.get(id)) {
-            values.push(element.value());
-            next = element.member.as_ref().and_then(|member| member.parent);
-        }
-        values.reverse();
-        values.join(PATH_SEPARATOR)
-    }
-
     fn hierarchy_name(&self) -> &str {
         &self.dimension.hierarchies[usize::from(self.hierarchy)].name
     }
@@ -286,7 +313,7 @@ impl Growth {
 
 impl Element {
     /// Value of the element's level column, or its name if it is of no level.
-    fn value(&self) -> &str {
+    pub(crate) fn value(&self) -> &str {
         self.member.as_ref().map_or(&self.name, |member| &member.value)
     }
 }

@@ -19,6 +19,7 @@ mod levels;
 mod measure;
 mod names;
 mod stored;
+mod two_paths;
 mod weights;
 
 pub use build::{Consolidation, DimensionBuilder, ParentRow};
@@ -26,13 +27,15 @@ pub use change::{Change, Effect};
 pub use cube::{CubeEffect, CubeModel, MODEL_VERSION};
 pub(crate) use dimension::NameMatches;
 pub use dimension::{AttributeColumn, AttributeKind, Dimension, Hierarchy};
-pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member};
-pub use format::{Number, NumberFormat};
+pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member, Unlinked};
+pub(crate) use format::settled;
+pub use format::{NUMBER_FORMAT, Number, NumberFormat};
 pub(crate) use layout::layout_of;
 pub use levels::LevelIndex;
 pub use measure::{Balance, Measure, Span};
 pub(crate) use names::folded;
 pub use names::nearest;
+pub use two_paths::TwoPaths;
 pub use weights::{BaseMap, BaseWeights};
 
 pub use crate::facts::{Rule, SCALE_MAX, ValueType};

@@ -193,6 +193,9 @@ impl Dimension {
                 return Err(self.damaged(format!("attribute number {column} of '{}' is not as declared", element.name)));
             }
         }
+        for unlinked in &element.unlinked {
+            self.check_weight(&[unlinked.parent, id], unlinked.weight)?;
+        }
         let levels =
             |member: &super::Member| self.hierarchies.get(usize::from(member.hierarchy)).map(|h| h.levels.len());
         match &element.member {

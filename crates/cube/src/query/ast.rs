@@ -42,7 +42,7 @@ pub struct CrossTab {
     pub pages: Axis,
     /// One place of each dimension that is on no axis; other dimensions have their default element.
     pub point: Point,
-    /// Only the largest or smallest cells.
+    /// Only the rows of the largest or smallest values.
     pub extreme: Option<Extreme>,
     /// Rows and columns without a filled cell are shown.
     pub shows_empty: bool,
@@ -144,21 +144,25 @@ pub enum Literal {
     Text(String),
 }
 
-/// The largest or smallest cells of a cross-tab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The rows of the largest or smallest values.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Extreme {
     /// Which end.
     pub direction: Direction,
-    /// How many cells.
+    /// How many rows of each page.
     pub count: u64,
+    /// Places of the column that ranks the rows; the first one that has them does.
+    pub by: Point,
+    /// The option in the text.
+    pub span: Span,
 }
 
-/// An end of the order of cells by value.
+/// An end of the order of rows by value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The largest cells.
+    /// The largest values.
     Top,
-    /// The smallest cells.
+    /// The smallest values.
     Bottom,
 }
 

@@ -1,25 +1,21 @@
-//! Binding: names of a query become elements of a cube.
-//!
-//! A name without a dimension is looked up in all of them: one that is unique is bound, one that several dimensions
-//! have is refused with the candidates. A name that is both a dimension and an element is the dimension in a set, and
-//! the element in a point and within functions; `dimension:element` is always the element. The measures of a cube are
-//! one more axis, named `Measures`; its elements are not summed.
+//! Binding: names of a query become elements of a cube ([`super::find`] has the rules of single names). The measures of
+//! a cube are one more axis, named `Measures`; its elements are not summed.
 
+use std::cell::RefCell;
+
+use super::find::Named;
 use super::{
-    Axis, CrossTab, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set, Span, Term,
+    Axis, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set,
+    Span, Term,
 };
-use crate::error::Nearest;
-use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, NameMatches, nearest};
+use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, nearest};
 
 /// The name by which queries call the axis of measures.
 pub const MEASURES: &str = "Measures";
 
-/// Names of other elements that the error of an unknown one lists.
-const NEAR_MAX: usize = 5;
-/// Why an element is no measure: of functions, of ranges, of changes.
+/// Why an element is no measure: of functions, of ranges.
 const NO_ELEMENTS_BELOW: &str = "measures have no elements below them";
 const NO_RANGES: &str = "measures have no ranges; list them";
-const NO_CHANGES: &str = "measures are those of the definition, and are not changed";
 
 /// An axis of a cube's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,10 +75,22 @@ pub struct BoundTable {
     pub pages: Vec<BoundSet>,
     /// The places of all other axes, in the order of the cube.
     pub point: Vec<BoundPlace>,
-    /// Only the largest or smallest cells.
-    pub extreme: Option<Extreme>,
+    /// Only the rows of the largest or smallest values.
+    pub extreme: Option<BoundExtreme>,
     /// Rows and columns without a filled cell are shown.
     pub shows_empty: bool,
+}
+
+/// The rows of the largest or smallest values, with the column found that ranks them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundExtreme {
+    /// Which end.
+    pub direction: Direction,
+    /// How many rows of each page.
+    pub count: u64,
+    /// Sets of the columns by position, each with the position of its target. The first column that has these targets
+    /// ranks the rows.
+    pub by: Vec<(usize, usize)>,
 }
 
 /// The place of an axis in a point.
@@ -123,44 +131,36 @@ pub enum BoundQuery {
 /// dimensions that stand twice; attributes that the dimension has not, or of another kind than the literal; points of
 /// [`Query::Nearest`] that are no base cell; dimensions without elements.
 pub fn bind(model: &CubeModel, query: &Query, text: &str) -> Result<BoundQuery, QueryError> {
-    let binder = Binder { model, text };
-    Ok(match query {
+    bind_with_warnings(model, query, text).map(|(bound, _)| bound)
+}
+
+/// As [`bind`], and warnings of names that stand for one of several elements of a level: the one that had the name
+/// before the others came.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_with_warnings(
+    model: &CubeModel,
+    query: &Query,
+    text: &str,
+) -> Result<(BoundQuery, Vec<String>), QueryError> {
+    let binder = Binder { model, text, warnings: RefCell::default() };
+    let bound = match query {
         Query::CrossTab(table) => BoundQuery::CrossTab(binder.table(table)?),
         Query::Facts(point) => BoundQuery::Facts(binder.whole_point(point)?),
         Query::Source(point) => BoundQuery::Source(binder.whole_point(point)?),
         Query::Explain(point) => BoundQuery::Explain(binder.whole_point(point)?),
         Query::Nearest { count, to } => BoundQuery::Nearest { count: *count, to: binder.base_point(to)? },
-    })
+    };
+    Ok((bound, binder.warnings.into_inner()))
 }
 
-/// The dimension, by its position, and the element that a name of `text` stands for.
-pub(crate) fn find_element(
-    model: &CubeModel,
-    text: &str,
-    name: &ElementName,
-) -> Result<(usize, ElementId), QueryError> {
-    Binder { model, text }.element(name, NO_CHANGES)
-}
-
-/// The position of the dimension of this name; `span` is where `text` has it.
-pub(crate) fn find_dimension(model: &CubeModel, text: &str, name: &str, span: Span) -> Result<usize, QueryError> {
-    let binder = Binder { model, text };
-    model.dimension_index(name).ok_or_else(|| match name.eq_ignore_ascii_case(MEASURES) {
-        true => binder.error(span, NO_CHANGES.to_string()),
-        false => binder.no_dimension(name, span),
-    })
-}
-
-struct Binder<'a> {
-    model: &'a CubeModel,
-    text: &'a str,
-}
-
-/// What a name stands for.
-enum Named {
-    Element(usize, ElementId),
-    Measure(usize),
-    Axis(CubeAxis),
+/// What names are bound in.
+pub(super) struct Binder<'a> {
+    pub(super) model: &'a CubeModel,
+    pub(super) text: &'a str,
+    /// Warnings of names that stand for one of several elements.
+    pub(super) warnings: RefCell<Vec<String>>,
 }
 
 impl Binder<'_> {
@@ -170,8 +170,40 @@ impl Binder<'_> {
         let columns = self.axis(&table.columns, &mut taken)?;
         let pages = self.axis(&table.pages, &mut taken)?;
         let point = self.point(&table.point, &mut taken)?;
-        let (extreme, shows_empty) = (table.extreme, table.shows_empty);
-        Ok(BoundTable { rows, columns, pages, point, extreme, shows_empty })
+        let extreme =
+            table.extreme.as_ref().map(|extreme| self.extreme(extreme, &rows, &columns, &point)).transpose()?;
+        Ok(BoundTable { rows, columns, pages, point, extreme, shows_empty: table.shows_empty })
+    }
+
+    fn extreme(
+        &self,
+        extreme: &Extreme,
+        rows: &[BoundSet],
+        columns: &[BoundSet],
+        point: &[BoundPlace],
+    ) -> Result<BoundExtreme, QueryError> {
+        if rows.is_empty() {
+            let message = "top and bottom keep rows, and the query has none: name their elements with rows";
+            return Err(self.error(extreme.span, message.to_string()));
+        }
+        let mut by: Vec<(usize, usize)> = Vec::new();
+        for place in &extreme.by {
+            let (axis, target, span) = self.single(place)?;
+            // All columns have the places of the point.
+            if point.iter().any(|held| held.axis == axis && held.target == target) {
+                continue;
+            }
+            let set = columns.iter().position(|set| set.axis == axis);
+            if set.is_some_and(|set| by.iter().any(|(held, _)| *held == set)) {
+                return Err(self.error(span, format!("dimension {} stands here a second time", self.axis_name(axis))));
+            }
+            let found = set.and_then(|set| Some((set, columns[set].targets.iter().position(|held| *held == target)?)));
+            by.push(found.ok_or_else(|| {
+                let message = "no column has this; by names one of the columns of the query: add it to cols";
+                self.error(span, message.to_string())
+            })?);
+        }
+        Ok(BoundExtreme { direction: extreme.direction, count: extreme.count, by })
     }
 
     fn whole_point(&self, point: &Point) -> Result<Vec<BoundPlace>, QueryError> {
@@ -224,19 +256,9 @@ impl Binder<'_> {
     fn point(&self, point: &Point, taken: &mut Vec<CubeAxis>) -> Result<Vec<BoundPlace>, QueryError> {
         let mut places = Vec::new();
         for place in point {
-            let (bound, span) = match place {
-                Place::Element(name) => (self.place(name)?, name.span),
-                Place::Sum(set, span) => {
-                    let bound = self.set(set)?;
-                    (BoundSet { targets: vec![self.sum(bound.targets, *span)?], ..bound }, *span)
-                }
-            };
-            let [target] = bound.targets.as_slice() else {
-                let message = "a dimension stands for all of its elements, and a point has one of each: name it";
-                return Err(self.error(span, message.to_string()));
-            };
-            self.take(bound.axis, span, taken)?;
-            places.push(BoundPlace { axis: bound.axis, target: target.clone(), is_default: false });
+            let (axis, target, span) = self.single(place)?;
+            self.take(axis, span, taken)?;
+            places.push(BoundPlace { axis, target, is_default: false });
         }
         for (position, dimension) in self.model.dimensions().iter().enumerate() {
             let axis = CubeAxis::Dimension(position);
@@ -252,6 +274,24 @@ impl Binder<'_> {
         }
         places.sort_by_key(|place| place.axis);
         Ok(places)
+    }
+
+    /// The one place that a part of a point names, and where.
+    fn single(&self, place: &Place) -> Result<(CubeAxis, Target, Span), QueryError> {
+        let (mut bound, span) = match place {
+            Place::Element(name) => (self.place(name)?, name.span),
+            Place::Sum(set, span) => {
+                let bound = self.set(set)?;
+                (BoundSet { targets: vec![self.sum(bound.targets, *span)?], ..bound }, *span)
+            }
+        };
+        match (bound.targets.pop(), bound.targets.is_empty()) {
+            (Some(target), true) => Ok((bound.axis, target, span)),
+            _ => {
+                let message = "a dimension stands for all of its elements, and a point has one of each: name it";
+                Err(self.error(span, message.to_string()))
+            }
+        }
     }
 
     /// Notes that the query names an axis.
@@ -300,7 +340,7 @@ impl Binder<'_> {
         };
         match selection {
             Selection::Name(name) => match self.axis_named(name) {
-                Some(axis) => Ok((axis, self.all(axis))),
+                Some(axis) => Ok((axis, self.nested(axis))),
                 None => {
                     let BoundSet { axis, targets } = self.place(name)?;
                     Ok((axis, targets))
@@ -368,15 +408,6 @@ impl Binder<'_> {
         })
     }
 
-    /// The axis of a bare name.
-    fn axis_named(&self, name: &ElementName) -> Option<CubeAxis> {
-        if name.dimension.is_some() {
-            return None;
-        }
-        let of_measures = || name.name.eq_ignore_ascii_case(MEASURES).then_some(CubeAxis::Measures);
-        self.model.dimension_index(&name.name).map(CubeAxis::Dimension).or_else(of_measures)
-    }
-
     /// One target of several.
     fn sum(&self, targets: Vec<Target>, span: Span) -> Result<Target, QueryError> {
         let mut parts = Vec::new();
@@ -396,6 +427,16 @@ impl Binder<'_> {
                 self.model.dimensions()[position].elements().iter().copied().map(Target::Element).collect()
             }
             CubeAxis::Measures => (0..self.model.measures().len()).map(Target::Measure).collect(),
+        }
+    }
+
+    /// All places of an axis as they are listed: elements beside those that they are part of.
+    fn nested(&self, axis: CubeAxis) -> Vec<Target> {
+        match axis {
+            CubeAxis::Dimension(position) => {
+                self.model.dimensions()[position].nested().into_iter().map(Target::Element).collect()
+            }
+            CubeAxis::Measures => self.all(axis),
         }
     }
 
@@ -442,127 +483,18 @@ impl Binder<'_> {
         Ok(kept)
     }
 
-    /// The element of a name; `measures` says why a measure is none here.
-    fn element(&self, name: &ElementName, measures: &str) -> Result<(usize, ElementId), QueryError> {
-        let message = match self.named(name)? {
-            Named::Element(position, element) => return Ok((position, element)),
-            Named::Measure(_) => format!("{name} is a measure: {measures}"),
-            Named::Axis(CubeAxis::Measures) => format!("{name} are the measures: {measures}"),
-            Named::Axis(axis) => {
-                let example = match axis {
-                    CubeAxis::Dimension(position) => self.example(position),
-                    CubeAxis::Measures => String::new(),
-                };
-                format!("{name} is a dimension; an element is expected here{example}")
-            }
-        };
-        Err(self.error(name.span, message))
-    }
-
-    /// An element of a dimension, as a query writes it: its default one.
-    fn example(&self, position: usize) -> String {
-        let dimension = &self.model.dimensions()[position];
-        let of = |id: ElementId| format!(", as {}", quoted(dimension.element(id).name()));
-        dimension.default_element().map_or_else(String::new, of)
-    }
-
-    /// True if a name is that of the axis of measures and of no element.
-    fn is_measures(&self, name: &ElementName) -> bool {
-        matches!(self.named(name), Ok(Named::Axis(CubeAxis::Measures)))
-    }
-
-    fn named(&self, name: &ElementName) -> Result<Named, QueryError> {
-        match &name.dimension {
-            Some(dimension) => self.named_within(dimension, name),
-            None => self.named_alone(name),
-        }
-    }
-
-    fn named_within(&self, dimension: &str, name: &ElementName) -> Result<Named, QueryError> {
-        if let Some(position) = self.model.dimension_index(dimension) {
-            let found = self.model.dimensions()[position].find(&name.name);
-            return match found {
-                Ok(element) => Ok(Named::Element(position, element)),
-                Err(error) => Err(self.error(name.span, error.to_string())),
-            };
-        }
-        if dimension.eq_ignore_ascii_case(MEASURES) {
-            let names = self.model.measures().iter().map(|measure| measure.name.as_str());
-            return self.model.measure_index(&name.name).map(Named::Measure).ok_or_else(|| {
-                self.error(name.span, format!("no measure {}{}", name.name, nearest(&name.name, names)))
-            });
-        }
-        Err(self.no_dimension(dimension, name.span))
-    }
-
-    fn no_dimension(&self, name: &str, span: Span) -> QueryError {
-        let names = self.model.dimensions().iter().map(Dimension::name);
-        self.error(span, format!("no dimension {name}{}", nearest(name, names)))
-    }
-
-    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name. Names
-    /// to the letter count before those without regard to case, over all dimensions.
-    fn named_alone(&self, name: &ElementName) -> Result<Named, QueryError> {
-        let mut found = Vec::new();
-        for (position, dimension) in self.model.dimensions().iter().enumerate() {
-            let NameMatches { is_exact, elements } = dimension.matches(&name.name);
-            let is_one = elements.len() == 1;
-            found.extend(elements.into_iter().map(|element| {
-                let shown = if is_one { &name.name } else { dimension.element(element).name() };
-                let candidate = format!("{}:{}", quoted(dimension.name()), quoted(shown));
-                (is_exact, candidate, Named::Element(position, element))
-            }));
-        }
-        if let Some(position) = self.model.measure_index(&name.name) {
-            let candidate = format!("{MEASURES}:{}", quoted(&name.name));
-            found.push((self.model.measures()[position].name == name.name, candidate, Named::Measure(position)));
-        }
-        if found.iter().any(|(is_exact, ..)| *is_exact) {
-            found.retain(|(is_exact, ..)| *is_exact);
-        }
-        match found.len() {
-            1 => return Ok(found.remove(0).2),
-            0 => {}
-            _ => {
-                let candidates: Vec<String> = found.into_iter().map(|(_, candidate, _)| candidate).collect();
-                let message = format!("{name} is several elements: {}", candidates.join(", "));
-                return Err(self.error(name.span, message));
-            }
-        }
-        if let Some(axis) = self.axis_named(name) {
-            return Ok(Named::Axis(axis));
-        }
-        let near = self.model.dimensions().iter().flat_map(|dimension| {
-            let Nearest(names) = nearest(&name.name, dimension.all_names());
-            names.into_iter().map(|near| format!("{}:{}", quoted(dimension.name()), quoted(&near)))
-        });
-        let candidates: Vec<String> = near.take(NEAR_MAX).collect();
-        let hint = if candidates.is_empty() { String::new() } else { format!("; near it: {}", candidates.join(", ")) };
-        Err(self.error(name.span, format!("no dimension has an element {name}{hint}")))
-    }
-
-    fn axis_name(&self, axis: CubeAxis) -> &str {
+    pub(super) fn axis_name(&self, axis: CubeAxis) -> &str {
         match axis {
             CubeAxis::Dimension(position) => self.model.dimensions()[position].name(),
             CubeAxis::Measures => MEASURES,
         }
     }
 
-    fn end(&self) -> Span {
+    pub(super) fn end(&self) -> Span {
         Span { start: self.text.len(), end: self.text.len() }
     }
 
-    fn error(&self, span: Span, message: String) -> QueryError {
+    pub(super) fn error(&self, span: Span, message: String) -> QueryError {
         QueryError::new(self.text, span, message)
-    }
-}
-
-/// A name as a query writes it.
-pub fn quoted(name: &str) -> String {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '%');
-    if !name.is_empty() && name.chars().all(is_word) {
-        name.to_string()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }

@@ -7,6 +7,7 @@
 //!           | "move" element ["from" element] "below" placed {"," placed}
 //!           | "link" element "below" placed {"," placed}
 //!           | "unlink" element "from" element {"," element}
+//!           | "relink" element ["below" element {"," element}]
 //!           | "place" element place
 //!           | "remove" element {"," element}
 //!           | "caption" element [name]             without a name the caption goes
@@ -19,7 +20,8 @@
 //!
 //! `element`, `name` and `literal` are those of queries ([`super`]). An element that is added with `of` is consolidated
 //! and holds these children; without it, it is a base element. `move` without `from` takes an element from all of its
-//! parents; a parent that it keeps gets the new weight.
+//! parents; a parent that it keeps gets the new weight. `relink` undoes an `unlink` of an edge of the source; without
+//! parents all of the element.
 
 use super::parser::Parser;
 use super::{ElementName, Literal, QueryError, Span};
@@ -75,6 +77,13 @@ pub enum Action {
         /// The element.
         element: ElementName,
         /// The parents.
+        parents: Vec<ElementName>,
+    },
+    /// Gives an element the edges of the source back that changes have taken away.
+    Relink {
+        /// The element.
+        element: ElementName,
+        /// The parents; all of them without one.
         parents: Vec<ElementName>,
     },
     /// Changes the position of an element.
@@ -138,7 +147,7 @@ pub enum Neighbour {
 }
 
 /// The words that changes begin with.
-const ACTIONS: &str = "add, rename, move, link, unlink, place, remove, caption, alias, set or default";
+const ACTIONS: &str = "add, rename, move, link, unlink, relink, place, remove, caption, alias, set or default";
 
 /// The changes of a text.
 ///
@@ -161,8 +170,10 @@ pub fn parse_changes(text: &str) -> Result<Vec<ChangeStatement>, QueryError> {
 
 impl Parser<'_> {
     fn action(&mut self) -> Result<Action, QueryError> {
-        let known =
-            ["add", "rename", "move", "link", "unlink", "place", "remove", "caption", "alias", "set", "default"];
+        let known = [
+            "add", "rename", "move", "link", "unlink", "relink", "place", "remove", "caption", "alias", "set",
+            "default",
+        ];
         let Some(word) = known.into_iter().find(|word| self.takes_word(word)) else {
             return Err(self.expected(ACTIONS));
         };
@@ -192,6 +203,11 @@ impl Parser<'_> {
             "unlink" => {
                 self.word("from")?;
                 Action::Unlink { element, parents: self.list(Self::element)? }
+            }
+            "relink" => {
+                let names_parents = self.takes_word("below") || self.takes_word("from");
+                let parents = if names_parents { self.list(Self::element)? } else { Vec::new() };
+                Action::Relink { element, parents }
             }
             "place" => {
                 let place = self.neighbour()?;

@@ -17,7 +17,7 @@
 //! point     = (element | "sum" "(" set ")") {"," …}
 //! element   = [name ":"] name
 //! compare   = "=" | "<>" | "<" | "<=" | ">" | ">="
-//! option    = ("top" | "bottom") number | "empty"
+//! option    = ("top" | "bottom") number ["by" point] | "empty"
 //! name      = letters, digits, "_", "-", "%"      or any text between double quotes, where "" is a quote
 //! literal   = number | name
 //! ```
@@ -32,6 +32,7 @@ mod bind;
 mod changes;
 mod draw;
 mod error;
+mod find;
 mod lexer;
 mod parser;
 
@@ -39,9 +40,12 @@ pub use ast::{
     Axis, Comparison, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, Selection, Set,
     Span, Term,
 };
-pub use bind::{BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, quoted};
-pub(crate) use bind::{find_dimension, find_element};
+pub use bind::{
+    BoundExtreme, BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, bind_with_warnings,
+};
 pub use changes::{Action, ChangeStatement, Neighbour, Placed, parse_changes};
 pub use draw::random_cross_tab;
 pub use error::QueryError;
+pub use find::quoted;
+pub(crate) use find::{find_dimension, find_element, namesake_warning};
 pub use parser::parse;

@@ -85,7 +85,9 @@ impl Parser<'_> {
                 "empty" => table.shows_empty = true,
                 end => {
                     let direction = if end == "top" { Direction::Top } else { Direction::Bottom };
-                    table.extreme = Some(Extreme { direction, count: self.number("how many cells are wanted")? });
+                    let count = self.number("how many rows are wanted")?;
+                    let by = if self.takes_word("by") { self.point()? } else { Point::new() };
+                    table.extreme = Some(Extreme { direction, count, by, span: self.span_from(span.start) });
                 }
             }
             seen.push(clause);
@@ -154,6 +156,11 @@ impl Parser<'_> {
                 Selection::Level(dimension, self.small_number("a level")?)
             }
             "sum" => return self.sum().map(Selection::Sum),
+            "top" | "bottom" => {
+                let span = self.tokens[self.at - 2].1;
+                let message = format!("{function} is an option of the whole query: rows … {function} 3 by a column");
+                return Err(QueryError::new(self.text, span, message));
+            }
             _ => {
                 let span = self.tokens[self.at - 2].1;
                 let message = format!("no function {function}: there are children, descendants, leaves, level and sum");

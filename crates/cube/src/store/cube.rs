@@ -88,6 +88,11 @@ impl StoredCube {
         StoredCube { model, facts, scheme, definition: None, texts: Vec::new(), aside: Vec::new(), origin: None }
     }
 
+    /// True for a cube of an imported database: it has no source that a load reads.
+    pub fn is_imported(&self) -> bool {
+        matches!(self.origin, Some(Origin::Palo(_)))
+    }
+
     /// The texts at cells of another model of the cube whose elements have the names of this one's.
     pub fn texts_of(&self, model: &CubeModel) -> Vec<TextCell> {
         if self.model.dimensions().len() != model.dimensions().len() {

@@ -6,6 +6,7 @@
 //! index <array>       UInt64, in place of keys under schemes other than BESS: the arrays with an entry a cell
 //! measure <name>      Int64 or Float64, NULL where the cell is empty; sums of an AVG
 //! counts <name>       UInt64, rows with a value; only of an AVG whose cells fold several rows
+//! carries <name>      Int64, units of 2⁶⁴ (decimals) or 2¹⁰⁰⁰ (doubles); only of an AVG with sums beyond its type
 //! rows                UInt64, source rows of a cell; only if a cell folds several rows
 //! ```
 //!
@@ -75,7 +76,7 @@ pub(super) fn write(
             (Cow::Owned(columns), rows.map(Cow::Owned))
         }
     };
-    for FactColumn { measure, values, filled, counts } in columns.iter() {
+    for (number, FactColumn { measure, values, filled, counts }) in columns.iter().enumerate() {
         let name = format!("measure {}", measure.name);
         match values {
             Values::Decimals(values) => writer.column(&name, values, filled.as_ref())?,
@@ -83,6 +84,10 @@ pub(super) fn write(
         }
         if let Some(counts) = counts {
             writer.column(&format!("counts {}", measure.name), counts, None)?;
+        }
+        if let Some(carries) = facts.carries(number) {
+            let carries = index::ordered_values(carries, order);
+            writer.column(&format!("carries {}", measure.name), &carries, None)?;
         }
     }
     if let Some(rows) = rows {
@@ -222,13 +227,18 @@ impl<'a> FactsFile<'a> {
             _ => self.indexed(model, scheme, pointers)?,
         };
         let columns = fact_measures(model).map(|measure| self.measure(measure)).collect::<Result<Vec<_>>>()?;
-        let rows = self.counts("rows")?;
+        let (columns, carries): (Vec<FactColumn>, Vec<_>) = columns.into_iter().unzip();
+        let rows = self.optional("rows")?;
         if let Some(column) = self.file.columns().get(self.next) {
             return Err(StoreError::damaged(self.path, format!("the model has no column '{}'", column.name)));
         }
         let path = self.path;
         let (columns, rows) = index::ordered(columns, rows, places.as_deref());
+        let carries = carries.into_iter();
+        let carries =
+            carries.map(|of| of.map(|of: Vec<i64>| index::ordered_values(&of, places.as_deref()).into_owned()));
         let parts = Facts::from_parts(layout, keys, columns, rows, page_cells);
+        let parts = parts.map(|facts| facts.with_carries(carries.collect()));
         parts.map_err(|source| StoreError::FactsParts { path: path.to_path_buf(), source })
     }
 
@@ -254,7 +264,8 @@ impl<'a> FactsFile<'a> {
         index::keys(scheme, model, cells, &words).map_err(damaged)
     }
 
-    fn measure(&mut self, measure: FactMeasure) -> Result<FactColumn> {
+    /// A measure and its carries.
+    fn measure(&mut self, measure: FactMeasure) -> Result<(FactColumn, Option<Vec<i64>>)> {
         let name = format!("measure {}", measure.name);
         let (values, filled) = match measure.value_type {
             ValueType::Decimal { .. } => {
@@ -266,15 +277,18 @@ impl<'a> FactsFile<'a> {
                 (Values::Doubles(values), filled)
             }
         };
-        let counts = match measure.rule {
-            Rule::Avg => self.counts(&format!("counts {}", measure.name))?,
-            _ => None,
+        let (counts, carries) = match measure.rule {
+            Rule::Avg => {
+                let counts = self.optional(&format!("counts {}", measure.name))?;
+                (counts, self.optional(&format!("carries {}", measure.name))?)
+            }
+            _ => (None, None),
         };
-        Ok(FactColumn { measure, values, filled, counts })
+        Ok((FactColumn { measure, values, filled, counts }, carries))
     }
 
-    /// A column of counts, if it is the next one.
-    fn counts(&mut self, name: &str) -> Result<Option<Vec<u64>>> {
+    /// A column without NULL, if it is the next one.
+    fn optional<T: Value>(&mut self, name: &str) -> Result<Option<Vec<T>>> {
         match self.file.columns().get(self.next) {
             Some(column) if column.name == name => Ok(Some(self.column(name)?.values)),
             _ => Ok(None),

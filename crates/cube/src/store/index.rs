@@ -5,6 +5,8 @@
 //! tables are not stored, since they follow from the bitmap. BESS has no index of this kind: its array is the keys.
 //! PTCS is no scheme of files: a trie of the same keys costs its links, and they serve changes in memory alone.
 
+use std::borrow::Cow;
+
 use crate::facts::{FactColumn, Facts, KeyLayout, Keys};
 use crate::model::CubeModel;
 use crate::schemes::restore::{HIGH, Words, restore};
@@ -133,6 +135,14 @@ pub(super) fn keys(
 }
 
 /// Columns and row counts in the order of places.
+/// Values of cells in the order of the places, if there are any.
+pub(super) fn ordered_values<'a, T: Copy>(values: &'a [T], places: Option<&[usize]>) -> Cow<'a, [T]> {
+    match places {
+        None => Cow::Borrowed(values),
+        Some(places) => Cow::Owned(places.iter().map(|place| values[*place]).collect()),
+    }
+}
+
 pub(super) fn ordered(
     columns: Vec<FactColumn>,
     rows: Option<Vec<u64>>,

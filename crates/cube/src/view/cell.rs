@@ -8,14 +8,15 @@ const IN_FULL: std::ops::Range<f64> = 1e-5..1e15;
 /// Digits behind the point of those.
 const DIGITS: usize = 6;
 
-/// The text of a measure's value.
-pub fn cell_text(measure: &Measure, value: CellValue) -> String {
+/// The text of a measure's value, in the format of an element if there is one, else in that of the measure.
+pub fn cell_text(measure: &Measure, of_element: Option<&NumberFormat>, value: CellValue) -> String {
     let (number, scale) = match value {
         CellValue::Decimal { units, scale } => (Number::Decimal { digits: units.into(), scale }, Some(scale)),
         CellValue::Double(value) => (Number::Double(value), None),
     };
     let pattern = measure.format.as_ref().filter(|_| measure.rule != Rule::Count);
-    let format: Option<NumberFormat> = pattern.and_then(|pattern| pattern.parse().ok());
+    let of_element = of_element.filter(|_| measure.rule != Rule::Count).cloned();
+    let format: Option<NumberFormat> = of_element.or_else(|| pattern.and_then(|pattern| pattern.parse().ok()));
     if let (CellValue::Double(value), None) = (value, &format)
         && value != 0.0
         && value.is_finite()

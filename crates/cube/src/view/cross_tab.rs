@@ -7,8 +7,9 @@ use std::ops::Range;
 use unicode_width::UnicodeWidthStr;
 
 use super::cell_text;
+use crate::aggregate::CellValue;
 use crate::ask::{CrossTabAnswer, Label, Page};
-use crate::model::CubeModel;
+use crate::model::{CubeModel, NumberFormat};
 
 /// Characters between columns.
 const GAP: usize = 2;
@@ -44,20 +45,20 @@ pub fn cross_tab_text(model: &CubeModel, answer: &CrossTabAnswer, width: Option<
         page_text(&mut text, model, answer, page, width);
         text.push('\n');
     }
-    let hidden = [(answer.hidden.0, "row"), (answer.hidden.1, "column")];
-    let hidden: Vec<String> = hidden
+    let counted = |(count, what): &(u64, &str)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" });
+    let hidden: Vec<String> = [(answer.hidden.0, "row"), (answer.hidden.1, "column")]
         .iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" }))
+        .map(counted)
         .collect();
-    if !hidden.is_empty() {
-        let why = match answer.is_extreme {
-            true => "without one of these cells hidden",
-            false => "without a value hidden (the option `empty` shows all)",
-        };
-        let _ = writeln!(text, "{} {why}", hidden.join(" and "));
-    } else if text.ends_with("\n\n") {
+    if hidden.is_empty() && answer.rows_cut == 0 && text.ends_with("\n\n") {
         text.pop();
+    }
+    if answer.rows_cut > 0 {
+        let _ = writeln!(text, "{} of a lower rank hidden", counted(&(answer.rows_cut, "row")));
+    }
+    if !hidden.is_empty() {
+        let _ = writeln!(text, "{} without a value hidden (the option `empty` shows all)", hidden.join(" and "));
     }
     if answer.texts > 0 {
         let texts = if answer.texts == 1 { "1 text" } else { &format!("{} texts", answer.texts) };
@@ -75,10 +76,14 @@ fn page_text(text: &mut String, model: &CubeModel, answer: &CrossTabAnswer, page
         .rows
         .iter()
         .map(|row| {
-            let cells = row.cells.iter().zip(&row.measures);
-            cells
-                .map(|(cell, measure)| cell.map_or(String::new(), |cell| cell_text(&model.measures()[*measure], cell)))
-                .collect()
+            let of_row = format(&row.labels);
+            let outside = format(&page.labels).or(answer.format.as_ref());
+            let text = |(at, cell): (usize, &Option<CellValue>)| {
+                let Some(cell) = *cell else { return String::new() };
+                let of_element = of_row.or_else(|| format(&page.columns[at])).or(outside);
+                cell_text(&model.measures()[row.measures[at]], of_element, cell)
+            };
+            row.cells.iter().enumerate().map(text).collect()
         })
         .collect();
     let widths = column_widths(&page.columns, &cells);
@@ -103,7 +108,13 @@ fn page_text(text: &mut String, model: &CubeModel, answer: &CrossTabAnswer, page
     }
 }
 
-/// The heads of each row, one text an axis; an outer head that repeats is left out.
+/// The number format of the first head that has one, the innermost first.
+fn format(labels: &[Label]) -> Option<&NumberFormat> {
+    labels.iter().rev().find_map(|label| label.format.as_ref())
+}
+
+/// The heads of each row, one text an axis; an outer head that repeats is left out. Ranked rows are one list with all
+/// heads.
 fn row_heads(answer: &CrossTabAnswer, page: &Page) -> Vec<Vec<String>> {
     let axes = answer.row_axes.len();
     let mut heads: Vec<Vec<String>> = Vec::new();
@@ -115,7 +126,7 @@ fn row_heads(answer: &CrossTabAnswer, page: &Page) -> Vec<Vec<String>> {
         }
         let mut repeats = last.is_some();
         let texts = row.labels.iter().enumerate().map(|(axis, label)| {
-            repeats &= axis + 1 < axes && last.is_some_and(|last| last[axis] == *label);
+            repeats &= axis + 1 < axes && !answer.is_ranked && last.is_some_and(|last| last[axis] == *label);
             if repeats {
                 String::new()
             } else {

@@ -186,6 +186,40 @@ fn doubles_overflow_in_final_cells_alone() {
 }
 
 #[test]
+fn averages_of_sums_beyond_the_type_are_exact() {
+    let layout = KeyLayout::for_sizes(&[3]).unwrap();
+    let load = |value_type, values: &[InputValues<'_>]| {
+        let mut loader = Loader::new(layout.clone(), vec![FactMeasure::new("amount", Rule::Avg, value_type)]);
+        for (coordinate, values) in values.iter().enumerate() {
+            let rows = match values {
+                InputValues::Decimals(values) => values.len(),
+                InputValues::Doubles(values) => values.len(),
+                InputValues::Rows => 0,
+            };
+            loader.append(&[&vec![coordinate as u32; rows]], &[InputColumn { values: *values, filled: None }]).unwrap();
+        }
+        loader.finish(2).unwrap()
+    };
+    let of = |values: &'static [i64]| InputValues::Decimals(values);
+    let rows = [of(&[6_000_000_000_000_000_000; 2]), of(&[-6_000_000_000_000_000_000; 3]), of(&[5])];
+    let decimals = load(ValueType::Decimal { scale: 0 }, &rows);
+    let of = |values: &'static [f64]| InputValues::Doubles(values);
+    let doubles = load(ValueType::Double, &[of(&[1.5e308; 2]), of(&[-1.5e308; 3]), of(&[5e-324])]);
+    let targets = [vec![(0, 1.0)], vec![(0, 1.0), (1, 1.0)], vec![(2, 1.0)], vec![(0, 1.0), (1, 1.0), (2, 7.0)]];
+    let double = |values: [f64; 4]| Ok(values.map(CellValue::Double).to_vec());
+    for algorithm in Algorithm::ALL {
+        let six = 6e18;
+        assert_eq!(
+            sum_of(&decimals, &targets, algorithm),
+            double([six, -six / 5.0, 5.0, (5.0 - six) / 6.0]),
+            "{algorithm}"
+        );
+        let expected = double([1.5e308, -1.5e308 / 5.0, 5e-324, -1.5e308 / 6.0]);
+        assert_eq!(sum_of(&doubles, &targets, algorithm), expected, "{algorithm}");
+    }
+}
+
+#[test]
 fn rows_of_a_cell_overflow_by_their_sum_alone() {
     let layout = KeyLayout::for_sizes(&[1]).unwrap();
     let fold = |values: &[f64]| {

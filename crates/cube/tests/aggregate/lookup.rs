@@ -1,9 +1,10 @@
-//! Drill-through, nearest cells, top and bottom cells, counts of work.
+//! Drill-through, nearest cells, counts of work.
 
 use proptest::prelude::*;
-use warpcube_cube::aggregate::{AggregateError, Progress, Request, aggregate, drill_through, nearest, work};
+use warpcube_cube::aggregate::{AggregateError, Progress, drill_through, nearest, work};
+use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
 
-use crate::random::{BALANCED, any_weight, cases, measures, whole_weight};
+use crate::random::{BALANCED, any_weight, cases, whole_weight};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
@@ -75,26 +76,6 @@ proptest! {
         let found = nearest(&facts, measure, &positions, point, count, &Progress::new()).unwrap();
         prop_assert_eq!(found.iter().map(|found| (found.distance, found.cell)).collect::<Vec<_>>(), expected);
     }
-
-    #[test]
-    fn top_and_bottom_are_the_ends_of_a_sort(case in cases(whole_weight()), count in 0..12_usize) {
-        let measures: Vec<usize> = (0..measures().len()).collect();
-        let cells = aggregate(&case.facts(), &case.area(), &measures, &Request::default(), &Progress::new());
-        let Ok(cells) = cells else { return Err(TestCaseError::reject("overflow")) };
-        for column in 0..measures.len() {
-            let value = |cell: usize| match cells.columns()[column].value(cell) {
-                Some(warpcube_cube::aggregate::CellValue::Decimal { units, .. }) => Some((units, 0.0)),
-                Some(warpcube_cube::aggregate::CellValue::Double(double)) => Some((0, double)),
-                None => None,
-            };
-            let mut filled: Vec<usize> = (0..cells.len()).filter(|&cell| value(cell).is_some()).collect();
-            filled.sort_by(|&one, &other| value(one).partial_cmp(&value(other)).unwrap());
-            prop_assert_eq!(cells.bottom(count, column), filled[..count.min(filled.len())].to_vec());
-            filled.sort_unstable();
-            filled.sort_by(|&one, &other| value(other).partial_cmp(&value(one)).unwrap());
-            prop_assert_eq!(cells.top(count, column), filled[..count.min(filled.len())].to_vec());
-        }
-    }
 }
 
 fn tuple(shape: &[u32], mut rank: u64) -> Vec<u32> {
@@ -129,4 +110,25 @@ fn bad_points_and_targets_are_refused() {
     stopped.cancel();
     assert_eq!(nearest(&facts, 0, &[None], &[0], 1, &stopped), Err(AggregateError::Cancelled));
     assert_eq!(drill_through(&facts, &area, 0, &[0], 0, 9, &stopped), Err(AggregateError::Cancelled));
+}
+
+/// Base elements in another order than their positions, too.
+#[test]
+fn pages_that_are_too_far_away_are_not_visited() {
+    let layout = KeyLayout::for_sizes(&[1000, 10]).unwrap();
+    let mut loader = Loader::new(layout, vec![FactMeasure::new("v", Rule::Sum, ValueType::Double)]);
+    let cells: Vec<(u32, u32)> = (0..1000).flat_map(|one| (0..10).map(move |other| (one, other))).collect();
+    let (ones, others): (Vec<u32>, Vec<u32>) = cells.into_iter().unzip();
+    let values = vec![1.0; ones.len()];
+    loader.append(&[&ones, &others], &[InputColumn { values: InputValues::Doubles(&values), filled: None }]).unwrap();
+    let facts = loader.finish(10).unwrap();
+    let reversed: Vec<u32> = (0..1000).rev().collect();
+    for (positions, expected) in [(None, 700), (Some(reversed.as_slice()), 299)] {
+        let progress = Progress::new();
+        let found = nearest(&facts, 0, &[positions, None], &[700, 4], 5, &progress).unwrap();
+        let near: Vec<Vec<u32>> = found.iter().map(|near| facts.cell(near.cell)).collect();
+        let distances: Vec<u64> = found.iter().map(|near| near.distance).collect();
+        assert_eq!((near[0].as_slice(), distances), (&[expected, 4][..], vec![0, 1, 1, 1, 1]));
+        assert!(progress.done() < 100, "{} of {} pages", progress.done(), progress.total());
+    }
 }

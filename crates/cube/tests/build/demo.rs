@@ -109,7 +109,7 @@ fn the_demo_answers_the_queries_of_the_tour() {
     }
     assert!(matches!(
         cube.ask("facts at France, Cost, Actual, 2026-03", &AskOptions::default(), &Progress::new()),
-        Ok(Answer::Rows(rows)) if rows.num_rows() > 50
+        Ok(Answer::Rows(rows)) if rows.len() > 50
     ));
     let cheap = lines(&cube, "rows leaves(\"All products\") with price < 10 where Units");
     assert!(!cheap.is_empty() && cheap.len() < 20, "{cheap:?}");

@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::datatypes::Int16Type;
 use warpcube_cube::model::Attribute;
 
-use crate::tables::{Memory, built, cells, cents, dates, default_of, failure, ints, outline, table, texts};
+use crate::tables::{Memory, built, cells, cents, dates, default_of, defined, failure, ints, outline, table, texts};
 
 #[test]
 fn lists_with_consolidations() {
@@ -300,4 +300,79 @@ fn files_are_quoted_and_columns_too() {
     assert_eq!(memory.queries.borrow()[2], "SELECT \"a \"\"b\"\"\", \"v\" FROM 'it''s here.parquet'");
     assert_eq!(cells(&cube), ["1 = 0.01", "2 = 0.02"]);
     assert_eq!(cube.model.measures()[0].name, "V");
+}
+
+#[test]
+fn texts_keep_the_order_of_the_source_if_it_has_one() {
+    let order = |values: &[&str], by: &str| {
+        let amounts = cents(&vec![1; values.len()]);
+        let gl = table(vec![("Month", texts(values)), ("amount", amounts)]);
+        let memory = Memory::default().with("gl", gl.clone()).with("gl.csv", gl);
+        let text = format!("cube: c\nfacts: {{{by}, value: amount}}\ndimensions: {{Month: {{}}}}\n");
+        outline(&defined(&memory, &text).unwrap(), 0)
+    };
+    let (file, sql) = ("file: gl.csv", "sql: TABLE gl");
+    for (values, by, expected) in [
+        // Sorted rows, months of one region behind those of another, rows of a last region that has not all.
+        (&["Wk3", "Wk3", "Wk20", "Wk1", "Wk1"][..], file, "Wk3 Wk20 Wk1"),
+        (&["Okt", "Nov", "Dez", "Okt", "Dez", "Okt", "Nov", "Dez", "Okt"], file, "Okt Nov Dez"),
+        (&["Okt", "Dez"], file, "Okt Dez"),
+        // Rows in no order, two texts that alternate.
+        (&["Okt", "Nov", "Okt", "Dez", "Nov", "Okt", "Dez", "Okt"], file, "Dez Nov Okt"),
+        (&["Plan", "Actual", "Plan", "Actual"], file, "Actual Plan"),
+        // A query without an order has none; a calendar stands by itself.
+        (&["Wk3", "Wk20", "Wk1"], sql, "Wk1 Wk20 Wk3"),
+        (&["Mar", "Jan", "Feb", "Jan", "Mar"], sql, "Jan Feb Mar"),
+        (&["June", "May", "april"], sql, "april May June"),
+        (&["Wed", "Mon", "Sun"], sql, "Mon Wed Sun"),
+        // Fiscal months keep the source's order.
+        (&["Apr", "May", "Jan", "Apr", "May", "Jan"], file, "Apr May Jan"),
+        // Texts that are whole numbers or dates ascend by value.
+        (&["10", "9", "1"], file, "1 9 10"),
+        (&["2026-03-01", "2026-02-01", "2025-12-01"], file, "2025-12-01 2026-02-01 2026-03-01"),
+        (&["10", "9", "-1", "9", "10", "-1", "10"], sql, "-1 9 10"),
+    ] {
+        assert_eq!(order(values, by), expected, "{values:?} of {by}");
+    }
+}
+
+#[test]
+fn sort_names_the_column_that_orders_elements() {
+    let gl = table(vec![
+        ("half", texts(&["H2", "H1", "H1", "H2"])),
+        ("month", texts(&["Okt", "Mai", "Jan", "Nov"])),
+        ("number", ints(&[10, 5, 1, 11])),
+        ("sku", texts(&["B", "A", "B", "A"])),
+        ("amount", cents(&[1, 2, 3, 4])),
+    ]);
+    let skus = table(vec![
+        ("group", texts(&["Y", "X", "Y"])),
+        ("sku", texts(&["A", "B", "C"])),
+        ("parent", texts(&["C", "C", "."])),
+        ("rank", ints(&[2, 1, 3])),
+        ("name", texts(&["a", "b", "c"])),
+    ]);
+    let memory = Memory::default().with("gl", gl).with("skus.csv", skus);
+    for (dimension, expected) in [
+        ("Month: {column: month, sort: number}", "Jan Mai Okt Nov"),
+        ("Month: {column: month}", "Jan Mai Nov Okt"),
+        ("Month: {levels: [half, month], sort: NUMBER}", "Jan Mai Okt Nov H1(Jan Mai) H2(Okt Nov)"),
+        ("Month: {column: half, sort: month}", "H1 H2"),
+        ("Sku: {table: skus.csv, levels: [group, sku], sort: rank, caption: name}", "B[b] A[a] C[c] X(B) Y(A C)"),
+        ("Sku: {table: skus.csv, key: sku, parent: parent, sort: rank, caption: name}", "B[b] A[a] C[c](B A)"),
+    ] {
+        assert_eq!(outline(&built(&memory, dimension), 0), expected, "{dimension}");
+    }
+    assert!(failure(&memory, "Month: {column: month, sort: nmber}").contains("number"));
+}
+
+#[test]
+fn elements_have_number_formats() {
+    let gl = table(vec![("a", texts(&["Rate", "Sales"])), ("amount", cents(&[1, 2]))]);
+    let memory = Memory::default().with("gl", gl);
+    let cube = built(&memory, "A: {column: a, format: {rate: '0.0 %'}}");
+    let dimension = &cube.model.dimensions()[0];
+    let format = |name: &str| dimension.attribute(dimension.find(name).unwrap(), "number_format").cloned();
+    assert_eq!((format("Rate"), format("Sales")), (Some(Attribute::Text("0.0 %".to_string())), None));
+    assert!(failure(&memory, "A: {column: a, format: {Rats: '0'}}").contains("Rate"));
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use warpcube_cube::aggregate::Progress;
-use warpcube_cube::build::{BuildError, Built, DefaultMove, MovedElement, NamedElements, refresh};
+use warpcube_cube::build::{BuildError, Built, DefaultMove, MovedElement, NamedElements, rebuild, refresh};
 use warpcube_cube::define::parse;
 use warpcube_cube::model::{Attribute, Change, CubeModel, ElementId, ElementKind};
 
@@ -16,6 +16,11 @@ fn refreshed(memory: &Memory, dimensions: &str, old: &CubeModel) -> Result<Built
 fn moved(built: &Built) -> Vec<String> {
     let text = |it: &MovedElement| format!("{}: {} → {}", it.element, it.before.join(" "), it.after.join(" "));
     built.report.moved.iter().map(text).collect()
+}
+
+/// The elements that levels name otherwise than before.
+fn renamed(built: &Built) -> Vec<String> {
+    built.report.renamed.iter().map(|it| format!("{}: {} → {}", it.dimension, it.before, it.after)).collect()
 }
 
 fn names(elements: &[NamedElements]) -> Vec<String> {
@@ -93,11 +98,13 @@ fn all_forms_follow_the_source() {
     let old = built(&first, DIMENSIONS);
     let new = refreshed(&later, DIMENSIONS, &old.model).unwrap();
     let anew = built(&later, DIMENSIONS);
-    for dimension in [0, 1, 2, 4] {
+    for dimension in 0..5 {
         assert_eq!(outline(&new, dimension), outline(&anew, dimension));
     }
-    assert_eq!(outline(&anew, 3), "3 a-7[7] 5 y-7[7] X(3 5) a(a-7) y(y-7)");
-    assert_eq!(outline(&new, 3), "3 a-7[7] 5 7 X(3 5) a(a-7) y(7)", "a name once given stays");
+    assert_eq!(outline(&new, 3), "3 a-7[7] 5 y-7[7] X(3 5) a(a-7) y(y-7)");
+    let place = &new.model.dimensions()[3];
+    assert_eq!(place.element(place.find("7").unwrap()).name(), "y-7", "the short name finds the older one");
+    assert_eq!(renamed(&new), ["Place: 7 → y-7"]);
     assert_eq!(
         outline(&new, 1),
         "AS[Asia](JP DE) EU[Europa](ES FR) ES[Spain] FR[Gaul] JP[Japan] DE[Germany] World(AS EU)"
@@ -112,6 +119,155 @@ fn all_forms_follow_the_source() {
     let again = refreshed(&later, DIMENSIONS, &new.model).unwrap();
     assert_eq!((&again.model, &again.facts), (&new.model, &new.facts));
     assert_eq!((again.report.added.len(), again.report.removed.len(), again.report.moved.len()), (0, 0, 0));
+    assert_eq!(renamed(&again), [""; 0]);
+}
+
+#[test]
+fn names_of_levels_are_those_of_the_source_by_refresh_and_load_alike() {
+    let day = |rows: &[(&str, &str)]| {
+        let (groups, skus): (Vec<&str>, Vec<&str>) = rows.iter().copied().unzip();
+        let areas: Vec<&str> = groups.iter().map(|group| group.split('/').next().unwrap()).collect();
+        let groups: Vec<&str> = groups.iter().map(|group| group.split('/').nth(1).unwrap()).collect();
+        Memory::default()
+            .with("gl", table(vec![("k", texts(&skus)), ("amount", cents(&vec![1; skus.len()]))]))
+            .with("t", table(vec![("area", texts(&areas)), ("group", texts(&groups)), ("sku", texts(&skus))]))
+    };
+    let dimensions = "K: {column: k, table: t, levels: [area, group, sku], unknown: aside}";
+    let one = day(&[("Food/Dairy", "a"), ("Food/Deli", "b"), ("Drink/Beer", "c")]);
+    let two = day(&[("Drink/Dairy", "d"), ("Food/Dairy", "a"), ("Food/Deli", "b"), ("Drink/Beer", "c")]);
+    let mut old = built(&one, dimensions).model;
+    let deli = old.dimensions()[0].find("Deli").unwrap();
+    let dairy = old.dimensions()[0].find("Dairy").unwrap();
+    let caption = Change::Caption { element: dairy, caption: Some("Milk".to_string()) };
+    change(&mut old, 0, [caption, Change::Rename { element: deli, name: "Ham".to_string() }]);
+    let definition = parse(&definition_text(dimensions)).unwrap();
+    let loaded = |memory: &Memory, old: &CubeModel| rebuild(&definition, old, memory, &Progress::new()).unwrap();
+    let (fresh, load) = (refreshed(&two, dimensions, &old).unwrap(), loaded(&two, &old));
+    assert_eq!(
+        outline(&fresh, 0),
+        "d a b c Drink-Dairy[Dairy](d) Food-Dairy[Milk](a) Ham(b) Beer(c) Drink(Drink-Dairy Beer) Food(Food-Dairy Ham)"
+    );
+    assert_eq!(outline(&load, 0), outline(&built(&two, dimensions), 0));
+    for new in [&fresh, &load] {
+        assert_eq!(renamed(new), ["K: Dairy → Food-Dairy"]);
+        let k = &new.model.dimensions()[0];
+        assert_eq!(k.element(k.find("dairy").unwrap()).name(), "Food-Dairy", "the short name finds the older one");
+    }
+    // It does so after further refreshes and loads, and the names of one department are those of a first build.
+    for again in [refreshed(&two, dimensions, &fresh.model).unwrap(), loaded(&two, &load.model)] {
+        let k = &again.model.dimensions()[0];
+        assert_eq!((k.element(k.find("dairy").unwrap()).name(), renamed(&again).len()), ("Food-Dairy", 0));
+    }
+    for back in [refreshed(&one, dimensions, &fresh.model).unwrap(), loaded(&one, &load.model)] {
+        let k = &back.model.dimensions()[0];
+        let dairy = k.element(k.find("Food-Dairy").unwrap());
+        assert_eq!((dairy.name(), renamed(&back)), ("Dairy", vec!["K: Food-Dairy → Dairy".to_string()]));
+        let there = refreshed(&two, dimensions, &back.model).unwrap();
+        assert_eq!(renamed(&there), ["K: Dairy → Food-Dairy"], "names tell nothing of what was before");
+    }
+    // A name that a change gave stays, also where values might give it.
+    let mut old = fresh.model.clone();
+    let drink = old.dimensions()[0].find("Drink-Dairy").unwrap();
+    change(&mut old, 0, [Change::Rename { element: drink, name: "Drink-Food-Dairy".to_string() }]);
+    let k = refreshed(&two, dimensions, &old).unwrap().model.dimensions()[0].clone();
+    assert!(
+        k.find("Drink-Food-Dairy").is_ok() && k.find("Drink-Dairy").is_ok(),
+        "{:?}",
+        k.all_names().collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn edges_that_a_change_took_away_stay_away() {
+    let day = |weight: i64| {
+        Memory::default().with("gl", table(vec![("k", texts(&["a", "b"])), ("amount", cents(&[1, 2]))])).with(
+            "t",
+            table(vec![
+                ("id", texts(&["T", "P", "a", "b"])),
+                ("up", texts(&[".", "T", "P", "P"])),
+                ("w", ints(&[1, 1, weight, 1])),
+            ]),
+        )
+    };
+    let dimensions = "K: {table: t, key: id, parent: up, weight: w}";
+    let mut old = built(&day(1), dimensions).model;
+    let k = &old.dimensions()[0];
+    let (p, a) = (k.find("P").unwrap(), k.find("a").unwrap());
+    let group = ElementId::new(k.id_count() as u32);
+    let away = [Change::Unlink { parent: p, child: a }, Change::KeepUnlinked { parent: p, child: a, weight: 1.0 }];
+    let add = Change::Add { name: "G".to_string(), kind: ElementKind::Consolidated, position: None };
+    let link = |parent, child| Change::Link { parent, child, weight: 1.0, place: None };
+    change(&mut old, 0, [add, link(group, a), link(p, group)]);
+    change(&mut old, 0, away);
+    let definition = parse(&definition_text(dimensions)).unwrap();
+    let new = refreshed(&day(3), dimensions, &old).unwrap();
+    assert_eq!(outline(&new, 0), "T(P) P(b G) a b G(a)");
+    assert_eq!((names(&new.report.unlinked), &new.report.two_paths[..]), (vec!["K: a from P".into()], &[][..]));
+    let again = refreshed(&day(3), dimensions, &new.model).unwrap();
+    assert_eq!(again.model, new.model);
+    let load = rebuild(&definition, &new.model, &day(3), &Progress::new()).unwrap();
+    assert_eq!(
+        (outline(&load, 0).as_str(), names(&load.report.unlinked)),
+        ("T(P) P(b) a b", vec!["K: a from P".into()])
+    );
+    assert_eq!(load.report.defaults_kept.len(), 1, "no total holds a: {:?}", load.report);
+    // A link of the two ends it; the weight is the source's.
+    let mut linked = load.model.clone();
+    let k = &linked.dimensions()[0];
+    let (p, a) = (k.find("P").unwrap(), k.find("a").unwrap());
+    assert_eq!(k.element(a).unlinked()[0].weight, 3.0);
+    change(&mut linked, 0, [link(p, a)]);
+    let back = refreshed(&day(3), dimensions, &linked).unwrap();
+    assert_eq!((outline(&back, 0).as_str(), back.report.unlinked.len()), ("T(P) P(a*3 b) a b", 0));
+    // Without it a group made by hand beside the source's edge is told.
+    let mut twice = built(&day(1), dimensions).model;
+    let add = Change::Add { name: "G".to_string(), kind: ElementKind::Consolidated, position: None };
+    change(&mut twice, 0, [add, link(group, a), link(p, group)]);
+    let told = refreshed(&day(1), dimensions, &twice).unwrap().report.two_paths;
+    assert_eq!((told[0].elements, &told[0].examples[..]), (1, &[("a".to_string(), "P".to_string())][..]));
+}
+
+#[test]
+fn an_alternative_name_of_the_source_leaves_an_element_made_by_hand() {
+    let day = |alias: &str| {
+        let gl = table(vec![("k", texts(&["a", "b", alias])), ("amount", cents(&[1, 2, 4]))]);
+        Memory::default().with("gl", gl).with(
+            "t",
+            table(vec![
+                ("id", texts(&["P", "a", "b"])),
+                ("up", texts(&[".", "P", "P"])),
+                ("also", texts(&[".", alias, "."])),
+            ]),
+        )
+    };
+    let dimensions = "K: {table: t, key: id, parent: up, names: also}";
+    let mut old = built(&day("x"), dimensions).model;
+    let b = old.dimensions()[0].find("b").unwrap();
+    let mine = ElementId::new(old.dimensions()[0].id_count() as u32);
+    let add = Change::Add { name: "Mine".to_string(), kind: ElementKind::Consolidated, position: None };
+    change(&mut old, 0, [add, Change::Link { parent: mine, child: b, weight: 1.0, place: None }]);
+    let new = refreshed(&day("mine"), dimensions, &old).unwrap();
+    assert_eq!(outline(&new, 0), "P(a b) a b Mine(b)");
+    assert_eq!(cells(&new), ["a = 0.05", "b = 0.02"], "rows of the source find a by its alternative name");
+    let taken = &new.report.taken[0];
+    assert_eq!((taken.name.as_str(), taken.element.as_str()), ("Mine", "a"));
+    let again = refreshed(&day("mine"), dimensions, &new.model).unwrap();
+    assert_eq!((&again.model, &again.facts), (&new.model, &new.facts));
+    // A name that a change gave is one made by hand, too.
+    let mut renamed = built(&day("x"), dimensions).model;
+    let name = Change::Rename { element: b, name: "Mine".to_string() };
+    change(&mut renamed, 0, [name, Change::Alias { element: b, alias: "b".to_string() }]);
+    let renamed = refreshed(&day("mine"), dimensions, &renamed).unwrap();
+    assert_eq!(outline(&renamed, 0), "P(a Mine) a Mine");
+    assert_eq!(cells(&renamed), ["a = 0.05", "Mine = 0.02"]);
+    // An alternative name that a change gave an element made by hand is no name of an element of the source.
+    let gone = table(vec![("id", texts(&["P", "b"])), ("up", texts(&[".", "P"])), ("also", texts(&[".", "."]))]);
+    let gl = table(vec![("k", texts(&["b"])), ("amount", cents(&[1]))]);
+    let without = Memory::default().with("gl", gl).with("t", gone);
+    let mut named = refreshed(&without, dimensions, &old).unwrap().model;
+    let mine = named.dimensions()[0].find("Mine").unwrap();
+    change(&mut named, 0, [Change::Alias { element: mine, alias: "a".to_string() }]);
+    assert_eq!(outline(&refreshed(&day("x"), dimensions, &named).unwrap(), 0), "P(a b) a b Mine(b)");
 }
 
 #[test]
@@ -242,12 +398,18 @@ fn moved_and_removed_elements_are_told() {
         before: before.to_string(),
         after: after.to_string(),
     };
-    assert_eq!(new.report.defaults, [default("T", "a")], "T weighs b by 2");
+    assert_eq!((&new.report.defaults[..], &new.report.defaults_kept[..]), (&[][..], &[default("T", "a")][..]));
+    let k = &new.model.dimensions()[0];
+    assert_eq!(k.element(k.default_element().unwrap()).name(), "T", "though it weighs b by 2");
     // An element that stands beside the total.
     let beside = dimensions.replace("unknown: aside", "unknown: add");
     let more = day(&["a", "b", "c", "d"], &keys, &[".", "T", "T", "P", "P", "Q"], &[1; 6]);
     let new = refreshed(&more, &beside, &old.model).unwrap();
-    assert_eq!((names(&new.report.added), &new.report.defaults[..]), (vec!["K: d".into()], &[default("T", "a")][..]));
+    let kept = &new.report.defaults_kept[..];
+    assert_eq!((names(&new.report.added), kept), (vec!["K: d".into()], &[default("T", "a")][..]));
+    // A default element that is gone leaves the rule.
+    let other = day(&["a"], &["U", "a"], &[".", "U"], &[1, 1]);
+    assert_eq!(refreshed(&other, dimensions, &old.model).unwrap().report.defaults, [default("T", "U")]);
     let strict = dimensions.replace(", unknown: aside", "");
     let refused = refreshed(&later, &strict, &old.model).unwrap_err().to_string();
     assert!(refused.contains("no element is named 'c'"), "{refused}");
@@ -300,7 +462,12 @@ proptest! {
         let old = built(&day(&first), dimensions);
         let new = refreshed(&day(&later), dimensions, &old.model).unwrap();
         let anew = built(&day(&later), dimensions);
-        prop_assert_eq!((&new.model, &new.facts), (&anew.model, &anew.facts));
+        // A default element that the rule would move stays.
+        let mut model = new.model.clone();
+        for at in 0..2 {
+            model.apply(at, Change::SetDefault { element: None }, &|_| false).unwrap();
+        }
+        prop_assert_eq!((&model, &new.facts), (&anew.model, &anew.facts));
         let all = |built: &Built| {
             let dimension = &built.model.dimensions()[0];
             dimension.elements().iter().map(|id| dimension.element(*id).name().to_string()).collect::<Vec<_>>()

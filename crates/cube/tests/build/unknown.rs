@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::Float64Array;
+use arrow::compute::concat_batches;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::build::source_rows;
 use warpcube_cube::define::parse;
@@ -237,6 +238,7 @@ fn source_rows_are_those_that_make_the_cell() {
     let rows = |bases: Option<Vec<u32>>, measure: usize| {
         let definition = parse(text).unwrap();
         let found = source_rows(&definition, &cube.model, (&[bases], measure), &memory, &Progress::new()).unwrap();
+        let found = concat_batches(&found[0].schema(), &found).unwrap();
         arrow::util::display::ArrayFormatter::try_new(found.column(1), &Default::default())
             .map(|numbers| (0..found.num_rows()).map(|row| numbers.value(row).to_string()).collect::<String>())
             .unwrap()

@@ -66,6 +66,15 @@ pub const ALL: [DrawnMeasure; 13] = [
     measure("GreatestDouble", MAX, DOUBLE),
 ];
 
+/// Sums of doubles with cents, and of such that have no end in binary.
+pub const DOUBLES: [DrawnMeasure; 2] = [
+    measure("Money", SUM, DrawnValue::Double(|drawn| drawn as f64 / 100.0)),
+    DrawnMeasure {
+        is_stock: true,
+        ..measure("Thirds", SUM, DrawnValue::Double(|drawn| (drawn * drawn) as f64 / -3e3))
+    },
+];
+
 impl DrawnMeasure {
     fn value_type(&self) -> ValueType {
         match self.value {

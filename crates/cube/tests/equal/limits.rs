@@ -164,7 +164,7 @@ fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
     let (area, on_device) = (Area::new(vec![single; 3]), on_device(&facts, LaneOrder::Forward));
     let choice = on_device.choose(&area, 0, &Arc::default()).unwrap();
     assert_ne!(choice.algorithm, DeviceAlgorithm::Contract);
-    let expected_reason = "not gpu-contract: 1075838976 sums would be kept at once, at most 536870912";
+    let expected_reason = "not gpu-contract: 1075843072 sums would be kept at once, at most 536870912";
     assert!(choice.reason.ends_with(expected_reason), "{}", choice.reason);
     assert_eq!(choice.predictions.len(), 2);
     let found = on_device.sums(choice.algorithm, &area, 0, &Arc::default()).unwrap();
@@ -178,6 +178,30 @@ fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
     let single = Area::new(vec![map(1024, &[vec![(7, 1.0)]]), map(1024, &[own(1.0)]), map(1024, &[own(1.0)])]);
     let choice = on_device.choose(&single, 0, &Arc::default()).unwrap();
     assert_eq!(choice.algorithm, DeviceAlgorithm::Contract, "{:?}", choice.predictions);
+}
+
+/// Products keep their sums in two arrays in turn, beside those of classes: three products of 2^27 sums and more do
+/// not fit, though each two neighbours do.
+#[test]
+fn the_sums_of_all_products_have_room_together() {
+    let (classes, targets) = (558, 614);
+    let layout = KeyLayout::for_sizes(&[classes; 3]).unwrap();
+    let mut loader = Loader::new(layout, vec![measure()]);
+    let bases: Vec<u32> = (0..classes).collect();
+    let values = vec![1; bases.len()];
+    let input = [InputColumn { values: InputValues::Decimals(&values), filled: None }];
+    loader.append(&[&bases, &bases, &bases], &input).unwrap();
+    let facts = Arc::new(loader.finish(64).unwrap());
+    let area = |targets: u32| {
+        let target = |at: u32| if at < classes { vec![(at, 1.0)] } else { vec![(0, f64::from(at))] };
+        Area::new(vec![map(classes, &(0..targets).map(target).collect::<Vec<_>>()); 3])
+    };
+    let on_device = on_device(&facts, LaneOrder::Forward);
+    let reason = |targets: u32| on_device.choose(&area(targets), 0, &Arc::default()).unwrap().reason;
+    let kept = [558 * 558 * 558, 614 * 614 * 614, 614 * 614 * 558].iter().sum::<u64>();
+    let expected = format!("not gpu-contract: {kept} sums would be kept at once, at most 536870912");
+    assert!(reason(targets).ends_with(&expected), "{}", reason(targets));
+    assert!(!reason(559).contains("kept at once"), "{}", reason(559));
 }
 
 /// Partial sums of doubles may pass the largest double; only a final cell is refused.

@@ -78,7 +78,7 @@ fn contraction_takes_what_other_algorithms_of_the_device_refuse() {
     let device = on_device(&cube.facts, LaneOrder::Forward);
     for (query, reason) in [
         ("rows Half cols Sum", "a weight is not whole"),
-        ("rows All cols Double", "measure Double has doubles"),
+        ("rows Half cols Double", "a weight is not whole"),
         // No value of it is needed to refuse it.
         ("rows All cols Least", "measure Least is no sum"),
         ("rows All cols Sum, Least", "measure Least is no sum"),
@@ -99,6 +99,26 @@ fn contraction_takes_what_other_algorithms_of_the_device_refuse() {
     let error = told(&cube, "rows All cols Sum", launching, Some(&device)).unwrap_err();
     assert!(error.starts_with(&format!("{launching} does not aggregate this: ")), "{error}");
     assert!(error.contains("kernels of the emulated device launch no kernels"), "{error}");
+}
+
+/// Doubles are added up in limbs by what adds up whole numbers.
+#[test]
+fn other_algorithms_of_the_device_take_sums_of_doubles() {
+    for (values, is_taken) in [([0.1, -12_345.67], true), ([1e-3, 1e11], true), ([1e-20, 1e20], false)] {
+        let cube = cube_of(values);
+        let device = on_device(&cube.facts, LaneOrder::Forward);
+        for name in ["gpu-target", "gpu-source/shuffle/thread/h64"] {
+            let told = told(&cube, "rows All cols Double", name, Some(&device));
+            match is_taken {
+                true => assert_eq!(told.unwrap(), format!("{name} on device; ")),
+                false => {
+                    let reason = "measure Double has doubles whose sums have more than 100 bits";
+                    let error = told.unwrap_err();
+                    assert!(error.starts_with(&format!("{name} does not aggregate this: {reason}")), "{error}");
+                }
+            }
+        }
+    }
 }
 
 /// Doubles whose magnitudes are 2^200 apart have no sums on the device that keep what the CPU keeps.

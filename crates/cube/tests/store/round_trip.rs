@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use tempfile::tempdir;
-use warpcube_cube::facts::{Rule, ValueType};
+use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{Change, ElementId, ElementKind};
+use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Role, StoreError, StoredCube};
 
 use crate::cubes::{cubes, expected_names, facts, model, names, small};
@@ -101,6 +102,26 @@ fn a_folder_without_a_manifest_is_no_cube() {
         }
     }
     assert!(names(temporary.path()).is_empty());
+}
+
+#[test]
+fn sums_of_averages_beyond_their_type_come_back_in_every_scheme() {
+    let temporary = tempdir().unwrap();
+    let measures = [(Rule::Avg, ValueType::Decimal { scale: 2 }), (Rule::Avg, ValueType::Double)];
+    let model = model("small", &[3, 5], &measures);
+    let of_facts = model.measures().iter().map(|one| FactMeasure::new(&one.name, one.rule, one.value)).collect();
+    let mut loader = Loader::new(model.layout().clone(), of_facts);
+    let decimals = InputColumn { values: InputValues::Decimals(&[6_000_000_000_000_000_000; 3]), filled: None };
+    let doubles = InputColumn { values: InputValues::Doubles(&[1.0, -1.5e308, -1.5e308]), filled: None };
+    loader.append(&[&[0, 1, 1], &[4, 0, 0]], &[decimals, doubles]).unwrap();
+    let facts = loader.finish(2).unwrap();
+    assert!((0..2).all(|measure| facts.carries(measure).is_some()));
+    for scheme in [Scheme::Bess, Scheme::Xccs, Scheme::Bxcrs] {
+        let cube = StoredCube { scheme, ..StoredCube::new(model.clone(), facts.clone()) };
+        let folder = temporary.path().join(scheme.to_string());
+        store::create(&folder, &cube).unwrap();
+        assert_eq!(store::open(&folder).unwrap(), cube, "{scheme}");
+    }
 }
 
 #[test]

@@ -412,7 +412,7 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     let mut command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
     let reading = TextReading::current().filter(|_| is_text_file(Path::new(sample.as_ref())));
     if let Some(reading) = &reading {
-        reading.prepare(&mut command, &sample)?;
+        reading.prepare(&mut command, &sample, &access)?;
     }
     Ok(Some(ExternalTable::open_as(state, &command, reading.as_deref()).await?.table))
 }

@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use warpcube_cube::define::Encoding;
 
 use super::formats::{FileType, split_compression};
+use crate::access::Access;
 use crate::error::{Result, SqlError};
 use crate::locations::is_pattern;
 
@@ -65,8 +66,9 @@ impl TextReading {
     /// Puts into the command of text files what the definition says of them.
     ///
     /// # Errors
-    /// [`SqlError::FileFormat`] for several files of another encoding, and for one that is not of the encoding.
-    pub(super) fn prepare(&self, command: &mut CreateExternalTable, sample: &str) -> Result<()> {
+    /// [`SqlError::FileFormat`] for several files of another encoding, and for one that is not of the encoding or whose
+    /// copy would lie outside of the folders that are allowed.
+    pub(super) fn prepare(&self, command: &mut CreateExternalTable, sample: &str, access: &Access) -> Result<()> {
         let mut option = |name: &str, value: String| command.options.insert(format!("format.{name}"), value);
         if let Some(delimiter) = self.delimiter {
             option("delimiter", delimiter.to_string());
@@ -92,6 +94,14 @@ impl TextReading {
                     reason: format!("it cannot be read as {encoding}: {error}"),
                 };
                 let folder = tempfile::Builder::new().prefix("warpcube-").tempdir().map_err(failed)?;
+                if access.check_path(folder.path()).is_err() {
+                    let reason = format!(
+                        "its copy in UTF-8 would lie in {}, outside of warpcube.allowed_paths: convert it to UTF-8, or \
+                         name an allowed folder in TMPDIR",
+                        std::env::temp_dir().display()
+                    );
+                    return Err(SqlError::FileFormat { path: place, reason });
+                }
                 let name = Path::new(split_compression(sample).0).file_name().unwrap_or_default();
                 let copy = folder.path().join(name);
                 copy_in_utf8(Path::new(sample), encoding, &copy).map_err(failed)?;

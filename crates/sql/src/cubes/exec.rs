@@ -20,11 +20,12 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::StreamExt;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::TableAnswer;
-use warpcube_cube::query::BoundTable;
+use warpcube_cube::query::{BoundSet, BoundTable};
 
 use super::table::renamed;
 use super::{CancelOnDrop, CubeAnswer, CubeQueryOptions, Cubes, OpenCube};
 use crate::error::{Result, SqlError};
+use crate::report::StatementReport;
 use crate::settings::Settings;
 
 /// Batches that are made before the operator above has taken the first of them.
@@ -39,6 +40,8 @@ pub(super) struct CubeQuery {
     pub(super) bound: BoundTable,
     /// The columns of the answer.
     pub(super) schema: SchemaRef,
+    /// Warnings of names that stand for one of several elements.
+    pub(super) warnings: Vec<String>,
 }
 
 /// The cells of a query, in one partition.
@@ -173,6 +176,9 @@ impl ExecutionPlan for CubeExec {
             return Err(DataFusionError::Internal(format!("the query of a cube has one partition, not {partition}")));
         }
         let (query, settings, told) = (self.query.clone(), self.settings.clone(), self.told.clone());
+        if let Some(report) = StatementReport::of(&context) {
+            report.warn(&query.warnings);
+        }
         let projection = self.projection.clone();
         let (rows, time) = (
             MetricBuilder::new(&self.metrics).output_rows(partition),
@@ -215,13 +221,12 @@ impl ExecutionPlan for CubeExec {
     /// The rows of a cross-tab are at most its cells; all of them under `empty`.
     fn partition_statistics(&self, _partition: Option<usize>) -> DataFusionResult<Arc<Statistics>> {
         let BoundTable { pages, rows, columns, extreme, shows_empty, .. } = &self.query.bound;
-        let sets = pages.iter().chain(rows).chain(columns);
-        let cells = sets.fold(1_usize, |cells, set| cells.saturating_mul(set.targets.len()));
-        let num_rows = match extreme {
-            Some(extreme) => Precision::Inexact(cells.min(usize::try_from(extreme.count).unwrap_or(usize::MAX))),
-            None if *shows_empty => Precision::Exact(cells),
-            None => Precision::Inexact(cells),
-        };
+        let places =
+            |sets: &[BoundSet]| sets.iter().fold(1, |places: usize, set| places.saturating_mul(set.targets.len()));
+        let most = extreme.as_ref().map_or(usize::MAX, |extreme| usize::try_from(extreme.count).unwrap_or(usize::MAX));
+        let lines = [places(pages), places(rows).min(most), places(columns)];
+        let cells = lines.into_iter().fold(1, usize::saturating_mul);
+        let num_rows = if *shows_empty { Precision::Exact(cells) } else { Precision::Inexact(cells) };
         Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))
     }
 

@@ -12,7 +12,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::long_schema;
-use warpcube_cube::query::{BoundQuery, bind, parse};
+use warpcube_cube::query::{BoundQuery, bind_with_warnings, parse};
 
 use super::exec::{CubeExec, CubeQuery};
 use super::table::in_lower_case;
@@ -43,13 +43,14 @@ impl TableFunctionImpl for CubeFunction {
         let open = self.cubes.open(&path, args.session().config_options())?;
         // Names are bound now, so that what is wrong with the query is an error of planning.
         let wrong = |error: warpcube_cube::query::QueryError| SqlError::CubeQuery(error.to_string());
-        let bound = parse(&query).and_then(|parsed| bind(&open.cube.model, &parsed, &query)).map_err(wrong)?;
+        let bound = parse(&query).and_then(|parsed| bind_with_warnings(&open.cube.model, &parsed, &query));
+        let (bound, warnings) = bound.map_err(wrong)?;
         let BoundQuery::CrossTab(table) = bound else {
             let reason = "cube() takes rows, cols and pages; the base cells of a cube are the table of its folder";
             return Err(SqlError::CubeQuery(reason.into()).into());
         };
         let schema = in_lower_case(&long_schema(&open.cube, &table));
-        let query = CubeQuery { cubes: self.cubes.clone(), open, text: query, bound: table, schema };
+        let query = CubeQuery { cubes: self.cubes.clone(), open, text: query, bound: table, schema, warnings };
         Ok(Arc::new(CubeCells { query: Arc::new(query) }))
     }
 }

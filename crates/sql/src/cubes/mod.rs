@@ -13,17 +13,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::RecordBatch;
+use arrow::array::ArrayRef;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use warpcube_cube::aggregate::{AggregateError, Progress, TARGETS_MAX};
 use warpcube_cube::answer::{
-    Aggregator, AlgorithmName, Answer, AskOptions, Cube, CubeError, QueryOutlook, SourceCell, TableAnswer,
+    Aggregator, AlgorithmName, Answer, AskOptions, BaseRows, Cube, CubeError, QueryOutlook, Relation, SourceCell,
+    TableAnswer,
 };
 use warpcube_cube::define::{self, Definition};
 use warpcube_cube::device::DeviceAggregation;
 use warpcube_cube::query::BoundTable;
-use warpcube_cube::store::{self, Manifest, Origin, StoreError};
+use warpcube_cube::store::{self, Manifest, Origin, StoreError, StoredCube};
 
 use crate::access::Access;
 use crate::engines::Engines;
@@ -57,10 +58,14 @@ pub struct OpenCube {
     state: String,
     cube: Cube,
     definition: Option<CubeDefinition>,
+    /// True for a cube of an imported database.
+    is_imported: bool,
     device: OnceLock<DeviceAggregation>,
     /// Milliseconds that a device would have saved so far, by estimate.
     saved_ms: Mutex<f64>,
-    batches: OnceLock<Arc<[RecordBatch]>>,
+    relation: OnceLock<Relation>,
+    /// Columns of the table of base cells that were read in full: arrays of the batches.
+    columns: Mutex<HashMap<usize, Arc<[ArrayRef]>>>,
 }
 
 impl std::fmt::Debug for OpenCube {
@@ -109,14 +114,15 @@ impl CubeDefinition {
         Ok(folder.map_or_else(|| parsed.clone(), |folder| parsed.clone().with_files_in(folder)))
     }
 
-    /// The definition of a stored cube.
-    fn stored(text: String, origin: Option<Origin>) -> CubeDefinition {
-        let (file, folder, is_written) = match origin {
-            Some(Origin::Definition { file, folder, is_written }) => (file, folder, is_written),
+    /// The definition of a stored cube, if it has one.
+    pub(crate) fn of(stored: &StoredCube) -> Option<CubeDefinition> {
+        let (file, folder, is_written) = match &stored.origin {
+            Some(Origin::Definition { file, folder, is_written }) => (file.as_ref(), folder.as_ref(), *is_written),
             _ => (None, None, false),
         };
+        let text = stored.definition.clone()?;
         let [file, folder] = [file, folder].map(|path| path.map(PathBuf::from));
-        CubeDefinition { text, file, folder, guesses_types: !is_written }
+        Some(CubeDefinition { text, file, folder, guesses_types: !is_written })
     }
 
     pub(crate) fn origin(&self) -> Origin {
@@ -152,7 +158,7 @@ pub enum CubeAnswer {
     /// Aggregated cells.
     Table(Box<TableAnswer>),
     /// Base cells, a row each.
-    Rows(RecordBatch),
+    Rows(BaseRows),
     /// A text of several lines.
     Text(String),
     /// The cell whose rows [`crate::Session::cube_source`] reads.
@@ -165,9 +171,19 @@ impl OpenCube {
         &self.cube
     }
 
+    /// Its base cells as a table.
+    fn relation(&self) -> &Relation {
+        self.relation.get_or_init(|| Relation::of(&self.cube))
+    }
+
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// True for a cube of an imported database: it has no source that a load reads.
+    pub fn is_imported(&self) -> bool {
+        self.is_imported
     }
 
     /// What tells its state from all others of the folder.
@@ -199,15 +215,19 @@ impl Cubes {
             return Ok(known.clone());
         }
         let (stored, manifest) = store::open_with_manifest(&path).map_err(of_store)?;
+        let definition = CubeDefinition::of(&stored);
+        let is_imported = stored.is_imported();
         let texts = stored.texts.into_iter().map(|cell| (cell.elements, cell.text)).collect();
         let opened = Arc::new(OpenCube {
+            is_imported,
             folder: path.clone(),
             state: manifest.state(),
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
-            definition: stored.definition.map(|text| CubeDefinition::stored(text, stored.origin)),
+            definition,
             device: OnceLock::new(),
             saved_ms: Mutex::new(0.0),
-            batches: OnceLock::new(),
+            relation: OnceLock::new(),
+            columns: Mutex::default(),
         });
         let mut open = self.open.lock();
         if open.len() >= OPEN_MAX {

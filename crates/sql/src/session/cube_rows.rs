@@ -67,7 +67,7 @@ impl SessionTables {
     /// # Errors
     /// Those of [`written_columns`].
     async fn reading(&self, sql: &str, files: &TextFiles) -> Result<TextReading> {
-        let TextFiles { delimiter, header, encoding, columns } = files.clone();
+        let TextFiles { delimiter, header, encoding, columns, is_needed } = files.clone();
         let some = |columns| TextReading {
             delimiter,
             header,
@@ -85,12 +85,10 @@ impl SessionTables {
                 let plan = TEXT_FILES.scope(Arc::new(some(HashMap::new())), self.session.planned(sql)).await;
                 // What is wrong with a statement is told by running it.
                 let Ok(plan) = plan else { return Ok(some(HashMap::new())) };
-                let said = [("delimiter", delimiter.is_some()), ("header", header.is_some())];
-                let said = said.into_iter().chain([("encoding", encoding.is_some())]).find(|(_, is_said)| *is_said);
-                if let (Some((field, _)), false) = (said, reads_text(&plan)?) {
-                    let reason =
-                        format!("{field} is about text files such as CSV, and the query reads none: leave it out");
-                    return Err(SqlError::CubeFacts(reason));
+                if is_needed && !reads_text(&plan)? {
+                    let reason = "delimiter, encoding and header are about text files such as CSV, and the query reads \
+                                  none: leave them out";
+                    return Err(SqlError::CubeFacts(reason.into()));
                 }
                 some(written_columns(&plan, &keys, &named)?)
             }

@@ -8,11 +8,11 @@ use tokio::runtime::Handle;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
-use warpcube_cube::catalog::{self, Removal};
+use warpcube_cube::catalog::{self, Catalog, Removal};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::schemes::Scheme;
-use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoredCube};
+use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoreError, StoredCube};
 
 use super::Session;
 use super::cube_rows::SessionTables;
@@ -29,7 +29,8 @@ use crate::words::types_in_sql;
 pub enum CubeLoad {
     /// The cube is made anew in a folder that is not there or is empty.
     Create,
-    /// All of it is made anew from the source; texts stay at cells whose elements are still there.
+    /// All of it is made anew from the source ([`build::rebuild()`]); texts stay at cells whose elements are still
+    /// there.
     Rebuild,
     /// As [`CubeLoad::Rebuild`], and what was made by hand in the cube stays ([`build::refresh()`]).
     Refresh,
@@ -92,23 +93,24 @@ impl Session {
         }
     }
 
-    /// Makes or refreshes the cube of a definition from this session's tables. The folder has the old cube or the new
-    /// one at any time.
+    /// Makes or refreshes the cube of a definition from this session's tables. Without one it is the definition that
+    /// the cube has when its lock is taken. The folder has the old cube or the new one at any time.
     ///
     /// # Errors
-    /// [`SqlError::CubeFacts`] for rows that do not fit, [`SqlError::CubeFolder`], errors of the source's statement.
+    /// [`SqlError::CubeFacts`] for rows that do not fit, and without a definition; [`SqlError::CubeFolder`], errors of
+    /// the source's statement.
     pub async fn load_cube(
         &self,
-        source: CubeDefinition,
+        source: impl Into<Option<CubeDefinition>>,
         folder: &Path,
         load: CubeLoad,
         progress: Arc<Progress>,
     ) -> Result<build::Report> {
         self.check_write(folder, "a load of a cube")?;
-        let definition = source.parse()?;
+        let given = source.into().map(|source| Ok::<_, SqlError>((source.parse()?, source))).transpose()?;
         let report = StatementReport::new();
-        let tables = SessionTables::new(self.clone(), report.clone(), &source);
         let folder = folder.to_path_buf();
+        let of_statements = report.clone();
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         let (session, runtime) = (self.clone(), Handle::current());
         blocking(move || {
@@ -117,16 +119,32 @@ impl Session {
                     store::check_new(&folder).map_err(of_store)?;
                     None
                 }
-                CubeLoad::Rebuild | CubeLoad::Refresh => Some(Held::lock(&folder).map_err(of_store)?),
+                CubeLoad::Rebuild | CubeLoad::Refresh => match Held::lock(&folder) {
+                    Err(StoreError::NoCube { .. }) if given.is_none() && Catalog::open(&folder).is_ok() => {
+                        return Err(without_definition(&folder, true));
+                    }
+                    locked => Some(locked.map_err(of_store)?),
+                },
             };
             let old = held.as_ref().map(|held| held.open().map_err(of_store)).transpose()?;
+            let (definition, source) = match given {
+                Some(given) => given,
+                None => {
+                    let is_imported = old.as_ref().is_some_and(StoredCube::is_imported);
+                    let source = old.as_ref().and_then(CubeDefinition::of);
+                    let source = source.ok_or_else(|| without_definition(&folder, is_imported))?;
+                    (source.parse()?, source)
+                }
+            };
+            let tables = SessionTables::new(session.clone(), of_statements, &source);
             let tables = match &old {
                 Some(old) => tables.of_cube(&old.model),
                 None => tables,
             };
-            let built = match old.as_ref().filter(|_| load == CubeLoad::Refresh) {
-                None => build::build(&definition, &tables, &progress),
-                Some(old) => build::refresh(&definition, &old.model, &tables, &progress),
+            let built = match (old.as_ref(), load) {
+                (None, _) => build::build(&definition, &tables, &progress),
+                (Some(old), CubeLoad::Refresh) => build::refresh(&definition, &old.model, &tables, &progress),
+                (Some(old), _) => build::rebuild(&definition, &old.model, &tables, &progress),
             };
             let built = built.map_err(|error| match of_definition(error, &source) {
                 SqlError::Syntax(reason) => runtime.block_on(session.of_facts(reason, &definition, &source)),
@@ -241,9 +259,13 @@ impl Session {
         cube: Arc<OpenCube>,
         cell: SourceCell,
         progress: Arc<Progress>,
-    ) -> Result<RecordBatch> {
+    ) -> Result<Vec<RecordBatch>> {
         let Some(definition) = cube.definition() else {
-            return Err(SqlError::CubeFacts("the cube has no definition that names a source of its facts".into()));
+            let reason = match cube.is_imported() {
+                true => "the cube was imported from a database, and its facts have no other source: ask for facts at",
+                false => "the cube has no definition that names a source of its facts: ask for facts at",
+            };
+            return Err(SqlError::CubeFacts(reason.into()));
         };
         let report = StatementReport::new();
         let tables = SessionTables::new(self.clone(), report.clone(), definition);
@@ -274,6 +296,21 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     done.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => Err(SqlError::of_panic(panic.as_ref())),
         Err(error) => Err(SqlError::Internal(error.to_string())),
+    })
+}
+
+/// The error of a load of a cube, or of the cubes of an imported database, without a definition.
+fn without_definition(folder: &Path, is_imported: bool) -> SqlError {
+    let folder = folder.display();
+    SqlError::CubeFacts(match is_imported {
+        true => format!(
+            "'{folder}' was imported from a database, which a load does not read again; import it anew into another \
+             folder: warpcube cube import DATABASE FOLDER"
+        ),
+        false => format!(
+            "'{folder}' has no definition that names its source; a cube of a file is imported anew (warpcube cube import \
+             FILE FOLDER), and a definition makes it another one (warpcube cube load {folder} --definition FILE)"
+        ),
     })
 }
 

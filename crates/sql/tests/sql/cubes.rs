@@ -47,6 +47,28 @@ dimensions:
 }
 
 #[tokio::test]
+async fn a_refresh_takes_the_definition_that_the_cube_has_under_its_lock() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("plan.cube");
+    let (early, other) = (cpu(), cpu());
+    define(&early, &plan(100), &folder).await;
+    // What the first session knows of the cube is older than the definition that another one loads.
+    let known = early.cube(&folder.display().to_string()).await.unwrap();
+    let definition = CubeDefinition { text: plan(700), file: None, folder: None, guesses_types: false };
+    other.load_cube(definition, &folder, CubeLoad::Rebuild, Arc::new(Progress::new())).await.unwrap();
+    for load in [CubeLoad::Refresh, CubeLoad::Rebuild] {
+        early.load_cube(None, &folder, load, Arc::new(Progress::new())).await.unwrap();
+        let cube = other.cube(&folder.display().to_string()).await.unwrap();
+        assert_eq!(cube.definition().map(|definition| definition.text.clone()), Some(plan(700)));
+        assert_ne!(cube.definition(), known.definition());
+        let (cells, _) = ask(&other, &folder, "rows FR").await;
+        assert_eq!(cells, [("FR column2".to_string(), 700.0)].into());
+    }
+    let error = early.load_cube(None, &place.path().join("new"), CubeLoad::Create, Arc::new(Progress::new())).await;
+    assert!(error.unwrap_err().to_string().contains("has no definition that names its source"));
+}
+
+#[tokio::test]
 async fn a_cube_that_was_created_again_is_read_again() {
     for (session, is_device) in [(cpu(), false), (emulated(), true)] {
         let place = tempfile::tempdir().unwrap();
@@ -85,6 +107,48 @@ dimensions:
     let plan = crate::format::rows(&plan).concat().join("\n");
     let expected = "algorithm=CUBE-005 not on the device: measure column2 has doubles";
     assert!(plan.contains(expected), "{plan}");
+}
+
+/// Filters over one column of names reach the cells that are read; others stay above.
+#[tokio::test]
+async fn a_scan_reads_the_cells_that_a_statement_wants() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("c.cube");
+    let rows: Vec<String> = (0..900).map(|row| format!("('g{}', {row}, {})", row % 3, row % 7)).collect();
+    let rows = rows.join(", ");
+    let text = format!(
+        "cube: c
+facts: {{sql: \"VALUES {rows}\", value: column3}}
+value: {{type: decimal(0)}}
+dimensions:
+  K: {{levels: [column1, column2]}}
+"
+    );
+    let session = cpu();
+    define(&session, &text, &folder).await;
+    let collect = async |sql: String| crate::format::rows(&session.collect(&sql).await.unwrap());
+    for (condition, read) in [
+        ("k = '17'", 1),
+        ("k IN ('17', '18') AND column1 = 'g0'", 1),
+        ("(column1 LIKE '%1' OR column1 = 'g2') AND k < '1000'", 3),
+        ("column1 = 'none'", 0),
+        ("column1 IS NULL", 0),
+        ("upper(column1) = 'G2' AND column3 > 100", 300),
+        ("column3 = 3", 900),
+        ("k = column1 || '7'", 900),
+    ] {
+        let plan =
+            collect(format!("EXPLAIN ANALYZE SELECT sum(column3) FROM '{}' WHERE {condition}", folder.display()));
+        let plan = plan.await.concat().join("\n");
+        // The filter above the scan tells how many rows it got: (kept/got).
+        let filter = plan.lines().find(|line| line.contains("FilterExec")).unwrap_or_else(|| panic!("{plan}"));
+        let got = filter.split("selectivity=").nth(1).and_then(|rest| rest.split(')').next()?.rsplit('/').next());
+        assert_eq!(got, Some(read.to_string().as_str()), "{condition}:\n{plan}");
+        let cells = collect(format!("SELECT count(*), sum(column3) FROM '{}' WHERE {condition}", folder.display()));
+        let facts = format!("(SELECT column1, CAST(column2 AS VARCHAR) AS k, column3 FROM (VALUES {rows}))");
+        let expected = collect(format!("SELECT count(*), sum(column3) FROM {facts} WHERE {condition}"));
+        assert_eq!(cells.await, expected.await, "{condition}");
+    }
 }
 
 /// A row of facts: group, member of it, month, a value and a double that may be NULL.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use warpcube_cube::change::Report;
 use warpcube_sql::{Progress, Session};
 
-use super::{defaults, follow, some_of};
+use super::{defaults, defaults_kept, follow, some_of, two_paths};
 use crate::console::tell;
 use crate::error::Result;
 use crate::footer::{counted, time};
@@ -24,6 +24,7 @@ pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, hos
         true => tell(format_args!("{}: {changes} could be made", folder.display())),
         false => tell(format_args!("{}: {changes} ({})", folder.display(), time(started.elapsed()))),
     }
+    report.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     notes(&report).iter().for_each(|note| tell(format_args!("  {note}")));
     Ok(())
 }
@@ -39,6 +40,10 @@ fn notes(report: &Report) -> Vec<String> {
         let (dimension, names) = (&of_source.dimension, some_of(&of_source.names));
         format!("a refresh places {names} ({dimension}) as the source has it: change the source too")
     });
+    let unlinked = report.unlinked.iter().map(|unlinked| {
+        let (dimension, names) = (&unlinked.dimension, some_of(&unlinked.names));
+        format!("unlinked in {dimension} until change 'relink …', at a refresh and load too: {names}")
+    });
     let exported = "captions, alternative names, attributes and default elements have no place in an export";
     let exported = report.is_not_exported.then(|| exported.to_string());
     let others = (!report.other_cubes.is_empty())
@@ -47,7 +52,10 @@ fn notes(report: &Report) -> Vec<String> {
         .into_iter()
         .chain(aside)
         .chain(texts)
+        .chain(unlinked)
         .chain(defaults(&report.defaults))
+        .chain(defaults_kept(&report.defaults_kept))
+        .chain(two_paths(&report.two_paths))
         .chain(of_source)
         .chain(exported)
         .collect()

@@ -41,7 +41,7 @@ pub(super) fn run(folder: &Path, session: &Session, host: &Host) -> Result<()> {
         done.map_err(|error| SqlError::Internal(error.to_string()))?
     })?;
     let definition = CubeDefinition::read(&folder.join(DEFINITION_FILE))?;
-    let report = fill(definition, &cube, CubeLoad::Create, session, host)?;
+    let report = fill(Some(definition), &cube, CubeLoad::Create, session, host)?;
     told(&report, &cube, started);
     tell("Try:");
     for query in EXAMPLES {

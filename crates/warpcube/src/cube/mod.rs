@@ -15,10 +15,11 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::{DefaultMove, NamedElements, Report};
+use warpcube_cube::build::{DefaultMove, NamedElements, RenamedElement, Report, TakenName};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
+use warpcube_cube::model::TwoPaths;
 use warpcube_cube::palo::{DATABASE_FILE_NAME, cube_file_name};
 use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, cube_info};
@@ -130,25 +131,20 @@ fn define(definition: &Path, folder: Option<&Path>, check: bool, session: &Sessi
     let folder = folder.map_or_else(|| PathBuf::from(format!("{name}.cube")), Path::to_path_buf);
     if check {
         let scratch = tempfile::tempdir().map_err(|error| CliError::writing("a temporary folder", &error))?;
-        let report = fill(read, &scratch.path().join("cube"), CubeLoad::Create, session, host)?;
+        let report = fill(Some(read), &scratch.path().join("cube"), CubeLoad::Create, session, host)?;
         tell(format_args!("The definition is right: {}", rows(&report)));
+        notes(&report).iter().for_each(|note| tell(format_args!("  {note}")));
         return Ok(());
     }
     let started = Instant::now();
-    let report = fill(read, &folder, CubeLoad::Create, session, host)?;
+    let report = fill(Some(read), &folder, CubeLoad::Create, session, host)?;
     told(&report, &folder, started);
     Ok(())
 }
 
 /// Fills a cube again from its source.
 fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Session, host: &Host) -> Result<()> {
-    let read = match definition {
-        Some(file) => CubeDefinition::read(file)?,
-        None => open(cube, session, host)?.definition().cloned().ok_or_else(|| {
-            let reason = format!("'{}' has no definition: give one with --definition", cube.display());
-            SqlError::CubeFacts(reason)
-        })?,
-    };
+    let read = definition.map(CubeDefinition::read).transpose()?;
     let started = Instant::now();
     let report = fill(read, cube, kind, session, host)?;
     told(&report, cube, started);
@@ -156,7 +152,7 @@ fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Sessio
 }
 
 pub(super) fn fill(
-    definition: CubeDefinition,
+    definition: Option<CubeDefinition>,
     folder: &Path,
     load: CubeLoad,
     session: &Session,
@@ -330,7 +326,24 @@ fn notes(report: &Report) -> Vec<String> {
         }
     }
     notes.extend(moved.iter().map(|(dimension, texts)| format!("moved in {dimension}: {}", some_of(texts))));
+    let renamed = |one: &RenamedElement| {
+        let RenamedElement { dimension, before, after } = one;
+        format!("{after} ({dimension}) was named {before}: more or fewer elements have its value in the source now")
+    };
+    notes.extend(report.renamed.iter().take(NAMES_MAX).map(renamed));
+    if report.renamed.len() > NAMES_MAX {
+        notes.push(format!("{} more were named otherwise", grouped((report.renamed.len() - NAMES_MAX) as u64)));
+    }
+    notes.extend(report.taken.iter().map(|TakenName { dimension, name, element }| {
+        format!("{name} is an element of {dimension} made by hand, and in the source a name of {element}, too")
+    }));
+    notes.extend(report.unlinked.iter().map(|NamedElements { dimension, names }| {
+        let names = some_of(names);
+        format!("stays unlinked in {dimension}, so that it counts nothing twice, until change 'relink …': {names}")
+    }));
     notes.extend(defaults(&report.defaults));
+    notes.extend(defaults_kept(&report.defaults_kept));
+    notes.extend(two_paths(&report.two_paths));
     if report.texts_lost > 0 {
         notes.push(format!("{} of elements that are gone dropped", counted(report.texts_lost, "text")));
     }
@@ -343,6 +356,26 @@ fn notes(report: &Report) -> Vec<String> {
         format!("{values} of {measure} with more digits behind the point than its type, rounded")
     }));
     notes
+}
+
+/// Default elements that a change, a refresh or a load left where they were.
+fn defaults_kept(kept: &[DefaultMove]) -> impl Iterator<Item = String> {
+    kept.iter().map(|DefaultMove { dimension, before, after }| {
+        format!("default of {dimension} stays {before}; by the rule it would be {after}: change 'default …' sets it")
+    })
+}
+
+/// Base elements that may count twice.
+fn two_paths(found: &[TwoPaths]) -> impl Iterator<Item = String> {
+    found.iter().map(|TwoPaths { dimension, elements, examples }| {
+        let mut shown: Vec<String> = examples.iter().map(|(base, above)| format!("{base} below {above}")).collect();
+        if *elements > shown.len() as u64 {
+            shown.push("…".to_string());
+        }
+        let (count, shown) = (counted(*elements, "base element"), shown.join(", "));
+        let lie = if *elements == 1 { "lies" } else { "lie" };
+        format!("{count} of {dimension} {lie} below an element over two paths, and may count twice there: {shown}")
+    })
 }
 
 /// Default elements that a change or refresh moved: queries that name none of the dimension mean another cell now.

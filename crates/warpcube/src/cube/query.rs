@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use warpcube_cube::aggregate;
 use warpcube_cube::answer::CubeError;
 use warpcube_cube::view::cross_tab_text;
@@ -38,6 +38,11 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
     let started = Instant::now();
     let answer = ask(&cube, &query, arguments, session, host)?;
     let elapsed = started.elapsed();
+    let warnings = match &answer {
+        CubeAnswer::Table(table) => table.warnings.clone(),
+        _ => cube.cube().warnings(&query),
+    };
+    warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     let is_cross_tab = format == Format::Auto && arguments.output.is_none();
     let (output, max_rows) = (Target::new(arguments.output.clone()), session.settings().max_rows);
     let rows =
@@ -54,11 +59,16 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
                     // Names have no control characters left; formats of measures may.
                     return console::print(&escape::lines(&cross_tab_text(&cube.cube().model, &cross_tab, width())));
                 }
+                let is_text = matches!(output.resolve(format)?, Format::Table | Format::Csv | Format::Tsv);
+                let table = if is_text { table.without_rests(cube.cube()).map_err(of_cells)? } else { *table };
                 let cells = table.long_form(cube.cube(), BATCH_ROWS);
                 let schema = cells.schema();
                 return write(schema, cells, format, output, max_rows, host);
             }
-            CubeAnswer::Rows(rows) => rows,
+            CubeAnswer::Rows(rows) => {
+                let schema = rows.schema(cube.cube()).map_err(of_cells)?;
+                return write(schema, rows.batches(cube.cube(), BATCH_ROWS), format, output, max_rows, host);
+            }
             CubeAnswer::Text(text) if is_cross_tab => return console::print(&escape::lines(&text)),
             CubeAnswer::Text(_) => {
                 let reason =
@@ -74,7 +84,8 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
                 })?
             }
         };
-    write(rows.schema(), std::iter::once(Ok(rows)), format, output, max_rows, host)
+    let schema = rows.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+    write(schema, rows.into_iter().map(Ok), format, output, max_rows, host)
 }
 
 fn ask(cube: &Arc<OpenCube>, query: &str, arguments: &QueryArgs, session: &Session, host: &Host) -> Result<CubeAnswer> {

@@ -67,7 +67,7 @@ impl Target {
     }
 
     /// The format where the settings leave it open.
-    fn resolve(&self, format: Format) -> Result<Format> {
+    pub(crate) fn resolve(&self, format: Format) -> Result<Format> {
         let Target::File { path, .. } = self else {
             return Ok(if format == Format::Auto { Format::Table } else { format });
         };

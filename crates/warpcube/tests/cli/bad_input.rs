@@ -109,8 +109,8 @@ fn csv_rows_that_do_not_fit() {
     place.write("many/1.csv", format!("a,price\n{}", rows("")));
     let second = place.write("many/2.csv", format!("a,price\n{}", rows("5000,cheap\n")));
     let error = place.error("SELECT sum(price) FROM 'many'");
-    let expected = "line 5002, column 'price': Error while parsing value 'cheap' as type 'Int64'";
-    assert_eq!(error, format!("FILE-004 {}, {expected}", text(&second)));
+    let expected = "line 5002, column 'price': Error while parsing value 'cheap' as type 'Int64'; declare the column";
+    assert!(error.starts_with(&format!("FILE-004 {}, {expected}", text(&second))), "{error}");
 
     let late = place.write("late.csv", format!("a,price\n{}", rows("1,2,3\n")));
     let error = place.error("SELECT sum(price) FROM 'late.csv'");

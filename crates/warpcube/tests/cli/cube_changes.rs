@@ -30,7 +30,7 @@ fn elements_are_added_moved_renamed_and_removed() {
     let lines = told(change(&place, "add Iberia of ES below EU; unlink ES from EU; rename JP to Nippon"));
     assert_eq!(
         lines,
-        ["plan.cube: 3 changes", "  a refresh places ES (Region) as the source has it: change the source too",]
+        ["plan.cube: 3 changes", "  unlinked in Region until change 'relink …', at a refresh and load too: ES from EU",]
     );
     assert_eq!((total(&place, "Iberia"), total(&place, "Europe")), ("7.50".into(), "118.00".into()));
     assert_eq!(total(&place, "jp"), "1000.00", "the old name is an alternative one");
@@ -92,6 +92,77 @@ fn a_refresh_keeps_what_was_made_by_hand() {
     place.write("new.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: Elsewhere}"));
     let refused = place.run(&["cube", "load", "plan.cube", "--definition", "new.yaml"]).error(1);
     assert!(refused.contains("Region has no element 'Elsewhere'"), "{refused}");
+}
+
+#[test]
+fn what_was_unlinked_by_hand_stays_unlinked() {
+    let place = plan();
+    let notes = |ran: Ran| told(ran).split_off(1);
+    let twice = |example: &str| {
+        let what = "base element of Region lies below an element over two paths, and may count twice there";
+        format!("  1 {what}: {example}")
+    };
+    let default = "  default of Region stays W; by the rule it would be FR: change 'default …' sets it";
+    assert_eq!(notes(change(&place, "add Iberia of ES below EU")), [default, twice("ES below EU").as_str()]);
+    assert_eq!(total(&place, "Europe"), "125.50");
+    change(&place, "unlink ES from EU");
+    let stays = "  stays unlinked in Region, so that it counts nothing twice, until change 'relink …': ES from EU";
+    assert_eq!(notes(place.run(&["cube", "refresh", "plan.cube"])), [stays]);
+    assert_eq!((total(&place, "Europe"), total(&place, "Iberia")), ("118.00".into(), "7.50".into()));
+    // A load makes the cube without the group, and the default element holds all base elements no more.
+    assert_eq!(notes(place.run(&["cube", "load", "plan.cube"])), [stays, default]);
+    assert_eq!(total(&place, "Europe"), "110.50");
+    assert_eq!(told(change(&place, "relink ES below EU")), ["plan.cube: 1 change"]);
+    assert_eq!(total(&place, "Europe"), "118.00");
+    assert_eq!(notes(place.run(&["cube", "refresh", "plan.cube"])), [""; 0]);
+    // A move to a group made by hand takes the edge away, too.
+    change(&place, "add Region:South of JP below EU; move ES from EU below South; unlink JP from South");
+    assert_eq!(notes(place.run(&["cube", "refresh", "plan.cube"])), [stays]);
+    assert_eq!(total(&place, "Europe"), "118.00");
+    // A definition whose table places an element below one twice is told so when it is defined.
+    place.write("regions.csv", "id,parent_id,name\nW,,World\nEU,W,Europe\nFR,EU,France\nFR,W,\nES,EU,Spain\nJP,W,\n");
+    for arguments in [&["cube", "define", "--check", "plan.yaml"][..], &["cube", "define", "plan.yaml", "twice.cube"]] {
+        let ran = place.run(arguments);
+        assert!(ran.code == 0 && ran.err.contains(&twice("FR below W")), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_second_element_of_a_name_qualifies_both() {
+    let place = Place::new();
+    let products = "fam,dep,sku\nFood,Dairy,s1\nFood,Deli,s2\nDrink,Beer,s3\n";
+    place.write("p.csv", products);
+    place.write("f.csv", "sku,amount\ns1,1\ns2,2\ns3,4\ns4,8\n");
+    place.write(
+        "plan.yaml",
+        "cube: plan\nfacts: {file: f.csv, value: amount}\nunknown: aside\n\
+         dimensions: {P: {table: p.csv, levels: [fam, dep, sku], all: All}}\n",
+    );
+    assert_eq!(place.run(&["cube", "define", "plan.yaml"]).code, 0);
+    assert_eq!(change(&place, "add Cold of Dairy, Beer below All weight 0; caption Dairy Milk").code, 0);
+    place.write("p.csv", format!("{products}Drink,Dairy,s4\n"));
+    let renamed = "  Food-Dairy (P) was named Dairy: more or fewer elements have its value in the source now";
+    let warning =
+        "warning: Dairy stands for Food-Dairy, which had the name first; the source has it for Drink-Dairy, too";
+    let mut is_told = false;
+    for how in ["refresh", "load", "refresh"] {
+        let lines = told(place.run(&["cube", how, "plan.cube"]));
+        is_told |= lines.contains(&renamed.to_string());
+        let asked = place.run(&["cube", "query", "plan.cube", "rows Dairy", "--format", "csv"]);
+        assert_eq!(asked.out, "P,measure,value,text\nFood-Dairy,amount,1.0,\n");
+        assert_eq!(asked.err.trim_end(), warning, "{how}");
+        let sql = "SELECT fam, dep, sum(amount) AS v FROM 'plan.cube' WHERE dep = 'Dairy' GROUP BY 1, 2 ORDER BY 1";
+        let rows = place.run(&["--format", "csv", "-c", sql]).ok();
+        assert_eq!(rows, "fam,dep,v\nDrink,Dairy,8.0\nFood,Dairy,1.0\n", "{how}");
+    }
+    assert!(is_told);
+    let cells =
+        place.run(&["--format", "csv", "-c", "SELECT p, value FROM cube('plan.cube', 'rows Dairy, Drink-Dairy')"]);
+    assert_eq!(cells.out, "p,value\nFood-Dairy,1.0\nDrink-Dairy,8.0\n");
+    assert!(cells.err.contains(warning), "{cells:?}");
+    let changed = change(&place, "set Dairy boss = M");
+    assert!(changed.err.contains(warning), "{changed:?}");
+    assert_eq!(query(&place, "rows Food-Dairy").err, "");
 }
 
 #[test]
@@ -205,9 +276,50 @@ fn elements_of_a_database_go_from_all_of_its_cubes() {
     let plan = String::from_utf8(place.read("again/database_CUBE_8.csv")).unwrap();
     assert!(plan.contains("\n0;3;") && !plan.contains("\n1;5;"), "{plan}");
     assert!(!String::from_utf8(place.read("again/database.csv")).unwrap().contains("\"B\""));
+    // What the removal left in all cubes is no change of theirs: one of them may have changed more.
+    assert_eq!(sales("rename A to A1; add D:N below T").code, 0);
+    let exported = place.run(&["cube", "export", "cubes", "changed"]);
+    assert_eq!(exported.code, 0, "{exported:?}");
+    assert_eq!(place.run(&["cube", "import", "changed", "changed cubes"]).code, 0);
+    let cells = place.run(&["cube", "query", "changed cubes/Plan", "rows D empty", "--format", "csv"]).ok();
+    assert_eq!(cells, "D,measure,value,text\nA1,Value,3.0,\nT,Value,3.0,\nN,Value,,\n");
+    // Neither the cube nor the folder of cubes has a source that a load reads.
+    for cube in ["cubes/Sales", "cubes"] {
+        for command in ["refresh", "load"] {
+            let error = place.run(&["cube", command, cube]).error(1);
+            let expected = format!("CUBE-004 '{cube}' was imported from a database");
+            assert!(error.starts_with(&expected) && error.contains("warpcube cube import DATABASE FOLDER"), "{error}");
+        }
+    }
+    let source = place.run(&["cube", "query", "cubes/Plan", "source at A"]).error(1);
+    assert!(source.contains("imported from a database") && source.ends_with("ask for facts at"), "{source}");
     // Elements that a change adds are of one cube until an export.
     assert_eq!(sales("add D:C; remove D:C").code, 0);
     assert_eq!(place.run(&["cube", "import", "again", "more"]).code, 0);
+}
+
+#[test]
+fn a_base_element_of_other_cubes_of_a_database_stays_one() {
+    let place = crate::harness::Place::new();
+    place.write("palo/database.csv", DATABASE);
+    place.write("palo/database_CUBE_1.csv", "[CUBE]\n1;1,3;\n[NUMERIC]\n0,1;8;\n");
+    place.write("palo/database_CUBE_2.csv", "[CUBE]\n2;3,2;\n[NUMERIC]\n1,0;2;\n1,1;4;\n");
+    place.write("palo/database_CUBE_8.csv", "[CUBE]\n8;3;\n[NUMERIC]\n0;3;\n1;5;\n");
+    assert_eq!(place.run(&["cube", "import", "palo", "cubes"]).code, 0);
+    let sales = |text: &str| place.run(&["cube", "change", "cubes/Sales", text]);
+    // Sales has no cell at A, and other cubes have.
+    for text in ["add D:C below A", "add D:C; link C below A", "link B below A"] {
+        let refused = sales(text).error(1);
+        let expected = "has 'A', too, and as a base element: add an element that consolidates it instead";
+        assert!(
+            refused.starts_with("CUBE-007 the cubes disagree about dimension 'D': ") && refused.ends_with(expected),
+            "{refused}"
+        );
+    }
+    let group = "add Group of A below T; unlink A from T; add C below Group; add F below C";
+    assert_eq!(sales(group).code, 0, "an element that the change has added is of this cube alone");
+    let exported = place.run(&["cube", "export", "cubes", "again"]);
+    assert_eq!(exported.code, 0, "{exported:?}");
 }
 
 #[test]
@@ -253,6 +365,8 @@ fn elements_of_a_cube_that_is_kept_as_it_stands_are_not_removed() {
     let told =
         "CUBE-007 the cubes disagree about dimension 'D': cube 'Odd' has it, too, and its cells are kept as they";
     assert!(refused.starts_with(told), "{refused}");
+    let refused = place.run(&["cube", "change", "cubes/Sales", "add D:C below A"]).error(1);
+    assert!(refused.contains("cube 'Odd' has 'A', too"), "{refused}");
     assert_eq!(place.run(&["cube", "change", "cubes/Sales", "remove E:y"]).code, 0);
     assert_eq!(place.run(&["cube", "export", "cubes", "again"]).code, 0);
 }

@@ -1,6 +1,6 @@
 //! How cubes read text files: keys as they are written, numbers and dates by what a definition says.
 
-use crate::harness::Place;
+use crate::harness::{Place, Ran};
 
 /// The cells of a query as `names = value`, one a line.
 fn cells(place: &Place, cube: &str, query: &str) -> Vec<String> {
@@ -176,6 +176,20 @@ fn what_is_said_of_text_is_refused_where_it_means_nothing() {
         let error = define(&place, "d", &definition).unwrap_err();
         assert!(error.contains(told), "{text}: {error}");
     }
+    for (text, told) in [
+        ("delimiter: ;", "delimiter, encoding and header are about text files such as CSV, and the query reads none"),
+        ("decimal: ','", "decimal and thousands are about texts: name the columns of numbers in types, too"),
+    ] {
+        let sql = "SELECT * FROM 'f.parquet'";
+        let definition =
+            format!("facts: {{sql: \"{sql}\", value: amount, {text}}}\ndimensions: {{CC: {{column: cc}}}}");
+        let error = define(&place, "d", &definition).unwrap_err();
+        assert!(error.contains(told), "{text}: {error}");
+        // For all sources it is said of text files, whichever they are.
+        let (facts, dimensions) = definition.split_once('\n').unwrap();
+        let facts = facts.replace(&format!(", {text}"), "");
+        define(&place, &text[..7], &format!("{facts}\n{dimensions}\n{text}")).unwrap();
+    }
     let facts = "facts: {file: f.csv, value: amount}\n";
     let error = define(&place, "d", &format!("{facts}dimensions: {{CC: {{column: cc, header: true}}}}")).unwrap_err();
     assert!(error.contains("header is about a table, and table is missing"), "{error}");
@@ -247,6 +261,24 @@ fn keys_that_a_query_passes_on_are_text_too() {
         let error = define(&place, "r", &definition(sql, "")).unwrap_err();
         assert!(error.contains("write types: {code: text}"), "{sql}: {error}");
     }
+}
+
+#[test]
+fn copies_of_other_encodings_stay_within_the_allowed_folders() {
+    let place = Place::new();
+    place.write("in/f.csv", &b"k,v\n\xfc,1\n"[..]);
+    place.write(
+        "in/c.yaml",
+        "cube: c\nfacts: {file: f.csv, value: v, encoding: latin1}\ndimensions: {K: {column: k}}\n",
+    );
+    let (allowed, temporary) = (format!("allowed_paths={}", place.path("in").display()), place.path("in/tmp"));
+    std::fs::create_dir(&temporary).unwrap();
+    let arguments = ["--set", &allowed, "cube", "define", "in/c.yaml", "in/c.cube"];
+    let error = place.run(&arguments).error(1);
+    assert!(error.contains("outside of warpcube.allowed_paths: convert it to UTF-8"), "{error}");
+    let made = Ran::of(place.command().args(arguments).env("TMPDIR", &temporary).output().unwrap());
+    assert_eq!(made.code, 0, "{made:?}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
 /// The folder of a cube as versions wrote it that guessed the types of text files.

@@ -208,6 +208,51 @@ Month,Region,Version,weight,amount,rows
 }
 
 #[test]
+fn an_average_has_room_for_its_sum() {
+    let place = Place::new();
+    place.write("f.csv", "k,n,x\na,6000000000000000000,1.5e308\na,6000000000000000000,1.5e308\nb,3,1.5\n");
+    let measures = "{N: {column: n, rule: avg, type: decimal(0)}, X: {column: x, rule: avg, type: double}}";
+    let dimensions = "{K: {column: k, all: T}}";
+    place.write(
+        "plan.yaml",
+        format!("cube: plan\nfacts: {{file: f.csv}}\nmeasures: {measures}\ndimensions: {dimensions}\n"),
+    );
+    assert_eq!(place.run(&["cube", "define", "plan.yaml"]).code, 0);
+    let check = |place: &Place| {
+        let rows = place.run(&["cube", "query", "plan.cube", "rows a, T cols Measures", "--format", "csv"]).ok();
+        let cells: Vec<f64> = rows.lines().skip(1).map(|row| row.split(',').nth(2).unwrap().parse().unwrap()).collect();
+        assert_eq!(cells, [6e18, 1.5e308, 4e18, 1e308], "{rows}");
+        for text in [
+            "SELECT n, x FROM 'plan.cube' WHERE k = 'a'",
+            "SELECT avg(n), avg(x / 2) * 2 FROM 'plan.cube' WHERE k = 'a'",
+        ] {
+            let row = place.run(&["--format", "csv", "-c", text]).ok();
+            let row: Vec<f64> = row.lines().nth(1).unwrap().split(',').map(|value| value.parse().unwrap()).collect();
+            assert_eq!(row, [6e18, 1.5e308], "{text}");
+        }
+        let facts = place.run(&["cube", "query", "plan.cube", "facts at a, N", "--format", "csv"]).ok();
+        assert!(
+            facts.lines().nth(1).is_some_and(|row| row.contains("6000000000000000000") || row.contains("6e18")),
+            "{facts}"
+        );
+    };
+    check(&place);
+    assert_eq!(place.run(&["cube", "convert", "plan.cube", "--storage", "xcrs"]).code, 0);
+    check(&place);
+    // A device leaves these measures to the CPU, with the reason.
+    let arguments = ["--device", "emulated", "cube", "query", "plan.cube", "explain at T, N"];
+    let explained = Ran::of(place.emulated().args(arguments).output().unwrap()).ok();
+    assert!(explained.starts_with("N = "), "{explained}");
+    let named = ["--device", "emulated", "--set", "placement=cuda", "cube", "query", "plan.cube", "rows T cols N"];
+    let refused = Ran::of(place.emulated().args(named).output().unwrap()).error(1);
+    assert!(refused.contains("measure N has sums beyond its type"), "{refused}");
+    let change = place.run(&["cube", "change", "plan.cube", "remove a"]);
+    assert_eq!(change.code, 0, "{change:?}");
+    let aside = place.run(&["--format", "csv", "-c", "SELECT \"sum of N\" FROM 'plan.cube/aside-3-0.arrow'"]).ok();
+    assert!(aside.contains("12000000000000000000"), "{aside}");
+}
+
+#[test]
 fn the_device_gives_the_cells_of_the_cpu() {
     let place = plan();
     let text = "rows Region cols Version * Month";
@@ -229,12 +274,23 @@ fn the_balance_of_a_measure_and_moved_defaults_are_told() {
     let expected = "  Heads: SUM of decimal(2), last over Month\n  Rows: COUNT of decimal(0)\n";
     assert!(info.contains(expected), "{info}");
     let added = place.run(&["cube", "change", "plan.cube", "add Region:Beside"]);
-    assert!(added.err.ends_with("\n  default of Region is now FR, was W\n"), "{added:?}");
-    assert_eq!(place.run(&["cube", "change", "plan.cube", "remove Beside"]).err.lines().count(), 2);
+    let kept = "  default of Region stays W; by the rule it would be FR: change 'default …' sets it";
+    assert!(added.err.ends_with(&format!("\n{kept}\n")), "{added:?}");
+    assert_eq!(place.run(&["cube", "change", "plan.cube", "remove Beside"]).err.lines().count(), 1);
+    assert_eq!(place.run(&["cube", "define", "plan.yaml", "other.cube"]).code, 0);
     place.write("regions.csv", format!("{REGIONS}XX,,Beside\n"));
+    for (cube, notes) in
+        [("plan.cube", &["  added to Region: XX"][..]), ("other.cube", &["  added to Region: XX", kept])]
+    {
+        let done = place.run(&["cube", "refresh", cube]);
+        assert_eq!(done.err.lines().skip(1).collect::<Vec<_>>(), notes, "{done:?}");
+        let shown = place.run(&["cube", "query", cube, "rows Version where 2026"]).ok();
+        assert!(shown.contains("Region: World (default)"), "{shown}");
+    }
+    // A default element that is gone leaves the rule.
+    place.write("regions.csv", REGIONS.replace("W,,World\n", "").replace(",W,", ",,"));
     let done = place.run(&["cube", "refresh", "plan.cube"]);
-    let notes: Vec<&str> = done.err.lines().skip(1).collect();
-    assert_eq!(notes, ["  added to Region: XX", "  default of Region is now FR, was W"], "{done:?}");
+    assert!(done.err.contains("\n  default of Region is now FR, was W\n"), "{done:?}");
 }
 
 #[test]
@@ -485,4 +541,26 @@ fn a_query_is_measured_by_every_algorithm() {
     assert_eq!((&report["results"][0]["queries"], &report["results"][0]["verified"]), (&40.into(), &true.into()));
     let wrong = place.run(&["cube", "bench", "plan.cube", "facts at World"]).error(2);
     assert!(wrong.contains("a cross-tab is measured"), "{wrong}");
+}
+
+#[test]
+fn texts_have_no_rests_of_doubles_and_programs_have_their_bits() {
+    let place = Place::new();
+    let rows: String = (0..10).map(|row| format!("Std,{row},0.1\n")).collect();
+    place.write("f.csv", &format!("v,i,amount\n{rows}Act,0,1.0\n"));
+    place.write(
+        "c.yaml",
+        "cube: c\nfacts: {file: f.csv, value: amount}\ndimensions:\n  \
+         V: {elements: [Std, Act], consolidated: {Dev: {Std: 1, Act: -1}}, column: v}\n  \
+         I: {column: i, all: All, format: {All: '0.00;(0.00);\"nil\"'}}\n",
+    );
+    assert_eq!(place.run(&["cube", "define", "c.yaml"]).code, 0);
+    let asked = |more: &[&str]| place.run(&[&["cube", "query", "c.cube", "rows All where Dev"], more].concat()).ok();
+    assert!(asked(&[]).contains("All  nil\n"), "{}", asked(&[]));
+    assert_eq!(asked(&["--format", "csv"]).lines().nth(1), Some("Dev,All,amount,0.0,"));
+    assert!(asked(&["--format", "json"]).contains("5.551115123125783e-17"), "{}", asked(&["--format", "json"]));
+    place.run(&["cube", "query", "c.cube", "rows All where Dev", "--output", "c.csv"]).ok();
+    place.run(&["cube", "query", "c.cube", "rows All where Dev", "--output", "c.ndjson"]).ok();
+    let written = |name: &str| String::from_utf8(place.read(name)).unwrap();
+    assert!(written("c.csv").contains(",0.0,") && written("c.ndjson").contains("e-17"));
 }

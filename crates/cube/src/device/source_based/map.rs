@@ -5,7 +5,7 @@ use warpcube_gpu::DeviceInfo;
 use super::variant::{MapPlace, SourceVariant};
 use crate::aggregate::{Area, TargetMap};
 use crate::device::DeviceError;
-use crate::device::plan::{DIMENSIONS_MAX, PLACES_MAX, check_bound, places, strides, whole_weight};
+use crate::device::plan::{DIMENSIONS_MAX, PLACES_MAX, Summed, check_bound, places, strides, whole_weight};
 use crate::facts::Facts;
 
 /// Largest map in shared memory in bytes.
@@ -59,7 +59,7 @@ impl AggregationMap {
     pub(super) fn new(
         facts: &Facts,
         area: &Area,
-        measure: usize,
+        (measure, summed): (usize, Summed),
         present: &[Vec<u64>],
     ) -> Result<AggregationMap, DeviceError> {
         let shape: Vec<u64> = area.shape().into_iter().map(u64::from).collect();
@@ -73,7 +73,7 @@ impl AggregationMap {
             Ok(Lists { dimension, rows: rows(map, bases, present)? })
         });
         let mut lists = lists.collect::<Result<Vec<Lists>, DeviceError>>()?;
-        check_bound(facts, measure, lists.iter().map(Lists::magnitude))?;
+        check_bound(facts, summed.most, lists.iter().map(Lists::magnitude))?;
         let (mut covered, mut covered_at) = (Vec::new(), Vec::new());
         for list in &lists {
             covered_at.push(covered.len() as u64);

@@ -21,9 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::contract::{DeviceCells, DeviceError};
+use super::limbs::double_sums;
+use super::plan::Summed;
 use super::resident::ResidentFacts;
 use super::statement::{self, RecordedRun, Statement};
-use crate::aggregate::Area;
+use crate::aggregate::{Area, ByRank};
+use crate::facts::Precise;
 use kernels::SourceForm;
 use map::AggregationMap;
 use steps::{SourceInputs, SourceSteps};
@@ -49,7 +52,35 @@ impl SourceBased {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
     /// 2^29 targets, cubes of 2^32 facts and sums that may pass 64 bits; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        statement::cells(self.ready(area, measure, cancelled, false)?, &self.facts).map(DeviceCells::from)
+        self.whole_sums(area, measure, self.decimals(measure)?, cancelled)
+    }
+
+    /// Sums of a measure's doubles over an area, to the last bit those of the CPU.
+    ///
+    /// # Errors
+    /// As [`SourceBased::sums`]; [`DeviceError::Unsupported`] for doubles whose sums have more than 100 bits.
+    pub(super) fn double_sums(
+        &self,
+        area: &Area,
+        measure: usize,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<ByRank<Precise>, DeviceError> {
+        double_sums(&self.facts, area, measure, |summed| self.whole_sums(area, measure, summed, cancelled))
+    }
+
+    fn whole_sums(
+        &self,
+        area: &Area,
+        measure: usize,
+        summed: Summed,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<DeviceCells, DeviceError> {
+        statement::cells(self.ready(area, (measure, summed), cancelled, false)?, &self.facts).map(DeviceCells::from)
+    }
+
+    fn decimals(&self, measure: usize) -> Result<Summed, DeviceError> {
+        self.facts.check_decimal_sum(measure)?;
+        Ok(Summed::decimals(self.facts.facts(), measure))
     }
 
     /// The same work, recorded; `None` if no target is filled.
@@ -62,7 +93,7 @@ impl SourceBased {
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-        statement::record(self.ready(area, measure, cancelled, false)?)
+        statement::record(self.ready(area, (measure, self.decimals(measure)?), cancelled, false)?)
     }
 
     /// Atomic additions to sums of hash tables that the variant does, as Meinke counts them (table 5.2): every addition
@@ -71,19 +102,19 @@ impl SourceBased {
     /// # Errors
     /// As [`SourceBased::sums`].
     pub fn additions(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<u64, DeviceError> {
-        let counts = statement::cells(self.ready(area, measure, cancelled, true)?, &self.facts)?;
+        let counts = self.ready(area, (measure, self.decimals(measure)?), cancelled, true)?;
+        let counts = statement::cells(counts, &self.facts)?;
         Ok(counts.sums.iter().map(|sum| sum[0]).sum())
     }
 
     fn ready(
         &self,
         area: &Area,
-        measure: usize,
+        (measure, summed): (usize, Summed),
         cancelled: &Arc<AtomicBool>,
         is_counted: bool,
     ) -> Result<Option<Statement<SourceSteps>>, DeviceError> {
         let (resident, variant) = (&self.facts, self.variant);
-        resident.check_decimal_sum(measure)?;
         if !resident.has_values(measure) {
             return Ok(None);
         }
@@ -92,7 +123,7 @@ impl SourceBased {
             return Err(DeviceError::Unsupported { reason: format!("{} facts, fewer than 2^32", facts.len()) });
         }
         let keys = resident.keys(cancelled)?;
-        let map = AggregationMap::new(facts, area, measure, &keys.present)?;
+        let map = AggregationMap::new(facts, area, (measure, summed), &keys.present)?;
         if map.is_empty() {
             return Ok(None);
         }
@@ -111,7 +142,7 @@ impl SourceBased {
             is_counted,
         };
         let (map, kernels) = (Arc::new(map), Arc::new(form.compile(resident.device())?));
-        Ok(Some(Statement::new(resident, measure, cancelled, |relation, available| {
+        Ok(Some(Statement::new(resident, summed.column, cancelled, |relation, available| {
             let facts_count = facts.len() as u64;
             let inputs = SourceInputs { variant, layout: facts.layout(), keys: &keys, facts: facts_count, available };
             SourceSteps::new(map.clone(), kernels.clone(), place, &inputs, relation)

@@ -1,0 +1,180 @@
+"""Cubes by brute force: elements with weighted edges, rows of facts, and cells from all of them.
+
+What `docs/cubes.md` says of weights, measures, refreshes and changes, in the fewest lines: no index, no classes, no
+order of work. Numbers are fractions; a cell is the sum over all rows below it.
+"""
+
+from fractions import Fraction
+
+UNLINKED_STAYS = False
+"""True if an edge of the source that was unlinked by hand stays away when the cube is refreshed."""
+
+
+class Element:
+    """An element. `key` is the name that the source has for it, none if it was made by hand."""
+
+    def __init__(self, name, is_base, key=None):
+        self.name, self.is_base, self.key = name, is_base, key
+        # By child: the weight of the edge.
+        self.children = {}
+
+
+class Dimension:
+    """Elements in no order that counts."""
+
+    def __init__(self, name):
+        self.name, self.elements, self.unlinked = name, [], set()
+
+    def add(self, name, is_base, key=None):
+        """A new element."""
+        self.elements.append(Element(name, is_base, key))
+        return self.elements[-1]
+
+    def find(self, name):
+        """The element of a name."""
+        return next((element for element in self.elements if element.name == name), None)
+
+    def of_key(self, key):
+        """The element that the source names so."""
+        return next((element for element in self.elements if element.key == key), None)
+
+    def parents(self, child):
+        """Elements with an edge to one."""
+        return [element for element in self.elements if child in element.children]
+
+    def below(self, element):
+        """All elements at and below one."""
+        found = [element]
+        for child in element.children:
+            found += [one for one in self.below(child) if one not in found]
+        return found
+
+    def weights(self, element):
+        """Base elements below one with their weights, which multiply along paths and add over them."""
+        if element.is_base:
+            return {element: Fraction(1)}
+        weights = {}
+        for child, weight in element.children.items():
+            for base, below in self.weights(child).items():
+                weights[base] = weights.get(base, 0) + weight * below
+        return weights
+
+    def remove(self, element):
+        """Takes an element away with its edges."""
+        self.elements.remove(element)
+        for other in self.elements:
+            other.children.pop(element, None)
+
+    def refreshed(self, source):
+        """This dimension after a refresh: the source's elements under the names given here, elements made by hand, and
+        edges that have one of them at an end."""
+        made = Dimension(self.name)
+        now = {}
+        for element in source.elements:
+            old = self.of_key(element.key)
+            copy = made.add(old.name if old else element.name, element.is_base, element.key)
+            now[element.key] = copy
+            if old:
+                now[old] = copy
+        for element in source.elements:
+            for child, weight in element.children.items():
+                edge = (element.key, child.key)
+                if not (UNLINKED_STAYS and edge in self.unlinked):
+                    now[element.key].children[now[child.key]] = weight
+        for old in self.elements:
+            if old.key is None:
+                now[old] = made.add(old.name, old.is_base)
+        for old in self.elements:
+            for child, weight in old.children.items():
+                if (old.key is None or child.key is None) and old in now and child in now:
+                    now[old].children[now[child]] = weight
+        made.unlinked = self.unlinked if UNLINKED_STAYS else set()
+        return made
+
+
+class Measure:
+    """A measure: its rule, and whether its rows need a value."""
+
+    def __init__(self, name, rule, decimals):
+        self.name, self.rule, self.decimals = name, rule, decimals
+
+
+class Cube:
+    """Dimensions, measures, and the rows of each tuple of base elements by their keys."""
+
+    def __init__(self, dimensions, measures, rows):
+        self.dimensions, self.measures, self.rows = dimensions, measures, rows
+
+    def base_rows(self):
+        """Rows by tuples of base elements, those whose elements are gone left out."""
+        found = []
+        for keys, values in self.rows.items():
+            elements = [one.of_key(key) for one, key in zip(self.dimensions, keys)]
+            if all(element is not None and element.is_base for element in elements):
+                found.append((tuple(elements), values))
+        return found
+
+    def base_sums(self):
+        """Names and elements of base cells with a value of the first measure, which is a sum, and that."""
+        for elements, values in self.base_rows():
+            filled = [value for value in values if value is not None]
+            if filled:
+                yield tuple(element.name for element in elements), elements, sum(filled)
+
+    def forget(self, dimension, element):
+        """Drops the facts of an element that is removed."""
+        at = self.dimensions.index(dimension)
+        self.rows = {keys: values for keys, values in self.rows.items() if keys[at] != element.key}
+
+    def cells(self):
+        """Every filled cell: names of elements and measure, and its value."""
+        below = []
+        for dimension in self.dimensions:
+            targets = {}
+            for element in dimension.elements:
+                for base, weight in dimension.weights(element).items():
+                    targets.setdefault(base, []).append((element.name, weight))
+            below.append(targets)
+        sums = {}
+        for elements, values in self.base_rows():
+            targets = [((), Fraction(1))]
+            for element, of_dimension in zip(elements, below):
+                targets = [
+                    ((*names, name), product * weight)
+                    for names, product in targets
+                    for name, weight in of_dimension.get(element, [])
+                ]
+            for names, weight in targets:
+                sums.setdefault(names, []).append((weight, values))
+        cells = {}
+        for names, terms in sums.items():
+            for measure in self.measures:
+                value = self.value(measure, terms)
+                if value is not None:
+                    cells[(*names, measure.name)] = value
+        return cells
+
+    @staticmethod
+    def value(measure, terms):
+        """The value of a cell; nothing if it is empty."""
+        if measure.rule == "rows":
+            return Fraction(sum(len(values) for _, values in terms))
+        terms = [(weight, [value for value in values if value is not None]) for weight, values in terms]
+        terms = [(weight, values) for weight, values in terms if values]
+        if not terms:
+            return None
+        values = [value for _, values in terms for value in values]
+        if measure.rule == "sum":
+            return sum((weight * sum(values) for weight, values in terms), Fraction(0))
+        if measure.rule == "count":
+            return Fraction(len(values))
+        if measure.rule == "avg":
+            return sum(values, Fraction(0)) / len(values)
+        return min(values) if measure.rule == "min" else max(values)
+
+
+def rounded(value, decimals):
+    """A fraction with so many decimals, halves away from zero."""
+    units = abs(value) * 10**decimals
+    whole = (2 * units.numerator + units.denominator) // (2 * units.denominator)
+    return Fraction(whole if value >= 0 else -whole, 10**decimals)
