@@ -5,6 +5,7 @@ Arguments: the folder of the runs, and how many turns there were.
 
 import json
 import math
+import os
 import statistics
 import sys
 
@@ -19,7 +20,9 @@ def read(turn, which, suite):
 
 results = []
 on_gpu, on_cpu = ("device_ms", "warm_ms"), ("warm_ms",)
-for suite, figures in (("ssb-cuda", on_gpu), ("tpch-cuda", on_gpu), ("ssb-cpu", on_cpu), ("tpch-cpu", on_cpu)):
+suites = {"ssb-cuda": on_gpu, "tpch-cuda": on_gpu, "cubes-cuda": on_gpu, "ssb-cpu": on_cpu, "tpch-cpu": on_cpu}
+suites = {suite: figures for suite, figures in suites.items() if os.path.exists(f"{folder}/turn-1-this-{suite}.part")}
+for suite, figures in suites.items():
     runs = {which: [read(turn, which, suite)["results"] for turn in turns] for which in ("base", "this")}
     for figure in figures:
         ratios = []
@@ -33,7 +36,7 @@ for suite, figures in (("ssb-cuda", on_gpu), ("tpch-cuda", on_gpu), ("ssb-cpu", 
         ratio = math.exp(statistics.mean(map(math.log, ratios)))
         print(f"{suite} {figure}: {ratio:.3f} of the base, geometric mean of {len(ratios)} medians")
         results.append({"case": suite, "figure": figure, "ratio": ratio})
-first = {which: read(1, which, "ssb-cuda") for which in ("base", "this")}
+first = {which: read(1, which, next(iter(suites))) for which in ("base", "this")}
 whole = {key: first["this"][key] for key in ("device", "driver", "date", "commit")}
 whole |= {"suite": "base-turns", "params": {"base": first["base"]["commit"], "turns": len(turns)}, "results": results}
 with open(f"{folder}/base-turns-h200.json", "w", encoding="utf-8") as file:

@@ -292,22 +292,35 @@ for stage in "$@"; do
             --json "$out/ssb-$gpu-sf100.json"
         ;;
     base-turns)
-        # An older program (BASE) and this one in turn, a process each: SSB and TPC-H on the GPU and on the CPU.
-        limit base-turns 580 bash -c '
-            out=$1 data=$2 base=$3 program=$4
+        # An older program (BASE) and this one in turn, a process each: SSB, TPC-H and the benchmark cubes on the GPU,
+        # SSB and TPC-H on the CPU; SUITES names some of them.
+        limit base-turns 590 bash -c '
+            out=$1 data=$2 base=$3 program=$4 suites=$5
             for turn in $(seq 1 "${TURNS:-3}"); do
                 for which in base this; do
                     [ $which = base ] && one=$base || one=$program
-                    run() { "$one" "${@:2}" --json "$out/turn-$turn-$which-$1.part" >/dev/null || exit 1; }
+                    run() {
+                        [[ " $suites " = *" $1 "* ]] || return 0
+                        "$one" "${@:2}" --json "$out/turn-$turn-$which-$1.part" >/dev/null || exit 1
+                    }
                     run ssb-cuda ssb --sf 20 --dir "$data/ssb20" --device cuda --runs 15
                     run tpch-cuda tpch --sf 10 --dir "$data/tpch10" --device cuda --runs 15
+                    run cubes-cuda bench cube --device cuda
                     run ssb-cpu ssb --sf 10 --dir "$data/ssb10" --device cpu --runs 3
                     run tpch-cpu tpch --sf 3 --dir "$data/tpch3" --device cpu --runs 3
                 done
             done
             python3 gpu/base_turns.py "$out" "${TURNS:-3}"
             rm -f "$out"/turn-*.part
-        ' base-turns "$out" "$data" "${BASE:?}" "$warpcube"
+        ' base-turns "$out" "$data" "${BASE:?}" "$warpcube" \
+            "${SUITES:-ssb-cuda tpch-cuda cubes-cuda ssb-cpu tpch-cpu}"
+        ;;
+    start)
+        # Processes of one statement: what they take where they use the device, and where they do not.
+        limit start 300 bash -c '
+            "$3" ssb --sf 20 --dir "$2/ssb20" --device cpu --runs 1 >/dev/null || exit 1
+            python3 gpu/start.py "$3" "$2/ssb20" "$1/start-$gpu.json"
+        ' start "$out" "$data" "$warpcube"
         ;;
     ssb-turns)
         # Plain columns and encoded ones in turn, a process each: first loads, from files that have just been read, with
@@ -554,7 +567,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ' fuzz "$tests" "$out"
         ;;
     *)
-        echo "unknown stage '$stage': probe, answers, ssb, topk, ssb-plain, ssb-sorted, ssb-turns, base-turns," \
+        echo "unknown stage '$stage': probe, answers, ssb, topk, ssb-plain, ssb-sorted, ssb-turns, base-turns, start," \
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
             "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch," \

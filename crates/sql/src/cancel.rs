@@ -1,8 +1,8 @@
 //! The switch that cancels a statement, with everything that works for it, until its changes take their places.
 //!
 //! A statement ends once: it is cancelled, or it commits. The commit point of a statement that writes is the step after
-//! which its changes are seen. A switch that is thrown before makes the commit fail, so that nothing is changed. A switch
-//! that is thrown after does nothing, and the statement gives its result.
+//! which its changes are seen. A switch that is thrown before makes the commit fail, so that nothing is changed. A
+//! switch that is thrown after does nothing, and the statement gives its result.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};

@@ -498,7 +498,15 @@ impl Session {
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
         let counts = writes.is_some();
         let afterwards = self.inner.planner.ask(planned, &state);
-        let watched = Watched { inner, report: report.clone(), plan: physical.clone(), deadline, writes, afterwards };
+        let watched = Watched {
+            inner,
+            report: report.clone(),
+            plan: physical.clone(),
+            deadline,
+            writes,
+            afterwards,
+            is_late: false,
+        };
         let stream = watched.into_stream();
         Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical), counts })
     }

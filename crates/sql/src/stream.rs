@@ -70,8 +70,10 @@ pub(crate) struct Watched {
     pub(crate) deadline: Option<Deadline>,
     /// What a statement that writes has to do when it is done.
     pub(crate) writes: Option<Writes>,
-    /// What is to come to the device when it is over.
+    /// What is to come to the device when it is over, unless it was cancelled from outside.
     pub(crate) afterwards: Option<Afterwards>,
+    /// Whether its deadline has passed.
+    pub(crate) is_late: bool,
 }
 
 /// What a statement writes to.
@@ -109,7 +111,10 @@ impl Watched {
         let item = tokio::select! {
             biased;
             // Before the rows: those of a fast source are always there.
-            error = Deadline::ended(&self.report, self.deadline) => return Err(error),
+            error = Deadline::ended(&self.report, self.deadline) => {
+                self.is_late = matches!(error, SqlError::TimedOut { .. });
+                return Err(error);
+            }
             item = AssertUnwindSafe(self.inner.next()).catch_unwind() => item,
         };
         let error = match item {
@@ -167,7 +172,7 @@ impl Drop for Watched {
     fn drop(&mut self) {
         self.report.add_host_rows(host_rows(&self.plan));
         self.report.finish();
-        let was_cancelled = self.report.cancel().is_cancelled();
+        let was_cancelled = self.report.cancel().is_cancelled() && !self.is_late;
         // Whoever still works for this statement, on the device or in a blocking call, sees that nobody waits.
         self.report.cancel().cancel();
         if let Some(afterwards) = self.afterwards.take().filter(|_| !was_cancelled) {

@@ -107,6 +107,9 @@ fn number(text: &str) -> Option<u16> {
         let is_code = bytes.len() > 1 && bytes[0] == b'0';
         return Some(if is_code || text.parse::<i64>().is_err() { CODE } else { INT });
     }
+    if matches!(bytes, [b'0', b'0'..=b'9', ..]) && digits.parse::<f64>().is_ok() {
+        return Some(CODE);
+    }
     let is_written_so = bytes.iter().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(byte));
     let begins = matches!(bytes.first(), Some(b'0'..=b'9' | b'.'));
     (is_written_so && begins && digits.parse::<f64>().is_ok()).then_some(FLOAT)

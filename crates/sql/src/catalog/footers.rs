@@ -3,9 +3,11 @@
 //! A footer tells numbers of rows three times: for the file, for each row group and for each column of one. Readers
 //! believe one or the other: `count(*)` is answered from the footer alone, columns are read by row group. Where they
 //! differ the file is corrupt, and is refused before anything is answered from it; so it is where a column is said to
-//! lie outside of the file, for which readers would ask for any amount of memory. What a footer says with one voice is
+//! lie outside of the file, for which readers would ask for any amount of memory. A file with two columns of one name, of
+//! which readers would give one, is refused too. What a footer says with one voice is
 //! believed, bounds of values included; [`crate::exec`] believes no bounds but those it has seen itself.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +27,8 @@ const AT_ONCE: usize = 16;
 /// Looks at the footers of local files; they stay in DataFusion's cache, where planning finds them.
 ///
 /// # Errors
-/// [`SqlError::FileCorrupt`] for a footer that contradicts itself. One that cannot be read is left to the reader.
+/// [`SqlError::FileCorrupt`] for a footer that contradicts itself, [`SqlError::FileFormat`] for two columns of one name.
+/// A footer that cannot be read is left to the reader.
 pub(crate) async fn check(state: &dyn Session, files: Vec<PathBuf>) -> Result<()> {
     let runtime = state.runtime_env();
     let store = runtime.object_store(ObjectStoreUrl::local_filesystem())?;
@@ -33,25 +36,45 @@ pub(crate) async fn check(state: &dyn Session, files: Vec<PathBuf>) -> Result<()
     let looks = files.into_iter().map(|path| {
         let (store, cache) = (store.clone(), cache.clone());
         async move {
-            match reason(store.as_ref(), &path, cache).await {
-                Some(reason) => Err(SqlError::FileCorrupt { path: path.display().to_string(), reason }),
-                None => Ok(()),
-            }
+            reason(store.as_ref(), &path, cache).await.map_or(Ok(()), |reason| {
+                let path = path.display().to_string();
+                Err(match reason {
+                    Refusal::Corrupt(reason) => SqlError::FileCorrupt { path, reason },
+                    Refusal::Repeats(name) => {
+                        let reason = format!("two columns are named '{name}', of which a name could give only one");
+                        SqlError::FileFormat { path, reason }
+                    }
+                })
+            })
         }
     });
     futures::stream::iter(looks).buffered(AT_ONCE).try_collect().await
 }
 
-/// Why a file's footer cannot be true.
-async fn reason(store: &dyn ObjectStore, path: &Path, cache: Arc<FileMetadataCache>) -> Option<String> {
+/// Why a file is not read.
+enum Refusal {
+    /// Its footer cannot be true.
+    Corrupt(String),
+    /// It has two columns of this name.
+    Repeats(String),
+}
+
+/// Why a file is not read, by its footer.
+async fn reason(store: &dyn ObjectStore, path: &Path, cache: Arc<FileMetadataCache>) -> Option<Refusal> {
     let absolute = std::path::absolute(path).ok()?;
     let location = datafusion::object_store::path::Path::from_absolute_path(absolute).ok()?;
     let object = store.head(&location).await.ok()?;
     if let Some(reason) = overlong(store, &object).await {
-        return Some(reason);
+        return Some(Refusal::Corrupt(reason));
     }
     let metadata = DFParquetMetadata::new(store, &object).with_file_metadata_cache(Some(cache)).fetch_metadata().await;
-    contradiction(metadata.ok()?.as_ref(), object.size)
+    let metadata = metadata.ok()?;
+    let mut names = HashSet::new();
+    let columns = metadata.file_metadata().schema_descr().root_schema().get_fields();
+    if let Some(repeated) = columns.iter().find(|column| !names.insert(column.name())) {
+        return Some(Refusal::Repeats(repeated.name().to_string()));
+    }
+    contradiction(metadata.as_ref(), object.size).map(Refusal::Corrupt)
 }
 
 /// Why the length of a file's footer, which its last bytes tell, cannot be true: readers subtract it before they look.

@@ -14,7 +14,7 @@ use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, EmptyRelation, LogicalPlan};
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use parking_lot::RwLock;
@@ -185,6 +185,12 @@ impl SessionSchema {
     }
 }
 
+/// A view with its columns alone: it is planned from its text, and a plan holds the rows of its tables in memory.
+fn without_plan(view: &ViewTable) -> Arc<dyn TableProvider> {
+    let empty = EmptyRelation { produce_one_row: false, schema: view.logical_plan().schema().clone() };
+    Arc::new(ViewTable::new(LogicalPlan::EmptyRelation(empty), view.definition().cloned()))
+}
+
 /// The plan below `CREATE VIEW`.
 async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let statement = syntax::parse(state, text).await?;
@@ -255,7 +261,7 @@ impl SchemaProvider for SessionSchema {
         let entry = match (table.downcast_ref::<ExternalTable>(), table.downcast_ref::<ViewTable>()) {
             (Some(external), _) => Entry::External(Arc::new(external.clone())),
             (None, Some(view)) => match view.definition() {
-                Some(text) => Entry::View(table.clone(), syntax::with_signs(text).as_str().into()),
+                Some(text) => Entry::View(without_plan(view), syntax::with_signs(text).as_str().into()),
                 None => Entry::Plain(table),
             },
             (None, None) => Entry::Plain(table),

@@ -185,10 +185,11 @@ impl DevicePlanner {
                 report.explain();
             }
         }
-        // A statement that stays on the CPU opens no device.
-        let uses_device = has_device_node(&planned.plan)?;
         if let Some(operators) = planned.operators.get() {
-            let engine = if uses_device { self.context.engines.get() } else { None };
+            // A statement that stays on the CPU opens no device.
+            let opened = self.context.engines.opened();
+            let uses_device = opened.is_none() && has_device_node(&planned.plan)?;
+            let engine = if uses_device { self.context.engines.get() } else { opened };
             if engine.is_some() || !uses_device {
                 return renewed(operators, &|device| device.renewed(engine.clone(), state.clone()));
             }
@@ -204,7 +205,7 @@ impl DevicePlanner {
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {
             Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
-            _ if !uses_device && self.context.engines.may_open() => (None, None),
+            _ if self.context.engines.may_open() && !has_device_node(&planned.plan)? => (None, None),
             _ => (self.context.engines.get(), self.context.engines.reason()),
         };
         let notes = match explained {

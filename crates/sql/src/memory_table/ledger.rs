@@ -1,8 +1,8 @@
 //! Memory of the tables of a session, charged to its memory pool while a version holds it.
 //!
 //! Rows are charged by the buffers that they are in: slices of one batch share them, and so do batches of several
-//! versions and tables. A buffer is charged once, from the first [`Charge`] that has it to the last. Indices of keys are
-//! charged by their size.
+//! versions and tables. A buffer is charged once, from the first [`Charge`] that has it to the last. Indices of keys
+//! are charged by their size.
 //!
 //! Invariant: whoever holds a charge of a batch drops it before the batch, so that no other buffer has its address.
 

@@ -1,8 +1,8 @@
 //! The sink of statements that write tables in memory.
 //!
-//! Rows are collected, admitted by the table's rules and charged to the memory pool as they come ([`super::ledger`]). When the last one is
-//! there, one version is put in place, or none: that is the commit point of the statement, and one that is cancelled
-//! or out of time before changes nothing.
+//! Rows are collected, admitted by the table's rules and charged to the memory pool as they come ([`super::ledger`]).
+//! When the last one is there, one version is put in place, or none: that is the commit point of the statement, and one
+//! that is cancelled or out of time before changes nothing.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,9 +1,14 @@
-//! Functions of DataFusion whose arguments are looked at before each call: replacements are put in its words
+//! Functions of DataFusion that are looked at in each call: replacements are put in its words
 //! ([`super::replacements`]), and what would take too much memory is refused ([`super::growth`]).
+//!
+//! `to_timestamp` and its like promise instants in the session's zone, and give timestamps without one for a column of
+//! texts in DataFusion 55.2, which is an internal error. The values are those instants: here they are called so. That
+//! goes once the functions keep their promise.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -14,13 +19,18 @@ use datafusion::logical_expr::{
 
 use super::{growth, replacements};
 
+/// Functions that give instants.
+const INSTANTS: [&str; 5] =
+    ["to_timestamp", "to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_timestamp_nanos"];
+
 /// The functions of a session, mended.
 pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
     let of_growth = growth::FUNCTIONS.iter().map(|(name, growth)| (*name, Look::Growth(*growth)));
     let all = of_growth.chain([("regexp_replace", Look::Replacement)]);
     let mended =
         |(name, look): (&str, Look)| Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, look }));
-    all.filter_map(mended).collect()
+    let instants = INSTANTS.map(|name| (name, Look::Instant));
+    all.chain(instants).filter_map(mended).collect()
 }
 
 /// What is looked at.
@@ -28,6 +38,7 @@ pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
 enum Look {
     Replacement,
     Growth(growth::Growth),
+    Instant,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -61,8 +72,18 @@ impl ScalarUDFImpl for Looked {
         match self.look {
             Look::Replacement => replacements::in_rust(&mut args)?,
             Look::Growth(growth) => growth::check(self.name(), growth, &args)?,
+            Look::Instant => {
+                let promised = args.return_field.clone();
+                // The function around checks the type.
+                return as_promised(self.original.inner().invoke_with_args(args)?, promised.data_type());
+            }
         }
         self.original.invoke_with_args(args)
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let original = Arc::new(self.original.inner().with_updated_config(config)?);
+        Some(ScalarUDF::new_from_impl(Looked { original, look: self.look }))
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -80,4 +101,13 @@ impl ScalarUDFImpl for Looked {
     fn documentation(&self) -> Option<&Documentation> {
         self.original.documentation()
     }
+}
+
+/// Instants as values of the type that was promised.
+fn as_promised(instants: ColumnarValue, promised: &DataType) -> Result<ColumnarValue> {
+    if instants.data_type() == *promised {
+        return Ok(instants);
+    }
+    // A cast between the types would read them as what clocks show.
+    instants.cast_to(&DataType::Int64, None)?.cast_to(promised, None)
 }

@@ -179,8 +179,8 @@ fn same_order(in_file: &DataType, in_table: &DataType) -> bool {
     in_file == in_table || is_text(in_file) && is_text(in_table)
 }
 
-/// What is unknown of the columns of a table, file by file. Files with equal columns and no gaps share one list, so that
-/// such a file costs no walk over its columns.
+/// What is unknown of the columns of a table, file by file. Files with equal columns and no gaps share one list: such a
+/// file costs no walk over its columns.
 struct TableGaps<'a> {
     schema: &'a Schema,
     /// Of any file: the bounds of floats.

@@ -34,6 +34,7 @@ impl Session {
             OwnStatement::ResetSetting { name } => {
                 let start = &self.inner.start;
                 let value = start.settings.value(&name)?;
+                report.commit()?;
                 self.assign(&name, &value, start.origins.get(&name).cloned().unwrap_or(Origin::Default))?;
                 return Ok(self.nothing(report));
             }

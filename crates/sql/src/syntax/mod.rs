@@ -310,6 +310,7 @@ impl VisitorMut for Mends {
     /// A number with an exponent is a double, whatever other literals with a point are, and so is a power; AT TIME ZONE
     /// is a function; patterns have the backslash as their escape; rows are compared by component.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        quantifiers::as_list(expr);
         let done = escapes::with_backslashes(expr)
             .and_then(|()| similar::as_match(expr))
             .and_then(|()| rows::by_component(expr));

@@ -3,6 +3,8 @@
 //! DataFusion 55.2 compares with the elements that are not NULL alone, and gives NULL for an `x` that is NULL beside an
 //! empty list, which is false. The tree asks for both; ALL is right there. Subqueries are planned otherwise.
 //!
+//! `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, whose elements need no common type but that with `x`.
+//!
 //! The file goes once DataFusion's ANY over lists looks for NULLs.
 
 use datafusion::sql::sqlparser::ast::{
@@ -11,6 +13,17 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::{call, rows};
 use crate::error::Result;
+
+/// Makes IN of a comparison with a list that is written out.
+pub(super) fn as_list(expr: &mut Expr) {
+    if let Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, is_some: _ } = &*expr
+        && let Expr::Array(array) = right.as_ref()
+        && !array.elem.is_empty()
+    {
+        let (operand, list) = (left.clone(), array.elem.clone());
+        *expr = Expr::InList { expr: operand, list, negated: false };
+    }
+}
 
 /// The comparison with what it is by NULLs of the list beside it.
 ///

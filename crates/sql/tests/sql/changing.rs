@@ -169,8 +169,8 @@ async fn two_writers_and_a_reader() {
     assert_eq!(values(&session).await, format!("500 {0} {0}", 2 * ROUNDS));
 }
 
-/// A table that is replaced by what a query reads of it loses no row that an INSERT has counted. There is a table of the
-/// name at any time.
+/// A table that is replaced by what a query reads of it loses no row that an INSERT has counted. There is a table of
+/// the name at any time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_table_that_is_replaced_while_rows_come() {
     let session = cpu();
@@ -286,9 +286,13 @@ async fn a_copy_that_waits_for_its_folder_can_be_given_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_and_definitions_commit() {
     let session = cpu();
-    for sql in
-        ["SET warpcube.overflow = 'wrap'", "CREATE VIEW w AS SELECT 1 AS a", "CREATE SCHEMA s", "PREPARE p AS SELECT 1"]
-    {
+    for sql in [
+        "SET warpcube.overflow = 'wrap'",
+        "RESET warpcube.overflow",
+        "CREATE VIEW w AS SELECT 1 AS a",
+        "CREATE SCHEMA s",
+        "PREPARE p AS SELECT 1",
+    ] {
         let report: Arc<StatementReport> = StatementReport::new();
         session.execute_with(sql, report.clone()).await.unwrap();
         assert!(!report.cancel().cancel(), "{sql}");

@@ -224,3 +224,22 @@ async fn bounds_that_are_no_number_are_unknown() {
         assert_eq!(one(&cpu(), &sql).await.0, "2", "{sql}");
     }
 }
+
+#[tokio::test]
+async fn a_file_with_two_columns_of_one_name_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two.parquet");
+    let column = || Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
+    let fields = ["a", "b", "a"].map(|name| Field::new(name, DataType::Int64, false));
+    let schema = Arc::new(arrow::datatypes::Schema::new(fields.to_vec()));
+    let batch = RecordBatch::try_new(schema, vec![column(), column(), column()]).unwrap();
+    write(&path, &[batch], &[]);
+    let session = cpu();
+    for sql in [
+        format!("SELECT b FROM '{}'", path.display()),
+        format!("CREATE EXTERNAL TABLE t (b BIGINT) STORED AS PARQUET LOCATION '{}'", path.display()),
+    ] {
+        let error = session.collect(&sql).await.unwrap_err().to_string();
+        assert!(error.contains("two columns are named 'a'"), "{sql}\n{error}");
+    }
+}

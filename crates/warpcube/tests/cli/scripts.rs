@@ -207,6 +207,27 @@ fn a_timeout_ends_a_statement_and_not_the_session() {
 }
 
 #[test]
+fn a_change_out_of_time_has_changed_nothing() {
+    let place = Place::new();
+    for milliseconds in [40, 100, 200, 400, 800] {
+        let script = format!(
+            "CREATE TABLE t(k BIGINT PRIMARY KEY, v BIGINT);
+             INSERT INTO t SELECT value, 0 FROM generate_series(1, 100000);
+             SET warpcube.timeout = '{milliseconds}ms';
+             UPDATE t SET k = k + 1, v = 1;
+             RESET warpcube.timeout;
+             SELECT min(v) AS a, max(v) AS b FROM t;
+             SELECT count(*) AS a FROM t x JOIN t y USING (k);
+             SELECT min(v) AS c, max(v) AS d FROM t;"
+        );
+        let ran = place.input(&["--format", "csv", "--device", "cpu", "--continue-on-error"], &script);
+        let value = if ran.err.contains("SQL-008") { "0,0" } else { "1,1" };
+        assert!(ran.out.contains(&format!("a,b\n{value}\n")), "{milliseconds} ms: {ran:?}");
+        assert!(ran.out.ends_with(&format!("c,d\n{value}\n")), "{milliseconds} ms: {ran:?}");
+    }
+}
+
+#[test]
 fn doctor_tells_what_is_missing() {
     let place = Place::new();
     let ran = place.run(&["doctor", "--json"]);

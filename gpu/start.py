@@ -1,0 +1,60 @@
+"""Times processes of one statement, from their start to their end, with the device and without.
+
+Arguments: the program, the folder of SSB's tables, and the file for the results.
+"""
+
+import ctypes
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+program, folder, file = sys.argv[1:]
+RUNS = 11
+# Opens the driver's first device, and ends.
+BARE = """
+import ctypes
+driver, context, device = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_int()
+assert driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
+"""
+SUM = (
+    f"SELECT lo_discount, sum(lo_extendedprice) s FROM '{folder}/lineorder/' WHERE lo_quantity < 25 "
+    "GROUP BY 1 ORDER BY 1"
+)
+
+
+def milliseconds(command):
+    """The times of processes, the first, which brings files near, left out."""
+    times = []
+    for _ in range(RUNS + 1):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        times.append((time.perf_counter() - start) * 1e3)
+    return times[1:]
+
+
+cases = {
+    "one on auto": [program, "-c", "SELECT 1"],
+    "one on cpu": [program, "--device", "cpu", "-c", "SELECT 1"],
+    "one on cuda": [program, "--device", "cuda", "-c", "SELECT 1"],
+    "first statement on auto": [program, "-c", SUM],
+    "first statement on cpu": [program, "--device", "cpu", "-c", SUM],
+    "first statement on cuda": [program, "--device", "cuda", "-c", SUM],
+    "python": [sys.executable, "-c", "import ctypes"],
+    "python with the driver": [sys.executable, "-c", BARE],
+}
+results = []
+for case, command in cases.items():
+    times = milliseconds(command)
+    results.append({"case": case, "process_ms": statistics.median(times), "times_ms": times})
+    print(f"{case}: {statistics.median(times):.1f} ms")
+name = ctypes.create_string_buffer(100)
+driver = ctypes.CDLL("libcuda.so.1")
+driver.cuInit(0)
+driver.cuDeviceGetName(name, 100, 0)
+report = {"suite": "start", "device": name.value.decode(), "params": {"runs": RUNS}, "results": results}
+with open(file, "w", encoding="utf-8") as output:
+    json.dump(report, output, indent=1)
+    output.write("\n")
