@@ -6,9 +6,6 @@ order of work. Numbers are fractions; a cell is the sum over all rows below it.
 
 from fractions import Fraction
 
-UNLINKED_STAYS = False
-"""True if an edge of the source that was unlinked by hand stays away when the cube is refreshed."""
-
 
 class Element:
     """An element. `key` is the name that the source has for it, none if it was made by hand."""
@@ -65,10 +62,18 @@ class Dimension:
         for other in self.elements:
             other.children.pop(element, None)
 
+    def loaded(self, source):
+        """The source's dimension in the place of this one: edges that were unlinked by hand stay away."""
+        has_both = lambda of, edge: of.of_key(edge[0]) and of.of_key(edge[1])
+        source.unlinked = {edge for edge in self.unlinked if has_both(self, edge) and has_both(source, edge)}
+        for parent, child in source.unlinked:
+            source.of_key(parent).children.pop(source.of_key(child), None)
+        return source
+
     def refreshed(self, source):
         """This dimension after a refresh: the source's elements under the names given here, elements made by hand, and
         edges that have one of them at an end."""
-        made = Dimension(self.name)
+        source, made = self.loaded(source), Dimension(self.name)
         now = {}
         for element in source.elements:
             old = self.of_key(element.key)
@@ -78,9 +83,7 @@ class Dimension:
                 now[old] = copy
         for element in source.elements:
             for child, weight in element.children.items():
-                edge = (element.key, child.key)
-                if not (UNLINKED_STAYS and edge in self.unlinked):
-                    now[element.key].children[now[child.key]] = weight
+                now[element.key].children[now[child.key]] = weight
         for old in self.elements:
             if old.key is None:
                 now[old] = made.add(old.name, old.is_base)
@@ -88,7 +91,7 @@ class Dimension:
             for child, weight in old.children.items():
                 if (old.key is None or child.key is None) and old in now and child in now:
                     now[old].children[now[child]] = weight
-        made.unlinked = self.unlinked if UNLINKED_STAYS else set()
+        made.unlinked = source.unlinked
         return made
 
 

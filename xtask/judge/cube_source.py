@@ -131,15 +131,16 @@ class Source:
         with open(os.path.join(self.folder, "c.yaml"), "w", encoding="utf-8") as file:
             file.write(text)
 
-    def cube(self, old=None):
-        """The cube of this state; with an old one that of a refresh."""
+    def cube(self, old=None, command="load"):
+        """The cube of this state, in the place of an old one that of a refresh or a load."""
         dimensions = [form.dimension(self.rows) for form in self.forms]
         rows = {}
         for keys, amount in self.rows:
             if all(dimension.of_key(key) for dimension, key in zip(dimensions, keys)):
                 rows.setdefault(keys, []).append(amount)
         if old:
-            dimensions = [was.refreshed(now) for was, now in zip(old.dimensions, dimensions)]
+            made = Dimension.refreshed if command == "refresh" else Dimension.loaded
+            dimensions = [made(was, now) for was, now in zip(old.dimensions, dimensions)]
         return Cube(dimensions, self.measures, rows)
 
 

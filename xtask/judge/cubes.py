@@ -197,8 +197,9 @@ class Sequence:
             return f"link {name(element.name)} below {name(parent.name)}{weighed}"
         if kind == "move" and groups:
             parent = rng.choice(groups)
+            # A move between elements of the source is undone by a refresh.
             for other in dimension.parents(element):
-                self.cut(dimension, other, element)
+                self.cut(dimension, other, element, parent.key is None)
             self.place(dimension, parent, element, weight)
             return f"move {name(element.name)} below {name(parent.name)}{weighed}"
         parents = dimension.parents(element)
@@ -223,10 +224,10 @@ class Sequence:
         dimension.unlinked.discard((parent.key, child.key))
 
     @staticmethod
-    def cut(dimension, parent, child):
-        """Takes an edge away by hand."""
+    def cut(dimension, parent, child, stays=True):
+        """Takes an edge away by hand; where it is one of the source, it may stay away at a refresh."""
         del parent.children[child]
-        if parent.key is not None and child.key is not None:
+        if stays and parent.key is not None and child.key is not None:
             dimension.unlinked.add((parent.key, child.key))
 
     @staticmethod
@@ -265,7 +266,7 @@ class Defined(Sequence):
         self.log.append("(the source changes)")
         command = self.rng.choice(["refresh", "load"]) if kind == "kill" else kind
         # A load reads the definition that the cube has.
-        new = source.cube(cube if command == "refresh" else None)
+        new = source.cube(cube, command)
         if kind != "kill":
             self.run(command, "c.cube")
             return new

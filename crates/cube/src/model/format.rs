@@ -2,9 +2,9 @@
 //!
 //! A pattern has one to three sections: for positive numbers, for negative ones, for zero. A section is a prefix,
 //! digits and a suffix. `0` is a digit that is always shown, `#` one that is shown if it is not a leading or trailing
-//! zero; a comma between them groups thousands; `%` in prefix or suffix shows hundredths. Text in quotes and a character
-//! behind `\` stand for themselves, `_` and a character for a space. A number that rounds to zero is zero. Values are rounded
-//! half away from zero, doubles by their first 15 digits.
+//! zero; a comma between them groups thousands; `%` in prefix or suffix shows hundredths. Text in quotes and a
+//! character behind `\` stand for themselves, `_` and a character for a space. A number that rounds to zero is zero.
+//! Values are rounded half away from zero, doubles by their first 15 digits.
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,9 +3,9 @@
 //! A footer tells numbers of rows three times: for the file, for each row group and for each column of one. Readers
 //! believe one or the other: `count(*)` is answered from the footer alone, columns are read by row group. Where they
 //! differ the file is corrupt, and is refused before anything is answered from it; so it is where a column is said to
-//! lie outside of the file, for which readers would ask for any amount of memory. A file with two columns of one name, of
-//! which readers would give one, is refused too. What a footer says with one voice is
-//! believed, bounds of values included; [`crate::exec`] believes no bounds but those it has seen itself.
+//! lie outside of the file, for which readers would ask for any amount of memory. A file with two columns of one name,
+//! of which readers would give one, is refused too. What a footer says with one voice is believed, bounds of values
+//! included; [`crate::exec`] believes no bounds but those it has seen itself.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ const AT_ONCE: usize = 16;
 /// Looks at the footers of local files; they stay in DataFusion's cache, where planning finds them.
 ///
 /// # Errors
-/// [`SqlError::FileCorrupt`] for a footer that contradicts itself, [`SqlError::FileFormat`] for two columns of one name.
-/// A footer that cannot be read is left to the reader.
+/// [`SqlError::FileCorrupt`] for a footer that contradicts itself, [`SqlError::FileFormat`] for two columns of one
+/// name. A footer that cannot be read is left to the reader.
 pub(crate) async fn check(state: &dyn Session, files: Vec<PathBuf>) -> Result<()> {
     let runtime = state.runtime_env();
     let store = runtime.object_store(ObjectStoreUrl::local_filesystem())?;

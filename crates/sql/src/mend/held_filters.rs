@@ -6,8 +6,8 @@
 //! one of ON below its join, and chooses among their rows instead of their results. Here such conjuncts stay. They move
 //! below what gives a row for a row: projections, sorts and branches of unions.
 //!
-//! Where columns are keys of a join, the rule copies a conjunct over one side's to the other side, where rows are that a
-//! filter of the first side drops: `100 / a.k > 3` divides by each `b.k`. A conjunct over keys that may raise stays.
+//! Where columns are keys of a join, the rule copies a conjunct over one side's to the other side, where rows are that
+//! a filter of the first side drops: `100 / a.k > 3` divides by each `b.k`. A conjunct over keys that may raise stays.
 //!
 //! The file goes once that rule keeps them.
 

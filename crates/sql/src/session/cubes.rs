@@ -308,8 +308,8 @@ fn without_definition(folder: &Path, is_imported: bool) -> SqlError {
              folder: warpcube cube import DATABASE FOLDER"
         ),
         false => format!(
-            "'{folder}' has no definition that names its source; a cube of a file is imported anew (warpcube cube import \
-             FILE FOLDER), and a definition makes it another one (warpcube cube load {folder} --definition FILE)"
+            "'{folder}' has no definition that names its source; a cube of a file is imported anew (warpcube cube \
+             import FILE FOLDER), and a definition makes it another one (warpcube cube load {folder} --definition FILE)"
         ),
     })
 }
