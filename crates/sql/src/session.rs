@@ -314,13 +314,21 @@ impl Session {
     async fn start(&self, sql: &str, report: &Arc<StatementReport>, deadline: Option<Deadline>) -> Result<Execution> {
         let clock = Instant::now();
         if let Some(own) = OwnStatement::parse(sql)? {
-            return self.own(own, report).await;
+            return Box::pin(self.own(own, report)).await;
         }
-        self.start_with(sql, report, deadline, clock, None).await
+        // The future of a statement that was planned before is small: what takes long has a place of its own.
+        let planned = match self.planned_before(sql).await? {
+            Some(planned) => Some(planned),
+            None => Box::pin(self.planned_by_shape(sql, report)).await?,
+        };
+        match planned {
+            Some((planned, state)) => self.run_planned(state, &planned, None, report, deadline, clock).await,
+            None => Box::pin(self.start_anew(sql, report, deadline, clock, None)).await,
+        }
     }
 
-    /// Runs a statement of SQL; `lock` is that of the table whose rows it changes, once that is known.
-    async fn start_with(
+    /// Plans a statement of SQL and runs it; `lock` is that of the table whose rows it changes, once that is known.
+    async fn start_anew(
         &self,
         sql: &str,
         report: &Arc<StatementReport>,
@@ -328,13 +336,6 @@ impl Session {
         clock: Instant,
         lock: Option<WriteLock>,
     ) -> Result<Execution> {
-        let planned = match self.planned_before(sql).await? {
-            Some(planned) => Some(planned),
-            None => self.planned_by_shape(sql, report).await?,
-        };
-        if let Some((planned, state)) = planned {
-            return self.run_planned(state, &planned, None, report, deadline, clock).await;
-        }
         // Before the state: what changes in between makes the plan one of the past.
         let mut epoch = self.epoch();
         let mut state = self.inner.context.state();
@@ -396,7 +397,7 @@ impl Session {
                 match self.executed_anew(&state, &execute)? {
                     Some(plan) => plan,
                     // A table has changed since.
-                    None => return Box::pin(self.start_with(sql, report, deadline, clock, lock)).await,
+                    None => return Box::pin(self.start_anew(sql, report, deadline, clock, lock)).await,
                 }
             }
             plan => plan,
@@ -404,7 +405,7 @@ impl Session {
         let lock = match changed::lock(&plan, lock, &state).await {
             // The plan is of a version that is not the table's last.
             Locked::Now(lock) if self.epoch().catalog != epoch.catalog => {
-                return Box::pin(self.start_with(sql, report, deadline, clock, Some(lock))).await;
+                return Box::pin(self.start_anew(sql, report, deadline, clock, Some(lock))).await;
             }
             Locked::Now(lock) => Some(lock),
             Locked::Before(lock) => lock,

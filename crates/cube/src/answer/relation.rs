@@ -29,8 +29,8 @@ struct NameColumn {
 /// The columns of a cube as a relation.
 ///
 /// A level of a level hierarchy has the values of the source, and the level's name, after the dimension's and a `_` if
-/// another column has it; it is NULL for a base element below several elements of the level, or at another weight than
-/// 1. Level n of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it;
+/// another column has it; it is NULL for a base element below several elements of the level, or at a weight that is not
+/// one. Level n of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it;
 /// elements that weigh a base element otherwise than by 1 do not count.
 pub struct Relation {
     columns: Vec<NameColumn>,

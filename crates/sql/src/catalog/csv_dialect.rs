@@ -188,7 +188,8 @@ impl Dialect {
         });
         let columns = width(delimiter).unwrap_or(0);
         let characters = characters(delimiter, quote);
-        let (mut first, mut second): (Option<(Vec<String>, Vec<Kinds>)>, Option<Vec<String>>) = (None, None);
+        let mut first: Option<(Vec<String>, Vec<Kinds>)> = None;
+        let mut second: Option<Vec<String>> = None;
         let texts = |record: &[Cow<[u8]>]| record.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect();
         let (mut kinds, mut front, mut counted) = (vec![Kinds::default(); columns], vec![Kinds::default(); columns], 0);
         let note = |kinds: &mut Vec<Kinds>, record: &[Cow<[u8]>]| {

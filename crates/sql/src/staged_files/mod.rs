@@ -269,7 +269,7 @@ impl Staged {
             };
             self.access.check_path(&place)?;
             let parent = place.parent().unwrap_or(&self.target);
-            let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place, &is_stopped));
+            let moved = fs::create_dir_all(parent).and_then(|()| outputs::put(&file, &place, is_stopped));
             moved.map_err(|error| failed(&place, &error))?;
             places.insert(place);
         }

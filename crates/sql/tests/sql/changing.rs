@@ -261,7 +261,7 @@ async fn a_copy_that_waits_for_its_folder_can_be_given_up() {
         let lock = std::fs::File::open(&place).unwrap();
         lock.lock().unwrap();
         if way == "timeout" {
-            session.set("warpcube.timeout", "300ms").unwrap();
+            session.set("warpcube.timeout", "3s").unwrap();
         }
         let report = StatementReport::new();
         let mut running = session.execute_with(&sql, report.clone()).await.unwrap().stream;

@@ -547,7 +547,7 @@ fn a_query_is_measured_by_every_algorithm() {
 fn texts_have_no_rests_of_doubles_and_programs_have_their_bits() {
     let place = Place::new();
     let rows: String = (0..10).map(|row| format!("Std,{row},0.1\n")).collect();
-    place.write("f.csv", &format!("v,i,amount\n{rows}Act,0,1.0\n"));
+    place.write("f.csv", format!("v,i,amount\n{rows}Act,0,1.0\n"));
     place.write(
         "c.yaml",
         "cube: c\nfacts: {file: f.csv, value: amount}\ndimensions:\n  \
