@@ -4,7 +4,9 @@ Arguments: the program, the folder of SSB's tables, and the file for the results
 """
 
 import ctypes
+import datetime
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -54,7 +56,16 @@ name = ctypes.create_string_buffer(100)
 driver = ctypes.CDLL("libcuda.so.1")
 driver.cuInit(0)
 driver.cuDeviceGetName(name, 100, 0)
-report = {"suite": "start", "device": name.value.decode(), "params": {"runs": RUNS}, "results": results}
+doctor = subprocess.run([program, "doctor"], check=True, capture_output=True, text=True).stdout
+commit = re.search(r"\((\w+)\)", doctor)
+report = {
+    "suite": "start",
+    "device": name.value.decode(),
+    "date": datetime.date.today().isoformat(),
+    "commit": commit and commit[1],
+    "params": {"runs": RUNS},
+    "results": results,
+}
 with open(file, "w", encoding="utf-8") as output:
     json.dump(report, output, indent=1)
     output.write("\n")

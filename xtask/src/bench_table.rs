@@ -19,7 +19,12 @@ const PAGES: [(&str, &str, &[&str], IsShown); 7] = [
     ("docs/primitives-h100.md", CHORE, &["primitives"], is_h100),
     ("docs/cube-benchmarks.md", CHORE, &["cube"], all),
     ("docs/scheme-benchmarks.md", CHORE, &["schemes"], all),
-    ("docs/measured.md", CHORE, &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts"], all),
+    (
+        "docs/measured.md",
+        CHORE,
+        &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts", "start"],
+        all,
+    ),
 ];
 /// Whether a page shows the file of that name.
 type IsShown = fn(&str) -> bool;
@@ -161,6 +166,7 @@ fn tables(suites: &[&str], is_shown: IsShown) -> Result<String> {
             "encode-cpu" => measured::encode_cpu(results, name),
             "turns" => measured::turns(results, name),
             "first-runs" => measured::first_runs(results, name),
+            "start" => measured::start(results, name),
             "interrupts" => measured::interrupts(results, name),
             "primitives" => primitives::tables(results, name),
             // Behind the others.

@@ -172,6 +172,15 @@ pub(crate) fn interrupts(results: &Value, name: &str) -> Result<String> {
     Ok(text)
 }
 
+/// Processes of one statement, from their start to their end.
+pub(crate) fn start(results: &Value, name: &str) -> Result<String> {
+    let mut text = format!("{}\n({}).\n\n| process | median, ms |\n|---|---:|\n", head(results)?, link(name));
+    for case in results["results"].as_array().ok_or("no 'results'")? {
+        text.push_str(&format!("| {} | {:.1} |\n", name_of(case)?, median(case, "times_ms")?));
+    }
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
