@@ -37,7 +37,7 @@ for suite, figures in suites.items():
         print(f"{suite} {figure}: {ratio:.3f} of the base, geometric mean of {len(ratios)} medians")
         results.append({"case": suite, "figure": figure, "ratio": ratio})
 first = {which: read(1, which, next(iter(suites))) for which in ("base", "this")}
-whole = {key: first["this"][key] for key in ("device", "driver", "date", "commit")}
+whole = {key: first["this"].get(key) for key in ("device", "driver", "date", "commit")}
 whole |= {"suite": "base-turns", "params": {"base": first["base"]["commit"], "turns": len(turns)}, "results": results}
 with open(f"{folder}/base-turns-h200.json", "w", encoding="utf-8") as file:
     json.dump(whole, file, indent=1)

@@ -377,7 +377,8 @@ mod tests {
         let columns = vec![Field::new("a", DataType::Int64, true), Field::new("price", DataType::Float64, true)];
         let schema = Arc::new(Schema::new(columns));
         let found = first_error(b"a,price\n1,2.5\n2,cheap\n", csv(Some(schema.clone()))).unwrap();
-        assert_eq!(found, "FILE-004 F, line 3, column 'price': Error while parsing value 'cheap' as type 'Float64'");
+        let front = "FILE-004 F, line 3, column 'price': Error while parsing value 'cheap' as type 'Float64'; declare";
+        assert!(found.starts_with(front), "{found}");
         assert_eq!(first_error(b"a,price\n1,2.5\n", csv(Some(schema))), None);
     }
 
@@ -387,7 +388,8 @@ mod tests {
         let schema = Arc::new(Schema::new(columns));
         let text = b"a,price\n\"two\nlines\",1\n\n\"say \"\"so\n\"\"\",2\n5\" pipe,3\nx,cheap\n";
         let found = first_error(text, csv(Some(schema))).unwrap();
-        assert_eq!(found, "FILE-004 F, line 8, column 'price': Error while parsing value 'cheap' as type 'Float64'");
+        let front = "FILE-004 F, line 8, column 'price': Error while parsing value 'cheap' as type 'Float64'; declare";
+        assert!(found.starts_with(front), "{found}");
     }
 
     #[test]
