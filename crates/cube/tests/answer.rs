@@ -1,13 +1,13 @@
 //! Answers of a cube: text, long form, base cells, explanations, errors.
 
 mod plan;
+mod printed;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use arrow::util::pretty::pretty_format_batches;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
 use warpcube_cube::answer::{Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema};
@@ -18,6 +18,8 @@ use warpcube_cube::query::random_cross_tab;
 use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_gpu::{Device, EmulatorOptions};
+
+use printed::printed;
 
 fn cube() -> Cube {
     Cube { model: plan::model(), facts: Arc::new(plan::facts()), texts: Default::default() }
@@ -47,13 +49,6 @@ fn whole(cube: &Cube, table: &TableAnswer) -> RecordBatch {
     let batches: Vec<RecordBatch> = cells.collect::<Result<_, _>>().unwrap();
     assert!(batches.iter().rev().skip(1).all(|batch| batch.num_rows() == 3));
     concat_batches(&schema, &batches).unwrap()
-}
-
-fn printed(batch: &RecordBatch) -> Vec<String> {
-    let table = pretty_format_batches(std::slice::from_ref(batch)).unwrap().to_string();
-    let rows = table.lines().filter(|line| line.starts_with('|'));
-    rows.map(|line| line.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" "))
-        .collect()
 }
 
 #[test]

@@ -1,25 +1,20 @@
 //! A cube as a relation: a column for each level, the cells that a statement wants.
 
 mod plan;
+mod printed;
 
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
 use arrow::util::display::array_value_to_string;
-use arrow::util::pretty::pretty_format_batches;
 use warpcube_cube::answer::{Cube, Relation, relation_batches};
 use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{Change, CubeModel, Dimension, Measure};
 
+use printed::printed;
+
 fn cube() -> Cube {
     Cube { model: plan::model(), facts: Arc::new(plan::facts()), texts: Default::default() }
-}
-
-fn printed(batch: &RecordBatch) -> Vec<String> {
-    let table = pretty_format_batches(std::slice::from_ref(batch)).unwrap().to_string();
-    let rows = table.lines().filter(|line| line.starts_with('|'));
-    rows.map(|line| line.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" "))
-        .collect()
 }
 
 #[test]

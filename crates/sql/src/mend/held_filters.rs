@@ -72,12 +72,8 @@ fn is_held(expr: &Expr, join: &Join) -> bool {
         let keys = join.on.iter().flat_map(|(left, right)| [left.try_as_col(), right.try_as_col()]);
         keys.flatten().any(|key| key == column)
     };
-    expr.is_volatile()
-        || expr.column_refs().into_iter().any(is_key) && {
-            // The condition of a semi join reads both sides, of which the join gives one.
-            let sides = [join.left.schema().as_ref(), join.right.schema().as_ref()];
-            sides[0].join(sides[1]).is_ok_and(|both| may_raise(expr, &both).unwrap_or(true))
-        }
+    // What has columns of the side that a semi join does not give is of unknown type, and may raise.
+    expr.is_volatile() || expr.column_refs().into_iter().any(is_key) && may_raise(expr, &join.schema).unwrap_or(true)
 }
 
 /// The rule for a plan whose topmost join, under filters, keeps conjuncts of its condition.

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
     Statement as PlanStatement, ToStringifiedPlan, WriteOp,
 };
 use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::{Insert, Query, SetExpr, Statement as SqlStatement, TableObject};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement, TableObject};
 
 use crate::catalog::plan_statement;
 use crate::error::{Result, SqlError};
@@ -37,36 +37,32 @@ struct Target {
 
 /// Plans a statement.
 pub(super) async fn plan(state: &SessionState, mut parsed: ParsedStatement) -> DataFusionResult<LogicalPlan> {
-    let Some((statement, insert)) = inserting(&mut parsed) else { return plan_statement(state, parsed).await };
-    let (TableObject::TableName(name), Some(source)) = (insert.table, insert.source) else {
+    let Some(statement) = statement_of(&mut parsed) else { return plan_statement(state, parsed).await };
+    let SqlStatement::Insert(insert) = statement else { return plan_statement(state, parsed).await };
+    let (TableObject::TableName(name), Some(source)) = (&insert.table, &insert.source) else {
         return plan_statement(state, parsed).await;
     };
-    if is_values(&source) {
+    if is_values(source) {
         // A NULL where there must be none is for the table to refuse, which names the row.
         return with_nulls(plan_statement(state, parsed).await?);
     }
-    *statement = SqlStatement::Query(source);
-    let (name, table) = syntax::found_table(state, &name).await?;
+    let (name, table) = syntax::found_table(state, name).await?;
     let columns = insert.columns.iter().map(syntax::column_name).collect::<Result<Vec<_>>>()?;
     let op = if insert.overwrite { InsertOp::Overwrite } else { InsertOp::Append };
+    if let Some(source) = insert.source.take() {
+        *statement = SqlStatement::Query(source);
+    }
     Ok(within(plan_statement(state, parsed).await?, &Target { name, table, columns, op })?)
 }
 
-/// The statement that is an INSERT, below EXPLAIN and PREPARE too.
-fn inserting(parsed: &mut ParsedStatement) -> Option<(&mut SqlStatement, Insert)> {
-    let statement = match parsed {
-        ParsedStatement::Explain(explain) => return inserting(&mut explain.statement),
-        ParsedStatement::Statement(statement) => match statement.as_mut() {
+/// The statement itself, below EXPLAIN and PREPARE too.
+fn statement_of(parsed: &mut ParsedStatement) -> Option<&mut SqlStatement> {
+    match parsed {
+        ParsedStatement::Explain(explain) => statement_of(&mut explain.statement),
+        ParsedStatement::Statement(statement) => Some(match statement.as_mut() {
             SqlStatement::Prepare { statement, .. } => statement.as_mut(),
             statement => statement,
-        },
-        _ => return None,
-    };
-    match &*statement {
-        SqlStatement::Insert(insert) => {
-            let insert = insert.clone();
-            Some((statement, insert))
-        }
+        }),
         _ => None,
     }
 }
