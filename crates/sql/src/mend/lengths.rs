@@ -259,7 +259,7 @@ impl AggregateUDFImpl for Extreme {
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let data_type = arguments.return_field.data_type().clone();
-        Ok(Box::new(Frame { choice: self.choice, data_type, values: BTreeMap::new() }))
+        Ok(Box::new(Frame { choice: self.choice, data_type, values: Counted::default() }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -388,32 +388,51 @@ impl GroupsAccumulator for BestOfGroups {
     }
 }
 
+/// The intervals of a frame or a group, each with how often it is there.
+#[derive(Debug, Default)]
+pub(super) struct Counted(pub(super) BTreeMap<Rank, usize>);
+
+impl Counted {
+    pub(super) fn add(&mut self, values: &ArrayRef) -> Result<()> {
+        for rank in ranks(values)? {
+            *self.0.entry(rank).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, values: &ArrayRef) -> Result<()> {
+        for rank in ranks(values)? {
+            if let Some(count) = self.0.get_mut(&rank) {
+                *count -= 1;
+                if *count == 0 {
+                    self.0.remove(&rank);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> usize {
+        self.0.len() * size_of::<(Rank, usize)>()
+    }
+}
+
 /// The extreme of a frame that values leave again: all of them with their numbers.
 #[derive(Debug)]
 struct Frame {
     choice: Choice,
     data_type: DataType,
-    values: BTreeMap<Rank, usize>,
+    values: Counted,
 }
 
 impl Accumulator for Frame {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for rank in ranks(&values[0])? {
-            *self.values.entry(rank).or_default() += 1;
-        }
-        Ok(())
+        self.values.add(&values[0])
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for rank in ranks(&values[0])? {
-            if let Some(count) = self.values.get_mut(&rank) {
-                *count -= 1;
-                if *count == 0 {
-                    self.values.remove(&rank);
-                }
-            }
-        }
-        Ok(())
+        self.values.remove(&values[0])
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -426,8 +445,8 @@ impl Accumulator for Frame {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let best = match self.choice {
-            Choice::Greatest => self.values.last_key_value(),
-            Choice::Least => self.values.first_key_value(),
+            Choice::Greatest => self.values.0.last_key_value(),
+            Choice::Least => self.values.0.first_key_value(),
         };
         of_rank(best.map(|(rank, _)| *rank), &self.data_type)
     }
@@ -437,6 +456,6 @@ impl Accumulator for Frame {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.values.len() * size_of::<(Rank, usize)>()
+        size_of_val(self) + self.values.size()
     }
 }

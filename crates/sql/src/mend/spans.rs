@@ -7,7 +7,6 @@
 //!
 //! The file goes once DataFusion's totals fail on overflow, and intervals compare by length.
 
-use std::collections::BTreeMap;
 use std::mem::size_of_val;
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
-use super::lengths::{DAYS_AND_TIME, Rank, of_rank, ranks};
+use super::lengths::{Counted, DAYS_AND_TIME, Rank, of_rank};
 use crate::error::SqlError;
 
 /// Months, days and the rest of a span, in the units of its type. A duration has the rest alone.
@@ -326,7 +325,7 @@ impl AggregateUDFImpl for OfDistinct {
         let result = arguments.return_field.data_type().clone();
         let name = format!("{}(DISTINCT …)", self.name());
         let sum = Measure { name, result, is_average: false };
-        Ok(Box::new(Distinct { collected: self.collected, sum, data_type, values: BTreeMap::new(), nulls: 0 }))
+        Ok(Box::new(Distinct { collected: self.collected, sum, data_type, values: Counted::default(), nulls: 0 }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -350,28 +349,19 @@ struct Distinct {
     collected: Option<Collected>,
     sum: Measure,
     data_type: DataType,
-    values: BTreeMap<Rank, usize>,
+    values: Counted,
     nulls: usize,
 }
 
 impl Accumulator for Distinct {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for rank in ranks(&values[0])? {
-            *self.values.entry(rank).or_default() += 1;
-        }
+        self.values.add(&values[0])?;
         self.nulls += values[0].null_count();
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for rank in ranks(&values[0])? {
-            if let Some(count) = self.values.get_mut(&rank) {
-                *count -= 1;
-                if *count == 0 {
-                    self.values.remove(&rank);
-                }
-            }
-        }
+        self.values.remove(&values[0])?;
         self.nulls -= values[0].null_count();
         Ok(())
     }
@@ -381,7 +371,7 @@ impl Accumulator for Distinct {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let ranks = self.values.keys().map(|rank| Some(*rank)).chain((self.nulls > 0).then_some(None));
+        let ranks = self.values.0.keys().map(|rank| Some(*rank)).chain((self.nulls > 0).then_some(None));
         let values = ranks.map(|rank| of_rank(rank, &self.data_type)).collect::<Result<Vec<_>>>()?;
         Ok(vec![ScalarValue::List(ScalarValue::new_list_nullable(&values, &self.data_type))])
     }
@@ -391,7 +381,7 @@ impl Accumulator for Distinct {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut least: Vec<Rank> = self.values.keys().copied().collect();
+        let mut least: Vec<Rank> = self.values.0.keys().copied().collect();
         least.dedup_by_key(|(length, ..)| *length);
         let Some(collected) = self.collected else {
             let mut sum = Parts::default();
@@ -415,6 +405,6 @@ impl Accumulator for Distinct {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.values.len() * size_of::<(Rank, usize)>()
+        size_of_val(self) + self.values.size()
     }
 }
