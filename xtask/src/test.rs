@@ -20,8 +20,8 @@ use crate::process::{Result, cargo, output, program, root, run as run_command, s
 use crate::{setup, tidy};
 
 /// Most runs of the emulated device's compiler in a whole run of the tests with an empty cache. 2,060 were counted on
-/// 2026-11-27, for 4,360 programs. The SQL tests alone had 933 for 2,844 programs on 2026-11-28; the whole was not counted
-/// again.
+/// 2026-11-27, for 4,360 programs. The SQL tests alone had 933 for 2,844 programs on 2026-11-28; the whole was
+/// not counted again.
 const COMPILATIONS_MAX: usize = 2800;
 
 /// What to leave out.
