@@ -13,6 +13,7 @@ use super::levels::LevelRows;
 use super::problem::{FIRST, Problem};
 use super::resolve::Resolver;
 use super::source::{Reading, Source};
+use super::spelling::{Respelled, Spellings};
 use super::{consolidate, order, parents};
 use crate::define::{DimensionDefinition, NumberStyle, UnknownElements};
 use crate::model::{Attribute, Dimension, DimensionBuilder, ElementKind, NUMBER_FORMAT, folded, nearest};
@@ -28,6 +29,8 @@ pub(super) struct Plan<'a> {
     pub(super) unknown: UnknownElements,
     /// Names, folded, of the consolidated elements that the definition lists.
     pub(super) reserved: Vec<String>,
+    /// Spellings of the dimension's source that name the element of another one.
+    pub(super) respelled: Respelled,
 }
 
 /// What rows are read from.
@@ -74,7 +77,7 @@ impl<'a> Plan<'a> {
         let columns = columns.collect::<Result<Vec<_>, BuildError>>()?;
         let unknown = definition.unknown.as_ref().unwrap_or(unknown).clone();
         let reserved = definition.consolidated.names().chain(definition.all.as_deref()).map(folded).collect();
-        Ok(Plan { name, definition, form, columns, unknown, reserved })
+        Ok(Plan { name, definition, form, columns, unknown, reserved, respelled: Respelled::default() })
     }
 
     /// The dimension with all of its elements, and the names of those that `unknown` added.
@@ -106,8 +109,10 @@ impl<'a> Plan<'a> {
 
     /// The dimension with the elements of its form.
     fn elements(&self, input: Input<'_>) -> Result<Dimension, BuildError> {
-        let levels =
-            |levels: &'a [String]| LevelRows { name: self.name, levels: levels.iter().map(String::as_str).collect() };
+        let levels = |levels: &'a [String]| {
+            let levels = levels.iter().map(String::as_str).collect();
+            LevelRows { name: self.name, levels, respelled: &self.respelled }
+        };
         let table = |file: &str, key: &str| {
             let source = Source::table(file, self.definition.text(), input.reading)?;
             self.check_alike(input.facts, &source, key)?;
@@ -115,7 +120,8 @@ impl<'a> Plan<'a> {
         };
         match &self.form {
             Form::Parents { table: file, key, parent } => {
-                let dimension = parents::of_table(self.name, self.definition, (*key, *parent), table(file, key)?);
+                let (columns, table) = ((*key, *parent), table(file, key)?);
+                let dimension = parents::of_table(self.name, self.definition, columns, table, &self.respelled);
                 dimension.map_err(|error| in_table(file, error))
             }
             Form::TableLevels { table: file, levels: names } => {
@@ -131,7 +137,9 @@ impl<'a> Plan<'a> {
             Form::Elements { elements } => self.listed(elements),
             Form::Values => {
                 let (distinct, order) = self.ordered(input)?;
-                self.listed(&distinct_names(&distinct, &order, &self.reserved))
+                let reserved: HashSet<&String> = self.reserved.iter().collect();
+                let names = order.into_iter().filter_map(|row| name_text(distinct.column(0), row));
+                self.listed(&self.spelled(names.filter(|name| !reserved.contains(&folded(name)))))
             }
         }
     }
@@ -192,6 +200,19 @@ impl<'a> Plan<'a> {
         input.facts.distinct(&self.columns.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
+    /// Names of which those that differ in case alone are one, spelled as it came first.
+    fn spelled(&self, names: impl Iterator<Item = String>) -> Vec<String> {
+        let mut spellings = Spellings::new(1);
+        let mut spelled = Vec::new();
+        for name in names {
+            match spellings.enter(0, &name) {
+                Some(spelling) => self.respelled.note(&name, spelling),
+                None => spelled.push(name),
+            }
+        }
+        spelled
+    }
+
     /// The dimension with the elements that `unknown` adds, by ascending value, and their names.
     fn with_unknown(&self, dimension: Dimension, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
         let kind = |name: &str| dimension.find_key(name).map(|id| dimension.element(id).kind());
@@ -214,13 +235,11 @@ impl<'a> Plan<'a> {
             },
         };
         let problems = self.problems(&dimension, input)?;
-        let mut names: Vec<String> = match named {
+        let names: Vec<String> = match named {
             Some(name) if !problems.is_empty() => vec![name.clone()],
             Some(_) => Vec::new(),
-            None => problems.into_iter().filter_map(unknown_name).collect(),
+            None => self.spelled(problems.into_iter().filter_map(unknown_name)),
         };
-        let mut seen = HashSet::new();
-        names.retain(|name| seen.insert(folded(name)));
         let mut builder = DimensionBuilder::resume(dimension);
         for name in &names {
             builder.add(name, ElementKind::Base)?;
@@ -275,12 +294,4 @@ fn unknown_name(problem: Problem) -> Option<String> {
         Problem::Unknown(name) => Some(name),
         _ => None,
     }
-}
-
-/// Distinct values of the first column as names, in an order of rows, but those that consolidated elements have. Of
-/// names that differ in case alone the first is taken.
-fn distinct_names(distinct: &RecordBatch, order: &[usize], reserved: &[String]) -> Vec<String> {
-    let mut seen: HashSet<String> = reserved.iter().cloned().collect();
-    let names = order.iter().filter_map(|row| name_text(distinct.column(0), *row));
-    names.filter(|name| seen.insert(folded(name))).collect()
 }

@@ -9,7 +9,7 @@ use super::keys::name_text;
 use super::labels::{LabelColumns, Table};
 use super::order::sorted_rows;
 use super::resolve::{time_names, time_of};
-use super::spelling::Spellings;
+use super::spelling::{Respelled, Spellings};
 use crate::define::{DimensionDefinition, TimeLevels};
 use crate::model::{Dimension, ElementId};
 
@@ -20,6 +20,8 @@ type Rows = Vec<Vec<Option<String>>>;
 pub(super) struct LevelRows<'a> {
     pub(super) name: &'a str,
     pub(super) levels: Vec<&'a str>,
+    /// Where spellings are noted that name the element of another one.
+    pub(super) respelled: &'a Respelled,
 }
 
 impl LevelRows<'_> {
@@ -92,7 +94,10 @@ impl LevelRows<'_> {
     fn rows(&self, batch: &RecordBatch, columns: &[usize], order: impl Iterator<Item = usize>) -> Rows {
         let mut spellings = Spellings::new(columns.len());
         let mut value = |level: usize, column: usize, row: usize| {
-            name_text(batch.column(column), row).map(|text| spellings.spell(level, &text))
+            let text = name_text(batch.column(column), row)?;
+            let spelling = spellings.spell(level, &text);
+            self.respelled.note(&text, &spelling);
+            Some(spelling)
         };
         let mut rows = Rows::new();
         for row in order {

@@ -206,6 +206,7 @@ fn run(
             Some(old) => keep::carried(dimension, old, plan.definition, added)?,
         };
         dimensions.push(of_dimensions.add(plan.name, kept));
+        of_dimensions.respelled.extend(NamedElements::of(plan.name, plan.respelled.take()));
     }
     if let Some(name) = text.types.names().find(|name| !met.borrow().contains(&folded(name))) {
         let message = format!("no source has a column '{name}'; write types where the facts or a table stand");

@@ -11,6 +11,7 @@ use super::keys::{name_text, value_text};
 use super::labels::{LabelColumns, Table};
 use super::numbers::remedy;
 use super::order::sorted_rows;
+use super::spelling::Respelled;
 use super::typed;
 use crate::define::{ColumnType, DimensionDefinition, NumberStyle};
 use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
@@ -36,6 +37,7 @@ pub(super) fn of_table(
     definition: &DimensionDefinition,
     (key, parent): (&str, &str),
     mut table: Table<'_>,
+    respelled: &Respelled,
 ) -> Result<Dimension, BuildError> {
     let columns = Columns {
         key: table.names(key)?,
@@ -56,7 +58,10 @@ pub(super) fn of_table(
     let mut ids = Vec::with_capacity(rows.len());
     for row in order.iter().map(|at| &rows[*at]) {
         let id = match builder.dimension().find_key(&row.key) {
-            Some(id) => id,
+            Some(id) => {
+                respelled.note(&row.key, builder.dimension().element(id).name());
+                id
+            }
             None if parents.contains(&folded(&row.key)) => builder.add(&row.key, ElementKind::Consolidated)?,
             None => builder.add(&row.key, ElementKind::Base)?,
         };

@@ -40,6 +40,9 @@ pub struct Report {
     pub renamed: Vec<RenamedElement>,
     /// Alternative names of the source that a refresh left to elements made by hand.
     pub taken: Vec<TakenName>,
+    /// Spellings of the source that differ from the name of their element in case alone, as `TRUE as true`; facts that
+    /// name elements of tables are not looked at. Dimensions without any are left out.
+    pub respelled: Vec<NamedElements>,
     /// Base elements that lie below one element over two paths; dimensions without any are left out.
     pub two_paths: Vec<TwoPaths>,
     /// Texts of cells whose elements are gone.
@@ -63,9 +66,9 @@ impl Report {
     }
 
     /// With the counts of rows and cells of another report.
-    pub(super) fn with_rows(self, rows: Report) -> Report {
-        let Report { added, removed, moved, defaults, defaults_kept, unlinked, renamed, taken, two_paths, .. } = self;
-        Report { added, removed, moved, defaults, defaults_kept, unlinked, renamed, taken, two_paths, ..rows }
+    pub(super) fn with_rows(self, of_rows: Report) -> Report {
+        let Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, values_rounded, cells, .. } = of_rows;
+        Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, values_rounded, cells, ..self }
     }
 }
 

@@ -99,7 +99,7 @@ fn is_found() -> std::result::Result<(), String> {
 }
 
 /// True if the driver's control node exists.
-fn has_node() -> bool {
+pub(super) fn has_node() -> bool {
     Path::new("/dev/nvidiactl").exists()
 }
 

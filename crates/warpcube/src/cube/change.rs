@@ -6,7 +6,7 @@ use std::time::Instant;
 use warpcube_cube::change::Report;
 use warpcube_sql::{Progress, Session};
 
-use super::{defaults, defaults_kept, follow, some_of, two_paths};
+use super::{defaults, defaults_kept, done, follow, some_of, two_paths};
 use crate::console::tell;
 use crate::error::Result;
 use crate::footer::{counted, time};
@@ -20,13 +20,12 @@ pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, hos
         Ok(session.change_cube(&cube, &text, check).await?)
     })?;
     let changes = counted(report.changes, "change");
-    match check {
-        true => tell(format_args!("{}: {changes} could be made", folder.display())),
-        false => tell(format_args!("{}: {changes} ({})", folder.display(), time(started.elapsed()))),
-    }
     report.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
-    notes(&report).iter().for_each(|note| tell(format_args!("  {note}")));
-    Ok(())
+    let line = match check {
+        true => format!("{}: {changes} could be made", folder.display()),
+        false => format!("{}: {changes} ({})", folder.display(), time(started.elapsed())),
+    };
+    done(&line, &notes(&report))
 }
 
 /// What changes did beside what they say.

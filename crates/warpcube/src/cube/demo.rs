@@ -10,8 +10,7 @@ use parquet::arrow::ArrowWriter;
 use warpcube_cube::demo;
 use warpcube_sql::{CubeDefinition, CubeLoad, Progress, Session, SqlError};
 
-use super::{fill, follow, told};
-use crate::console::tell;
+use super::{done, fill, follow, told};
 use crate::error::{CliError, Result};
 use crate::host::Host;
 
@@ -42,12 +41,9 @@ pub(super) fn run(folder: &Path, session: &Session, host: &Host) -> Result<()> {
     })?;
     let definition = CubeDefinition::read(&folder.join(DEFINITION_FILE))?;
     let report = fill(Some(definition), &cube, CubeLoad::Create, session, host)?;
-    told(&report, &cube, started);
-    tell("Try:");
-    for query in EXAMPLES {
-        tell(format_args!("  warpcube cube query {} '{query}'", cube.display()));
-    }
-    Ok(())
+    told(&report, &cube, started)?;
+    let examples = EXAMPLES.map(|query| format!("warpcube cube query {} '{query}'", cube.display()));
+    done("Try:", &examples)
 }
 
 fn write_tables(folder: &Path) -> Result<()> {

@@ -25,8 +25,9 @@ use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, cube_info};
 
 use crate::cli;
-use crate::console::{self, tell};
+use crate::console;
 use crate::error::{CliError, Result};
+use crate::escape;
 use crate::footer::{counted, grouped, time};
 use crate::host::Host;
 use crate::progress::Bar;
@@ -132,14 +133,11 @@ fn define(definition: &Path, folder: Option<&Path>, check: bool, session: &Sessi
     if check {
         let scratch = tempfile::tempdir().map_err(|error| CliError::writing("a temporary folder", &error))?;
         let report = fill(Some(read), &scratch.path().join("cube"), CubeLoad::Create, session, host)?;
-        tell(format_args!("The definition is right: {}", rows(&report)));
-        notes(&report).iter().for_each(|note| tell(format_args!("  {note}")));
-        return Ok(());
+        return done(&format!("The definition is right: {}", rows(&report)), &notes(&report));
     }
     let started = Instant::now();
     let report = fill(Some(read), &folder, CubeLoad::Create, session, host)?;
-    told(&report, &folder, started);
-    Ok(())
+    told(&report, &folder, started)
 }
 
 /// Fills a cube again from its source.
@@ -147,8 +145,7 @@ fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Sessio
     let read = definition.map(CubeDefinition::read).transpose()?;
     let started = Instant::now();
     let report = fill(read, cube, kind, session, host)?;
-    told(&report, cube, started);
-    Ok(())
+    told(&report, cube, started)
 }
 
 pub(super) fn fill(
@@ -197,14 +194,14 @@ fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) 
     let size = |manifest: &store::Manifest| {
         format!("{} with an index of {} bytes", manifest.facts.scheme.to_lowercase(), grouped(manifest.index_bytes()))
     };
-    match before.generation == after.generation {
-        true => tell(format_args!("{} stays {}", cube.display(), size(&after))),
+    let line = match before.generation == after.generation {
+        true => format!("{} stays {}", cube.display(), size(&after)),
         false => {
             let took = time(started.elapsed());
-            tell(format_args!("{}: from {} to {} ({took})", cube.display(), size(&before), size(&after)));
+            format!("{}: from {} to {} ({took})", cube.display(), size(&before), size(&after))
         }
-    }
-    Ok(())
+    };
+    done(&line, &[])
 }
 
 /// Imports a database or a file.
@@ -232,8 +229,7 @@ fn import(source: &Path, folder: &Path, base: Option<u8>, session: &Session, hos
         let done = tokio::task::spawn_blocking(move || import_into(&from, &to, base)).await;
         done.map_err(|error| SqlError::Internal(error.to_string()))?
     })?;
-    lines.iter().for_each(tell);
-    Ok(())
+    lines.iter().try_for_each(|line| done(line, &[]))
 }
 
 fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<String>> {
@@ -299,14 +295,19 @@ fn export(folder: &Path, target: &Path, session: &Session, host: &Host) -> Resul
         let done = done.map_err(|error| SqlError::Internal(error.to_string()))?;
         Ok(done.map_err(|error| SqlError::CubeImport(error.to_string()))?)
     })?;
-    tell(format_args!("written to {}", target.display()));
-    Ok(())
+    done(&format!("written to {}", target.display()), &[])
 }
 
 /// Says what a load did.
-pub(super) fn told(report: &Report, folder: &Path, started: Instant) {
-    tell(format_args!("{}: {} ({})", folder.display(), rows(report), time(started.elapsed())));
-    notes(report).iter().for_each(|note| tell(format_args!("  {note}")));
+pub(super) fn told(report: &Report, folder: &Path, started: Instant) -> Result<()> {
+    let line = format!("{}: {} ({})", folder.display(), rows(report), time(started.elapsed()));
+    done(&line, &notes(report))
+}
+
+/// Says what a command did, which is its result: a line, and notes below it.
+pub(super) fn done(line: &str, notes: &[String]) -> Result<()> {
+    let notes = notes.iter().map(|note| format!("  {}\n", escape::line(note)));
+    console::print(&(format!("{}\n", escape::line(line)) + &notes.collect::<String>()))
 }
 
 /// What a load did that the user may not have meant.
@@ -341,6 +342,9 @@ fn notes(report: &Report) -> Vec<String> {
     notes.extend(report.unlinked.iter().map(|NamedElements { dimension, names }| {
         let names = some_of(names);
         format!("stays unlinked in {dimension}, so that it counts nothing twice, until change 'relink …': {names}")
+    }));
+    notes.extend(report.respelled.iter().map(|NamedElements { dimension, names }| {
+        format!("names ignore case, so that spellings of {dimension} are one element: {}", some_of(names))
     }));
     notes.extend(defaults(&report.defaults));
     notes.extend(defaults_kept(&report.defaults_kept));

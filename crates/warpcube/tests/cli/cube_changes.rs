@@ -11,12 +11,12 @@ fn change(place: &Place, text: &str) -> Ran {
 
 /// What a change that is made tells, without the time it took.
 fn told(ran: Ran) -> Vec<String> {
-    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{ran:?}");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
     let line = |line: &str| match line.starts_with(' ') {
         true => line.to_string(),
         false => line.split(" (").next().unwrap_or(line).to_string(),
     };
-    ran.err.lines().map(line).collect()
+    ran.out.lines().map(line).collect()
 }
 
 fn total(place: &Place, area: &str) -> String {
@@ -123,7 +123,7 @@ fn what_was_unlinked_by_hand_stays_unlinked() {
     place.write("regions.csv", "id,parent_id,name\nW,,World\nEU,W,Europe\nFR,EU,France\nFR,W,\nES,EU,Spain\nJP,W,\n");
     for arguments in [&["cube", "define", "--check", "plan.yaml"][..], &["cube", "define", "plan.yaml", "twice.cube"]] {
         let ran = place.run(arguments);
-        assert!(ran.code == 0 && ran.err.contains(&twice("FR below W")), "{ran:?}");
+        assert!(ran.code == 0 && ran.out.contains(&twice("FR below W")), "{ran:?}");
     }
 }
 
@@ -189,11 +189,11 @@ fn facts_are_stored_in_the_scheme_that_is_named() {
     assert_eq!(scheme(&place), "bess");
     for name in ["coordinate", "offset-value", "xcrs", "xccs", "bxcrs", "hybrid:1", "hybrid:3", "bess"] {
         let done = place.run(&["cube", "convert", "plan.cube", "--storage", name]);
-        assert!(done.code == 0 && done.err.contains(&format!(" to {name} with an index of ")), "{done:?}");
+        assert!(done.code == 0 && done.out.contains(&format!(" to {name} with an index of ")), "{done:?}");
         assert_eq!((scheme(&place).as_str(), &query(&place, text).ok()), (name, &cells));
     }
     let same = place.run(&["cube", "convert", "plan.cube", "--storage", "bess"]);
-    assert!(same.err.starts_with("plan.cube stays bess with an index of "), "{same:?}");
+    assert!(same.out.starts_with("plan.cube stays bess with an index of "), "{same:?}");
     assert_eq!(place.run(&["cube", "convert", "plan.cube", "--storage", "auto"]).code, 0);
     let info = place.run(&["cube", "info", "plan.cube", "--storage"]).ok();
     assert!(info.contains("index of the facts by storage scheme") && info.contains("hybrid:2"), "{info}");
@@ -260,13 +260,13 @@ fn elements_of_a_database_go_from_all_of_its_cubes() {
     place.write("palo/database_CUBE_2.csv", "[CUBE]\n2;3,2;\n[NUMERIC]\n0,0;1;\n1,0;2;\n1,1;4;\n");
     place.write("palo/database_CUBE_8.csv", "[CUBE]\n8;3;\n[NUMERIC]\n0;3;\n1;5;\n");
     let imported = place.run(&["cube", "import", "palo", "cubes"]);
-    assert!(imported.err.contains("1 cube of the system"), "{imported:?}");
+    assert!(imported.out.contains("1 cube of the system"), "{imported:?}");
     let sales = |text: &str| place.run(&["cube", "change", "cubes/Sales", text]);
     let check = place.run(&["cube", "change", "cubes/Sales", "remove B", "--check"]);
-    assert!(check.err.contains("removed from #_D, Plan too"), "{check:?}");
+    assert!(check.out.contains("removed from #_D, Plan too"), "{check:?}");
     let removed = sales("remove B");
     assert_eq!(removed.code, 0, "{removed:?}");
-    let told: Vec<&str> = removed.err.lines().skip(1).collect();
+    let told: Vec<&str> = removed.out.lines().skip(1).collect();
     let others = "  removed from #_D, Plan too: the dimensions are the database's";
     assert_eq!(told, [others, "  4 facts of B (D) kept aside"]);
     let cells = place.run(&["cube", "query", "cubes/Plan", "rows D", "--format", "csv"]).ok();

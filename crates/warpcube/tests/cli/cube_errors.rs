@@ -116,5 +116,5 @@ fn the_shell_takes_options_first() {
         assert_eq!((ran.code, ran.out.as_str()), (0, expected.as_str()), "{line}: {ran:?}");
     }
     let check = place.run(&["-c", "\\cube change --check plan.cube add Region:\"New one\""]);
-    assert!(check.err.contains("plan.cube: 1 change could be made"), "{check:?}");
+    assert!(check.out.contains("plan.cube: 1 change could be made"), "{check:?}");
 }

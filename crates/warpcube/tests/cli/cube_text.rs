@@ -20,7 +20,7 @@ fn define(place: &Place, name: &str, definition: &str) -> Result<String, String>
     place.write(&format!("{name}.yaml"), format!("cube: {name}\n{definition}\n"));
     let made = place.run(&["--device", "cpu", "cube", "define", &format!("{name}.yaml")]);
     match made.code {
-        0 => Ok(made.err),
+        0 => Ok(made.out),
         _ => Err(made.error(1)),
     }
 }
@@ -382,10 +382,10 @@ fn a_database_without_cells_is_told_and_its_cubes_are_named() {
     let place = Place::new();
     place.write("palo/database.csv", DATABASE);
     let imported = place.run(&["cube", "import", "palo/database.csv", "cubes"]);
-    assert_eq!(imported.err, "cubes/Sales: no cells, as database_CUBE_7.csv is not beside database.csv\n");
+    assert_eq!(imported.out, "cubes/Sales: no cells, as database_CUBE_7.csv is not beside database.csv\n");
     place.write("palo/database_CUBE_7.csv", "[CUBE]\n7;2,1;\n[NUMERIC]\n1,0;5.5;\n");
     let imported = place.run(&["cube", "import", "palo", "again"]);
-    assert_eq!(imported.err, "again/Sales: 1 cell\n");
+    assert_eq!(imported.out, "again/Sales: 1 cell\n");
     for (cube, told) in [
         ("cubes", "'cubes' is no cube: it has no cube.json; below it are the cubes cubes/Sales"),
         ("cubes/Sale", "'cubes/Sale' is no cube: it has no cube.json; beside it are the cubes cubes/Sales"),
@@ -393,4 +393,27 @@ fn a_database_without_cells_is_told_and_its_cubes_are_named() {
         let error = place.run(&["cube", "info", cube]).error(1);
         assert_eq!(error.replace(&place.path("").display().to_string(), ""), format!("CUBE-002 {told}"), "{cube}");
     }
+}
+
+#[test]
+fn names_that_differ_in_case_alone_are_one_element_and_told() {
+    let place = Place::new();
+    place.write("f.csv", "code,g,amount\ntrue,x,1\nTRUE,X,2\nfalse,x,4\n");
+    place.write("t.csv", "code,up\ntrue,All\nfalse,All\nFalse,Rest\nAll,\nRest,\n");
+    let one = "one element";
+    for (name, dimension, told) in [
+        ("column", "{column: code}", "TRUE as true"),
+        ("levels", "{levels: [g, code]}", "TRUE as true, X as x"),
+        ("table", "{table: t.csv, column: code, key: code, parent: up}", "False as false"),
+        ("added", "{elements: [other], column: code, unknown: add}", "TRUE as true"),
+    ] {
+        let facts = "facts: {file: f.csv, value: amount}\ndimensions:";
+        let made = define(&place, name, &format!("{facts} {{Code: {dimension}}}")).unwrap();
+        assert!(made.contains(&format!("spellings of Code are {one}: {told}\n")), "{name}: {made}");
+        let found = cells(&place, &format!("{name}.cube"), "rows true");
+        assert!(found.len() == 1 && found[0].ends_with("= 3"), "{name}: {found:?}");
+    }
+    place.write("f.csv", "code,g,amount\ntrue,x,1\nfalse,x,4\n");
+    let again = place.run(&["cube", "refresh", "column.cube"]).ok();
+    assert!(!again.contains(one), "{again}");
 }

@@ -47,7 +47,7 @@ pub(crate) fn plan() -> Place {
     let place = sources();
     let made = place.run(&["cube", "define", "plan.yaml"]);
     assert_eq!((made.code, made.out.as_str()), (0, ""), "{made:?}");
-    assert!(made.err.starts_with("plan.cube: 6 rows, 5 cells ("), "{made:?}");
+    assert!(made.out.starts_with("plan.cube: 6 rows, 5 cells ("), "{made:?}");
     place
 }
 
@@ -275,22 +275,22 @@ fn the_balance_of_a_measure_and_moved_defaults_are_told() {
     assert!(info.contains(expected), "{info}");
     let added = place.run(&["cube", "change", "plan.cube", "add Region:Beside"]);
     let kept = "  default of Region stays W; by the rule it would be FR: change 'default …' sets it";
-    assert!(added.err.ends_with(&format!("\n{kept}\n")), "{added:?}");
-    assert_eq!(place.run(&["cube", "change", "plan.cube", "remove Beside"]).err.lines().count(), 1);
+    assert!(added.out.ends_with(&format!("\n{kept}\n")), "{added:?}");
+    assert_eq!(place.run(&["cube", "change", "plan.cube", "remove Beside"]).out.lines().count(), 1);
     assert_eq!(place.run(&["cube", "define", "plan.yaml", "other.cube"]).code, 0);
     place.write("regions.csv", format!("{REGIONS}XX,,Beside\n"));
     for (cube, notes) in
         [("plan.cube", &["  added to Region: XX"][..]), ("other.cube", &["  added to Region: XX", kept])]
     {
         let done = place.run(&["cube", "refresh", cube]);
-        assert_eq!(done.err.lines().skip(1).collect::<Vec<_>>(), notes, "{done:?}");
+        assert_eq!(done.out.lines().skip(1).collect::<Vec<_>>(), notes, "{done:?}");
         let shown = place.run(&["cube", "query", cube, "rows Version where 2026"]).ok();
         assert!(shown.contains("Region: World (default)"), "{shown}");
     }
     // A default element that is gone leaves the rule.
     place.write("regions.csv", REGIONS.replace("W,,World\n", "").replace(",W,", ",,"));
     let done = place.run(&["cube", "refresh", "plan.cube"]);
-    assert!(done.err.contains("\n  default of Region is now FR, was W\n"), "{done:?}");
+    assert!(done.out.contains("\n  default of Region is now FR, was W\n"), "{done:?}");
 }
 
 #[test]
@@ -318,12 +318,12 @@ fn a_refresh_follows_the_source_and_tells_what_moved() {
     assert_eq!(europe(&place).as_deref(), Some("118.00"));
     place.write("regions.csv", REGIONS.replace("JP,W,Japan", "JP,EU,Japan\nIT,EU,Italy"));
     let done = place.run(&["cube", "refresh", "plan.cube"]);
-    let notes: Vec<&str> = done.err.lines().skip(1).collect();
+    let notes: Vec<&str> = done.out.lines().skip(1).collect();
     assert_eq!(notes, ["  added to Region: IT", "  moved in Region: JP from W to EU"], "{done:?}");
     assert_eq!(europe(&place).as_deref(), Some("1118.00"));
     place.write("regions.csv", REGIONS);
     let done = place.run(&["cube", "load", "plan.cube"]);
-    assert_eq!((done.code, done.err.lines().count()), (0, 1), "{done:?}");
+    assert_eq!((done.code, done.out.lines().count()), (0, 1), "{done:?}");
     assert_eq!(europe(&place).as_deref(), Some("118.00"));
 }
 
@@ -454,12 +454,12 @@ fn files_in_sql_are_found_from_every_folder() {
     place.write("gl.csv", "month,region,version,amount\n");
     place.write("kept.csv", "version\nActual\n");
     let made = place.run(&["cube", "define", "defs/plan.yaml"]);
-    assert!(made.code == 0 && made.err.contains("4 rows"), "{made:?}");
+    assert!(made.code == 0 && made.out.contains("4 rows"), "{made:?}");
     let elsewhere = |arguments: &[&str]| {
         Ran::of(place.command().current_dir(place.path("elsewhere")).args(arguments).output().unwrap())
     };
     let again = elsewhere(&["cube", "refresh", "../plan.cube"]);
-    assert!(again.code == 0 && again.err.contains("4 rows"), "{again:?}");
+    assert!(again.code == 0 && again.out.contains("4 rows"), "{again:?}");
     let rows = elsewhere(&["cube", "query", "../plan.cube", "--format", "csv", "source at JP, Actual, 2026"]).ok();
     assert_eq!(rows.lines().count(), 2, "{rows}");
 }
@@ -473,7 +473,7 @@ fn a_load_tells_what_may_not_be_meant() {
     place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: add Nowhere}"));
     place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.005,g\n2026-05-01,YY,Actual,0.125,h\n"));
     let made = place.run(&["cube", "define", "plan.yaml"]);
-    let notes: Vec<&str> = made.err.lines().skip(1).collect();
+    let notes: Vec<&str> = made.out.lines().skip(1).collect();
     let expected = [
         "  added to Region: Nowhere",
         "  2 rows without an element of Region, for which the one counts that unknown: names",
@@ -488,7 +488,7 @@ fn rows_kept_aside_are_a_table() {
     place.write("plan.yaml", DEFINITION.replace("caption: name}", "caption: name, unknown: aside}"));
     place.write("gl.csv", format!("{FACTS}2026-05-01,XX,Actual,1.50,g\n"));
     let made = place.run(&["cube", "define", "plan.yaml"]);
-    assert!(made.err.contains("1 row kept aside"), "{made:?}");
+    assert!(made.out.contains("1 row kept aside"), "{made:?}");
     let info = place.run(&["cube", "info", "plan.cube"]).ok();
     let file = info.lines().find(|line| line.contains("kept aside")).and_then(|line| line.split('\'').nth(1)).unwrap();
     let rows = place.csv(&format!("SELECT region, amount, reason FROM '{file}'"));
