@@ -45,7 +45,7 @@ impl AnalyzerRule for DoublesBesideFloats {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let changed = plan.transform_up_with_subqueries(|plan| match plan {
             LogicalPlan::Union(union) => in_union(union),
-            LogicalPlan::Join(join) => in_expressions(LogicalPlan::Join(in_keys(join))),
+            LogicalPlan::Join(join) => in_expressions(LogicalPlan::Join(in_keys(join)?)),
             plan => in_expressions(plan),
         })?;
         Ok(changed.data)
@@ -74,16 +74,17 @@ fn is_candidate(expr: &Expr) -> bool {
 const OF_ONE_TYPE: [&str; 8] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "nvl2", "power"];
 
 /// Keys of a join in their common types.
-fn in_keys(mut join: Join) -> Join {
+fn in_keys(mut join: Join) -> Result<Join> {
     let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
     for (one, other) in &mut join.on {
-        let types = one.get_type(&left).ok().zip(other.get_type(&right).ok());
-        if let Some(common) = types.and_then(|(one, other)| common_of([one, other])) {
+        let (Ok(of_one), Ok(of_other)) = (one.get_type(&left), other.get_type(&right)) else { continue };
+        check_kinds([&of_one, &of_other])?;
+        if let Some(common) = common_of([of_one, of_other]) {
             *one = common.of(std::mem::take(one), &left);
             *other = common.of(std::mem::take(other), &right);
         }
     }
-    join
+    Ok(join)
 }
 
 /// A value and the column of a subquery that it is compared with, in their common type.

@@ -5,7 +5,7 @@
 //!
 //! The file goes once Arrow rounds them.
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
@@ -61,7 +61,8 @@ fn rounded(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// The type of a decimal's whole part, which rounding may give a digit more; none where there is nothing to round.
+/// The type of a decimal's whole part, which rounding may give a digit more; none where there is nothing to round. Wide
+/// decimals become narrow ones, which raise for what no integer holds: Arrow wraps them.
 fn whole(data_type: &DataType) -> Option<DataType> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     let (Decimal32(precision, scale)
@@ -71,10 +72,8 @@ fn whole(data_type: &DataType) -> Option<DataType> {
     else {
         return None;
     };
-    let scale = u8::try_from(*scale).ok().filter(|scale| *scale > 0)?;
-    let digits = precision.saturating_sub(scale) + 1;
-    Some(match data_type {
-        Decimal256(..) => Decimal256(digits.min(DECIMAL256_MAX_PRECISION), 0),
-        _ => Decimal128(digits.min(DECIMAL128_MAX_PRECISION), 0),
-    })
+    let is_wide = matches!(data_type, Decimal256(..));
+    let digits = i16::from(*precision) - i16::from(*scale) + 1;
+    let digits = u8::try_from(digits.clamp(1, i16::from(DECIMAL128_MAX_PRECISION))).ok()?;
+    (*scale > 0 || is_wide).then_some(Decimal128(digits, 0))
 }

@@ -177,7 +177,11 @@ fn values_of(source: &Query) -> Option<&Values> {
 /// The type of a number, a date or a timestamp that is written as one.
 fn constant_type(cell: &SqlExpr) -> Option<DataType> {
     match cell {
-        SqlExpr::Value(value) if matches!(value.value, Value::Number(..)) => Some(DataType::Int64),
+        SqlExpr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.contains(['.', 'e', 'E']) => Some(DataType::Float64),
+            Value::Number(..) => Some(DataType::Int64),
+            _ => None,
+        },
         SqlExpr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => constant_type(expr),
         SqlExpr::Nested(expr) => constant_type(expr),
         SqlExpr::TypedString(TypedString { data_type: SqlType::Date, .. }) => Some(DataType::Date32),
