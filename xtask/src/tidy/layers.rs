@@ -45,6 +45,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
                 "cancel",
                 "progress",
                 "file_sets",
+                "span_lengths",
             ],
             &["error", "spill"],
             &["ranges"],

@@ -23,6 +23,7 @@ mod distinct_orders;
 mod distinct_sums;
 pub(crate) mod domains;
 mod extremes;
+pub(crate) mod failing_casts;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
@@ -34,7 +35,7 @@ mod intervals;
 mod joins;
 pub(crate) mod lengths;
 pub(crate) mod lists;
-mod mixed;
+pub(crate) mod mixed;
 mod moments;
 mod names;
 mod nan;
@@ -47,6 +48,7 @@ mod projections;
 mod quantiles;
 mod raising;
 mod replacements;
+mod rounded_casts;
 mod rowless_subqueries;
 mod set_operations;
 mod shifts;
@@ -61,6 +63,7 @@ pub(crate) mod timezone;
 mod unordered_casts;
 pub(crate) mod variances;
 mod views;
+pub(crate) mod wall_texts;
 mod whole_times;
 mod zones;
 
@@ -102,9 +105,12 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(intervals::IntervalLengths));
     rules.push(Arc::new(variances::BareArguments));
     rules.push(Arc::new(text_decimals::TextDecimals));
+    rules.push(Arc::new(wall_texts::WallTexts));
+    rules.push(Arc::new(rounded_casts::RoundedCasts));
     rules.push(Arc::new(coarser_times::CoarserTimes));
     rules.push(Arc::new(narrow_casts::WidenOperands));
     rules.push(Arc::new(finer_times::FinerTimes));
+    rules.push(Arc::new(failing_casts::FailingCasts));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
     rules
@@ -147,6 +153,8 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| lengths::function(name))
         .or_else(|| coarser_times::function(name))
         .or_else(|| text_decimals::function(name))
+        .or_else(|| wall_texts::function(name))
+        .or_else(|| failing_casts::function(name))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

@@ -125,9 +125,10 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
     if may_be_null {
         unknown.push(expr.as_ref().clone().is_null().and(has_rows(subquery.subquery.as_ref().clone(), &subquery)?));
     }
-    if !unknown.is_empty() && is_volatile(&subquery.subquery)? {
+    if !unknown.is_empty() && (is_volatile(&subquery.subquery)? || negated && picks_rows(&subquery.subquery)?) {
         return Err(DataFusionError::NotImplemented(
-            "IN of a subquery with a volatile function, as random(), which may be unknown; make a table of the subquery"
+            "IN of a subquery with random(), or NOT IN of one with a LIMIT without an order, which may be unknown; \
+             make a table of it"
                 .into(),
         ));
     }
@@ -153,6 +154,20 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Whether a plan takes some of its rows without an order that says which.
+fn picks_rows(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Limit(limit) if !is_ordered(&limit.input))))
+}
+
+/// Whether rows come in an order that a LIMIT above takes the first of.
+fn is_ordered(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => plan.inputs().into_iter().all(is_ordered),
+        _ => false,
+    }
 }
 
 /// Whether a plan in a subquery's place has rows. Without outer references it is counted once.

@@ -46,10 +46,7 @@ impl Declared {
                 if let Some(name) = of_column.or_else(|| external.constraints.first().map(name_of_table_constraint)) {
                     return Err(SqlError::Unsupported(format!("{name} of a table over files, which nothing holds")));
                 }
-                // Nothing holds NOT NULL of files, and nothing believes it.
-                for column in &mut external.columns {
-                    column.options.retain(|definition| !matches!(definition.option, ColumnOption::NotNull));
-                }
+                // INSERT holds NOT NULL; the table has it by the command.
                 Ok(Declared::default())
             }
             ParsedStatement::Statement(statement) => match statement.as_mut() {

@@ -225,6 +225,20 @@ impl Mends {
     }
 }
 
+/// Whether a query takes some of its rows without an order that says which.
+fn picks_rows(query: &Query) -> bool {
+    let takes_none =
+        |limit: &Expr| matches!(limit, Expr::Value(value) if value.value == Value::Number("0".into(), false));
+    let is_limited = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: Some(limit), .. }) => !takes_none(limit),
+        Some(LimitClause::LimitOffset { limit: None, offset, .. }) => offset.is_some(),
+        Some(LimitClause::OffsetCommaLimit { .. }) => true,
+        None => query.fetch.is_some(),
+    };
+    let reads_none = matches!(query.body.as_ref(), SetExpr::Select(select) if select.from.is_empty());
+    is_limited && query.order_by.is_none() && !reads_none && !matches!(query.body.as_ref(), SetExpr::Values(_))
+}
+
 impl VisitorMut for Mends {
     type Break = ();
 
@@ -237,6 +251,9 @@ impl VisitorMut for Mends {
 
     /// FETCH is LIMIT; names of WITH and of windows begin.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if picks_rows(query) {
+            self.scopes.note_volatile("LIMIT without ORDER BY");
+        }
         self.scopes.enter(query);
         let done = self.windows.enter_query(query).and_then(|()| limit_by_fetch(query));
         self.go_on(done)
@@ -298,7 +315,7 @@ impl VisitorMut for Mends {
         let done = match expr {
             Expr::Function(function) => {
                 if let Some(volatile) = rows::volatile(function) {
-                    self.scopes.note_volatile(volatile);
+                    self.scopes.note_volatile(&format!("{volatile}()"));
                 }
                 self.windows.inline(function)
             }

@@ -82,6 +82,11 @@ impl Target {
         Ok(Target { name, qualifier, is_aliased, columns, table })
     }
 
+    /// The name that its columns are called by.
+    pub(super) fn qualifier(&self) -> &Ident {
+        &self.qualifier
+    }
+
     pub(super) fn columns(&self) -> &[String] {
         &self.columns
     }
