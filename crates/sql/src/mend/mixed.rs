@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -32,6 +32,7 @@ use super::each_expression;
 use super::intervals::compares;
 use crate::catalog::sql_name;
 use crate::error::SqlError;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, before types are coerced.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl AnalyzerRule for DoublesBesideFloats {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| match plan {
+        let changed = plan.transform_up_nested(|plan| match plan {
             LogicalPlan::Union(union) => in_union(union),
             LogicalPlan::Join(join) => in_expressions(LogicalPlan::Join(in_keys(join)?)),
             plan => in_expressions(plan),

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -33,6 +32,7 @@ use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTabl
 use crate::mend::mixed::check_kinds;
 use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
+use crate::walk::Walk;
 
 impl Session {
     /// Runs a definition with the statement's state.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DataFusionResult;
@@ -30,6 +30,7 @@ use crate::catalog::plan_statement;
 use crate::error::{Result, SqlError};
 use crate::mend::mixed::check_kinds;
 use crate::syntax;
+use crate::walk::Walk;
 
 /// An INSERT without its source.
 struct Target {

@@ -10,12 +10,13 @@ use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
     MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, Query, SelectItem, SetExpr,
-    Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins, Value, Values, VisitMut, VisitorMut,
+    Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins, Value, Values, VisitorMut,
     WildcardAdditionalOptions,
 };
 
 use super::super::items::folded;
 use super::super::rows::check_copied;
+use super::super::visits;
 use super::parts::{self, Target, aliased, column_of, number};
 use super::{assigned, insert_into, named, refuse};
 use crate::error::{Result, SqlError};
@@ -176,7 +177,7 @@ impl Sides<'_> {
             (true, false) => (self.target, self.source, "NOT MATCHED BY SOURCE"),
         };
         let mut reader = OneSide { own, absent, depth: 0, is_hidden: Vec::new(), refused: None };
-        let _ = expr.visit(&mut reader);
+        let _ = visits::visit_mut(expr, &mut reader);
         match reader.refused {
             Some(column) => Err(SqlError::Planning(format!(
                 "'{column}' in WHEN {clause} of MERGE, for whose rows '{absent}' has none"
