@@ -1,5 +1,5 @@
-//! The figures of README, docs/benchmarks.md and docs/scheme-benchmarks.md, drawn from the results of the suites `ssb`,
-//! `primitives` and `schemes` and nothing else.
+//! The figures of README, docs/benchmarks.md and the pages of bench/results, drawn from the results of the suites
+//! `ssb`, `primitives` and `schemes` and nothing else.
 
 use std::fs;
 use std::path::Path;

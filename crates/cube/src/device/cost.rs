@@ -1,7 +1,7 @@
 //! The cost model of the device: which algorithm takes the fewest milliseconds for an area.
 //!
 //! Rates are those of one NVIDIA H200 (`bench/results/cube-algorithms-h200.json`, queries M1 to B3 over 41 and 281
-//! million facts; docs/cube-benchmarks.md). There contraction is 19 to 1,500 times as quick as the next algorithm, and
+//! million facts; bench/results/cubes.md). There contraction is 19 to 1,500 times as quick as the next algorithm, and
 //! near the time of one pass over the facts. So three candidates suffice: contraction; the source-based variant whose
 //! six times have the least geometric mean; the target-based algorithm. The latter two are chosen where contraction
 //! keeps so many sums of classes that those take longer than the facts do, or more than there is room for: targets of
