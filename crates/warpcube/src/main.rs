@@ -36,6 +36,8 @@ use output::Target;
 use runner::{Runner, report_error};
 use shell::commands::Next;
 
+/// glibc returns the memory of a statement to the system and takes it again: 2.7 calls of `mprotect` a repeat of an SSB
+/// query.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
