@@ -1,4 +1,5 @@
-//! The line after a statement: rows, time, the share that ran on the GPU, and what a first run paid.
+//! The line after a statement: rows, time, the share that ran on the GPU, and the time of loading and compiling in a
+//! first run.
 
 use std::time::Duration;
 

@@ -59,7 +59,7 @@ fn program() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return wrong_usage(&error),
     };
-    // What panics becomes an error of one line, like others; where it happened is in the log.
+    // A panic becomes an error of one line, like others; its place is in the log.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
     let run = || Host::new().and_then(|host| start(&cli, &matches, &Arc::new(host)));
     let done = catch_unwind(AssertUnwindSafe(run));
@@ -72,7 +72,7 @@ fn program() -> ExitCode {
             error.exit_code()
         }
     };
-    // Tasks that were let go may have staged more than they were seen to give up.
+    // Abandoned tasks may still have hidden files.
     outputs::remove_all();
     ExitCode::from(signals::code().unwrap_or(code))
 }
@@ -89,7 +89,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(usage.exit_code())
 }
 
-/// Does what the command line asks; gives the number of statements that failed and were gone on from.
+/// Runs the command line. Returns the number of failed statements after which the run went on.
 fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     cli.check(matches)?;
     logging::start(cli.common.log.as_deref())?;

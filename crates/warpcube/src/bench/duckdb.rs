@@ -21,7 +21,7 @@ use crate::error::{CliError, Result};
 
 const PROGRAM: &str = include_str!("../../../../bench/rivals/duckdb_rival.py");
 
-/// What was measured of DuckDB.
+/// The measurements of DuckDB.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DuckDb {
     /// Its version.
@@ -33,7 +33,7 @@ pub(super) struct DuckDb {
     cases: Vec<(String, Times)>,
 }
 
-/// What DuckDB took for a case.
+/// DuckDB's times of a case, and its answer in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Times {
     /// Rows of its answer.
@@ -44,7 +44,7 @@ pub(super) struct Times {
     pub(super) first: Duration,
     /// Median of the warm runs, if there were some.
     pub(super) warm: Option<Duration>,
-    /// Whether the rows and the sums of our answer are the same; as long as they are not compared they are not.
+    /// True if our answer has the same rows and sums; false before they are compared.
     pub(super) is_shared: bool,
 }
 
@@ -195,7 +195,7 @@ fn sum(column: &ArrayRef) -> std::result::Result<Option<f64>, ArrowError> {
     Ok(Some(numbers.as_primitive::<Float64Type>().iter().flatten().sum()))
 }
 
-/// A process that ends with what it works for.
+/// A process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {

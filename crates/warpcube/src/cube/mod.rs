@@ -32,7 +32,7 @@ use crate::host::Host;
 use crate::progress::Bar;
 use args::{CubeCommand, ShellCube};
 
-/// Names of a list that are told.
+/// Most names that a message lists.
 const NAMES_MAX: usize = 8;
 
 /// Runs a command.
@@ -309,7 +309,7 @@ pub(super) fn told(report: &Report, folder: &Path, started: Instant) {
     notes(report).iter().for_each(|note| tell(format_args!("  {note}")));
 }
 
-/// What a load did that the user may not have meant.
+/// Effects of a load that the user may not have meant.
 fn notes(report: &Report) -> Vec<String> {
     let of = |what: &'static str, all: &[NamedElements]| {
         let note = |one: &NamedElements| format!("{what} {}: {}", one.dimension, some_of(&one.names));

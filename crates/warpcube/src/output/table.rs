@@ -24,7 +24,7 @@ const COLUMN_LEAST: usize = 6;
 const BETWEEN: usize = 3;
 /// Characters of a column's width beside those of its cells.
 const PADDING: usize = 2;
-/// What stands in the place of columns that are left out.
+/// The text in the place of columns that are left out.
 const LEFT_OUT: &str = "…";
 
 /// Collects rows and writes them as one table.
