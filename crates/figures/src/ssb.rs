@@ -13,7 +13,7 @@ use crate::svg;
 /// A program's times, in milliseconds, one for each query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Times {
-    /// The program, and what was timed of it.
+    /// The program, and the timed part of it.
     pub name: String,
     /// By the order of the queries.
     pub ms: Vec<f64>,

@@ -43,7 +43,7 @@ pub(super) struct AlgorithmCases<'a> {
     pub(super) first_run_ms_max: f64,
 }
 
-/// What the runs of a case gave.
+/// The measurements of one algorithm in one case.
 struct Measured {
     device_ms: f64,
     runs: usize,
