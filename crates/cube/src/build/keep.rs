@@ -1,5 +1,4 @@
-//! What a refresh keeps of a dimension: what people made in the live cube, over what the source now says; and what a
-//! load keeps of it.
+//! Merge of a live cube's dimension into the source's: a refresh keeps what people made by hand, a load keeps less.
 //!
 //! Elements that a change added stay, with every edge that has one of them at an end; an edge between two elements of
 //! the source is the source's, and stays away if a change has taken it away. An element of the source that was renamed
@@ -15,7 +14,7 @@ use super::report::{DefaultMove, MovedElement, RenamedElement, TakenName};
 use crate::define::DimensionDefinition;
 use crate::model::{Attribute, Change, Dimension, Element, ElementId, LevelIndex, NUMBER_FORMAT, folded};
 
-/// A dimension of the source with what was kept.
+/// A dimension of the source with the kept parts of the cube's.
 pub(super) struct Kept {
     pub(super) dimension: Dimension,
     /// Names of elements that the cube did not have.
@@ -35,7 +34,7 @@ impl Kept {
     }
 }
 
-/// What was kept and is told.
+/// Kept parts that the report lists.
 #[derive(Default)]
 pub(super) struct Told {
     /// Edges of the source that stay away, as `child from parent`.
@@ -119,7 +118,7 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     let is_exchanged = |id: &&ElementId| old.element(**id).source_name().is_some();
     let (exchanged, others): (Vec<&ElementId>, Vec<&ElementId>) = old.elements().iter().partition(is_exchanged);
     let all = || exchanged.iter().chain(&others).copied();
-    // An element of its place is the same one, whatever other elements are called.
+    // An element at the same place of a level hierarchy is the same one; names of other elements do not matter.
     for id in all() {
         if let Some(found) = by_place(*id).filter(|found| taken.insert(*found)) {
             now.insert(*id, found);
@@ -163,7 +162,7 @@ fn place(dimension: &Dimension, id: ElementId, levels: usize) -> Option<Vec<Opti
     Some(values)
 }
 
-/// A dimension of the source that gets what is kept.
+/// A dimension of the source while the kept parts are added to it.
 struct Keeping<'a> {
     dimension: Dimension,
     old: &'a Dimension,

@@ -103,11 +103,11 @@ pub struct TextFiles {
 pub enum TextColumns {
     /// All of them.
     All,
-    /// Those that columns of the query's result are made of.
+    /// Those from which columns of the query's result are made.
     Of {
-        /// Columns that name elements: where the query does nothing else with the column of the file.
+        /// Columns that name elements, if the query does nothing else with the column of the file.
         keys: Vec<String>,
-        /// Columns that `types` names: whatever the query does with the column of the file.
+        /// Columns that `types` names, also where the query computes with the column of the file.
         named: Vec<String>,
     },
 }
@@ -121,7 +121,7 @@ pub struct Built {
     pub facts: Facts,
     /// Rows of the facts that were kept aside.
     pub aside: Aside,
-    /// What was done.
+    /// The report.
     pub report: Report,
 }
 

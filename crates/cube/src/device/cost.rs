@@ -175,8 +175,8 @@ fn source_ms([facts, relevant, additions, targets]: [f64; 4]) -> f64 {
     LAUNCHES_MS + (facts * KEY_NS + relevant * CELL_NS + additions * ADDITION_NS + slots * SLOT_NS) / 1e6
 }
 
-/// What some facts tell of all. All counts but the first are those of one fact more, which has the most targets that a
-/// fact may have: an area whose few cells the sample does not meet goes to contraction, whose time has a bound.
+/// Counts of all facts, estimated from a sample. All counts but the first include one more fact, with as many targets
+/// as a fact may have: an area whose few cells the sample misses goes to contraction, whose time has a bound.
 pub(super) struct Sample {
     /// Facts with a target.
     relevant: f64,
