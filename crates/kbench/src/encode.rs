@@ -90,7 +90,7 @@ fn measure(residency: &Residency, content: Content, arguments: &EncodeArgs) -> R
     let mut pass = report(&name("profile"), seconds, plain_bytes, None);
     pass["verified"] = Value::Null;
     results.push(pass);
-    // All of it, as a load does: the pass that tells the best encoding, and that encoding.
+    // All of it, as a load does: the pass that chooses the best encoding, and that encoding.
     let (mut best, mut bytes) = (None, 0);
     let seconds = median(arguments.runs, || {
         let (encoding, segments) = residency.encode_best(column)?;

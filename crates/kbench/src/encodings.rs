@@ -82,7 +82,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Loads a column, sums it again and again, and tells the median time on the device.
+    /// Loads a column, sums it again and again, and returns the median time on the device.
     fn measure(
         &mut self,
         engine: &Engine,

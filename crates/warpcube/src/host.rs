@@ -30,7 +30,8 @@ pub(crate) struct Host {
     ending: Ending,
     /// None only once the host is dropped.
     work: Mutex<Option<Runtime>>,
-    /// Held by each thread that ends a runtime, and told when none is left. None only once the host is dropped.
+    /// A clone is held by each thread that ends a runtime; `ended` fails when none is left. None only once the host is
+    /// dropped.
     alive: Option<Sender<()>>,
     ended: Mutex<Receiver<()>>,
 }

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let thread = std::thread::Builder::new().name("main".into()).stack_size(host::STACK_BYTES).spawn(program);
     match thread.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
-        // Without a thread there is this one; one that panicked has said so.
+        // Without a thread there is this one; a thread that panicked has reported it.
         Ok(Err(_)) => ExitCode::FAILURE,
         Err(_) => program(),
     }

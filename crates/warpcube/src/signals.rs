@@ -94,7 +94,7 @@ impl Ending {
         let _ = self.shared.session.set(session.clone());
     }
 
-    /// Tells that the main thread waits for [`Ending::told`] now.
+    /// Marks that the main thread waits for [`Ending::told`].
     pub(crate) fn watching(&self) -> Watching<'_> {
         self.shared.is_watching.store(true, Ordering::Release);
         Watching(&self.shared)

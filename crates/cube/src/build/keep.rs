@@ -133,8 +133,8 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     }
     for id in old.elements() {
         if !now.contains_key(id) && !old.element(*id).is_handmade() {
-            // A renamed element keeps its key in the source as an alternative name; a name that the source's element
-            // has beside its key tells nothing.
+            // A renamed element keeps its key in the source as an alternative name; a caption or alternative name of
+            // the source's element does not count.
             let by_key =
                 |alias: &String| source.find_key(alias).filter(|found| is_name_of(source.element(*found), alias));
             let mut aliases = old.element(*id).aliases().iter().filter_map(by_key);

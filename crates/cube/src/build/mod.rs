@@ -86,15 +86,15 @@ pub trait Tables {
 /// How text files of a query are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFiles {
-    /// The character between values; their lines tell it without it.
+    /// The character between values; found from the lines if absent.
     pub delimiter: Option<char>,
-    /// Whether the first line has names of columns; their lines tell it without it.
+    /// Whether the first line has names of columns; found from the lines if absent.
     pub header: Option<bool>,
-    /// How characters are stored; UTF-8 without it.
+    /// The encoding of characters; UTF-8 if absent.
     pub encoding: Option<Encoding>,
-    /// Columns that are text as it is written. Types of others are told by their values.
+    /// Columns that are text as it is written. The types of other columns follow from their values.
     pub columns: TextColumns,
-    /// True if a query that reads no text file is to be refused: something is said of them alone.
+    /// True if a query that reads no text file is refused, because the definition gives a format of text files.
     pub is_needed: bool,
 }
 

@@ -185,7 +185,7 @@ impl<'a> Source<'a> {
         self.is_text && self.type_of(column).is_none_or(|wanted| *wanted == ColumnType::Text)
     }
 
-    /// True for a column whose type nothing says and whose values may be read as another one.
+    /// True for a column without a declared type whose values may be read as another type.
     pub(super) fn is_untyped(&self, column: &str) -> bool {
         self.is_text && self.type_of(column).is_none()
     }

@@ -95,7 +95,7 @@ pub(super) fn holds_facts(cube: &StoredCube, dimension: usize, id: ElementId) ->
     coordinates.contains(&base)
 }
 
-/// Elements of the database for which a change of a cube did something, told by the element before and after it.
+/// Elements of the database that a change of a cube affected: `is_wanted` compares the element before and after.
 fn elements_that<'a>(
     origin: &PaloOrigin,
     old: &'a StoredCube,

@@ -153,7 +153,7 @@ impl NumberStyle {
     /// Numbers as programs write them: `-1234.5`.
     pub const PLAIN: NumberStyle = NumberStyle { decimal: '.', thousands: None };
 
-    /// True for a character that stands between thousands; one kind of space stands for all.
+    /// True for a character that stands between thousands; all kinds of spaces are one.
     pub(crate) fn is_between_thousands(self, character: char) -> bool {
         self.thousands.is_some_and(|thousands| {
             character == thousands || thousands.is_whitespace() && THOUSANDS[3..].contains(&character)

@@ -87,7 +87,7 @@ impl DeviceContraction {
         &self.facts
     }
 
-    /// Cuts the pass over facts of later statements as told.
+    /// Sets how later statements cut the pass over facts.
     pub fn set_tuning(&mut self, tuning: ScanTuning) {
         self.tuning = tuning;
     }

@@ -107,7 +107,7 @@ fn place(folder: &Path) -> Result<(PathBuf, Option<String>)> {
     Ok((parent, name.map(str::to_owned)))
 }
 
-/// Whether a record may name a folder so: nothing but the name of one beside it.
+/// Whether a record may name a folder so: the name of a folder beside it, without a path.
 fn is_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     matches!(parts.next(), Some(Component::Normal(part)) if part == name) && parts.next().is_none()

@@ -102,7 +102,7 @@ impl AlgorithmCases<'_> {
     }
 }
 
-/// The number of hash functions that a run says it used.
+/// The number of hash functions that a run used, from its report.
 fn functions_of(used: &str) -> Option<u64> {
     used.split_once(" hash functions")?.0.parse().ok()
 }

@@ -21,7 +21,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Reads a file of results; there are none of one that is yet to be written.
+    /// Reads a file of results; a file that does not exist yet has none.
     ///
     /// # Errors
     /// A file that cannot be read, or of another suite, device or size.

@@ -78,7 +78,7 @@ pub struct PrimitiveArgs {
 pub trait Follower {
     /// A case was measured and its answer is right.
     fn measured(&mut self, result: &Value);
-    /// A case cannot be measured, for a reason that is no defect.
+    /// A case cannot be measured; the reason is not a defect.
     fn left_out(&mut self, case: &str, reason: &str);
     /// An answer is wrong or the device failed; the other cases of its family are not measured.
     fn failed(&mut self, reason: &str);

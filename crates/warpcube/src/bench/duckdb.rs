@@ -96,7 +96,7 @@ impl DuckDb {
         let pipes = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
         let work = tokio::task::spawn_blocking(move || {
             let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = pipes else { return Default::default() };
-            // A program that ends early has told why.
+            // A program that ends early has written the reason.
             let _ = stdin.write_all(request.as_bytes());
             drop(stdin);
             let (mut lines, mut reason) = (String::new(), String::new());

@@ -118,7 +118,7 @@ fn shown(needed: &[usize], width: Option<usize>) -> (Vec<usize>, usize) {
     if fits((0..count).map(least).sum()) {
         return ((0..count).collect(), count);
     }
-    // One place is for what tells of the others; at least one column is shown.
+    // One column shows how many are left out; at least one column is shown.
     let (mut first, mut last, mut taken) = (1, 0, least(0) + 1 + BETWEEN);
     loop {
         let is_front = first <= last;
