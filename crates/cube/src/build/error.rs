@@ -96,7 +96,7 @@ impl fmt::Display for RefusedValues {
     }
 }
 
-/// All that facts were refused for.
+/// The reasons for which facts were refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
     /// By dimension.

@@ -134,8 +134,8 @@ pub fn build(definition: &Definition, tables: &dyn Tables, progress: &Progress) 
     run(definition, Basis::Nothing, tables, progress)
 }
 
-/// Builds the cube of a definition anew in the place of a cube: of dimensions of the same names it keeps which edges of
-/// the source changes have taken away, former names of levels, and default elements in whose place no total comes.
+/// Builds the cube of a definition anew in the place of a cube. Dimensions of the same names keep removed edges of the
+/// source, former names of levels, and default elements, unless the source has a new total.
 ///
 /// # Errors
 /// As [`build()`].

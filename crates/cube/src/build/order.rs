@@ -19,9 +19,9 @@ use super::source::Source;
 use super::typed;
 use crate::define::NumberStyle;
 
-/// Most different texts that stand in an order of their own.
+/// Most distinct texts of a column whose order is looked for.
 const TEXTS_MAX: usize = 1000;
-/// Rows of the source within which all of them come, and most rows of distinct values.
+/// Most rows of the source in which all of these texts have to occur, and most rows of distinct values.
 const ROWS_MAX: usize = 1 << 20;
 /// Least average share of the distinct texts in an ascending run; runs of random rows have two texts.
 const RUN_MIN: f64 = 0.75;
