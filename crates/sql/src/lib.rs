@@ -1,5 +1,9 @@
 //! SQL for Warpcube: sessions, catalog, settings and reports over DataFusion.
 //!
+//! A statement goes through `syntax` and `plans` (text to plan), `mend` (defects of DataFusion), `lower` (parts of the
+//! plan become fragments), `placement` (where they run) and `exec` (operators, fallback, EXPLAIN). `catalog` has tables
+//! over files, `memory_table` tables in memory, `cubes` cubes as tables, `session` all of them together.
+//!
 //! This is the only crate that knows DataFusion. A [`Session`] takes SQL, one statement at a time, and gives Arrow
 //! batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it untranslated
 //! ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).

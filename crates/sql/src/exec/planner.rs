@@ -114,7 +114,7 @@ impl DevicePlanner {
             return as_it_is();
         }
         let is_absent = engine.is_none();
-        // Who insists on the device is told of its loss by the device.
+        // Under placement `cuda` a lost device is an error: the statement goes on to the device and fails there.
         if self.context.engines.is_lost() && settings.placement != Placement::Cuda {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is()? });

@@ -53,7 +53,7 @@ impl ResultWriter for Separated {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The writer makes the header with its first batch, however empty, and hands on what it has after each.
+        // The writer makes the header with its first batch, even an empty one, and is flushed after each batch.
         match self.header.take() {
             Some(schema) => self.write(&RecordBatch::new_empty(schema)),
             None => Ok(()),
