@@ -314,8 +314,11 @@ impl Dimension {
 
     /// Gives an element another position among all, and the place among its siblings that goes with it.
     fn reposition(&mut self, id: ElementId, position: usize) {
+        let position = position.min(self.order.len() - 1);
+        if self.order[position] == id {
+            return;
+        }
         self.order.retain(|other| *other != id);
-        let position = position.min(self.order.len());
         self.order.insert(position, id);
         for parent in self.element(id).parents.clone() {
             let siblings: HashSet<ElementId> = self.element(parent).children.iter().map(|edge| edge.child).collect();
