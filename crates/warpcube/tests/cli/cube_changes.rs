@@ -70,8 +70,9 @@ fn a_change_that_is_refused_changes_nothing() {
     assert!(read_only.contains("a change of a cube"), "{read_only}");
     let lock = File::options().write(true).read(true).open(place.path("plan.cube/lock")).unwrap();
     lock.lock().unwrap();
-    let held = change(&place, "remove JP").error(1);
-    assert!(held.starts_with("CUBE-002 ") && held.contains("is being changed by"), "{held}");
+    let held = change(&place, "remove JP");
+    assert!(held.code == 1 && held.err.starts_with("warning: waiting for another process"), "{held:?}");
+    assert!(held.err.contains("\nerror: CUBE-002 ") && held.err.contains("is being changed by"), "{held:?}");
     assert_eq!(place.run(&["cube", "change", "plan.cube"]).code, 2);
 }
 
