@@ -199,6 +199,13 @@ fn rows_stand_below_what_they_are_part_of() {
         heads("rows France, Spain, Europe, Japan, World empty"),
         ["    France", "    Spain", "  Europe", "  Japan", "World"]
     );
+    // A total with a part on its other side has none that look like all of it.
+    assert_eq!(heads("rows France, Europe, Spain empty"), ["France", "Europe", "Spain"]);
+    assert_eq!(
+        heads("rows World, Europe, Spain, Japan, France empty"),
+        ["World", "  Europe", "    Spain", "  Japan", "  France"]
+    );
+    assert_eq!(heads("rows France, Europe, children(Europe) empty"), ["France", "Europe", "  France", "  Spain"]);
 }
 
 #[test]

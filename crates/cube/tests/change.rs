@@ -117,7 +117,7 @@ fn elements_move_and_weigh() {
         "France Spain Japan World(Europe Japan) Europe(France) Apart(Spain)"
     );
     assert_eq!(of("place World before France"), "World(Europe Japan) France Spain Japan Europe(France Spain)");
-    assert_eq!(of("place France after World"), "Spain Japan World(Europe Japan) France Europe(France Spain)");
+    assert_eq!(of("place France after World"), "Spain Japan World(Europe Japan) France Europe(Spain France)");
     assert_eq!(of("place Japan before Japan; place Japan after Japan"), REGIONS);
 }
 

@@ -29,6 +29,32 @@ fn column(facts: &Facts, number: usize) -> Vec<Option<i64>> {
 }
 
 #[test]
+fn doubles_of_both_signs_leave_what_they_cancelled() {
+    let rule = |rule: Rule| FactMeasure::new("m", rule, ValueType::Double);
+    let load = |of: Rule, rows: &[(u32, f64)]| {
+        let mut loader = Loader::new(KeyLayout::new(&[4]).unwrap(), vec![rule(of)]);
+        rows.iter().for_each(|(cell, value)| loader.append(&[&[*cell]], &[doubles(&[*value])]).unwrap());
+        loader.finish(4).unwrap()
+    };
+    let rows: Vec<(u32, f64)> = (0..10).map(|_| (0, 0.1)).chain([(0, -1.0), (1, -2.0), (2, 3.0), (2, 4.0)]).collect();
+    for of in [Rule::Sum, Rule::Avg] {
+        let facts = load(of, &rows);
+        let cancelled = facts.cancelled(0).unwrap();
+        assert!((cancelled[0] - 2.0).abs() < 1e-12 && cancelled[1..] == [0.0, 0.0], "{of}: {cancelled:?}");
+        // Facts that are folded again, alone or with rows of one sign, keep it.
+        let mut again = Loader::new(facts.layout().clone(), vec![rule(of)]);
+        again.append_facts(&facts).unwrap();
+        again.append(&[&[0]], &[doubles(&[5.0])]).unwrap();
+        let again = again.finish(4).unwrap();
+        assert!((again.cancelled(0).unwrap()[0] - 2.0).abs() < 1e-12, "{of}: {:?}", again.cancelled(0));
+        assert_eq!(facts.selected(facts.layout(), &[1, 2]).cancelled(0), None);
+        assert_eq!(facts.selected(facts.layout(), &[0]).cancelled(0), Some(&cancelled[..1]));
+    }
+    assert_eq!(load(Rule::Max, &rows).cancelled(0), None);
+    assert_eq!(load(Rule::Sum, &rows[11..]).cancelled(0), None, "no cell has rows of both signs");
+}
+
+#[test]
 fn sums_of_an_average_may_pass_its_type() {
     let load = |measure: FactMeasure, rows: &[(u32, InputValues<'_>)]| {
         let mut loader = Loader::new(KeyLayout::new(&[4]).unwrap(), vec![measure]);

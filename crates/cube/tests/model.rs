@@ -430,6 +430,7 @@ fn elements_are_listed_beside_their_parents() {
     for (lists, expected) in [
         (vec![], "A B C D"),
         (vec![("Y", y)], "A B C D Y"),
+        (vec![("Z", &[("B", 1.0), ("D", -1.0)])], "A B C D Z"),
         (vec![("X", x)], "X A B C D"),
         (vec![("X", x), ("Y", y)], "X A B Y C D"),
         (vec![("Y", y), ("X", x), ("All", all)], "All X A B Y C D"),
@@ -442,4 +443,25 @@ fn elements_are_listed_beside_their_parents() {
     }
     let accounts = accounts();
     assert_eq!(accounts.nested(), accounts.elements(), "a total below its parts keeps its place");
+}
+
+#[test]
+fn a_part_is_listed_on_the_side_of_its_total_where_the_others_stand() {
+    let mut builder = DimensionBuilder::new("D").unwrap();
+    let kinds = [("B", ElementKind::Base), ("T", ElementKind::Consolidated), ("A", ElementKind::Base)];
+    let ids: Vec<_> = kinds.iter().map(|(name, kind)| builder.add(name, *kind).unwrap()).collect();
+    let last = builder.add("C", ElementKind::Base).unwrap();
+    [ids[0], ids[2], last].into_iter().for_each(|part| builder.link(ids[1], part, 1.0).unwrap());
+    let mut dimension = builder.finish().unwrap();
+    let listed = |dimension: &Dimension| {
+        let names = |ids: Vec<_>| ids.into_iter().map(|id| dimension.element(id).name()).collect::<Vec<_>>().join(" ");
+        (names(dimension.nested()), names(dimension.children_at(ids[1], 1)), names(dimension.leaves(ids[1])))
+    };
+    assert_eq!(listed(&dimension), ("T B A C".into(), "B A C".into(), "B A C".into()));
+    // A place beside a sibling is one below the parent, too.
+    let position = dimension.position(ids[0]) as usize;
+    dimension.apply(Change::Reposition { element: last, position }, &no_facts).unwrap();
+    assert_eq!(listed(&dimension), ("T C B A".into(), "C B A".into(), "C B A".into()));
+    dimension.apply(Change::Reposition { element: ids[0], position: 3 }, &no_facts).unwrap();
+    assert_eq!(listed(&dimension), ("T C A B".into(), "C A B".into(), "C A B".into()));
 }

@@ -79,6 +79,78 @@ fn sums_of_doubles_are_shown_without_what_their_terms_do_not_leave() {
     assert!(text.starts_with("v = 0\n"), "{text}");
 }
 
+/// A cube of one dimension with a total of all, of rows of doubles by element, and a sum of some of them.
+fn of_rows(rule: Rule, names: &[&str], rows: &[(u32, f64)], groups: &[(&str, &[&str])]) -> Cube {
+    let mut builder = DimensionBuilder::new("Item").unwrap();
+    let ids: Vec<ElementId> = names.iter().map(|name| builder.add(name, ElementKind::Base).unwrap()).collect();
+    for (group, parts) in groups {
+        let id = builder.add(group, ElementKind::Consolidated).unwrap();
+        for part in *parts {
+            builder.link(id, ids[names.iter().position(|name| name == part).unwrap()], 1.0).unwrap();
+        }
+    }
+    let measure = Measure { name: "v".into(), rule, value: ValueType::Double, over: None, format: None };
+    let model = CubeModel::new("c", vec![builder.finish().unwrap()], vec![measure]).unwrap();
+    let fact = FactMeasure { name: "v".into(), rule, value_type: ValueType::Double };
+    let mut loader = Loader::new(model.layout().clone(), vec![fact]);
+    for (element, value) in rows {
+        let column = InputColumn { values: InputValues::Doubles(&[*value]), filled: None };
+        loader.append(&[&[*element]], &[column]).unwrap();
+    }
+    Cube { model, facts: Arc::new(loader.finish(4).unwrap()), texts: Default::default() }
+}
+
+#[test]
+fn rests_within_one_base_cell_are_shown_as_rests() {
+    let rows: Vec<(u32, f64)> =
+        (0..10).map(|_| (0, 0.1)).chain([(0, -1.0), (1, 12_345_678_901.345), (1, -12_345_678_901.0)]).collect();
+    for (rule, second) in [(Rule::Sum, "0.345"), (Rule::Avg, "0.1725")] {
+        let cube = of_rows(rule, &["a", "b"], &rows, &[("T", &["a"])]);
+        let table = |query: &str| match ask(&cube, query).unwrap() {
+            Answer::Table(table) => table,
+            _ => panic!("{query} is no table"),
+        };
+        let shown = cross_tab_text(&cube.model, &table("rows a, b, T").cross_tab(&cube).unwrap(), None);
+        let cells: Vec<&str> = shown.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(cells, ["0", second, "0"], "{rule}: {shown}");
+        let values = |batches: Vec<RecordBatch>, name: &str| {
+            batches[0].column_by_name(name).unwrap().as_primitive::<Float64Type>().values().to_vec()
+        };
+        let long = |table: TableAnswer| values(table.long_form(&cube, 9).collect::<Result<_, _>>().unwrap(), "value");
+        assert!(long(*table("rows a")).iter().all(|value| *value != 0.0), "programs have the bits");
+        assert_eq!(long(table("rows a").without_rests(&cube).unwrap()), [0.0]);
+        let Answer::Rows(facts) = ask(&cube, "facts at a").unwrap() else { panic!("no rows") };
+        assert!(values(facts.batches(&cube, 9).collect::<Result<_, _>>().unwrap(), "v")[0] != 0.0);
+        let facts = facts.without_rests();
+        assert_eq!(values(facts.batches(&cube, 9).collect::<Result<_, _>>().unwrap(), "v"), [0.0]);
+    }
+}
+
+#[test]
+fn rows_are_ranked_by_what_is_shown_in_every_form() {
+    let rows = [(0, 0.1), (1, 0.2), (2, -0.3), (3, 1e-20), (4, 0.1), (4, 0.2), (5, 0.3)];
+    let names = ["A", "B", "C", "D", "two", "one"];
+    let cube = of_rows(Rule::Sum, &names, &rows, &[("Z", &["A", "B", "C"]), ("Y", &["A", "B", "C", "D"])]);
+    // Z and Y are rests, so that D is more; `one` stands before `two` where the query has it so, as both show 0.3.
+    for (query, expected) in [
+        ("rows A, B, C, D, Z, Y top 3", ["B", "A", "D"].as_slice()),
+        ("rows A, B, C, D, Z, Y bottom 2", &["C", "Z"]),
+        ("rows one, two top 1", &["one"]),
+        ("rows two, one bottom 1", &["two"]),
+    ] {
+        let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("{query} is no table") };
+        let shown = table.cross_tab(&cube).unwrap();
+        let heads: Vec<&str> = shown.pages[0].rows.iter().map(|row| row.labels[0].caption.as_str()).collect();
+        assert_eq!(heads, expected, "{query}");
+        let forms = [(*table).clone(), table.without_rests(&cube).unwrap()];
+        for form in forms {
+            let batches: Vec<RecordBatch> = form.long_form(&cube, 9).collect::<Result<_, _>>().unwrap();
+            let names = batches[0].column_by_name("Item").unwrap().as_string::<i32>();
+            assert_eq!(names.iter().flatten().collect::<Vec<_>>(), expected, "{query}");
+        }
+    }
+}
+
 #[test]
 fn averages_of_doubles_have_rests_too() {
     let cube = doubles(Rule::Avg, &[]);

@@ -1,6 +1,6 @@
 //! The session's device: opened at its first use, or at once if the user names one.
 
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use warpcube_column::{programs_of_first_loads, programs_of_plain_loads};
@@ -14,13 +14,20 @@ use crate::values::{Budget, DeviceChoice, Encoding};
 ///
 /// `auto` opens the first GPU when [`DeviceSlot::get`] is first called, since opening one costs some tenths of a
 /// second that a statement on the CPU need not pay; where that fails the reason is kept and the session stays on the
-/// CPU. `cuda` is opened when the session starts, so that its error comes first. While a device is being opened, who
-/// asks for it waits, and for all others it is one that is yet to be opened.
+/// CPU. `cuda` is opened when the session starts, so that its error comes first. One thread at a time opens a device:
+/// while one does, who asks for the device waits, and for all others it is one that is yet to be opened.
 #[derive(Debug, Default)]
 pub struct DeviceSlot {
-    state: Mutex<State>,
+    slot: Mutex<Slot>,
     /// Told when a device has been opened, or not.
     opened: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    state: State,
+    /// A thread is within the driver, whatever has been chosen since it began.
+    is_opening: bool,
 }
 
 #[derive(Debug, Default)]
@@ -29,10 +36,27 @@ enum State {
     Unset,
     /// To be opened when asked for.
     Closed(Cuda),
-    /// Some thread opens it.
-    Opening(Arc<()>),
     Open(Device),
     Absent(String),
+}
+
+/// The thread that opens a device; dropped, it is that no more, and those who wait go on.
+struct Opening<'a>(&'a DeviceSlot);
+
+impl<'a> Opening<'a> {
+    /// Begins once no other thread opens a device.
+    fn begin(of: &'a DeviceSlot, slot: &mut MutexGuard<'_, Slot>) -> Opening<'a> {
+        of.opened.wait_while(slot, |slot| slot.is_opening);
+        slot.is_opening = true;
+        Opening(of)
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.slot.lock().is_opening = false;
+        self.0.opened.notify_all();
+    }
 }
 
 impl DeviceSlot {
@@ -45,71 +69,78 @@ impl DeviceSlot {
         let next = match settings.device {
             DeviceChoice::Cpu => State::Absent("warpcube.device is 'cpu'".into()),
             DeviceChoice::Auto => State::Closed(cuda),
-            choice => State::Open(open(choice, cuda)?),
+            choice => {
+                let _opening = Opening::begin(self, &mut self.slot.lock());
+                State::Open(open(choice, cuda)?)
+            }
         };
         // A device that is given up may wait for its compilers.
-        let _before = std::mem::replace(&mut *self.state.lock(), next);
-        self.opened.notify_all();
+        let _before = std::mem::replace(&mut self.slot.lock().state, next);
         Ok(())
     }
 
     /// Takes up a device that the program opened itself, until the settings ask for another.
     pub fn take_up(&self, device: Device) {
-        *self.state.lock() = State::Open(device);
-        self.opened.notify_all();
+        let _before = std::mem::replace(&mut self.slot.lock().state, State::Open(device));
     }
 
     /// Whether the device was lost: it answers nothing more in this process.
     pub fn is_lost(&self) -> bool {
-        matches!(&*self.state.lock(), State::Open(device) if device.is_lost())
+        matches!(&self.slot.lock().state, State::Open(device) if device.is_lost())
     }
 
     /// The device, opened now if it was not yet; none where the session runs on the CPU alone.
     pub fn get(&self) -> Option<Device> {
-        let mut state = self.state.lock();
+        self.get_by(|cuda| cuda.open(0))
+    }
+
+    fn get_by(&self, open: impl Fn(Cuda) -> warpcube_gpu::Result<Device>) -> Option<Device> {
+        let mut slot = self.slot.lock();
         loop {
-            match &*state {
+            let cuda = match &slot.state {
                 State::Open(device) => return Some(device.clone()),
                 State::Unset | State::Absent(_) => return None,
-                State::Opening(_) => self.opened.wait(&mut state),
-                State::Closed(cuda) => {
-                    let (cuda, mark) = (*cuda, Arc::new(()));
-                    *state = State::Opening(mark.clone());
-                    let opened = MutexGuard::unlocked(&mut state, || cuda.open(0));
-                    // Another device may have been chosen meanwhile, which this one does not replace.
-                    if matches!(&*state, State::Opening(own) if Arc::ptr_eq(own, &mark)) {
-                        *state = match opened {
-                            Ok(device) => State::Open(device),
-                            Err(error) => State::Absent(error.to_string()),
-                        };
-                        self.opened.notify_all();
-                    }
+                State::Closed(_) if slot.is_opening => {
+                    self.opened.wait(&mut slot);
+                    continue;
                 }
+                State::Closed(cuda) => *cuda,
+            };
+            let opening = Opening::begin(self, &mut slot);
+            let opened = MutexGuard::unlocked(&mut slot, || std::panic::catch_unwind(AssertUnwindSafe(|| open(cuda))));
+            // Another device may have been chosen meanwhile, which this one does not replace.
+            if matches!(&slot.state, State::Closed(chosen) if *chosen == cuda) {
+                slot.state = match opened {
+                    Ok(Ok(device)) => State::Open(device),
+                    Ok(Err(error)) => State::Absent(error.to_string()),
+                    Err(panic) => State::Absent(SqlError::of_panic(panic.as_ref()).to_string()),
+                };
             }
+            MutexGuard::unlocked(&mut slot, || drop(opening));
         }
     }
 
-    /// Opens no device from now on; the one that is open, if it is.
+    /// Opens no device from now on; the one that is open, if it is. Waits for a thread that opens one.
     pub fn close(&self) -> Option<Device> {
-        let mut state = self.state.lock();
+        let mut slot = self.slot.lock();
         // A process that ends while the driver starts would take it apart under its own hands.
-        self.opened.wait_while(&mut state, |state| matches!(state, State::Opening(_)));
-        match &*state {
+        self.opened.wait_while(&mut slot, |slot| slot.is_opening);
+        match &slot.state {
             State::Open(device) => return Some(device.clone()),
-            State::Unset | State::Closed(_) => *state = State::Absent("the session is over".into()),
-            State::Absent(_) | State::Opening(_) => {}
+            State::Unset | State::Closed(_) => slot.state = State::Absent("the session is over".into()),
+            State::Absent(_) => {}
         }
         None
     }
 
     /// Whether the device is open.
     pub fn is_open(&self) -> bool {
-        matches!(*self.state.lock(), State::Open(_))
+        matches!(self.slot.lock().state, State::Open(_))
     }
 
     /// Whether the device is yet to be opened, as the settings say then, or being opened.
     pub fn is_closed(&self) -> bool {
-        matches!(*self.state.lock(), State::Closed(_) | State::Opening(_))
+        matches!(self.slot.lock().state, State::Closed(_))
     }
 
     /// Whether the device was not opened yet and there seems to be one.
@@ -119,7 +150,7 @@ impl DeviceSlot {
 
     /// Why there is no device, where there is none.
     pub fn reason(&self) -> Option<String> {
-        self.get().is_none().then(|| match &*self.state.lock() {
+        self.get().is_none().then(|| match &self.slot.lock().state {
             State::Absent(reason) => reason.clone(),
             _ => "no device was chosen".into(),
         })
@@ -127,7 +158,7 @@ impl DeviceSlot {
 }
 
 /// How a GPU is opened.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Cuda {
     budget: Budget,
     /// Whether columns will be encoded, by programs that are compiled meanwhile.
@@ -166,16 +197,67 @@ const EMULATED_MEMORY: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
     use super::*;
+
+    fn auto() -> DeviceSlot {
+        let slot = DeviceSlot::default();
+        slot.choose(&Settings { device: DeviceChoice::Auto, ..Settings::default() }).unwrap();
+        slot
+    }
+
+    fn device() -> Device {
+        Device::emulated(warpcube_gpu::EmulatorOptions::default(), EMULATED_MEMORY).unwrap()
+    }
+
+    #[test]
+    fn an_opening_that_panics_leaves_no_device_and_nobody_waiting() {
+        let slot = auto();
+        assert!(slot.get_by(|_| panic!("a driver that is broken")).is_none());
+        assert!(slot.get().is_none() && slot.close().is_none());
+        assert!(slot.reason().is_some_and(|reason| reason.contains("a driver that is broken")));
+    }
+
+    #[test]
+    fn the_end_waits_for_a_thread_that_opens_whatever_was_chosen_meanwhile() {
+        for choice in [DeviceChoice::Cpu, DeviceChoice::Auto] {
+            let (slot, (begun, begins), (goes_on, waits)) = (auto(), channel(), channel());
+            let waits = Mutex::new(waits);
+            let is_within = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let opening = scope.spawn(|| {
+                    slot.get_by(|_| {
+                        is_within.store(true, Ordering::SeqCst);
+                        begun.send(()).unwrap();
+                        waits.lock().recv().unwrap();
+                        is_within.store(false, Ordering::SeqCst);
+                        Ok(device())
+                    })
+                });
+                begins.recv().unwrap();
+                slot.choose(&Settings { device: choice, ..Settings::default() }).unwrap();
+                let closed = scope.spawn(|| {
+                    slot.close();
+                    assert!(!is_within.load(Ordering::SeqCst), "the driver is still opening under {choice}");
+                });
+                std::thread::sleep(Duration::from_millis(50));
+                goes_on.send(()).unwrap();
+                closed.join().unwrap();
+                assert_eq!(opening.join().unwrap().is_some(), choice == DeviceChoice::Auto);
+            });
+        }
+    }
 
     #[test]
     fn a_slot_that_is_closed_opens_nothing_and_gives_what_is_open() {
-        let slot = DeviceSlot::default();
-        slot.choose(&Settings { device: DeviceChoice::Auto, ..Settings::default() }).unwrap();
+        let slot = auto();
         assert!(slot.is_closed() && slot.close().is_none());
         assert!(!slot.may_open() && slot.get().is_none());
         assert_eq!(slot.reason().as_deref(), Some("the session is over"));
-        let device = Device::emulated(warpcube_gpu::EmulatorOptions::default(), EMULATED_MEMORY).unwrap();
+        let device = device();
         slot.take_up(device.clone());
         assert!(slot.close().is_some_and(|open| open.same(&device)) && slot.is_open());
     }

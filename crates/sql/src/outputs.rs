@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use warpcube_cube::catalog::check_output;
 
 use crate::file_sets::STAGED_SUFFIX;
 
@@ -56,8 +57,17 @@ impl Destination {
     /// Follows the links of a path.
     ///
     /// # Errors
-    /// Whatever the operating system says about the path other than that there is nothing.
+    /// Whatever the operating system says about the path other than that there is nothing; a place in the folder of a
+    /// cube or over a file of a database of cubes.
     pub fn of(path: &Path) -> io::Result<Destination> {
+        let destination = Destination::behind(path)?;
+        if let Destination::File(place) | Destination::Folder(place) = &destination {
+            check_place(place)?;
+        }
+        Ok(destination)
+    }
+
+    fn behind(path: &Path) -> io::Result<Destination> {
         let mut at = std::path::absolute(path)?;
         for _ in 0..LINKS_MAX {
             if open_file(&at).is_some() {
@@ -81,6 +91,14 @@ impl Destination {
         }
         Err(io::Error::other("too many links"))
     }
+}
+
+/// Refuses a place where a file would damage a cube.
+///
+/// # Errors
+/// The cube or the database of cubes, by name.
+pub(crate) fn check_place(place: &Path) -> io::Result<()> {
+    check_output(place).map_err(|error| io::Error::other(error.to_string()))
 }
 
 /// The number of the open file of this process that a path names.

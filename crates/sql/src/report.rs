@@ -174,7 +174,7 @@ impl StatementReport {
     ///
     /// # Errors
     /// [`SqlError::Cancelled`] if it was cancelled before, or is out of time.
-    pub(crate) fn commit(&self) -> Result<()> {
+    pub fn commit(&self) -> Result<()> {
         match self.cancel.commit() {
             true => Ok(()),
             false => Err(SqlError::Cancelled),

@@ -70,23 +70,30 @@ impl Host {
 
     /// Does work on the working threads until it ends or the user interrupts it.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-        self.run_and(work, || {})
+        self.run_and(work, || {}, || true)
     }
 
-    /// As [`Host::run`], and calls `tick` on this thread while the work goes on.
+    /// As [`Host::run`], and calls `tick` on this thread while the work goes on. An interrupt asks `cancel`; where that
+    /// says false the work has done already what it changes, and it is waited for.
     pub(crate) fn run_and<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
         mut tick: impl FnMut(),
+        cancel: impl Fn() -> bool,
     ) -> Result<T> {
         let mut interrupts = self.interrupts()?;
         let mut task = self.spawn(work);
         self.block_on(async {
             let mut ticks = tokio::time::interval(TICK);
+            let mut is_committed = false;
             loop {
                 tokio::select! {
                     biased;
-                    () = interrupts.recv() => {
+                    () = interrupts.recv(), if !is_committed => {
+                        is_committed = !cancel();
+                        if is_committed {
+                            continue;
+                        }
                         task.abort();
                         self.abandon()?;
                         return Err(SqlError::Cancelled.into());

@@ -11,8 +11,12 @@
 //! # Ok::<(), warpcube::SqlError>(())
 //! # }).unwrap();
 //! ```
+//!
+//! A session opens its GPU when a statement first uses it, which takes some tenths of a second. A program that goes on
+//! to run statements calls [`Session::open_device_in_background`] at its first idle moment, as the shell does; before
+//! it ends it waits for that by [`DeviceSlot::close`] of [`Session::device`].
 
 pub use warpcube_sql::{
-    Assignment, Budget, Cancel, DeviceChoice, Execution, FragmentReport, Origin, Place, Placement, Progress, Result,
-    Session, SessionOptions, Settings, SqlError, StatementReport, Summary,
+    Assignment, Budget, Cancel, DeviceChoice, DeviceSlot, Execution, FragmentReport, Origin, Place, Placement,
+    Progress, Result, Session, SessionOptions, Settings, SqlError, StatementReport, Summary,
 };

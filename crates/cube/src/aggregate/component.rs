@@ -49,6 +49,12 @@ impl<'a> Component<'a> {
         Some(Component { is_carries: true, ..Component::of(facts, area, measure, source) })
     }
 
+    /// What the rows of cells cancelled, if they did.
+    pub(crate) fn cancelled(facts: &'a Facts, area: &'a Area, measure: usize) -> Option<Component<'a>> {
+        let source = Source::Doubles(facts.cancelled(measure)?);
+        Some(Component::of(facts, area, measure, source))
+    }
+
     fn of(facts: &'a Facts, area: &'a Area, measure: usize, source: Source<'a>) -> Component<'a> {
         let FactColumn { measure: definition, filled, .. } = &facts.columns()[measure];
         let (weighted, maps) = (definition.rule == Rule::Sum, area.maps_of(measure));

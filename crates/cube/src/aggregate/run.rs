@@ -55,7 +55,8 @@ pub fn aggregate(
     Ok(Cells::new(area.shape(), parts, report))
 }
 
-/// The sum of the magnitudes of a measure's terms below each filled target, by ascending rank; of an AVG their mean.
+/// The sum of the magnitudes of a measure's terms below each filled target, the rows of cells, by ascending rank; of an
+/// AVG their mean.
 ///
 /// # Errors
 /// A wish to stop.
@@ -68,6 +69,10 @@ pub(crate) fn magnitudes(
     let request = Request::default();
     let mut run = Run::new(facts, area, &[measure], &request, progress);
     let mut sums = run.reduce::<Magnitude>(&Component::values(facts, area, measure))?;
+    if let Some(cancelled) = Component::cancelled(facts, area, measure) {
+        let cancelled = run.reduce::<Magnitude>(&cancelled)?;
+        sums.iter_mut().zip(cancelled).for_each(|((_, sum), (_, cancelled))| sum.0 += cancelled.0);
+    }
     if facts.columns()[measure].measure.rule == Rule::Avg {
         let counts = run.reduce::<Magnitude>(&Component::counts(facts, area, measure))?;
         sums.iter_mut().zip(counts).for_each(|((_, sum), (_, count))| sum.0 /= count.0);

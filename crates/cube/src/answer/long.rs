@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::{Cube, CubeError, TableAnswer};
 use crate::aggregate::CellValue;
-use crate::ask::{AxisPlaces, placed, ranked, target_names};
+use crate::ask::{AxisPlaces, target_names};
 use crate::facts::{FactMeasure, Rule, ValueType};
 use crate::model::{Dimension, ElementId, folded};
 use crate::query::{BoundSet, BoundTable, CubeAxis, Target};
@@ -215,11 +215,10 @@ fn text<'a>(cube: &'a Cube, answer: &TableAnswer, row: &Row) -> Option<&'a str> 
 /// The cells that are shown in the order of the query's axes: those with a value or a text, or all of them if the query
 /// asks for empty ones. Under `top` and `bottom` those of the rows that they keep, in the order of these rows.
 fn numbers(cube: &Cube, answer: &TableAnswer) -> Numbers {
-    let TableAnswer { table, cells, asked, .. } = answer;
-    let ranked = table.extreme.as_ref().map(|extreme| ranked(table, extreme, &placed(table, cells)));
+    let TableAnswer { table, cells, asked, ranked, .. } = answer;
     let columns = u128::from(AxisPlaces::new(&table.columns).count);
     let rows_of_page = u128::from(AxisPlaces::new(&table.rows).count);
-    let rows: Option<Vec<u128>> = ranked.map(|pages| {
+    let rows: Option<Vec<u128>> = ranked.as_ref().map(|pages| {
         let rows = pages.iter().flat_map(|page| page.rows.iter().map(|row| (u128::from(page.page), u128::from(*row))));
         rows.map(|(page, row)| page * rows_of_page + row).collect()
     });

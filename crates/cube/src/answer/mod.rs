@@ -26,7 +26,7 @@ pub use rows::BaseRows;
 
 use self::shown::{Rest, shown};
 use crate::aggregate::{self, Area, Cells, Forecast, Progress, Report, Request, TARGETS_MAX, Tuning};
-use crate::ask::{Asked, CrossTabAnswer, asked, asked_at, cross_tab};
+use crate::ask::{Asked, CrossTabAnswer, RankedPage, asked, asked_at, cross_tab, placed, ranked};
 use crate::device::{DeviceAlgorithm, Placed};
 use crate::facts::Facts;
 use crate::model::{CubeModel, ElementId};
@@ -130,6 +130,8 @@ pub struct TableAnswer {
     pub saved_ms: f64,
     /// Warnings of names that stand for one of several elements.
     pub warnings: Vec<String>,
+    /// The rows that `top` or `bottom` keeps, ranked by their values as a cross-tab shows them: the same in every form.
+    ranked: Option<Vec<RankedPage>>,
 }
 
 /// Cells of an area, and how they came to be.
@@ -185,7 +187,14 @@ impl Cube {
     ) -> Result<TableAnswer, CubeError> {
         let asked = asked(&self.model, &table)?;
         let Aggregated { cells, refused, saved_ms } = self.aggregate(&asked, options, progress)?;
-        Ok(TableAnswer { table, asked, cells, refused, saved_ms, warnings: Vec::new() })
+        let ranked = match &table.extreme {
+            None => None,
+            Some(extreme) => {
+                let shown = shown(self, &asked, cells.clone(), Rest::Digits)?;
+                Some(ranked(&table, extreme, &placed(&table, &shown)))
+            }
+        };
+        Ok(TableAnswer { table, asked, cells, refused, saved_ms, warnings: Vec::new(), ranked })
     }
 
     /// Cells of an area.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::shown::base_shown;
 use super::{Cube, CubeError};
 use crate::aggregate::{AggregateError, Progress, drill_through, nearest};
 use crate::ask::{asked_at, positions};
@@ -19,6 +20,8 @@ pub struct BaseRows {
     cells: Vec<usize>,
     own: Own,
     measure: usize,
+    /// Values that are nothing but a rest are 0.
+    is_text: bool,
 }
 
 /// The column that rows have beside elements and values.
@@ -35,6 +38,11 @@ impl BaseRows {
     /// [`CubeError::Arrow`] if the arrays are refused.
     pub fn schema(&self, cube: &Cube) -> Result<SchemaRef, CubeError> {
         self.batch(cube, 0..0).map(|batch| batch.schema())
+    }
+
+    /// The same rows for a text for people, with 0 for sums of doubles that are less than the rows of a cell leave.
+    pub fn without_rests(self) -> BaseRows {
+        BaseRows { is_text: true, ..self }
     }
 
     /// Number of rows.
@@ -63,7 +71,7 @@ impl BaseRows {
             Own::Weights(weights) => ("weight", Arc::new(Float64Array::from(weights[range.clone()].to_vec()))),
             Own::Distances(distances) => ("distance", Arc::new(UInt64Array::from(distances[range.clone()].to_vec()))),
         };
-        cube.rows(&self.cells[range], own, self.measure)
+        cube.rows(&self.cells[range], own, (self.measure, self.is_text))
     }
 }
 
@@ -77,7 +85,7 @@ impl Cube {
         let found = drill_through(&self.facts, &asked.area, measure, &target, 0, usize::MAX, progress);
         let found = found.map_err(|error| CubeError::aggregate(error, &self.model, &asked))?;
         let (cells, weights) = found.into_iter().map(|base| (base.cell, base.weight)).unzip();
-        Ok(BaseRows { cells, own: Own::Weights(weights), measure })
+        Ok(BaseRows { cells, own: Own::Weights(weights), measure, is_text: false })
     }
 
     /// The base cells nearest to a point that are filled in its measure; the point is a base element of each dimension.
@@ -104,11 +112,16 @@ impl Cube {
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.facts.len());
         let found = nearest(&self.facts, measure, &tables, &at, count, progress).map_err(CubeError::Aggregate)?;
         let (cells, distances) = found.into_iter().map(|one| (one.cell, one.distance)).unzip();
-        Ok(BaseRows { cells, own: Own::Distances(distances), measure })
+        Ok(BaseRows { cells, own: Own::Distances(distances), measure, is_text: false })
     }
 
     /// Rows of base cells: elements, a column of their own, the value of a measure, the number of source rows.
-    fn rows(&self, cells: &[usize], own: (&str, ArrayRef), measure: usize) -> Result<RecordBatch, CubeError> {
+    fn rows(
+        &self,
+        cells: &[usize],
+        own: (&str, ArrayRef),
+        (measure, is_text): (usize, bool),
+    ) -> Result<RecordBatch, CubeError> {
         let (mut fields, mut columns): (Vec<Field>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
         let layout = self.facts.layout();
         for (number, dimension) in self.model.dimensions().iter().enumerate() {
@@ -122,7 +135,7 @@ impl Cube {
         let (name, column) = own;
         fields.push(Field::new(self.free_name(name), column.data_type().clone(), false));
         columns.push(column);
-        let column = self.values(cells, measure)?;
+        let column = self.values(cells, measure, is_text)?;
         fields.push(Field::new(&self.model.measures()[measure].name, column.data_type().clone(), true));
         columns.push(column);
         let rows = cells.iter().map(|cell| self.facts.row_counts().map_or(1, |rows| rows[*cell]));
@@ -132,20 +145,24 @@ impl Cube {
     }
 
     /// Values of base cells; the average of an AVG.
-    fn values(&self, cells: &[usize], measure: usize) -> Result<ArrayRef, CubeError> {
+    fn values(&self, cells: &[usize], measure: usize, is_text: bool) -> Result<ArrayRef, CubeError> {
         let column = &self.facts.columns()[measure];
+        let double = |cell: usize, value: f64| match is_text {
+            true => base_shown(&self.facts, measure, cell, value),
+            false => value,
+        };
         let filled = |cell: usize| column.is_filled(cell);
         let scale = match column.measure.value_type {
             ValueType::Decimal { scale } => scale,
             ValueType::Double => 0,
         };
         if column.measure.rule == Rule::Avg {
-            let value = |&cell: &usize| filled(cell).then(|| self.facts.average(measure, cell));
+            let value = |&cell: &usize| filled(cell).then(|| double(cell, self.facts.average(measure, cell)));
             return Ok(Arc::new(cells.iter().map(value).collect::<Float64Array>()));
         }
         Ok(match &column.values {
             Values::Doubles(values) => {
-                let value = |&cell: &usize| filled(cell).then(|| values[cell]);
+                let value = |&cell: &usize| filled(cell).then(|| double(cell, values[cell]));
                 Arc::new(cells.iter().map(value).collect::<Float64Array>())
             }
             Values::Decimals(values) => {

@@ -6,7 +6,7 @@
 use super::{Cube, CubeError};
 use crate::aggregate::{Cells, Progress, magnitudes};
 use crate::ask::Asked;
-use crate::facts::{Rule, ValueType, Values};
+use crate::facts::{Facts, Rule, ValueType, Values};
 use crate::model::settled;
 
 /// The part of a double that is dropped.
@@ -29,6 +29,13 @@ impl Rest {
     }
 }
 
+/// The value of a base cell in a text for people: 0 where it is nothing but a rest of its rows.
+pub(super) fn base_shown(facts: &Facts, measure: usize, cell: usize, value: f64) -> f64 {
+    let Some(cancelled) = facts.cancelled(measure) else { return value };
+    let rows = facts.columns()[measure].counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
+    Rest::Values.taken_from(value, value.abs() + cancelled[cell] / rows)
+}
+
 /// The cells of an area without a rest. Terms are added up only where a bound of their magnitudes would change a value.
 pub(super) fn shown(cube: &Cube, asked: &Asked, cells: Cells, rest: Rest) -> Result<Cells, CubeError> {
     let mut shown = cells;
@@ -36,7 +43,9 @@ pub(super) fn shown(cube: &Cube, asked: &Asked, cells: Cells, rest: Rest) -> Res
         let measure = shown.columns()[column].measure;
         let stored = &cube.facts.columns()[measure].measure;
         let Values::Doubles(values) = &shown.columns()[column].values else { continue };
-        let most = cube.facts.magnitude(measure);
+        let cancelled =
+            cube.facts.cancelled(measure).unwrap_or_default().iter().fold(0.0, |most: f64, one| most.max(*one));
+        let most = cube.facts.magnitude(measure) + cancelled;
         let most = match stored.rule {
             _ if stored.value_type != ValueType::Double => continue,
             Rule::Sum => {

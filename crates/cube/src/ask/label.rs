@@ -61,28 +61,11 @@ pub(crate) fn place_format(model: &CubeModel, point: &[BoundPlace]) -> Option<Nu
 /// The indent of each target: below the elements that it is part of, in lists with totals first or totals last. Levels
 /// alone would place a base element beside a group below the group before it.
 fn indents(dimension: &Dimension, targets: &[Target]) -> Vec<u32> {
-    let totals_first = nested(dimension, targets.iter());
-    let mut totals_last = nested(dimension, targets.iter().rev());
+    let totals_first = dimension.depths(&targets.iter().map(Target::element).collect::<Vec<_>>());
+    let mut totals_last = dimension.depths(&targets.iter().rev().map(Target::element).collect::<Vec<_>>());
     totals_last.reverse();
     let depth = |indents: &[u32]| indents.iter().map(|indent| u64::from(*indent)).sum::<u64>();
     if depth(&totals_last) > depth(&totals_first) { totals_last } else { totals_first }
-}
-
-/// For each target the number of targets before it that it is part of, without another list between them.
-fn nested<'a>(dimension: &Dimension, targets: impl Iterator<Item = &'a Target>) -> Vec<u32> {
-    let mut above: Vec<ElementId> = Vec::new();
-    let indent = |target: &Target| {
-        let Some(element) = target.element() else {
-            above.clear();
-            return 0;
-        };
-        while above.last().is_some_and(|last| !dimension.is_part(element, *last)) {
-            above.pop();
-        }
-        above.push(element);
-        above.len() as u32 - 1
-    };
-    targets.map(indent).collect()
 }
 
 /// The text of one place, which tells its elements from all others of their dimension.

@@ -10,4 +10,4 @@ pub use area::{AskError, Asked, asked, asked_at};
 pub use cross_tab::{CrossTabAnswer, Line, Page, cross_tab};
 pub(crate) use label::place_format;
 pub use label::{Label, labels, target_name, target_names};
-pub(crate) use places::{AxisPlaces, placed, ranked};
+pub(crate) use places::{AxisPlaces, RankedPage, placed, ranked};

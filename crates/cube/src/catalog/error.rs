@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::facts::FactsError;
 use crate::palo::PaloError;
-use crate::store::StoreError;
+use crate::store::{StoreError, reason};
 
 /// Result of an operation on a catalog.
 pub(super) type Result<T, E = CatalogError> = std::result::Result<T, E>;
@@ -16,7 +16,7 @@ pub(super) type Result<T, E = CatalogError> = std::result::Result<T, E>;
 #[derive(Debug, Error)]
 pub enum CatalogError {
     /// A call to the system failed.
-    #[error("'{path}' cannot be {action}: {source}")]
+    #[error("'{path}' cannot be {action}: {}", reason(.source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -37,6 +37,17 @@ pub enum CatalogError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A file of a database of cubes is to be written over.
+    #[error("'{path}' is a file of the database of cubes in '{folder}': name another place")]
+    OfDatabase {
+        /// The file or folder.
+        path: PathBuf,
+        /// The folder of the database.
+        folder: PathBuf,
+    },
+    /// The work was cancelled before its target took its name.
+    #[error("cancelled")]
+    Cancelled,
     /// A file of the database is broken.
     #[error("'{path}': {source}")]
     Palo {

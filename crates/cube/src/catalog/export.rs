@@ -23,6 +23,15 @@ impl Catalog {
     /// cannot be exported as one; [`CatalogError::NotImported`], [`CatalogError::Damaged`], [`CatalogError::Palo`],
     /// [`CatalogError::Store`], [`CatalogError::Io`]. After an error there is no target.
     pub fn export(&self, target: &Path) -> Result<()> {
+        self.export_unless(target, &|| true)
+    }
+
+    /// As [`Catalog::export`]; `commit` is asked before the target takes its name, and says false if the export was
+    /// cancelled.
+    ///
+    /// # Errors
+    /// Those of [`Catalog::export`], and [`CatalogError::Cancelled`].
+    pub fn export_unless(&self, target: &Path, commit: &dyn Fn() -> bool) -> Result<()> {
         let staging = Staging::new(target)?;
         let contents = self.contents();
         let path = staging.path(DATABASE_FILE_NAME);
@@ -49,7 +58,7 @@ impl Catalog {
             let written = write(&path, |out| database.write(out).map_err(CatalogError::palo(&path)));
             written?;
         }
-        staging.finish()
+        staging.finish(commit)
     }
 
     fn export_cube(

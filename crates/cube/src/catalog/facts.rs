@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::error::{CatalogError, Result};
 use crate::facts::{
@@ -25,9 +25,21 @@ pub(super) struct Cells {
     pub(super) texts: Vec<TextCell>,
     /// Cells of the file that the server would skip, too.
     pub(super) skipped: Skipped,
+    pub(super) findings: Vec<Finding>,
 }
 
-/// Reads a cell file. Of several values of one cell the last one stays, as on the server.
+/// What a cell file says twice or otherwise than `database.csv`, which counts; its import goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The cell file.
+    pub file: String,
+    /// The first line that it is about, from 1.
+    pub line: u64,
+    /// What is there, and what the import took.
+    pub text: String,
+}
+
+/// Reads a cell file. Of several values of one cell the last one stays, as on the server, which is a finding.
 ///
 /// # Errors
 /// [`CatalogError::Palo`] with line and field, [`CatalogError::Io`], [`CatalogError::Facts`].
@@ -35,30 +47,69 @@ pub(super) fn read(cube: &ImportedCube, path: &Path) -> Result<Cells> {
     let mut import = open(cube, path)?;
     let mut texts = Texts::default();
     let mut rows = Rows::new(cube);
+    let mut repeated = Repeated::default();
     for cell in &mut import {
-        let ImportedCell { elements, value } = cell.map_err(CatalogError::palo(path))?;
+        let ImportedCell { line, elements, value } = cell.map_err(CatalogError::palo(path))?;
         match value {
             CellValue::Number(number) => rows.push(&elements, number).map_err(refused(path))?,
-            CellValue::Text(text) => texts.push(elements, text),
+            CellValue::Text(text) => {
+                if texts.push(elements, text) {
+                    repeated.add(line);
+                }
+            }
         }
     }
     let skipped = import.skipped().clone();
+    let size = import.other_size().map(|(line, dimension, said, found)| {
+        let text = format!("[CUBE] says {said} elements of '{dimension}', the database has {found}, which counts");
+        (line, text)
+    });
     let folded = rows.finish().map_err(refused(path))?;
     let mut values = numbers(&folded).to_vec();
     if let Some(counts) = folded.row_counts() {
         let is_repeated = |index: &usize| counts[*index] > 1;
+        let mut seen = HashSet::new();
         for cell in open(cube, path)? {
-            let ImportedCell { elements, value } = cell.map_err(CatalogError::palo(path))?;
+            let ImportedCell { line, elements, value } = cell.map_err(CatalogError::palo(path))?;
             if let CellValue::Number(number) = value
                 && let Some(index) = folded.find(&coordinates(cube, &elements)).filter(is_repeated)
             {
                 // The facts hold no −0.0.
                 values[index] = number + 0.0;
+                if !seen.insert(index) {
+                    repeated.add(line);
+                }
             }
         }
     }
     let facts = summed(&folded, values).map_err(refused(path))?;
-    Ok(Cells { facts, texts: texts.cells, skipped })
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let finding = |(line, text)| Finding { file: file.to_string(), line, text };
+    let findings = size.into_iter().chain(repeated.told()).map(finding).collect();
+    Ok(Cells { facts, texts: texts.cells, skipped, findings })
+}
+
+/// Cells that a file writes again.
+#[derive(Default)]
+struct Repeated {
+    count: u64,
+    /// The least line of one.
+    line: Option<u64>,
+}
+
+impl Repeated {
+    fn add(&mut self, line: u64) {
+        self.count += 1;
+        self.line = Some(self.line.map_or(line, |least| least.min(line)));
+    }
+
+    fn told(self) -> Option<(u64, String)> {
+        let text = match self.count {
+            1 => "the cell was written before; this value counts".to_string(),
+            count => format!("{count} cells from here on were written before; their last values count"),
+        };
+        self.line.map(|line| (line, text))
+    }
 }
 
 /// The facts of a cube without cells.
@@ -142,12 +193,17 @@ struct Texts {
 }
 
 impl Texts {
-    fn push(&mut self, elements: Vec<ElementId>, text: String) {
+    /// Adds a text; true if its cell had one, which it replaces.
+    fn push(&mut self, elements: Vec<ElementId>, text: String) -> bool {
         match self.places.get(&elements) {
-            Some(place) => self.cells[*place].text = text,
+            Some(place) => {
+                self.cells[*place].text = text;
+                true
+            }
             None => {
                 self.places.insert(elements.clone(), self.cells.len());
                 self.cells.push(TextCell { elements, text });
+                false
             }
         }
     }

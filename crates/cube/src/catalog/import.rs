@@ -8,7 +8,7 @@ use super::attributes::Attributes;
 use super::cells::CellFile;
 use super::comparison::Comparison;
 use super::error::{CatalogError, Result};
-use super::facts::{self, Cells};
+use super::facts::{self, Cells, Finding};
 use super::manifest::{CATALOG_NAME, CATALOG_VERSION, Catalog, CatalogCube, Contents, KeptFile, folder_name};
 use super::staging::{Staging, copy};
 use crate::error::ModelError;
@@ -25,6 +25,8 @@ pub struct Import {
     pub catalog: Catalog,
     /// Cubes by name with the cells that their facts do not have; the export writes these, too.
     pub skipped: Vec<(String, Skipped)>,
+    /// What cell files say twice or otherwise than the database.
+    pub findings: Vec<Finding>,
 }
 
 /// Imports a database, a folder with `database.csv` and cell files, as a folder of cubes.
@@ -33,15 +35,24 @@ pub struct Import {
 /// [`CatalogError::NotEmpty`]; [`CatalogError::Palo`] with file, line and field; [`CatalogError::Facts`],
 /// [`CatalogError::Store`], [`CatalogError::Io`]. After an error there is no target.
 pub fn import(database: &Path, target: &Path) -> Result<Import> {
+    import_unless(database, target, &|| true)
+}
+
+/// As [`import`]; `commit` is asked before the target takes its name, and says false if the import was cancelled.
+///
+/// # Errors
+/// Those of [`import`], and [`CatalogError::Cancelled`].
+pub fn import_unless(database: &Path, target: &Path, commit: &dyn Fn() -> bool) -> Result<Import> {
     let staging = Staging::new(target)?;
     let path = staging.path(DATABASE_FILE_NAME);
     let kept = copy(&database.join(DATABASE_FILE_NAME), &path)?;
     let file = File::open(&path).map_err(CatalogError::io(&path, "read"))?;
     let read = Database::read(BufReader::new(file)).map_err(CatalogError::palo(&database.join(DATABASE_FILE_NAME)))?;
     let attributes = Attributes::read(&read, database)?;
-    let (mut cubes, mut skipped) = (Vec::new(), Vec::new());
+    let (mut cubes, mut skipped, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for cube in &read.cubes {
-        let (cube, lost) = import_cube(&read, cube, &attributes, database, &staging)?;
+        let (cube, lost, found) = import_cube(&read, cube, &attributes, database, &staging)?;
+        findings.extend(found);
         if let Some(lost) = lost.filter(|lost| lost.count > 0) {
             skipped.push((cube.name.clone(), lost));
         }
@@ -51,8 +62,8 @@ pub fn import(database: &Path, target: &Path) -> Result<Import> {
     let contents = Contents { version: CATALOG_VERSION, database: kept, cubes, unlisted };
     let path = staging.path(CATALOG_NAME);
     write_file(&path, checked::text(&contents).as_bytes()).map_err(CatalogError::io(&path, "written"))?;
-    staging.finish()?;
-    Ok(Import { catalog: Catalog::open(target)?, skipped })
+    staging.finish(commit)?;
+    Ok(Import { catalog: Catalog::open(target)?, skipped, findings })
 }
 
 fn import_cube(
@@ -61,7 +72,7 @@ fn import_cube(
     attributes: &Attributes,
     source: &Path,
     staging: &Staging,
-) -> Result<(CatalogCube, Option<Skipped>)> {
+) -> Result<(CatalogCube, Option<Skipped>, Vec<Finding>)> {
     let name = cube_file_name(cube.id);
     let path = Some(source.join(&name)).filter(|path| path.exists());
     let keep = |path: &Path| copy(path, &staging.path(&name));
@@ -71,7 +82,7 @@ fn import_cube(
         Err(error) if is_no_model(&error) => {
             entry.reason = Some(error.to_string());
             entry.cells = path.as_deref().map(keep).transpose()?;
-            return Ok((entry, None));
+            return Ok((entry, None, Vec::new()));
         }
         Err(error) => return Err(CatalogError::palo(&source.join(DATABASE_FILE_NAME))(error)),
     };
@@ -82,7 +93,7 @@ fn import_cube(
         Err(source) => return Err(CatalogError::Facts { path: staging.path(&folder), source }),
     };
     let mut origin = PaloOrigin { cube: cube.id, dimensions: imported.origins.clone(), cells: None };
-    let mut skipped = None;
+    let (mut skipped, mut findings) = (None, Vec::new());
     if let Some(path) = &path {
         let cells = facts::read(&imported, path)?;
         let layout = cell_layout(path)?;
@@ -91,12 +102,12 @@ fn import_cube(
         }
         origin.cells = Some(layout);
         (stored.facts, stored.texts) = (cells.facts, cells.texts);
-        skipped = Some(cells.skipped);
+        (skipped, findings) = (Some(cells.skipped), cells.findings);
     }
     stored.origin = Some(Origin::Palo(origin));
     create(&staging.path(&folder), &stored)?;
     entry.folder = Some(folder);
-    Ok((entry, skipped))
+    Ok((entry, skipped, findings))
 }
 
 /// True if a cube is well-formed and cannot be a model.

@@ -8,7 +8,7 @@ use super::error::{CatalogError, Result};
 use crate::error::Nearest;
 use crate::model::{folded, nearest};
 use crate::palo::PaloError;
-use crate::store::checked;
+use crate::store::{RECORD_NAME, check_outside, checked};
 
 /// Name of the manifest in the folder.
 pub const CATALOG_NAME: &str = "catalog.json";
@@ -107,6 +107,29 @@ impl Catalog {
 
     pub(super) fn contents(&self) -> &Contents {
         &self.contents
+    }
+}
+
+/// Refuses a place in the folder of a cube, a folder of cubes and the files of one as the place of an output.
+///
+/// # Errors
+/// [`CatalogError::Store`] with [`StoreError::Within`](crate::store::StoreError::Within),
+/// [`CatalogError::OfDatabase`].
+pub fn check_output(path: &Path) -> Result<()> {
+    check_outside(path)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default();
+    let is_taken = |folder: &Path| {
+        Catalog::open(folder).is_ok_and(|catalog| {
+            let Contents { database, cubes, unlisted, .. } = &catalog.contents;
+            let kept = cubes.iter().filter_map(|cube| cube.cells.as_ref()).chain(unlisted).chain([database]);
+            let names = kept.map(|file| file.name.as_str()).chain([CATALOG_NAME, RECORD_NAME]);
+            folder == path || names.chain(cubes.iter().filter_map(|cube| cube.folder.as_deref())).any(|own| own == name)
+        })
+    };
+    match [path, parent].into_iter().find(|folder| is_taken(folder)) {
+        Some(folder) => Err(CatalogError::OfDatabase { path: path.to_path_buf(), folder: folder.to_path_buf() }),
+        None => Ok(()),
     }
 }
 

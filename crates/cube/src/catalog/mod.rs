@@ -36,6 +36,7 @@ mod staging;
 mod versions;
 
 pub use error::CatalogError;
-pub use import::{Import, import};
-pub use manifest::{CATALOG_NAME, CATALOG_VERSION, Catalog, CatalogCube, KeptFile};
+pub use facts::Finding;
+pub use import::{Import, import, import_unless};
+pub use manifest::{CATALOG_NAME, CATALOG_VERSION, Catalog, CatalogCube, KeptFile, check_output};
 pub use removal::{Removal, removals};

@@ -69,7 +69,11 @@ impl Versions {
         }
         let disagreement = |dimension: String, first: &str| CatalogError::Disagreement {
             dimension,
-            reason: format!("it was changed in '{first}' and otherwise in '{}'", cube.name),
+            reason: format!(
+                "it was changed in '{first}' and otherwise in '{}', but is one in the database: make the same changes \
+                 in both (warpcube cube change)",
+                cube.name
+            ),
         };
         if self.former.get(&number).is_some_and(|former| is_reduced(former, &version)) {
             let (other, holders) = self.reduced.entry(number).or_insert_with(|| (version.clone(), Vec::new()));

@@ -19,6 +19,8 @@ pub(super) struct RowColumn {
     counts: Option<Vec<u64>>,
     /// Carries of the values, of an AVG; absent while each is 0.
     carries: Option<Vec<i64>>,
+    /// What the rows of stored cells cancelled; absent while each is 0.
+    cancelled: Option<Vec<f64>>,
 }
 
 /// One measure of all cells.
@@ -29,6 +31,8 @@ pub(super) struct Folded {
     pub(super) counts: Option<Vec<u64>>,
     /// Absent if each is 0.
     pub(super) carries: Option<Vec<i64>>,
+    /// What the rows of each cell cancelled ([`super::Facts::cancelled`]); absent if it is 0 everywhere.
+    pub(super) cancelled: Option<Vec<f64>>,
 }
 
 /// Rows in the order of their keys, and where each key begins.
@@ -44,7 +48,7 @@ type Overflow = (usize, String, &'static str);
 impl RowColumn {
     pub(super) fn new(measure: &FactMeasure) -> RowColumn {
         let values = if measure.is_double() { Values::Doubles(Vec::new()) } else { Values::Decimals(Vec::new()) };
-        RowColumn { rule: measure.rule, values, filled: None, counts: None, carries: None }
+        RowColumn { rule: measure.rule, values, filled: None, counts: None, carries: None, cancelled: None }
     }
 
     /// Adds the rows of an append; a COUNT takes 1 a row.
@@ -58,10 +62,16 @@ impl RowColumn {
         extend_optional(&mut self.filled, before, rows, true, input.filled);
         extend_optional(&mut self.counts, before, rows, 1, None);
         extend_optional(&mut self.carries, before, rows, 0, None);
+        extend_optional(&mut self.cancelled, before, rows, 0.0, None);
     }
 
-    /// Adds the cells of stored facts with their carries.
-    pub(super) fn extend_stored(&mut self, before: usize, stored: &FactColumn, carries: Option<&[i64]>) {
+    /// Adds the cells of stored facts with their carries and what their rows cancelled.
+    pub(super) fn extend_stored(
+        &mut self,
+        before: usize,
+        stored: &FactColumn,
+        (carries, cancelled): (Option<&[i64]>, Option<&[f64]>),
+    ) {
         match (&mut self.values, &stored.values) {
             (Values::Decimals(held), Values::Decimals(more)) => held.extend_from_slice(more),
             (Values::Doubles(held), Values::Doubles(more)) => held.extend_from_slice(more),
@@ -73,10 +83,15 @@ impl RowColumn {
         extend_optional(&mut self.filled, before, rows, true, filled.as_deref());
         extend_optional(&mut self.counts, before, rows, 1, stored.counts.as_deref());
         extend_optional(&mut self.carries, before, rows, 0, carries);
+        extend_optional(&mut self.cancelled, before, rows, 0.0, cancelled);
     }
 
     fn carry(&self, row: usize) -> i64 {
         self.carries.as_ref().map_or(0, |carries| carries[row])
+    }
+
+    fn cancelled(&self, row: usize) -> f64 {
+        self.cancelled.as_ref().map_or(0.0, |cancelled| cancelled[row])
     }
 
     fn is_filled(&self, row: usize) -> bool {
@@ -125,11 +140,45 @@ impl Groups {
             }
         };
         let carries = carries.iter().any(|carry| *carry != 0).then_some(carries);
+        let cancelled = match &column.values {
+            Values::Doubles(rows) if matches!(rule, Rule::Sum | Rule::Avg) => self.cancelled(column, rows, &values),
+            _ => None,
+        };
         let filled = column.filled.as_ref().map(|_| {
             (0..self.len()).into_par_iter().map(|group| self.rows(group).iter().any(|&row| column.is_filled(row)))
         });
         let filled = filled.map(|filled| filled.collect());
-        Ok(Folded { values, filled, carries, counts: (rule == Rule::Avg).then(|| self.value_counts(column)).flatten() })
+        Ok(Folded {
+            values,
+            filled,
+            carries,
+            cancelled,
+            counts: (rule == Rule::Avg).then(|| self.value_counts(column)).flatten(),
+        })
+    }
+
+    /// By how much the magnitudes of a cell's rows exceed that of their sum, where rows of both signs cancel each
+    /// other; absent if it is 0 everywhere.
+    fn cancelled(&self, column: &RowColumn, rows: &[f64], sums: &Values) -> Option<Vec<f64>> {
+        let Values::Doubles(sums) = sums else { return None };
+        let has = |sign: fn(&f64) -> bool| rows.par_iter().any(sign);
+        if column.cancelled.is_none() && !(has(|value| *value < 0.0) && has(|value| *value > 0.0)) {
+            return None;
+        }
+        let of_group = |group: usize| {
+            let filled = || self.rows(group).iter().copied().filter(|row| column.is_filled(*row));
+            let (mut magnitude, mut is_less, mut is_greater) = (0.0, false, false);
+            for row in filled() {
+                let cancelled = column.cancelled(row);
+                magnitude += rows[row].abs() + cancelled;
+                is_less |= rows[row] < 0.0 || cancelled != 0.0;
+                is_greater |= rows[row] > 0.0 || cancelled != 0.0;
+            }
+            let cancelled: f64 = magnitude - sums[group].abs();
+            if is_less && is_greater { cancelled.clamp(0.0, f64::MAX) } else { 0.0 }
+        };
+        let cancelled: Vec<f64> = (0..self.len()).into_par_iter().map(of_group).collect();
+        cancelled.iter().any(|cancelled| *cancelled != 0.0).then_some(cancelled)
     }
 
     /// Source rows of each key; absent if each has one.

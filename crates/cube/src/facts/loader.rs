@@ -100,7 +100,7 @@ impl Loader {
             _ => return other_cube("the widths of keys differ".to_string()),
         }
         for (measure, (column, more)) in self.columns.iter_mut().zip(facts.columns()).enumerate() {
-            column.extend_stored(before, more, facts.carries(measure));
+            column.extend_stored(before, more, (facts.carries(measure), facts.cancelled(measure)));
         }
         extend_optional(&mut self.rows, before, rows, 1, facts.row_counts());
         Ok(())
@@ -250,13 +250,14 @@ fn without_empty_cells(
         rows = rows.map(|rows| gather(&rows, &kept));
         folded = folded.into_iter().map(|column| column.gathered(&kept)).collect();
     }
-    let columns = measures.into_iter().zip(folded).map(|(measure, Folded { values, filled, counts, carries })| {
-        let filled =
-            filled.filter(|filled| filled.contains(&false)).map(|filled| filled.into_iter().collect::<Bitmap>());
-        (FactColumn { measure, values, filled, counts }, carries)
-    });
-    let (columns, carries) = columns.unzip();
-    Facts::from_checked(layout, keys, columns, rows, page_cells).with_carries(carries)
+    let columns =
+        measures.into_iter().zip(folded).map(|(measure, Folded { values, filled, counts, carries, cancelled })| {
+            let filled =
+                filled.filter(|filled| filled.contains(&false)).map(|filled| filled.into_iter().collect::<Bitmap>());
+            (FactColumn { measure, values, filled, counts }, (carries, cancelled))
+        });
+    let (columns, (carries, cancelled)) = columns.unzip();
+    Facts::from_checked(layout, keys, columns, rows, page_cells).with_carries(carries).with_cancelled(cancelled)
 }
 
 pub(super) fn gather<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
@@ -271,6 +272,7 @@ impl Folded {
         };
         let filled = self.filled.map(|filled| gather(&filled, places));
         let carries = self.carries.map(|carries| gather(&carries, places));
-        Folded { values, filled, carries, counts: self.counts.map(|counts| gather(&counts, places)) }
+        let cancelled = self.cancelled.map(|cancelled| gather(&cancelled, places));
+        Folded { values, filled, carries, cancelled, counts: self.counts.map(|counts| gather(&counts, places)) }
     }
 }

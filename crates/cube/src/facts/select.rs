@@ -19,8 +19,16 @@ impl Facts {
         let columns = self.columns().iter().map(|column| column.at(places));
         let rows = self.row_counts().map(|rows| gather(rows, places));
         let carries = (0..self.columns().len()).map(|measure| self.carries_at(measure, places)).collect();
+        let cancelled = (0..self.columns().len()).map(|measure| self.cancelled_at(measure, places)).collect();
         Facts::from_checked(layout.clone(), keys, columns.collect(), rows, self.pages().page_cells())
             .with_carries(carries)
+            .with_cancelled(cancelled)
+    }
+
+    /// What the rows of the cells at these places cancelled.
+    fn cancelled_at(&self, measure: usize, places: &[usize]) -> Option<Vec<f64>> {
+        let cancelled = self.cancelled(measure).map(|cancelled| gather(cancelled, places));
+        cancelled.filter(|cancelled| cancelled.iter().any(|one| *one != 0.0))
     }
 
     /// The carries of a measure in the cells at these places.

@@ -93,6 +93,8 @@ pub struct Facts {
     rows: Option<Vec<u64>>,
     /// One entry a column.
     carries: Vec<Option<Vec<i64>>>,
+    /// One entry a column.
+    cancelled: Vec<Option<Vec<f64>>>,
     pages: Pages,
     magnitudes: Vec<f64>,
     double_ranges: Vec<(f64, f64)>,
@@ -139,13 +141,24 @@ impl Facts {
         let pages = Pages::of(&layout, &keys, page_cells);
         let magnitudes = columns.iter().map(FactColumn::magnitude).collect();
         let double_ranges = columns.iter().map(FactColumn::double_range).collect();
-        let carries = vec![None; columns.len()];
-        Facts { layout, keys, columns, rows, carries, pages, magnitudes, double_ranges }
+        let (carries, cancelled) = (vec![None; columns.len()], vec![None; columns.len()]);
+        Facts { layout, keys, columns, rows, carries, cancelled, pages, magnitudes, double_ranges }
     }
 
     /// With the carries of each measure's values, for measures of AVG one a cell.
     pub(crate) fn with_carries(self, carries: Vec<Option<Vec<i64>>>) -> Facts {
         Facts { carries, ..self }
+    }
+
+    /// With what the rows of cells cancelled, for measures of sums of doubles one a cell.
+    pub(crate) fn with_cancelled(self, cancelled: Vec<Option<Vec<f64>>>) -> Facts {
+        Facts { cancelled, ..self }
+    }
+
+    /// By how much the magnitudes of the rows of a cell exceed the magnitude of their sum, one a cell, where doubles of
+    /// both signs were added up: the sum keeps no more digits than its rows leave. Absent if it is 0 everywhere.
+    pub fn cancelled(&self, measure: usize) -> Option<&[f64]> {
+        self.cancelled[measure].as_deref()
     }
 
     /// The carries of an AVG's sums, one a cell: a sum of decimals is its value and 2⁶⁴ times the carry, one of doubles

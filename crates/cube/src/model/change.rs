@@ -1,5 +1,7 @@
 //! Changes of a live dimension. Each is checked as a whole before anything moves.
 
+use std::collections::HashSet;
+
 use super::{Attribute, AttributeKind, Dimension, Edge, ElementId, ElementKind, Unlinked};
 use crate::error::{ModelError, Result};
 
@@ -82,7 +84,7 @@ pub enum Change {
         /// The name, unique among names of the source, case ignored.
         name: String,
     },
-    /// Changes the position of an element.
+    /// Changes the position of an element, and its place below its parents: before the next of its siblings.
     Reposition {
         /// The element.
         element: ElementId,
@@ -310,9 +312,24 @@ impl Dimension {
         Ok(())
     }
 
+    /// Gives an element another position among all, and the place among its siblings that goes with it.
     fn reposition(&mut self, id: ElementId, position: usize) {
+        let position = position.min(self.order.len() - 1);
+        if self.order[position] == id {
+            return;
+        }
         self.order.retain(|other| *other != id);
-        self.order.insert(position.min(self.order.len()), id);
+        self.order.insert(position, id);
+        for parent in self.element(id).parents.clone() {
+            let siblings: HashSet<ElementId> = self.element(parent).children.iter().map(|edge| edge.child).collect();
+            let next = self.order[position + 1..].iter().find(|other| siblings.contains(*other)).copied();
+            let children = &mut self.element_mut(parent).children;
+            let Some(edge) = children.iter().position(|edge| edge.child == id).map(|at| children.remove(at)) else {
+                continue;
+            };
+            let place = next.and_then(|next| children.iter().position(|edge| edge.child == next));
+            children.insert(place.unwrap_or(children.len()), edge);
+        }
         self.topology.take();
     }
 

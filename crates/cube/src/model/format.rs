@@ -115,10 +115,13 @@ impl Section {
 
 /// A sum rounded to its meaningful digits: those up to the 15th digit of `magnitude`, the sum of the terms' magnitudes.
 pub(crate) fn settled(value: f64, magnitude: f64) -> f64 {
-    if !(value.is_finite() && magnitude.is_finite() && value.abs() < magnitude) {
+    if !(value.is_finite() && magnitude.is_finite() && value.abs() <= magnitude && value != 0.0) {
         return value;
     }
-    let places = DOUBLE_DIGITS - 1 - magnitude.log10().floor() as i32;
+    let exponent = magnitude.log10().floor() as i32;
+    // The logarithm of a number just below a power of ten is rounded to that of the power.
+    let exponent = exponent - i32::from(10_f64.powi(exponent) > magnitude);
+    let places = DOUBLE_DIGITS - 1 - exponent;
     match usize::try_from(places) {
         Ok(places) => format!("{value:.places$}").parse::<f64>().map_or(value, |value| value + 0.0),
         Err(_) => {
@@ -407,6 +410,8 @@ mod tests {
             (3e15, 5e30, 0.0),
             (3e16, 5e30, 3e16),
             (1.005, 1.005, 1.005),
+            (0.1 + 0.2, 0.1 + 0.2, 0.3),
+            (999_999_999_999_999.0, 999_999_999_999_999.0, 999_999_999_999_999.0),
             (f64::NEG_INFINITY, 1.0, f64::NEG_INFINITY),
             (1.0, f64::INFINITY, 1.0),
         ] {

@@ -3,6 +3,7 @@
 //! All passes are loops over a topological order (Kahn, Topological sorting of large networks, 1962): a hierarchy may
 //! be as deep as it has elements.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::{Dimension, Element, ElementId, ElementKind};
@@ -187,12 +188,18 @@ impl Dimension {
     }
 
     /// All elements as they are listed: by position where each consolidated element stands directly above or below one
-    /// that it consists of, else every root above its [`Dimension::descendants`], roots by the first element at or
-    /// below them. An element of several parents stands at the first one.
+    /// that it consists of and has all its children on that side, else every root above its [`Dimension::descendants`],
+    /// roots by the first element at or below them. An element of several parents stands at the first one.
     pub fn nested(&self) -> Vec<ElementId> {
         let is_beside = |(at, id): (usize, &ElementId)| {
-            let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| self.order.get(at));
-            self.element(*id).children.is_empty() || beside.into_iter().any(|other| self.is_part(*other, *id))
+            let children = &self.element(*id).children;
+            let is_part =
+                |at: Option<usize>| at.and_then(|at| self.order.get(at)).is_some_and(|other| self.is_part(*other, *id));
+            let is_on_side =
+                |side: Ordering| children.iter().all(|edge| (self.position(edge.child) as usize).cmp(&at) == side);
+            children.is_empty()
+                || is_part(at.checked_sub(1)) && is_on_side(Ordering::Less)
+                || is_part(Some(at + 1)) && is_on_side(Ordering::Greater)
         };
         if self.order.iter().enumerate().all(is_beside) {
             return self.order.clone();
@@ -210,6 +217,39 @@ impl Dimension {
             }
         }
         found
+    }
+
+    /// For each element of a list the number of elements before it that it is part of, without another list between
+    /// them; what is no element begins another list. An element of which a child stands elsewhere in the list, below
+    /// nothing, has nothing below it: those that do would look like all of it.
+    pub(crate) fn depths(&self, list: &[Option<ElementId>]) -> Vec<u32> {
+        let all = self.depths_below(list, &HashSet::new());
+        let of_depth = |is_wanted: fn(u32) -> bool| {
+            list.iter().zip(&all).filter_map(move |(element, depth)| element.filter(|_| is_wanted(*depth)))
+        };
+        let below: HashSet<ElementId> = of_depth(|depth| depth > 0).collect();
+        let alone = of_depth(|depth| depth == 0).filter(|id| !below.contains(id));
+        let parted: HashSet<ElementId> = alone.flat_map(|id| self.element(id).parents().iter().copied()).collect();
+        if parted.is_empty() { all } else { self.depths_below(list, &parted) }
+    }
+
+    fn depths_below(&self, list: &[Option<ElementId>], parted: &HashSet<ElementId>) -> Vec<u32> {
+        let mut above: Vec<ElementId> = Vec::new();
+        let depth = |element: &Option<ElementId>| {
+            let Some(element) = *element else {
+                above.clear();
+                return 0;
+            };
+            while above.last().is_some_and(|last| !self.is_part(element, *last)) {
+                above.pop();
+            }
+            let depth = above.len() as u32;
+            if !parted.contains(&element) {
+                above.push(element);
+            }
+            depth
+        };
+        list.iter().map(depth).collect()
     }
 
     /// The least position of each element and all below it, by element number.

@@ -16,6 +16,8 @@ const SHOWN_MAX: usize = 5;
 /// A cell by elements of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedCell {
+    /// Line in the file, from 1.
+    pub line: u64,
     /// Its element in each dimension: base elements for numbers, any element for texts.
     pub elements: Vec<ElementId>,
     /// Its value.
@@ -83,6 +85,7 @@ impl fmt::Display for Skipped {
 #[derive(Debug)]
 pub struct CellImport<'a, R> {
     cells: CellReader<R>,
+    header_line: u64,
     cube: &'a ImportedCube,
     ids: Vec<HashMap<u32, ElementId>>,
     skipped: Skipped,
@@ -110,7 +113,21 @@ impl<'a, R: BufRead> CellImport<'a, R> {
         }
         let pairs = cube.origins.iter().zip(cube.model.dimensions());
         let ids = pairs.map(|(origin, dimension)| origin.by_palo_id(dimension)).collect();
-        Ok(Self { cells, cube, ids, skipped: Skipped::default(), failed: false })
+        let header_line = cells.line();
+        Ok(Self { cells, header_line, cube, ids, skipped: Skipped::default(), failed: false })
+    }
+
+    /// Where the file says a number of elements of a dimension that the database cannot have had: the line of its
+    /// header, the dimension, the number of the file and that of the database. Numbers of elements that were deleted
+    /// may count.
+    pub fn other_size(&self) -> Option<(u64, &str, u32, usize)> {
+        let sizes = self.cells.header().sizes.iter().zip(self.cube.model.dimensions()).zip(&self.ids);
+        let mut others = sizes.filter(|((size, dimension), ids)| {
+            let (count, numbers) = (dimension.elements().len() as u32, ids.keys().max().map_or(0, |most| most + 1));
+            !(count..=numbers.max(count)).contains(*size)
+        });
+        let ((size, dimension), _) = others.next()?;
+        Some((self.header_line, dimension.name(), *size, dimension.elements().len()))
     }
 
     /// The cells skipped so far.
@@ -155,7 +172,7 @@ impl<R: BufRead> Iterator for CellImport<'_, R> {
                 Ok(false) => return None,
                 Ok(true) => {
                     if let Some(elements) = self.map(&cell) {
-                        return Some(Ok(ImportedCell { elements, value: cell.value }));
+                        return Some(Ok(ImportedCell { line: cell.line, elements, value: cell.value }));
                     }
                 }
                 Err(error) => {

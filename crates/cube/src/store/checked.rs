@@ -44,7 +44,9 @@ pub(crate) fn text(value: &impl Serialize) -> String {
 /// [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
 pub(crate) fn read<T: DeserializeOwned>(path: &Path, version: u64) -> Result<Option<T>> {
     let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         opened => opened.map_err(StoreError::io(path, "read"))?,
     };
     let mut bytes = Vec::new();

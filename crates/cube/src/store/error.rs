@@ -7,6 +7,7 @@ use arrow::error::ArrowError;
 use thiserror::Error;
 use warpcube_column::format::FileError;
 
+use super::replace::parent_of;
 use super::{Holder, MANIFEST_NAME};
 use crate::error::ModelError;
 use crate::facts::FactsError;
@@ -20,11 +21,20 @@ const SYSTEM: &str = "%23_";
 /// Result of an operation on a cube folder.
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
+/// What the system's error says, in words where its own do not name what to change.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotADirectory => "a part of this path is a file: name a folder".into(),
+        io::ErrorKind::InvalidFilename => "the name is too long for the file system: name a shorter one".into(),
+        _ => error.to_string(),
+    }
+}
+
 /// An error of a cube folder.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// A call to the system failed.
-    #[error("'{path}' cannot be {action}: {source}")]
+    #[error("'{path}' cannot be {action}: {}", reason(.source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -50,6 +60,17 @@ pub enum StoreError {
         /// One of its entries.
         entry: String,
     },
+    /// Something else than a cube's files is to be written into its folder.
+    #[error(
+        "'{path}' lies in the folder of the cube '{folder}', which holds the cube's files alone: name a place \
+             outside of it"
+    )]
+    Within {
+        /// The path.
+        path: PathBuf,
+        /// The folder of the cube.
+        folder: PathBuf,
+    },
     /// The folder holds no cube.
     #[error("'{folder}' is no cube: it has no {MANIFEST_NAME}{hint}")]
     NoCube {
@@ -59,7 +80,7 @@ pub enum StoreError {
         hint: String,
     },
     /// Another process, or another holder in this one, changes the cube.
-    #[error("the cube in '{folder}' is being changed by {}", named(.holder))]
+    #[error("the cube in '{folder}' is being changed by {}: try again when it has ended", named(.holder))]
     Held {
         /// The folder.
         folder: PathBuf,
@@ -132,7 +153,10 @@ pub enum StoreError {
 impl StoreError {
     /// The error of a folder without a cube, which names cubes below it, else those beside it.
     pub(super) fn no_cube(folder: &Path) -> StoreError {
-        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if folder.is_file() {
+            return StoreError::NoCube { folder: folder.to_path_buf(), hint: ", for it is a file".into() };
+        }
+        let parent = parent_of(folder);
         let below = cubes_in(folder);
         let (place, cubes) = if below.is_empty() { ("beside", cubes_in(parent)) } else { ("below", below) };
         let hint = match cubes.len() {
@@ -161,8 +185,9 @@ impl StoreError {
     }
 }
 
+/// A holder as errors name it.
 fn named(holder: &Option<Holder>) -> String {
-    holder.map_or("a process not known".to_owned(), |holder| holder.to_string())
+    holder.map_or("another process".to_owned(), |holder| holder.to_string())
 }
 
 /// The folders of a folder that are cubes, in order; cubes of an imported system are left out.

@@ -7,6 +7,7 @@
 //! measure <name>      Int64 or Float64, NULL where the cell is empty; sums of an AVG
 //! counts <name>       UInt64, rows with a value; only of an AVG whose cells fold several rows
 //! carries <name>      Int64, units of 2⁶⁴ (decimals) or 2¹⁰⁰⁰ (doubles); only of an AVG with sums beyond its type
+//! cancelled <name>    Float64, magnitudes of a cell's rows less that of their sum; only where rows cancel each other
 //! rows                UInt64, source rows of a cell; only if a cell folds several rows
 //! ```
 //!
@@ -88,6 +89,10 @@ pub(super) fn write(
         if let Some(carries) = facts.carries(number) {
             let carries = index::ordered_values(carries, order);
             writer.column(&format!("carries {}", measure.name), &carries, None)?;
+        }
+        if let Some(cancelled) = facts.cancelled(number) {
+            let cancelled = index::ordered_values(cancelled, order);
+            writer.column(&format!("cancelled {}", measure.name), &cancelled, None)?;
         }
     }
     if let Some(rows) = rows {
@@ -227,7 +232,8 @@ impl<'a> FactsFile<'a> {
             _ => self.indexed(model, scheme, pointers)?,
         };
         let columns = fact_measures(model).map(|measure| self.measure(measure)).collect::<Result<Vec<_>>>()?;
-        let (columns, carries): (Vec<FactColumn>, Vec<_>) = columns.into_iter().unzip();
+        let (columns, beside): (Vec<FactColumn>, Vec<_>) = columns.into_iter().unzip();
+        let (carries, cancelled): (Vec<_>, Vec<_>) = beside.into_iter().unzip();
         let rows = self.optional("rows")?;
         if let Some(column) = self.file.columns().get(self.next) {
             return Err(StoreError::damaged(self.path, format!("the model has no column '{}'", column.name)));
@@ -238,7 +244,10 @@ impl<'a> FactsFile<'a> {
         let carries =
             carries.map(|of| of.map(|of: Vec<i64>| index::ordered_values(&of, places.as_deref()).into_owned()));
         let parts = Facts::from_parts(layout, keys, columns, rows, page_cells);
-        let parts = parts.map(|facts| facts.with_carries(carries.collect()));
+        let cancelled = cancelled.into_iter();
+        let cancelled =
+            cancelled.map(|of| of.map(|of: Vec<f64>| index::ordered_values(&of, places.as_deref()).into_owned()));
+        let parts = parts.map(|facts| facts.with_carries(carries.collect()).with_cancelled(cancelled.collect()));
         parts.map_err(|source| StoreError::FactsParts { path: path.to_path_buf(), source })
     }
 
@@ -264,8 +273,8 @@ impl<'a> FactsFile<'a> {
         index::keys(scheme, model, cells, &words).map_err(damaged)
     }
 
-    /// A measure and its carries.
-    fn measure(&mut self, measure: FactMeasure) -> Result<(FactColumn, Option<Vec<i64>>)> {
+    /// A measure, its carries and what rows of its cells cancelled.
+    fn measure(&mut self, measure: FactMeasure) -> Result<(FactColumn, (Option<Vec<i64>>, Option<Vec<f64>>))> {
         let name = format!("measure {}", measure.name);
         let (values, filled) = match measure.value_type {
             ValueType::Decimal { .. } => {
@@ -284,7 +293,11 @@ impl<'a> FactsFile<'a> {
             }
             _ => (None, None),
         };
-        Ok((FactColumn { measure, values, filled, counts }, carries))
+        let cancelled = match (measure.rule, measure.value_type) {
+            (Rule::Sum | Rule::Avg, ValueType::Double) => self.optional(&format!("cancelled {}", measure.name))?,
+            _ => None,
+        };
+        Ok((FactColumn { measure, values, filled, counts }, (carries, cancelled)))
     }
 
     /// A column without NULL, if it is the next one.

@@ -134,7 +134,6 @@ pub(super) fn keys(
     Ok((keys, places))
 }
 
-/// Columns and row counts in the order of places.
 /// Values of cells in the order of the places, if there are any.
 pub(super) fn ordered_values<'a, T: Copy>(values: &'a [T], places: Option<&[usize]>) -> Cow<'a, [T]> {
     match places {
@@ -143,6 +142,7 @@ pub(super) fn ordered_values<'a, T: Copy>(values: &'a [T], places: Option<&[usiz
     }
 }
 
+/// Columns and row counts in the order of places.
 pub(super) fn ordered(
     columns: Vec<FactColumn>,
     rows: Option<Vec<u64>>,

@@ -4,8 +4,9 @@
 //! message to others; it is empty while the cube is not held.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,9 +20,9 @@ use super::{MANIFEST_NAME, StoredCube, together};
 pub const LOCK_NAME: &str = "lock";
 /// Bytes of a holder's name at most.
 const HOLDER_BYTES_MAX: u64 = 256;
-/// Attempts to take the lock while the file names no holder.
+/// Attempts to take the lock while the file names no holder, so long as a holder may take to write its name or to end.
 const ATTEMPTS: u32 = 20;
-/// Pause between them.
+/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The process that holds a cube.
@@ -56,33 +57,56 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes the lock of a cube folder.
+    /// Takes the lock of a cube folder, if no other holds it.
     ///
     /// # Errors
     /// [`StoreError::Held`] names the process that holds it; [`StoreError::NoCube`], [`StoreError::Io`].
     pub fn lock(folder: &Path) -> Result<Held> {
-        match folder.join(MANIFEST_NAME).try_exists() {
-            Ok(true) => {
-                let held = Held::lock_folder(folder, LOCK_NAME)?;
-                together::finish(folder)?;
-                Ok(held)
-            }
-            Ok(false) => Err(StoreError::no_cube(folder)),
-            Err(error) => Err(StoreError::io(folder, "read")(error)),
+        Held::wait(folder, &mut |_| false)
+    }
+
+    /// Takes the lock of a cube folder. While another process holds it, which is named if it has written its name,
+    /// `waits` is asked again and again whether to wait on, some milliseconds each time.
+    ///
+    /// # Errors
+    /// As [`Held::lock`], once `waits` says false.
+    pub fn wait(folder: &Path, waits: &mut dyn FnMut(Option<&Holder>) -> bool) -> Result<Held> {
+        let is_there = match folder.join(MANIFEST_NAME).try_exists() {
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => false,
+            tried => tried.map_err(StoreError::io(folder, "read"))?,
+        };
+        if !is_there {
+            return Err(StoreError::no_cube(folder));
         }
+        let held = Held::lock_folder(folder, LOCK_NAME, waits)?;
+        together::finish(folder)?;
+        Ok(held)
     }
 
     /// Takes the lock of the file of that name in a folder with or without a cube.
-    pub(super) fn lock_folder(folder: &Path, name: &str) -> Result<Held> {
+    pub(super) fn lock_folder(
+        folder: &Path,
+        name: &str,
+        waits: &mut dyn FnMut(Option<&Holder>) -> bool,
+    ) -> Result<Held> {
         let path = folder.join(name);
-        let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path);
-        let mut file = opened.map_err(StoreError::io(&path, "opened"))?;
-        take(&mut file, folder, &path)?;
+        let io = |action| StoreError::io(&path, action);
+        let mut file = loop {
+            let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path);
+            let mut file = opened.map_err(io("opened"))?;
+            take(&mut file, folder, &path, waits)?;
+            // A creation that was given up removes its lock; who waited for it has a file without a name.
+            let number = |of: fs::Metadata| (of.dev(), of.ino());
+            let own = number(file.metadata().map_err(io("read"))?);
+            if fs::metadata(&path).is_ok_and(|found| number(found) == own) {
+                break file;
+            }
+        };
         let holder = Holder { pid: std::process::id(), since: now() };
         let text = serde_json::to_vec(&holder).expect("a holder has two numbers");
         // A crash may have left the name of another holder.
         let named = file.set_len(0).and_then(|()| file.write_all(&text));
-        named.map_err(StoreError::io(&path, "written"))?;
+        named.map_err(io("written"))?;
         Ok(Held { folder: folder.to_path_buf(), file })
     }
 
@@ -109,20 +133,22 @@ impl Drop for Held {
     }
 }
 
-/// Takes the lock, or tells its holder; waits as long as a holder may take to write its name or to end.
-fn take(file: &mut File, folder: &Path, path: &Path) -> Result<()> {
-    for _ in 0..ATTEMPTS {
+/// Takes the lock; while another process has it, as long as `waits` says so.
+fn take(file: &mut File, folder: &Path, path: &Path, waits: &mut dyn FnMut(Option<&Holder>) -> bool) -> Result<()> {
+    let mut unnamed = 0;
+    loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(StoreError::io(path, "locked")(error)),
             Err(TryLockError::WouldBlock) => {}
         }
-        if let Some(holder) = read_holder(file).map_err(StoreError::io(path, "read"))? {
-            return Err(StoreError::Held { folder: folder.to_path_buf(), holder: Some(holder) });
+        let holder = read_holder(file).map_err(StoreError::io(path, "read"))?;
+        unnamed = if holder.is_none() { unnamed + 1 } else { 0 };
+        if (holder.is_some() || unnamed > ATTEMPTS) && !waits(holder.as_ref()) {
+            return Err(StoreError::Held { folder: folder.to_path_buf(), holder });
         }
         std::thread::sleep(PAUSE);
     }
-    Err(StoreError::Held { folder: folder.to_path_buf(), holder: None })
 }
 
 /// The holder that the file names.

@@ -179,7 +179,7 @@ impl Role {
 }
 
 /// True for a text of decimal digits.
-pub(crate) fn is_number(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 

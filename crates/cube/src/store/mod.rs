@@ -37,18 +37,20 @@ mod replace;
 mod sizes;
 mod texts;
 mod together;
+mod within;
 
 pub use cube::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
 pub use error::StoreError;
+pub(crate) use error::reason;
 pub use facts_file::PAGE_ROWS;
 pub use lock::{Held, Holder, LOCK_NAME};
-pub(crate) use manifest::is_number;
 pub use manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Role,
     SCHEME_VERSION,
 };
 pub use open::{info, open, open_with_manifest};
-pub use replace::{Step, check_new, create};
-pub(crate) use replace::{sync_folder, write_file};
+pub use replace::{Step, check_new, create, create_in_steps};
+pub(crate) use replace::{drawn_identity, sync_folder, write_file};
 pub use sizes::{SchemeSize, chosen, scheme_sizes};
 pub use together::{RECORD_NAME, replace_together, replace_together_in_steps};
+pub use within::check_outside;

@@ -19,6 +19,7 @@ use super::manifest::{
 };
 use super::open::identity;
 use super::together::{self, PREPARED_MANIFEST};
+use super::within::check_outside;
 use super::{Held, LOCK_NAME, MANIFEST_NAME, arrow_file, facts_file, texts};
 
 /// Name of the manifest until it is renamed.
@@ -40,8 +41,9 @@ pub enum Step<'a> {
 /// Refuses a folder in which [`create`] would make no cube, before anything is read for it.
 ///
 /// # Errors
-/// [`StoreError::Exists`], [`StoreError::NotEmpty`], [`StoreError::Io`].
+/// [`StoreError::Exists`], [`StoreError::NotEmpty`], [`StoreError::Within`], [`StoreError::Io`].
 pub fn check_new(folder: &Path) -> Result<()> {
+    check_outside(parent_of(&std::path::absolute(folder).map_err(StoreError::io(folder, "read"))?))?;
     match folder.try_exists() {
         Ok(true) => refuse_entries(folder),
         Ok(false) => Ok(()),
@@ -52,19 +54,45 @@ pub fn check_new(folder: &Path) -> Result<()> {
 /// Creates a cube in a new or empty folder. Files that a crash of another creation left are removed.
 ///
 /// # Errors
-/// [`StoreError::Exists`], [`StoreError::NotEmpty`]; [`StoreError::Held`] while another process creates a cube there;
+/// Those of [`check_new`]; [`StoreError::Held`] while another process creates a cube there;
 /// [`StoreError::Contradiction`], [`StoreError::Scheme`], [`StoreError::Facts`], [`StoreError::Arrow`],
 /// [`StoreError::Io`].
 pub fn create(folder: &Path, cube: &StoredCube) -> Result<()> {
+    create_in_steps(folder, cube, &mut |_| Ok(()))
+}
+
+/// As [`create`], and calls `before` before each change of the folder. Its error ends the creation there, and the
+/// folder is as it was before.
+///
+/// # Errors
+/// Those of [`create`], and [`StoreError::Io`] with an error of `before`.
+pub fn create_in_steps(
+    folder: &Path,
+    cube: &StoredCube,
+    before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
+) -> Result<()> {
     let index = index_of(cube)?;
+    check_new(folder)?;
+    let is_new = !folder.exists();
     fs::create_dir_all(folder).map_err(StoreError::io(folder, "created"))?;
-    refuse_entries(folder)?;
-    let held = Held::lock_folder(folder, LOCK_NAME)?;
+    let held = Held::lock_folder(folder, LOCK_NAME, &mut |_| false)?;
     // A cube may have been created before the lock was taken.
     refuse_entries(folder)?;
-    held.replace_by(cube, index.as_ref(), &mut |_| Ok(()))?;
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-    sync_folder(parent.unwrap_or(Path::new("."))).map_err(StoreError::io(folder, "synchronised"))
+    if let Err(error) = held.replace_by(cube, index.as_ref(), before) {
+        // Nothing of a cube is left; what cannot be removed is left to the next creation.
+        if !folder.join(MANIFEST_NAME).exists() {
+            let _ = Folder { path: folder, before: &mut |_| Ok(()) }.remove_all_but(None);
+            let _ = fs::remove_file(folder.join(LOCK_NAME));
+            let _ = if is_new { fs::remove_dir(folder) } else { Ok(()) };
+        }
+        return Err(error);
+    }
+    sync_folder(parent_of(folder)).map_err(StoreError::io(folder, "synchronised"))
+}
+
+/// The folder that a folder or file lies in.
+pub(super) fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Held {
@@ -132,7 +160,7 @@ impl Held {
 }
 
 /// 128 random bits in hexadecimal digits: the keys of hash maps are the system's random numbers.
-fn drawn_identity() -> String {
+pub(crate) fn drawn_identity() -> String {
     let drawn = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
     format!("{:016x}{:016x}", drawn(), drawn())
 }
@@ -147,9 +175,11 @@ fn index_of(cube: &StoredCube) -> Result<Option<Index>> {
     index::of(cube.scheme, &cube.model, &cube.facts).map_err(refused)
 }
 
-/// Refuses a folder with entries other than the lock and files of a creation that did not finish.
+/// Refuses a folder with entries other than the lock and files of a creation that did not finish, which begins with the
+/// lock: without one, files of such names are the user's.
 fn refuse_entries(folder: &Path) -> Result<()> {
-    let own = |name: &str| name == LOCK_NAME || is_leftover(name);
+    let is_begun = folder.join(LOCK_NAME).exists();
+    let own = |name: &str| is_begun && (name == LOCK_NAME || is_leftover(name));
     match entries(folder)?.into_iter().find(|name| !own(name)) {
         Some(entry) if entry == MANIFEST_NAME || folder.join(MANIFEST_NAME).exists() => {
             Err(StoreError::Exists { folder: folder.to_path_buf() })

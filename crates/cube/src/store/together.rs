@@ -9,6 +9,7 @@
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,8 @@ pub const RECORD_NAME: &str = "warpcube-changed.json";
 const NEXT_RECORD: &str = "warpcube-changed.json.new";
 /// Name of the file whose lock is held over a change, in the folder of the cubes.
 const CHANGE_LOCK_NAME: &str = "warpcube-changed.lock";
+/// How long a replacement waits for one of other cubes of the folder.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Version of the record's form.
 const RECORD_VERSION: u64 = 1;
 
@@ -71,7 +74,8 @@ pub fn replace_together_in_steps(
         let error = io::Error::new(io::ErrorKind::InvalidInput, "cubes of several folders are not replaced together");
         return Err(StoreError::io(other, "changed")(error));
     }
-    let _alone = Held::lock_folder(parent, CHANGE_LOCK_NAME)?;
+    let started = Instant::now();
+    let _alone = Held::lock_folder(parent, CHANGE_LOCK_NAME, &mut |_| started.elapsed() < WAIT_MAX)?;
     finish_last(parent)?;
     let mut listed = Vec::new();
     for ((held, cube), (_, folder)) in cubes.iter().zip(&places) {

@@ -102,7 +102,9 @@ fn changed_dimensions_show_in_the_export() {
         cube.model.apply(0, add("w", ElementKind::Base), &|_| true).unwrap();
     });
     let error = catalog.export(&source.path("third")).unwrap_err().to_string();
-    assert_eq!(error, "the cubes disagree about dimension 'E': it was changed in 'Sales' and otherwise in 'Plan'");
+    let told = "the cubes disagree about dimension 'E': it was changed in 'Sales' and otherwise in 'Plan', but is one \
+                in the database: make the same changes in both (warpcube cube change)";
+    assert_eq!(error, told);
     assert!(!source.path("third").exists());
 }
 

@@ -145,3 +145,75 @@ fn a_process_killed_at_random_points_leaves_the_old_or_the_new_cube() {
         "{interrupted} within a replacement, {leftovers} with files left"
     );
 }
+
+#[test]
+fn a_creation_that_fails_leaves_the_folder_as_it_was() {
+    for is_there in [false, true] {
+        for step in 0..STEPS {
+            let temporary = tempdir().unwrap();
+            let folder = temporary.path().join("cube");
+            if is_there {
+                fs::create_dir(&folder).unwrap();
+            }
+            let (mut steps, mut is_named) = (0, false);
+            let created = store::create_in_steps(&folder, &numbered(3), &mut |next| {
+                steps += 1;
+                if steps > step {
+                    return Err(Error::other("cancelled"));
+                }
+                is_named |= matches!(next, Step::Rename(_));
+                Ok(())
+            });
+            assert_eq!(created.is_err() && !is_named, !folder.join("cube.json").exists(), "step {step}");
+            if !is_named {
+                assert!(created.unwrap_err().to_string().ends_with("cancelled"));
+                assert_eq!(folder.exists(), is_there, "step {step}");
+                assert!(!is_there || fs::read_dir(&folder).unwrap().next().is_none(), "step {step}");
+                store::create(&folder, &numbered(3)).unwrap();
+            }
+            assert_eq!(store::open(&folder).unwrap(), numbered(3));
+        }
+    }
+}
+
+#[test]
+fn a_cube_is_made_beside_nothing_and_in_no_other_cube() {
+    let temporary = tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    // Files with names of a cube's are a user's without a lock beside them.
+    fs::create_dir(at("mine")).unwrap();
+    fs::write(at("mine/definition-1.yaml"), "cube: mine").unwrap();
+    let error = store::create(&at("mine"), &numbered(1)).unwrap_err();
+    assert!(matches!(error, StoreError::NotEmpty { .. }), "{error}");
+    assert_eq!(fs::read(at("mine/definition-1.yaml")).unwrap(), b"cube: mine");
+
+    store::create(&at("cube"), &numbered(1)).unwrap();
+    std::os::unix::fs::symlink(at("cube"), at("link")).unwrap();
+    for name in ["cube", "cube/x.csv", "cube/a/b", "link/x.csv"] {
+        let error = store::check_outside(&at(name)).unwrap_err();
+        assert!(matches!(error, StoreError::Within { .. }), "{name}: {error}");
+    }
+    let error = store::create(&at("cube/inner"), &numbered(1)).unwrap_err();
+    assert!(matches!(error, StoreError::Within { .. }), "{error}");
+    assert!(matches!(store::create(&at("cube"), &numbered(1)), Err(StoreError::Exists { .. })));
+    // A damaged manifest is one beside the lock; others may have a file of its name.
+    fs::write(at("cube/cube.json"), "{}").unwrap();
+    assert!(store::check_outside(&at("cube/x.csv")).is_err());
+    fs::write(at("cube.json"), "{}").unwrap();
+    store::check_outside(&at("x.csv")).unwrap();
+}
+
+#[test]
+fn files_and_names_too_long_are_refused_in_words() {
+    let temporary = tempdir().unwrap();
+    let file = temporary.path().join("plain");
+    fs::write(&file, "").unwrap();
+    for error in [store::open(&file).unwrap_err(), Held::lock(&file).unwrap_err()] {
+        let expected = format!("'{}' is no cube: it has no cube.json, for it is a file", file.display());
+        assert_eq!(error.to_string(), expected);
+    }
+    let error = store::create(&file, &numbered(1)).unwrap_err().to_string();
+    assert!(error.ends_with("a part of this path is a file: name a folder"), "{error}");
+    let error = store::create(&temporary.path().join("x".repeat(300)), &numbered(1)).unwrap_err().to_string();
+    assert!(error.ends_with("the name is too long for the file system: name a shorter one"), "{error}");
+}

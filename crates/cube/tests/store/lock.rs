@@ -54,12 +54,55 @@ fn the_second_process_is_told_who_holds_the_cube() {
     assert_eq!(holder.pid, child.id());
     let message = error.to_string();
     assert!(message.contains(&format!("is being changed by process {} since 2", child.id())), "{message}");
-    assert!(message.ends_with(" UTC"), "{message}");
+    assert!(message.ends_with(" UTC: try again when it has ended"), "{message}");
     assert_eq!(store::open(&folder).unwrap(), cube, "readers need no lock");
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
     drop(lines);
     child.wait().unwrap();
     Held::lock(&folder).unwrap().replace(&cube).unwrap();
+}
+
+#[test]
+fn a_lock_is_waited_for_as_long_as_is_wanted() {
+    let temporary = tempdir().unwrap();
+    let folder = temporary.path().join("cube");
+    store::create(&folder, &small()).unwrap();
+    let held = Held::lock(&folder).unwrap();
+    let mut asked = 0;
+    let error = Held::wait(&folder, &mut |holder| {
+        asked += 1;
+        assert_eq!(holder.map(|holder| holder.pid), Some(std::process::id()));
+        asked < 3
+    });
+    assert!(matches!(error, Err(StoreError::Held { holder: Some(_), .. })), "{error:?}");
+    assert_eq!(asked, 3);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| Held::wait(&folder, &mut |_| true).map(|held| held.folder().to_path_buf()));
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        drop(held);
+        assert_eq!(waiting.join().unwrap().unwrap(), folder);
+    });
+}
+
+#[test]
+fn who_waits_for_a_creation_that_is_given_up_locks_what_is_there_then() {
+    let temporary = tempdir().unwrap();
+    let folder = temporary.path().join("cube");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("lock"), "").unwrap();
+    let given_up = std::fs::File::options().read(true).write(true).open(folder.join("lock")).unwrap();
+    given_up.lock().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| store::create(&folder, &small()));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::remove_file(folder.join("lock")).unwrap();
+        drop(given_up);
+        waiting.join().unwrap().unwrap();
+    });
+    // The lock of the new cube is the file that others find.
+    let held = Held::lock(&folder).unwrap();
+    assert!(Held::lock(&folder).is_err());
+    drop(held);
 }
 
 #[test]

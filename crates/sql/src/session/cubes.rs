@@ -1,7 +1,9 @@
 //! Cubes of a session: made, filled, asked.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use tokio::runtime::Handle;
@@ -12,7 +14,7 @@ use warpcube_cube::catalog::{self, Catalog, Removal};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::schemes::Scheme;
-use warpcube_cube::store::{self, Held, Manifest, SchemeSize, StoreError, StoredCube};
+use warpcube_cube::store::{self, Held, Manifest, SchemeSize, Step, StoreError, StoredCube};
 
 use super::Session;
 use super::cube_rows::SessionTables;
@@ -23,6 +25,11 @@ use crate::report::StatementReport;
 use crate::stream::Deadline;
 use crate::syntax;
 use crate::words::types_in_sql;
+
+/// How long the lock of a cube that another process holds is waited for.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long of that nothing is said.
+const WAIT_UNTOLD: Duration = Duration::from_millis(300);
 
 /// What becomes of the facts of a cube.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,24 +101,27 @@ impl Session {
     }
 
     /// Makes or refreshes the cube of a definition from this session's tables. Without one it is the definition that
-    /// the cube has when its lock is taken. The folder has the old cube or the new one at any time.
+    /// the cube has when its lock is taken; a file of it that is another one now is a warning of the report. The folder
+    /// has the old cube or the new one at any time.
+    ///
+    /// The report's switch cancels the load until the new cube takes the place of the old one. A lock that another
+    /// process holds is waited for some seconds, which is a warning of the report.
     ///
     /// # Errors
-    /// [`SqlError::CubeFacts`] for rows that do not fit, and without a definition; [`SqlError::CubeFolder`], errors of
-    /// the source's statement.
+    /// [`SqlError::CubeFacts`] for rows that do not fit, and without a definition; [`SqlError::CubeFolder`],
+    /// [`SqlError::Cancelled`], errors of the source's statement.
     pub async fn load_cube(
         &self,
         source: impl Into<Option<CubeDefinition>>,
         folder: &Path,
         load: CubeLoad,
         progress: Arc<Progress>,
+        statement: Arc<StatementReport>,
     ) -> Result<build::Report> {
         self.check_write(folder, "a load of a cube")?;
         let given = source.into().map(|source| Ok::<_, SqlError>((source.parse()?, source))).transpose()?;
-        let report = StatementReport::new();
         let folder = folder.to_path_buf();
-        let of_statements = report.clone();
-        let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
+        let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(statement.clone()));
         let (session, runtime) = (self.clone(), Handle::current());
         blocking(move || {
             let held = match load {
@@ -119,11 +129,11 @@ impl Session {
                     store::check_new(&folder).map_err(of_store)?;
                     None
                 }
-                CubeLoad::Rebuild | CubeLoad::Refresh => match Held::lock(&folder) {
+                CubeLoad::Rebuild | CubeLoad::Refresh => match held(&folder, &statement) {
                     Err(StoreError::NoCube { .. }) if given.is_none() && Catalog::open(&folder).is_ok() => {
                         return Err(without_definition(&folder, true));
                     }
-                    locked => Some(locked.map_err(of_store)?),
+                    locked => Some(locked.map_err(|error| ended(error, &statement))?),
                 },
             };
             let old = held.as_ref().map(|held| held.open().map_err(of_store)).transpose()?;
@@ -133,10 +143,11 @@ impl Session {
                     let is_imported = old.as_ref().is_some_and(StoredCube::is_imported);
                     let source = old.as_ref().and_then(CubeDefinition::of);
                     let source = source.ok_or_else(|| without_definition(&folder, is_imported))?;
+                    statement.warn(&other_file(&source, &folder));
                     (source.parse()?, source)
                 }
             };
-            let tables = SessionTables::new(session.clone(), of_statements, &source);
+            let tables = SessionTables::new(session.clone(), statement.clone(), &source);
             let tables = match &old {
                 Some(old) => tables.of_cube(&old.model),
                 None => tables,
@@ -160,11 +171,12 @@ impl Session {
                 Some(old) => old.scheme,
                 None => definition.storage.map_or(Ok(scheme), |choice| scheme_of(choice, &stored))?,
             };
-            match held {
-                None => store::create(&folder, &stored).map_err(of_store)?,
-                Some(held) => drop(held.replace(&stored).map_err(of_store)?),
-            }
-            Ok(report)
+            let mut commit = committing(&statement);
+            let replaced = match held {
+                None => store::create_in_steps(&folder, &stored, &mut commit),
+                Some(held) => held.replace_in_steps(&stored, &mut commit).map(drop),
+            };
+            replaced.map_err(|error| ended(error, &statement)).map(|()| report)
         })
         .await
     }
@@ -181,12 +193,21 @@ impl Session {
     }
 
     /// Changes the dimensions of a cube by the statements of a text, all of them or none; with `check` none, and the
-    /// report is as if. Elements of an imported database are removed from all of its cubes together.
+    /// report is as if. Elements of an imported database are removed from all of its cubes together. Locks and the
+    /// switch of the statement's report are as in [`Session::load_cube`].
     ///
     /// # Errors
-    /// [`SqlError::CubeChange`] for a text that is no change of the cube, [`SqlError::CubeFolder`].
-    pub async fn change_cube(&self, folder: &Path, text: &str, check: bool) -> Result<change::Report> {
+    /// [`SqlError::CubeChange`] for a text that is no change of the cube, [`SqlError::CubeFolder`],
+    /// [`SqlError::Cancelled`].
+    pub async fn change_cube(
+        &self,
+        folder: &Path,
+        text: &str,
+        check: bool,
+        statement: Arc<StatementReport>,
+    ) -> Result<change::Report> {
         let session = self.clone();
+        let _cancels = CancelStatement(statement.clone());
         let allow = move |folder: &Path| match check {
             true => session.check_read(folder),
             false => session.check_write(folder, "a change of a cube"),
@@ -194,7 +215,11 @@ impl Session {
         allow(folder)?;
         let (folder, text) = (folder.to_path_buf(), text.to_string());
         blocking(move || {
-            let held = if check { None } else { Some(Held::lock(&folder).map_err(of_store)?) };
+            let lock = |folder: &Path| match check {
+                true => Ok(None),
+                false => held(folder, &statement).map(Some).map_err(|error| ended(error, &statement)),
+            };
+            let held = lock(&folder)?;
             let old = store::open(&folder).map_err(of_store)?;
             let (changed, mut report) = change::change(&old, &text).map_err(of_change)?;
             // Elements of an imported database go from all of its cubes.
@@ -203,37 +228,46 @@ impl Session {
             let mut replaced = vec![(held, changed)];
             for Removal { folder, changes } in removals {
                 allow(&folder)?;
-                let held = if check { None } else { Some(Held::lock(&folder).map_err(of_store)?) };
+                let held = lock(&folder)?;
                 let other = store::open(&folder).map_err(of_store)?;
                 let (changed, of_other) = change::change(&other, &changes).map_err(of_change)?;
                 report.add_other(changed.model.name(), of_other);
                 replaced.push((held, changed));
             }
             let held: Vec<_> = replaced.iter().filter_map(|(held, cube)| Some((held.as_ref()?, cube))).collect();
-            match held.as_slice() {
-                [] => {}
-                [(held, changed)] => drop(held.replace(changed).map_err(of_store)?),
-                cubes => store::replace_together(cubes).map_err(of_store)?,
-            }
-            Ok(report)
+            let mut commit = committing(&statement);
+            let replaced = match held.as_slice() {
+                [] => Ok(()),
+                [(held, changed)] => held.replace_in_steps(changed, &mut commit).map(drop),
+                cubes => store::replace_together_in_steps(cubes, &mut commit),
+            };
+            replaced.map_err(|error| ended(error, &statement)).map(|()| report)
         })
         .await
     }
 
-    /// Stores the facts of a cube in another scheme; returns the manifests before and after.
+    /// Stores the facts of a cube in another scheme; returns the manifests before and after. Locks and the switch of
+    /// the statement's report are as in [`Session::load_cube`].
     ///
     /// # Errors
-    /// [`SqlError::CubeFolder`], also with the size of pointers above the limit.
-    pub async fn convert_cube(&self, folder: &Path, storage: StorageChoice) -> Result<[Manifest; 2]> {
+    /// [`SqlError::CubeFolder`], also with the size of pointers above the limit; [`SqlError::Cancelled`].
+    pub async fn convert_cube(
+        &self,
+        folder: &Path,
+        storage: StorageChoice,
+        statement: Arc<StatementReport>,
+    ) -> Result<[Manifest; 2]> {
         self.check_write(folder, "a conversion of a cube")?;
         let folder = folder.to_path_buf();
+        let _cancels = CancelStatement(statement.clone());
         blocking(move || {
-            let held = Held::lock(&folder).map_err(of_store)?;
+            let held = held(&folder, &statement).map_err(|error| ended(error, &statement))?;
             let before = store::info(&folder).map_err(of_store)?;
             let cube = held.open().map_err(of_store)?;
             let scheme = scheme_of(storage, &cube)?;
             if scheme != cube.scheme {
-                held.replace(&StoredCube { scheme, ..cube }).map_err(of_store)?;
+                let replaced = held.replace_in_steps(&StoredCube { scheme, ..cube }, &mut committing(&statement));
+                replaced.map_err(|error| ended(error, &statement))?;
             }
             Ok([before, store::info(&folder).map_err(of_store)?])
         })
@@ -278,6 +312,50 @@ impl Session {
             build::source_rows(&definition, model, (bases, *measure), &tables, &progress).map_err(of_build)
         })
         .await
+    }
+}
+
+/// The lock of a cube. Another process that holds it is waited for, which is a warning of the report.
+fn held(folder: &Path, statement: &StatementReport) -> Result<Held, StoreError> {
+    let (started, mut is_told) = (Instant::now(), false);
+    Held::wait(folder, &mut |holder| {
+        if !is_told && started.elapsed() > WAIT_UNTOLD {
+            is_told = true;
+            let holder = holder.map_or("another process".to_string(), ToString::to_string);
+            statement.warn(&[format!("waiting for {holder}, which changes the cube in '{}'", folder.display())]);
+        }
+        started.elapsed() < WAIT_MAX && statement.check().is_ok()
+    })
+}
+
+/// The commit point of a change of cubes: before the first manifest or record takes its name.
+fn committing(statement: &StatementReport) -> impl FnMut(Step<'_>) -> io::Result<()> + '_ {
+    |step| {
+        let goes_on = match step {
+            Step::Rename(_) => statement.commit(),
+            Step::Write(_) | Step::Sync(_) | Step::Remove(_) => statement.check(),
+        };
+        goes_on.map_err(|error| io::Error::other(error.to_string()))
+    }
+}
+
+/// The error of a change of a cube: that it was cancelled, if it was.
+fn ended(error: StoreError, statement: &StatementReport) -> SqlError {
+    statement.check().err().unwrap_or_else(|| of_store(error))
+}
+
+/// A warning if the file of a definition is another one than the cube has kept.
+fn other_file(source: &CubeDefinition, folder: &Path) -> Vec<String> {
+    let Some(file) = &source.file else { return Vec::new() };
+    match std::fs::read(file) {
+        Ok(text) if text != source.text.as_bytes() => {
+            let (file, folder) = (file.display(), folder.display());
+            vec![format!(
+                "'{file}' is not the definition that the cube was made by: 'warpcube cube load {folder} --definition \
+                 {file}' takes it"
+            )]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use warpcube_gpu::Device;
 use super::{Inner, Session};
 use crate::device::DeviceSlot;
 use crate::device_tables::{DeviceTable, DeviceTables};
+use crate::values::Placement;
 
 impl Session {
     /// The session's device.
@@ -14,10 +15,11 @@ impl Session {
         &self.inner.device
     }
 
-    /// Opens the session's device in the background, where there seems to be one and it is not open: for programs that
-    /// go on to run statements, and are idle now. No statement waits for it that does not use it.
+    /// Opens the session's device in the background, where there seems to be one, it is not open and the placement of
+    /// the session may use it: for programs that go on to run statements, and are idle now. No statement waits for it
+    /// that does not use it. [`DeviceSlot::close`] waits for the thread.
     pub fn open_device_in_background(&self) {
-        if self.inner.device.may_open() {
+        if self.settings().placement != Placement::Cpu && self.inner.device.may_open() {
             let session = self.clone();
             // Without a thread the first statement that uses the device opens it.
             _ = std::thread::Builder::new().name("open".into()).spawn(move || session.inner.device.get());

@@ -276,6 +276,7 @@ impl Staged {
         }
         for file in replaced.iter().filter(|file| !places.contains(*file)) {
             self.access.check_path(file)?;
+            outputs::check_place(file).map_err(|error| failed(file, &error))?;
             fs::remove_file(file).map_err(|error| failed(file, &error))?;
             // Folders of keys that hold nothing any more; one that does stays.
             let folders = file.ancestors().skip(1).take_while(|folder| *folder != self.target);

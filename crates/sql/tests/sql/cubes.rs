@@ -7,14 +7,19 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_cube::aggregate::Progress;
-use warpcube_sql::{CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Session};
+use warpcube_cube::define::StorageChoice;
+use warpcube_cube::schemes::Scheme;
+use warpcube_sql::{CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Session, SqlError, StatementReport};
 
 use crate::support::{cpu, emulated};
 
 /// Makes the cube of a definition in a folder.
 async fn define(session: &Session, text: &str, folder: &Path) {
     let definition = CubeDefinition { text: text.to_string(), file: None, folder: None, guesses_types: false };
-    session.load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new())).await.unwrap();
+    session
+        .load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new()), StatementReport::new())
+        .await
+        .unwrap();
 }
 
 /// The values of a query's cells by the names in their long form, and whether a device aggregated them.
@@ -55,17 +60,53 @@ async fn a_refresh_takes_the_definition_that_the_cube_has_under_its_lock() {
     // What the first session knows of the cube is older than the definition that another one loads.
     let known = early.cube(&folder.display().to_string()).await.unwrap();
     let definition = CubeDefinition { text: plan(700), file: None, folder: None, guesses_types: false };
-    other.load_cube(definition, &folder, CubeLoad::Rebuild, Arc::new(Progress::new())).await.unwrap();
+    other
+        .load_cube(definition, &folder, CubeLoad::Rebuild, Arc::new(Progress::new()), StatementReport::new())
+        .await
+        .unwrap();
     for load in [CubeLoad::Refresh, CubeLoad::Rebuild] {
-        early.load_cube(None, &folder, load, Arc::new(Progress::new())).await.unwrap();
+        early.load_cube(None, &folder, load, Arc::new(Progress::new()), StatementReport::new()).await.unwrap();
         let cube = other.cube(&folder.display().to_string()).await.unwrap();
         assert_eq!(cube.definition().map(|definition| definition.text.clone()), Some(plan(700)));
         assert_ne!(cube.definition(), known.definition());
         let (cells, _) = ask(&other, &folder, "rows FR").await;
         assert_eq!(cells, [("FR column2".to_string(), 700.0)].into());
     }
-    let error = early.load_cube(None, &place.path().join("new"), CubeLoad::Create, Arc::new(Progress::new())).await;
+    let error = early
+        .load_cube(None, &place.path().join("new"), CubeLoad::Create, Arc::new(Progress::new()), StatementReport::new())
+        .await;
     assert!(error.unwrap_err().to_string().contains("has no definition that names its source"));
+}
+
+#[tokio::test]
+async fn a_command_that_was_cancelled_changes_nothing_and_one_that_is_done_is_not_cancelled() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("plan.cube");
+    let session = cpu();
+    define(&session, &plan(100), &folder).await;
+    let state = || warpcube_sql::cube_info(&folder).unwrap().state();
+    let before = state();
+    let cancelled = || {
+        let report = StatementReport::new();
+        assert!(report.cancel().cancel());
+        report
+    };
+    let (progress, new) = (|| Arc::new(Progress::new()), place.path().join("new.cube"));
+    let definition = CubeDefinition { text: plan(7), file: None, folder: None, guesses_types: false };
+    let errors = [
+        session.load_cube(None, &folder, CubeLoad::Refresh, progress(), cancelled()).await.map(drop),
+        session.load_cube(definition.clone(), &folder, CubeLoad::Rebuild, progress(), cancelled()).await.map(drop),
+        session.load_cube(definition, &new, CubeLoad::Create, progress(), cancelled()).await.map(drop),
+        session.change_cube(&folder, "add IT below World", false, cancelled()).await.map(drop),
+        session.convert_cube(&folder, StorageChoice::Named(Scheme::Xcrs), cancelled()).await.map(drop),
+    ];
+    for (number, error) in errors.into_iter().enumerate() {
+        assert!(matches!(error, Err(SqlError::Cancelled)), "{number}: {error:?}");
+    }
+    assert!(state() == before && !new.exists());
+    let done = StatementReport::new();
+    session.change_cube(&folder, "add IT below World", false, done.clone()).await.unwrap();
+    assert!(!done.cancel().cancel() && state() != before);
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ fn measured(suite: Box<Suite>, session: &Session, host: &Host) -> Result<Value> 
             failure = console::print(&text);
         }
     };
-    let done = host.run_and(work, &mut print);
+    let done = host.run_and(work, &mut print, || true);
     print();
     failure.and(done)
 }

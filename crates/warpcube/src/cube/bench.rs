@@ -9,6 +9,7 @@ use warpcube_cube::aggregate::{self, Algorithm, CellValue, Cells, TARGETS_MAX};
 use warpcube_cube::answer::{AlgorithmName, TableAnswer};
 use warpcube_cube::device::DeviceAlgorithm;
 use warpcube_kbench::report;
+use warpcube_sql::outputs::Destination;
 use warpcube_sql::{CubeAnswer, CubeQueryOptions, OpenCube, Progress, Session, SqlError};
 
 use super::args::BenchArgs;
@@ -49,6 +50,9 @@ impl fmt::Display for Comparison {
 
 /// Measures a query.
 pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Result<()> {
+    if let Some(path) = &arguments.json {
+        Destination::of(path).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
+    }
     let cube = super::open(&arguments.cube, session, host)?;
     if let Some(count) = arguments.random {
         return cross_tabs::run(count, &cube, arguments, session, host);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use warpcube_cube::change::Report;
 use warpcube_sql::{Progress, Session};
 
-use super::{defaults, defaults_kept, done, follow, some_of, two_paths};
+use super::{defaults, defaults_kept, done, follow_change, some_of, two_paths};
 use crate::console::tell;
 use crate::error::Result;
 use crate::footer::{counted, time};
@@ -16,8 +16,8 @@ use crate::host::Host;
 pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, host: &Host) -> Result<()> {
     let started = Instant::now();
     let (session, cube, text) = (session.clone(), folder.to_path_buf(), text.to_string());
-    let report = follow(host, "changing the cube", Progress::default, async move {
-        Ok(session.change_cube(&cube, &text, check).await?)
+    let report = follow_change(host, "changing the cube", Progress::default, |statement| async move {
+        Ok(session.change_cube(&cube, &text, check, statement).await?)
     })?;
     let changes = counted(report.changes, "change");
     report.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));

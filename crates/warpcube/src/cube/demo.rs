@@ -7,7 +7,7 @@ use std::time::Instant;
 use arrow::array::RecordBatchReader;
 use arrow::csv::WriterBuilder;
 use parquet::arrow::ArrowWriter;
-use warpcube_cube::demo;
+use warpcube_cube::{demo, store};
 use warpcube_sql::{CubeDefinition, CubeLoad, Progress, Session, SqlError};
 
 use super::{done, fill, follow, told};
@@ -30,6 +30,7 @@ pub(super) fn run(folder: &Path, session: &Session, host: &Host) -> Result<()> {
     session.check_write(folder, "the demo of cubes")?;
     let started = Instant::now();
     let cube = folder.join(CUBE_FOLDER);
+    store::check_outside(folder).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
     if cube.exists() {
         let reason = format!("{} is there already: name another folder, or remove it", cube.display());
         return Err(CliError::Usage(reason));

@@ -22,10 +22,10 @@ use warpcube_cube::matrix_market::{self, IndexBase};
 use warpcube_cube::model::TwoPaths;
 use warpcube_cube::palo::{DATABASE_FILE_NAME, cube_file_name};
 use warpcube_cube::store;
-use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, cube_info};
+use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, StatementReport, cube_info};
 
 use crate::cli;
-use crate::console;
+use crate::console::{self, tell};
 use crate::error::{CliError, Result};
 use crate::escape;
 use crate::footer::{counted, grouped, time};
@@ -126,11 +126,15 @@ fn first_word(line: &str) -> Option<(String, &str)> {
 }
 
 /// Makes the cube of a definition.
-fn define(definition: &Path, folder: Option<&Path>, check: bool, session: &Session, host: &Host) -> Result<()> {
+fn define(definition: &Path, given: Option<&Path>, check: bool, session: &Session, host: &Host) -> Result<()> {
     let read = CubeDefinition::read(definition)?;
     let name = read.parse()?.cube;
-    let folder = folder.map_or_else(|| PathBuf::from(format!("{name}.cube")), Path::to_path_buf);
+    let folder = given.map_or_else(|| PathBuf::from(format!("{name}.cube")), Path::to_path_buf);
     if check {
+        if let Some(folder) = given {
+            session.check_write(folder, "a load of a cube")?;
+            store::check_new(folder).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
+        }
         let scratch = tempfile::tempdir().map_err(|error| CliError::writing("a temporary folder", &error))?;
         let report = fill(Some(read), &scratch.path().join("cube"), CubeLoad::Create, session, host)?;
         return done(&format!("The definition is right: {}", rows(&report)), &notes(&report));
@@ -158,12 +162,9 @@ pub(super) fn fill(
     let progress = Arc::new(aggregate::Progress::new());
     let (session, folder, followed) = (session.clone(), folder.to_path_buf(), progress.clone());
     let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
-    follow(
-        host,
-        "reading facts",
-        how_far,
-        async move { Ok(session.load_cube(definition, &folder, load, progress).await?) },
-    )
+    follow_change(host, "reading facts", how_far, |report| async move {
+        Ok(session.load_cube(definition, &folder, load, progress, report).await?)
+    })
 }
 
 /// Does work on the working threads with a bar, until it ends or the user interrupts it.
@@ -173,8 +174,32 @@ pub(super) fn follow<T: Send + 'static>(
     how_far: impl Fn() -> Progress,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    let mut bar = Bar::new(what);
-    let done = host.run_and(work, || bar.update(how_far()));
+    follow_change(host, what, how_far, |_| work)
+}
+
+/// As [`follow`], for work that changes cubes: an interrupt cancels it by the switch of its report until its changes
+/// take their places, and what it warns of is told at once.
+pub(super) fn follow_change<T: Send + 'static, W: Future<Output = Result<T>> + Send + 'static>(
+    host: &Host,
+    what: &str,
+    how_far: impl Fn() -> Progress,
+    work: impl FnOnce(Arc<StatementReport>) -> W,
+) -> Result<T> {
+    let (mut bar, report, mut told) = (Bar::new(what), StatementReport::new(), 0);
+    let mut tell_new = |bar: &mut Bar| {
+        let warnings = report.summary().warnings;
+        if warnings.len() > told {
+            bar.clear();
+            warnings[told..].iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+            told = warnings.len();
+        }
+    };
+    let tick = || {
+        tell_new(&mut bar);
+        bar.update(how_far());
+    };
+    let done = host.run_and(work(report.clone()), tick, || report.cancel().cancel());
+    tell_new(&mut bar);
     bar.clear();
     done
 }
@@ -189,8 +214,9 @@ pub(super) fn open(folder: &Path, session: &Session, host: &Host) -> Result<Arc<
 fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) -> Result<()> {
     let started = Instant::now();
     let (session, folder) = (session.clone(), cube.to_path_buf());
-    let work = async move { Ok(session.convert_cube(&folder, storage).await?) };
-    let [before, after] = follow(host, "converting", Progress::default, work)?;
+    let [before, after] = follow_change(host, "converting", Progress::default, |report| async move {
+        Ok(session.convert_cube(&folder, storage, report).await?)
+    })?;
     let size = |manifest: &store::Manifest| {
         format!("{} with an index of {} bytes", manifest.facts.scheme.to_lowercase(), grouped(manifest.index_bytes()))
     };
@@ -225,14 +251,21 @@ fn import(source: &Path, folder: &Path, base: Option<u8>, session: &Session, hos
         }
     }
     let (from, to) = (source.to_path_buf(), folder.to_path_buf());
-    let lines = follow(host, "importing", Progress::default, async move {
-        let done = tokio::task::spawn_blocking(move || import_into(&from, &to, base)).await;
+    let (lines, notes) = follow_change(host, "importing", Progress::default, |report| async move {
+        let done = tokio::task::spawn_blocking(move || import_into(&from, &to, base, &report)).await;
         done.map_err(|error| SqlError::Internal(error.to_string()))?
     })?;
-    lines.iter().try_for_each(|line| done(line, &[]))
+    lines.iter().try_for_each(|line| done(line, &[]))?;
+    print_notes(&notes)
 }
 
-fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<String>> {
+/// Lines of what an import made, and what it found.
+fn import_into(
+    source: &Path,
+    folder: &Path,
+    base: Option<u8>,
+    report: &StatementReport,
+) -> Result<(Vec<String>, Vec<String>)> {
     let failed = |error: String| CliError::from(SqlError::CubeImport(error));
     if source.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mtx")) {
         let file = std::fs::File::open(source)
@@ -244,14 +277,21 @@ fn import_into(source: &Path, folder: &Path, base: Option<u8>) -> Result<Vec<Str
         let (model, facts) = read.map_err(|error| failed(format!("{}: {error}", source.display())))?;
         let cells = facts.len();
         let stored = store::StoredCube::new(model, facts);
-        store::create(folder, &stored).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
-        return Ok(vec![format!("{}: {}", folder.display(), counted(cells as u64, "cell"))]);
+        let mut commit = |step: store::Step<'_>| match step {
+            store::Step::Rename(_) => report.commit().map_err(|error| std::io::Error::other(error.to_string())),
+            _ => Ok(()),
+        };
+        let created = store::create_in_steps(folder, &stored, &mut commit);
+        created.map_err(|error| SqlError::CubeFolder(error.to_string()))?;
+        return Ok((vec![format!("{}: {}", folder.display(), counted(cells as u64, "cell"))], Vec::new()));
     }
     if base.is_some() {
         return Err(CliError::Usage("--base goes with a Matrix Market file (.mtx)".into()));
     }
-    let imported = catalog::import(source, folder).map_err(|error| failed(error.to_string()))?;
-    Ok(lines(&imported, source))
+    let imported = catalog::import_unless(source, folder, &|| report.commit().is_ok());
+    let imported = imported.map_err(|error| failed(error.to_string()))?;
+    let found = |found: &catalog::Finding| format!("{}, line {}: {}", found.file, found.line, found.text);
+    Ok((lines(&imported, source), imported.findings.iter().map(found).collect()))
 }
 
 /// What an import of the database in a folder made, a line a cube; cubes of the system, whose names begin with `#_`,
@@ -290,8 +330,9 @@ fn export(folder: &Path, target: &Path, session: &Session, host: &Host) -> Resul
     std::fs::metadata(folder)
         .map_err(|error| CliError::Input { path: folder.to_path_buf(), reason: error.to_string() })?;
     let (from, to) = (folder.to_path_buf(), target.to_path_buf());
-    follow(host, "exporting", Progress::default, async move {
-        let done = tokio::task::spawn_blocking(move || Catalog::open(&from)?.export(&to)).await;
+    follow_change(host, "exporting", Progress::default, |report| async move {
+        let export = move || Catalog::open(&from)?.export_unless(&to, &|| report.commit().is_ok());
+        let done = tokio::task::spawn_blocking(export).await;
         let done = done.map_err(|error| SqlError::Internal(error.to_string()))?;
         Ok(done.map_err(|error| SqlError::CubeImport(error.to_string()))?)
     })?;
@@ -306,8 +347,12 @@ pub(super) fn told(report: &Report, folder: &Path, started: Instant) -> Result<(
 
 /// Says what a command did, which is its result: a line, and notes below it.
 pub(super) fn done(line: &str, notes: &[String]) -> Result<()> {
-    let notes = notes.iter().map(|note| format!("  {}\n", escape::line(note)));
-    console::print(&(format!("{}\n", escape::line(line)) + &notes.collect::<String>()))
+    console::print(&format!("{}\n", escape::line(line)))?;
+    print_notes(notes)
+}
+
+fn print_notes(notes: &[String]) -> Result<()> {
+    console::print(&notes.iter().map(|note| format!("  {}\n", escape::line(note))).collect::<String>())
 }
 
 /// Effects of a load that the user may not have meant.

@@ -45,45 +45,47 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
     warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     let is_cross_tab = format == Format::Auto && arguments.output.is_none();
     let (output, max_rows) = (Target::new(arguments.output.clone()), session.settings().max_rows);
-    let rows =
-        match answer {
-            CubeAnswer::Table(table) => {
-                if arguments.timing {
-                    let report = table.report();
-                    let place = report.device.as_deref().unwrap_or("the CPU");
-                    let cells = counted(table.cells.len() as u64, "cell");
-                    tell(format_args!("({cells}, {}, {} on {place})", time(elapsed), report.algorithm));
-                }
-                if is_cross_tab {
-                    let cross_tab = table.cross_tab(cube.cube()).map_err(of_cells)?;
-                    // Names have no control characters left; formats of measures may.
-                    return console::print(&escape::lines(&cross_tab_text(&cube.cube().model, &cross_tab, width())));
-                }
-                let is_text = matches!(output.resolve(format)?, Format::Table | Format::Csv | Format::Tsv);
-                let table = if is_text { table.without_rests(cube.cube()).map_err(of_cells)? } else { *table };
-                let cells = table.long_form(cube.cube(), BATCH_ROWS);
-                let schema = cells.schema();
-                return write(schema, cells, format, output, max_rows, host);
+    let rows = match answer {
+        CubeAnswer::Table(table) => {
+            if arguments.timing {
+                let report = table.report();
+                let place = report.device.as_deref().unwrap_or("the CPU");
+                let cells = counted(table.cells.len() as u64, "cell");
+                tell(format_args!("({cells}, {}, {} on {place})", time(elapsed), report.algorithm));
             }
-            CubeAnswer::Rows(rows) => {
-                let schema = rows.schema(cube.cube()).map_err(of_cells)?;
-                return write(schema, rows.batches(cube.cube(), BATCH_ROWS), format, output, max_rows, host);
+            if is_cross_tab {
+                let cross_tab = table.cross_tab(cube.cube()).map_err(of_cells)?;
+                // Names have no control characters left; formats of measures may.
+                return console::print(&escape::lines(&cross_tab_text(&cube.cube().model, &cross_tab, width())));
             }
-            CubeAnswer::Text(text) if is_cross_tab => return console::print(&escape::lines(&text)),
-            CubeAnswer::Text(_) => {
-                let reason =
-                    "explain at gives a text, which has no format and no file: leave --format and --output out";
-                return Err(CliError::Usage(reason.into()));
-            }
-            CubeAnswer::Source(cell) => {
-                let progress = Arc::new(aggregate::Progress::new());
-                let (session, followed) = (session.clone(), progress.clone());
-                let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
-                follow(host, "reading the source", how_far, async move {
-                    Ok(session.cube_source(cube, cell, progress).await?)
-                })?
-            }
-        };
+            let table =
+                if is_text(&output, format)? { table.without_rests(cube.cube()).map_err(of_cells)? } else { *table };
+            let cells = table.long_form(cube.cube(), BATCH_ROWS);
+            let schema = cells.schema();
+            return write(schema, cells, format, output, max_rows, host);
+        }
+        CubeAnswer::Rows(rows) => {
+            let rows = if is_text(&output, format)? { rows.without_rests() } else { rows };
+            let schema = rows.schema(cube.cube()).map_err(of_cells)?;
+            return write(schema, rows.batches(cube.cube(), BATCH_ROWS), format, output, max_rows, host);
+        }
+        CubeAnswer::Text(text) if is_cross_tab => return console::print(&escape::lines(&text)),
+        CubeAnswer::Text(_) => {
+            let reason = "explain at gives a text, which has no format and no file: leave --format and --output out";
+            return Err(CliError::Usage(reason.into()));
+        }
+        CubeAnswer::Source(cell) => {
+            let progress = Arc::new(aggregate::Progress::new());
+            let (session, followed) = (session.clone(), progress.clone());
+            let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
+            follow(
+                host,
+                "reading the source",
+                how_far,
+                async move { Ok(session.cube_source(cube, cell, progress).await?) },
+            )?
+        }
+    };
     let schema = rows.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
     write(schema, rows.into_iter().map(Ok), format, output, max_rows, host)
 }
@@ -107,6 +109,11 @@ fn ask(cube: &Arc<OpenCube>, query: &str, arguments: &QueryArgs, session: &Sessi
         }
         error => error,
     })
+}
+
+/// Whether rows become a text for people.
+fn is_text(output: &Target, format: Format) -> Result<bool> {
+    Ok(matches!(output.resolve(format)?, Format::Table | Format::Csv | Format::Tsv))
 }
 
 fn of_cells(error: CubeError) -> SqlError {
