@@ -44,6 +44,7 @@ mod statement;
 mod stream;
 mod syntax;
 mod values;
+mod walk;
 mod words;
 
 pub use baseline::Baseline;

@@ -37,6 +37,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
             &[
                 "default_schema",
                 "values",
+                "walk",
                 "locations",
                 "csv_lines",
                 "lexer",

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -25,6 +25,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, before types are coerced.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl AnalyzerRule for DoublesBesideFloats {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| match plan {
+        let changed = plan.transform_up_nested(|plan| match plan {
             LogicalPlan::Union(union) => in_union(union),
             LogicalPlan::Join(join) => in_expressions(LogicalPlan::Join(in_keys(join))),
             plan => in_expressions(plan),

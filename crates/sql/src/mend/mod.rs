@@ -68,7 +68,7 @@ use std::sync::Arc;
 
 use datafusion::common::DFSchemaRef;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -77,6 +77,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionContext;
+
+use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
@@ -164,9 +166,17 @@ fn each_expression(
     is_candidate: impl Fn(&Expr) -> bool,
     mut rewrite: impl FnMut(Expr, &DFSchemaRef) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
+    in_expressions(plan, &is_candidate, &mut rewrite)
+}
+
+fn in_expressions(
+    plan: LogicalPlan,
+    is_candidate: &dyn Fn(&Expr) -> bool,
+    rewrite: &mut dyn FnMut(Expr, &DFSchemaRef) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
     // Most nodes have none, and a join's schema is made of both of its sides.
     let mut found = false;
-    plan.apply_expressions(|expr| {
+    plan.apply_exprs(|expr| {
         found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -179,7 +189,7 @@ fn each_expression(
         (_, [input]) => input.schema().clone(),
         (_, inputs) => Arc::new(merge_schema(inputs)),
     };
-    plan.map_expressions(|expr| {
+    plan.map_exprs(|expr| {
         if !expr.exists(|expr| Ok(is_candidate(expr)))? {
             return Ok(Transformed::no(expr));
         }
@@ -228,7 +238,7 @@ fn each_node(
         true => Ok(Transformed::no(plan)),
         false => rewrite(plan),
     };
-    Ok(plan.transform_down_up_with_subqueries(skip, others)?.data)
+    Ok(plan.transform_down_up_nested(skip, others)?.data)
 }
 
 fn is_foreign_leaf(plan: &LogicalPlan) -> bool {

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::count;
@@ -27,6 +27,8 @@ use datafusion::logical_expr::{
     Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule that gives subqueries' IN its third value.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl AnalyzerRule for UnknownIn {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let told = plan.transform_up_with_subqueries(|plan| {
+        let told = plan.transform_up_nested(|plan| {
             let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
             let is_in = |expr: &Expr| Ok(matches!(expr, Expr::InSubquery(_)));
             if !filter.predicate.exists(is_in)? {
@@ -145,8 +147,8 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
 /// Whether a plan may have other rows each time: here it is computed up to three times.
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expr| {
+    plan.apply_nested(|plan| {
+        plan.apply_exprs(|expr| {
             found |= expr.is_volatile();
             Ok(TreeNodeRecursion::Continue)
         })?;

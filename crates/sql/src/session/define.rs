@@ -10,7 +10,6 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -31,6 +30,7 @@ use crate::error::{Result, SqlError};
 use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTable, Rules};
 use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
+use crate::walk::Walk;
 
 impl Session {
     /// Runs a definition with the statement's state.

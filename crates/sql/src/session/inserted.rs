@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DataFusionResult;
@@ -25,6 +25,7 @@ use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement,
 use crate::catalog::plan_statement;
 use crate::error::{Result, SqlError};
 use crate::syntax;
+use crate::walk::Walk;
 
 /// An INSERT without its source.
 struct Target {

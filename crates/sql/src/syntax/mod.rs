@@ -27,6 +27,7 @@ mod similar;
 mod times;
 mod unread;
 mod value_rows;
+mod visits;
 mod windows;
 
 use std::ops::ControlFlow;
@@ -38,7 +39,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query,
     Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values,
-    VisitMut, VisitorMut, WildcardAdditionalOptions,
+    VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -139,10 +140,10 @@ fn one(parsed: datafusion::error::Result<ParsedStatement>) -> Result<ParsedState
 /// Visits all that sqlparser knows of a statement.
 fn visit<V: VisitorMut>(parsed: &mut ParsedStatement, visitor: &mut V) -> ControlFlow<V::Break> {
     match parsed {
-        ParsedStatement::Statement(statement) => statement.visit(visitor),
+        ParsedStatement::Statement(statement) => visits::visit_mut(statement, visitor),
         ParsedStatement::Explain(explain) => visit(&mut explain.statement, visitor),
         ParsedStatement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => query.visit(visitor),
+            CopyToSource::Query(query) => visits::visit_mut(query, visitor),
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
         _ => ControlFlow::Continue(()),

@@ -10,10 +10,11 @@ use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
     MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, Query, SelectItem, Statement as SqlStatement,
-    TableAlias, TableFactor, TableWithJoins, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    TableAlias, TableFactor, TableWithJoins, Value, Values, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::super::rows::check_copied;
+use super::super::visits;
 use super::parts::{self, Target, aliased, column_of, number};
 use super::{assigned, insert_into, named, refuse};
 use crate::error::{Result, SqlError};
@@ -179,7 +180,7 @@ fn of_source(expr: &mut Expr, source: &Ident) {
             ControlFlow::Continue(())
         }
     }
-    let _ = expr.visit(&mut OfSource { source, depth: 0 });
+    let _ = visits::visit_mut(expr, &mut OfSource { source, depth: 0 });
 }
 
 fn is_there(expr: Expr, is: bool) -> Expr {
