@@ -122,18 +122,17 @@ impl PlanWalk for LogicalPlan {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::logical_expr::Operator;
-    use datafusion::logical_expr::{LogicalPlanBuilder, binary_expr, col, exists, lit, scalar_subquery};
+    use std::sync::Arc;
 
-    use super::*;
+    use datafusion::common::tree_node::TreeNodeRecursion::{Continue, Jump, Stop};
+    use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+    use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, exists, lit};
 
-    /// `(a + 1) * b`.
-    fn product() -> Expr {
-        binary_expr(binary_expr(col("a"), Operator::Plus, lit(1)), Operator::Multiply, col("b"))
-    }
+    use super::{PlanWalk, Walk};
 
+    /// What a walk over `b + (a + 1)` shows, and what it ends with.
     fn shown(after: impl Fn(&str) -> TreeNodeRecursion) -> (Vec<String>, TreeNodeRecursion) {
-        let (expr, mut seen) = (product(), Vec::new());
+        let (expr, mut seen) = (col("b") + (col("a") + lit(1)), Vec::new());
         let end = expr.apply(|expr| {
             seen.push(expr.to_string());
             Ok(after(&expr.to_string()))
@@ -141,31 +140,84 @@ mod tests {
         (seen, end.unwrap())
     }
 
-    #[test]
-    fn jump_passes_over_children_and_stop_ends_the_walk() {
-        use TreeNodeRecursion::{Continue, Jump, Stop};
-        let all = ["a + Int32(1) * b", "a + Int32(1)", "a", "Int32(1)", "b"];
-        assert_eq!(shown(|_| Continue).0, all);
-        let (seen, end) = shown(|expr| if expr == "a + Int32(1)" { Jump } else { Continue });
-        assert_eq!((seen.as_slice(), end), ([all[0], all[1], all[4]].map(String::from).as_slice(), Continue));
-        let (seen, end) = shown(|expr| if expr == "a" { Stop } else { Continue });
-        assert_eq!(
-            (seen.as_slice(), end),
-            (all[..3].iter().map(|text| text.to_string()).collect::<Vec<_>>().as_slice(), Stop)
-        );
+    /// `SELECT … WHERE EXISTS (SELECT … WHERE true)`, of rows that come from nowhere.
+    fn nested() -> LogicalPlan {
+        let rows = || LogicalPlanBuilder::empty(true);
+        let subquery = rows().filter(lit(true)).unwrap().build().unwrap();
+        rows().filter(exists(Arc::new(subquery))).unwrap().build().unwrap()
+    }
+
+    fn name(plan: &LogicalPlan) -> &'static str {
+        match plan {
+            LogicalPlan::Filter(filter) if matches!(filter.predicate, Expr::Exists(_)) => "outer",
+            LogicalPlan::Filter(_) => "inner",
+            LogicalPlan::Subquery(_) => "subquery",
+            _ => "rows",
+        }
     }
 
     #[test]
-    fn changes_are_told_and_made_in_their_order() {
-        let two = |expr| match expr {
-            Expr::Literal(..) => Ok(Transformed::yes(lit(2))),
+    fn jump_passes_over_children_and_stop_ends_the_walk() {
+        let all = ["b + a + Int32(1)", "b", "a + Int32(1)", "a", "Int32(1)"].map(String::from);
+        assert_eq!(shown(|_| Continue), (all.to_vec(), Continue));
+        assert_eq!(shown(|expr| if expr == all[2] { Jump } else { Continue }), (all[..3].to_vec(), Continue));
+        assert_eq!(shown(|expr| if expr == "a" { Stop } else { Continue }), (all[..4].to_vec(), Stop));
+    }
+
+    #[test]
+    fn changes_go_by_their_order_and_are_told() {
+        let change = |expr| match expr {
+            Expr::Literal(..) => Ok(Transformed::yes(lit(1) + col("c"))),
+            Expr::Column(column) if column.name == "c" => Ok(Transformed::yes(col("d"))),
             expr => Ok(Transformed::no(expr)),
         };
-        for changed in [product().transform_up(two), product().transform_down(two)] {
-            let changed = changed.unwrap();
-            assert!(changed.transformed);
-            assert_eq!(changed.data.to_string(), "a + Int32(2) * b");
-        }
-        assert!(!product().transform_up(|expr| Ok(Transformed::no(expr))).unwrap().transformed);
+        let up = (col("a") + lit(5)).transform_up(change).unwrap();
+        assert_eq!((up.data, up.transformed), (col("a") + (lit(1) + col("c")), true));
+        let down = lit(5).transform_down(|expr| {
+            Ok(match expr {
+                Expr::Literal(..) => Transformed::yes(Expr::Not(Box::new(col("c")))),
+                expr => change(expr)?,
+            })
+        });
+        assert_eq!(down.unwrap().data, Expr::Not(Box::new(col("d"))));
+        assert!(!col("a").transform_up(change).unwrap().transformed);
+        assert!((col("a") + col("c")).exists(|expr| Ok(*expr == col("c"))).unwrap());
+    }
+
+    #[test]
+    fn nested_walks_go_into_subqueries() {
+        let (plan, mut seen) = (nested(), Vec::new());
+        let mut note = |plan: &LogicalPlan| {
+            seen.push(name(plan));
+            Ok(Continue)
+        };
+        plan.apply(&mut note).unwrap();
+        plan.apply_nested(&mut note).unwrap();
+        assert_eq!(seen, ["outer", "rows", "outer", "subquery", "inner", "rows", "rows"]);
+        let (mut down, mut up, mut both) = (Vec::new(), Vec::new(), Vec::new());
+        let noting = |seen: &mut Vec<&'static str>, plan: LogicalPlan| {
+            seen.push(name(&plan));
+            Ok(Transformed::no(plan))
+        };
+        nested().transform_down_nested(|plan| noting(&mut down, plan)).unwrap();
+        nested().transform_up_nested(|plan| noting(&mut up, plan)).unwrap();
+        nested().transform_down_up_nested(|plan| Ok(Transformed::no(plan)), |plan| noting(&mut both, plan)).unwrap();
+        assert_eq!(down, ["outer", "subquery", "inner", "rows", "rows"]);
+        assert_eq!(up, ["rows", "inner", "subquery", "rows", "outer"]);
+        assert_eq!(both, up);
+    }
+
+    #[test]
+    fn expressions_are_those_of_one_node() {
+        let mut shown = 0;
+        nested()
+            .apply_exprs(|_| {
+                shown += 1;
+                Ok(Continue)
+            })
+            .unwrap();
+        let changed = nested().map_exprs(|_| Ok(Transformed::yes(lit(false)))).unwrap();
+        let LogicalPlan::Filter(filter) = &changed.data else { panic!("{}", changed.data) };
+        assert_eq!((shown, changed.transformed, &filter.predicate), (1, true, &lit(false)));
     }
 }

@@ -43,11 +43,23 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
         if manifest && !file.path.starts_with(UNSAFE) && !file.text.contains("[lints]\nworkspace = true\n") {
             findings.push(format!("{}: does not take the workspace's lints", file.path));
         }
+        if file.path == "Cargo.toml" {
+            strip(file, &mut findings);
+        }
         if code || file.is(&PROSE) {
             lines(file, code, &mut findings);
         }
     }
     findings
+}
+
+/// Programs are stripped: for a package with a section of its own Cargo does not take `strip` from the profile.
+fn strip(file: &TextFile, findings: &mut Vec<String>) {
+    let sections = file.text.split("\n[").filter(|section| section.starts_with("profile.release.package.warpcube"));
+    for section in sections.filter(|section| !section.contains("\nstrip = true\n")) {
+        let name = section.lines().next().unwrap_or_default().trim_end_matches(']');
+        findings.push(format!("{}: {name} lacks 'strip = true'; its program would keep its symbols", file.path));
+    }
 }
 
 fn whole(file: &TextFile, files: &[TextFile], findings: &mut Vec<String>) {
@@ -178,6 +190,7 @@ mod tests {
             ("crates/a/src/b.rs", "//! P.\n", "no module"),
             ("crates/a/kernels/b.cuh", "int x;\n", "what it is for"),
             ("crates/a/Cargo.toml", "[lints]\n", "lints"),
+            ("Cargo.toml", "\n[profile.release.package.warpcube]\nopt-level = 1\n", "lacks 'strip = true'"),
         ];
         for (path, text, expected) in cases {
             let found = findings(path, text);
@@ -187,6 +200,13 @@ mod tests {
         assert!(findings("crates/a/src/lib.rs", &long)[0].contains("characters"));
         let many = format!("//! P.\n{}", "\n".repeat(600));
         assert!(findings("crates/a/src/lib.rs", &many)[0].contains("601 lines"));
+    }
+
+    #[test]
+    fn other_packages_have_no_program_to_strip() {
+        let text =
+            "[a]\n[profile.release.package.b]\nopt-level = 1\n[profile.release.package.warpcube]\nstrip = true\n";
+        assert_eq!(findings("Cargo.toml", text), Vec::<String>::new());
     }
 
     #[test]
