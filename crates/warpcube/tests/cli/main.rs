@@ -8,6 +8,7 @@ mod cube_access;
 mod cube_changes;
 mod cube_errors;
 mod cube_kills;
+mod cube_sources;
 mod cube_text;
 mod cubes;
 mod data;
