@@ -1,12 +1,11 @@
-//! What a refresh keeps of a dimension: what people made in the live cube, over what the source now says; and what a
-//! load keeps of it.
+//! Merge of a live cube's dimension into the source's: a refresh keeps what people made by hand, a load keeps less.
 //!
-//! Elements that a change added stay, with every edge that has one of them at an end; an edge between two elements of
-//! the source is the source's, and stays away if a change has taken it away. An element of the source that was renamed
-//! keeps its new name. A name that values of levels gave is the one that they give now, and the former one finds the
-//! element where no other has it. Captions, attributes, alternative names and the default element stay where the
-//! definition gives none. A load keeps edges away, former names of levels, and a default element in whose place no
-//! total comes.
+//! A refresh keeps added elements and every edge with an added element at an end. An edge between two elements of the
+//! source is the source's; it stays away if a change has removed it. A renamed element of the source keeps its new
+//! name. An element of a level has the name that its values give now; its former name becomes an alternative name if no
+//! other element has it. Captions, attributes, alternative names and the default element stay if the definition gives
+//! none. A load keeps three things: removed edges, former names of levels, and the default element, unless the source
+//! has a new total.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +14,7 @@ use super::report::{DefaultMove, MovedElement, RenamedElement, TakenName};
 use crate::define::DimensionDefinition;
 use crate::model::{Attribute, Change, Dimension, Element, ElementId, LevelIndex, NUMBER_FORMAT, folded};
 
-/// A dimension of the source with what was kept.
+/// A dimension of the source with the kept parts of the cube's.
 pub(super) struct Kept {
     pub(super) dimension: Dimension,
     /// Names of elements that the cube did not have.
@@ -28,14 +27,14 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// A dimension of which nothing is kept.
+    /// A dimension of the source alone.
     pub(super) fn new(dimension: Dimension, added: Vec<String>) -> Kept {
         let (removed, moved) = (Vec::new(), Vec::new());
         Kept { dimension, added, removed, moved, default: None, told: Told::default() }
     }
 }
 
-/// What was kept and is told.
+/// Kept parts that the report lists.
 #[derive(Default)]
 pub(super) struct Told {
     /// Edges of the source that stay away, as `child from parent`.
@@ -48,7 +47,7 @@ pub(super) struct Told {
     pub(super) default_kept: Option<DefaultMove>,
 }
 
-/// The source's dimension with what was made by hand in the cube's.
+/// Merge by a refresh.
 pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDefinition) -> Result<Kept, BuildError> {
     let mut keeping = Keeping::new(source, old);
     let of_source = keeping.dimension.elements().to_vec();
@@ -70,7 +69,7 @@ pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDef
     Ok(Kept { dimension, added, removed, moved, default, told })
 }
 
-/// The source's dimension with what a load keeps of the cube's: `added` are the elements that it tells.
+/// Merge by a load; `added` are the elements for its report.
 pub(super) fn carried(
     source: Dimension,
     old: &Dimension,
@@ -88,7 +87,7 @@ pub(super) fn carried(
     Ok(Kept { default, told, ..Kept::new(dimension, added) })
 }
 
-/// The default element if it is another one than the cube's.
+/// The default elements before and after, if they differ.
 fn moved_default(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId, ElementId>) -> Option<DefaultMove> {
     let (before, after) = (old.default_element()?, dimension.default_element()?);
     (now.get(&before) != Some(&after)).then(|| DefaultMove {
@@ -98,9 +97,8 @@ fn moved_default(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId
     })
 }
 
-/// The source's element of each element of the cube that it has: of the same place in a level hierarchy, else of its
-/// name, else of an alternative name. An element made by hand is the source's only where the source has an element of
-/// its name.
+/// Maps elements of the cube to those of the source: by the place in a level hierarchy, else by name, else by an
+/// alternative name. An element made by hand is mapped to an element of the same name alone.
 fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     let index = (!source.hierarchies().is_empty()).then(|| LevelIndex::new(source, 0));
     let levels = source.hierarchies().first().map_or(0, |hierarchy| hierarchy.levels.len());
@@ -115,11 +113,11 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
         let name = element.source_name().unwrap_or(element.name());
         source.find_key(name).filter(|found| !element.is_handmade() || is_name_of(source.element(*found), name))
     };
-    // A name that the source has for one element may be the name of another by now.
+    // Renamed elements come first: the source's name of one may be the present name of another.
     let is_exchanged = |id: &&ElementId| old.element(**id).source_name().is_some();
     let (exchanged, others): (Vec<&ElementId>, Vec<&ElementId>) = old.elements().iter().partition(is_exchanged);
     let all = || exchanged.iter().chain(&others).copied();
-    // An element of its place is the same one, whatever other elements are called.
+    // An element at the same place of a level hierarchy is the same one; names of other elements do not matter.
     for id in all() {
         if let Some(found) = by_place(*id).filter(|found| taken.insert(*found)) {
             now.insert(*id, found);
@@ -134,8 +132,8 @@ fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, ElementId> {
     }
     for id in old.elements() {
         if !now.contains_key(id) && !old.element(*id).is_handmade() {
-            // A renamed element keeps its key in the source as an alternative name; a name that the source's element
-            // has beside its key tells nothing.
+            // A renamed element keeps its key in the source as an alternative name; a caption or alternative name of
+            // the source's element does not count.
             let by_key =
                 |alias: &String| source.find_key(alias).filter(|found| is_name_of(source.element(*found), alias));
             let mut aliases = old.element(*id).aliases().iter().filter_map(by_key);
@@ -151,7 +149,7 @@ fn is_name_of(element: &Element, name: &str) -> bool {
     folded(element.name()) == folded(name)
 }
 
-/// Row values that lead to an element of the first level hierarchy.
+/// The row values of an element of the first level hierarchy, from the top level down.
 fn place(dimension: &Dimension, id: ElementId, levels: usize) -> Option<Vec<Option<String>>> {
     let mut values = vec![None; levels];
     let mut next = Some(id);
@@ -163,11 +161,11 @@ fn place(dimension: &Dimension, id: ElementId, levels: usize) -> Option<Vec<Opti
     Some(values)
 }
 
-/// A dimension of the source that gets what is kept.
+/// A dimension of the source while the kept parts are added to it.
 struct Keeping<'a> {
     dimension: Dimension,
     old: &'a Dimension,
-    /// The element of the dimension for each element of the cube that it has.
+    /// Elements of the cube to those of the dimension.
     now: HashMap<ElementId, ElementId>,
     told: Told,
 }
@@ -182,8 +180,8 @@ impl<'a> Keeping<'a> {
         Ok(self.dimension.apply(change, &|_| false)?.added)
     }
 
-    /// Gives elements of the source the names that the cube has for them, those that the definition has for others
-    /// excepted.
+    /// Gives elements of the source their names in the cube, unless the definition gives such a name to another
+    /// element.
     fn names(&mut self) -> Result<(), BuildError> {
         let mut renamed = Vec::new();
         for old in self.old.elements() {
@@ -199,7 +197,7 @@ impl<'a> Keeping<'a> {
         for (_, element, name, _) in &renamed {
             self.take_alias(name, Some(*element))?;
         }
-        // A name is free if no element has it, or one that gets another name too.
+        // A name is free if no element has it, or if the element that has it gets another name too.
         loop {
             let given_up: HashSet<String> = renamed.iter().map(|(_, _, _, of_source)| folded(of_source)).collect();
             let is_free = |name: &str| self.dimension.find_key(name).is_none() || given_up.contains(&folded(name));
@@ -220,8 +218,8 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Gives elements of levels the names as alternative ones that their values gave them before, where no element has
-    /// them: of several elements of a value, the one that had it for its name is still found by it.
+    /// Adds former names of elements of levels as alternative names, if no element has them: if several elements now
+    /// share a value, the one that was named by it is still found by it.
     fn former_names(&mut self) -> Result<(), BuildError> {
         for old in self.old.elements() {
             let (Some(element), before) = (self.now.get(old).copied(), self.old.element(*old)) else { continue };
@@ -244,7 +242,7 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Takes away the edges of the source that changes have taken away.
+    /// Removes the edges of the source that changes have removed.
     fn unlinked(&mut self) -> Result<(), BuildError> {
         for old in self.old.elements() {
             let Some(child) = self.now.get(old).copied() else { continue };
@@ -263,7 +261,7 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Keeps the default element that the cube has by the rule, where the rule gives another one now.
+    /// Keeps the cube's default element by rule, if the rule gives another one now.
     fn default(&mut self, definition: &DimensionDefinition) -> Result<(), BuildError> {
         if definition.default.is_some() || self.dimension.chosen_default().is_some() {
             return Ok(());
@@ -280,8 +278,9 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Adds elements made by hand that the source does not have, each behind the element that it stood behind. An
-    /// alternative name of the source that is the name of one stays a name in rows of the source alone.
+    /// Adds elements made by hand that the source does not have, each after its predecessor in the cube. If such a name
+    /// is an alternative name in the source, rows of the source still find the source's element by it; queries find the
+    /// added one.
     fn elements(&mut self) -> Result<(), BuildError> {
         let mut before = None;
         for old in self.old.elements() {
@@ -301,7 +300,7 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Takes an alternative name from the element of the source that has it, unless that is the one it is for.
+    /// Removes an alternative name from the element of the source that has it, unless it is `element`.
     fn take_alias(&mut self, name: &str, element: Option<ElementId>) -> Result<(), BuildError> {
         let Some(holder) = self.dimension.find_key(name).filter(|holder| Some(*holder) != element) else {
             return Ok(());
@@ -320,7 +319,7 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Adds the edges that have an element made by hand at an end.
+    /// Adds the edges of the cube with an element made by hand at an end.
     fn edges(&mut self) -> Result<(), BuildError> {
         for old in self.old.elements() {
             let element = self.old.element(*old);
@@ -341,7 +340,7 @@ impl<'a> Keeping<'a> {
         self.now.get(&old).is_some_and(|element| self.dimension.element(*element).is_handmade())
     }
 
-    /// Labels and the default element, where the definition gives none.
+    /// Keeps captions, alternative names, attributes and the chosen default element, if the definition gives none.
     fn labels(&mut self, definition: &DimensionDefinition) -> Result<(), BuildError> {
         let mut given: HashSet<String> = definition.attributes.iter().map(|name| folded(name)).collect();
         given.extend((!definition.format.is_empty()).then(|| folded(NUMBER_FORMAT)));
@@ -350,7 +349,7 @@ impl<'a> Keeping<'a> {
         for old in self.old.elements() {
             let Some(id) = self.now.get(old).copied() else { continue };
             let element = self.old.element(*old);
-            // A value of a level that is the caption of a longer name is given by no one.
+            // A level's value that is the caption of a longer name was not given by hand.
             let is_given = |element: &Element| {
                 element.has_caption() && element.member().is_none_or(|member| member.value != element.caption())
             };
@@ -389,7 +388,7 @@ fn parents(dimension: &Dimension) -> Parents {
     parents
 }
 
-/// The elements whose parents are others than before, or have other weights.
+/// The elements whose parents or weights have changed.
 fn moved(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId, ElementId>) -> Vec<MovedElement> {
     let (before, after) = (parents(old), parents(dimension));
     let names = |dimension: &Dimension, edges: &[(ElementId, f64)]| {

@@ -142,7 +142,7 @@ fn is_not_finite(text: &str) -> bool {
     text.trim().parse::<f64>().is_ok_and(|number| !number.is_finite()) && !text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// What to write where a text is no number.
+/// The advice for a text that is no number.
 pub(super) fn remedy(text: &str, style: NumberStyle) -> String {
     other_styles(text, style)
         .unwrap_or_else(|| "values are numbers: mend it in the source, or select other rows in a query".to_owned())

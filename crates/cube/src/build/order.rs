@@ -19,11 +19,11 @@ use super::numbers::Reader;
 use super::source::Source;
 use super::{BuildError, calendar, typed};
 use crate::define::NumberStyle;
-use crate::model::{Dimension, ElementKind};
+use crate::model::{Dimension, ElementKind, folded};
 
-/// Most different texts that stand in an order of their own.
+/// Most distinct texts of a column whose order is looked for.
 const TEXTS_MAX: usize = 1000;
-/// Rows of the source within which all of them come, and most rows of distinct values.
+/// Most rows of the source in which all of these texts have to occur, and most rows of distinct values.
 const ROWS_MAX: usize = 1 << 20;
 /// The code of a row without a text.
 const NO_TEXT: u32 = u32::MAX;
@@ -138,15 +138,16 @@ fn ranked(column: &ArrayRef, ranks: &Ranks) -> ArrayRef {
 struct Coded {
     /// True where the row behind has another value.
     changes: BooleanArray,
-    /// Numbers of texts, in the order in which they come first.
+    /// Numbers of texts, in the order in which they come first; texts that differ in case alone have one.
     codes: Vec<u32>,
-    texts: Vec<String>,
+    /// The spellings of each text, in the order in which they come first.
+    texts: Vec<Vec<String>>,
 }
 
 impl Coded {
     /// Codes a column; one that changes more often than `most` has no codes.
     fn of(column: &ArrayRef, changes: BooleanArray, most: usize) -> Coded {
-        let (mut codes, mut ranks, mut texts) = (Vec::new(), Ranks::new(), Vec::new());
+        let (mut codes, mut ranks, mut texts) = (Vec::new(), Ranks::new(), Vec::<Vec<String>>::new());
         if changes.true_count() <= most {
             for row in 0..column.len() {
                 if row > 0 && !changes.value(row - 1) {
@@ -158,9 +159,11 @@ impl Coded {
                     continue;
                 };
                 let next = texts.len() as u32;
-                let code = *ranks.entry_ref(&text).or_insert(next);
-                if code == next {
-                    texts.push(text);
+                let code = *ranks.entry(folded(&text)).or_insert(next);
+                match texts.get_mut(code as usize) {
+                    None => texts.push(vec![text]),
+                    Some(spellings) if !spellings.contains(&text) => spellings.push(text),
+                    Some(_) => {}
                 }
                 codes.push(code);
             }
@@ -207,12 +210,15 @@ impl Coded {
         let mut before = vec![0; followers.len()];
         followers.iter().flatten().for_each(|code| before[*code as usize] += 1);
         let mut free: Vec<u32> = (0..followers.len() as u32).filter(|code| before[*code as usize] == 0).collect();
-        let mut ranks = Ranks::with_capacity(followers.len());
+        let (mut ranks, mut chained) = (Ranks::with_capacity(followers.len()), 0);
         while let Some(code) = free.pop() {
             if !free.is_empty() {
                 return None;
             }
-            ranks.insert(self.texts[code as usize].clone(), ranks.len() as u32);
+            for spelling in &self.texts[code as usize] {
+                ranks.insert(spelling.clone(), ranks.len() as u32);
+            }
+            chained += 1;
             for next in &followers[code as usize] {
                 before[*next as usize] -= 1;
                 if before[*next as usize] == 0 {
@@ -220,7 +226,7 @@ impl Coded {
                 }
             }
         }
-        (ranks.len() == followers.len()).then_some(ranks)
+        (chained == followers.len()).then_some(ranks)
     }
 }
 

@@ -347,6 +347,7 @@ fn texts_keep_the_order_that_the_source_proves() {
         ("A y, A x, B z, B y, B x, C z, C y", file, "z y x"),
         ("A b01, A b02, B b00, B b01, B b02", file, "b00 b01 b02"),
         ("A z, B z, A y, B y", file, "z y"),
+        ("A zz, A ZZ, A y, B ZZ, B Y", file, "zz y"),
         // Runs that contradict each other, that leave two names open, or have a name twice: ascending.
         ("A z, A y, B y, B z", file, "y z"),
         ("A z, A x, A y, B z, B y, B x", file, "x y z"),

@@ -436,7 +436,7 @@ fn names_that_differ_in_case_alone_are_one_element_and_told() {
         ("column", "{column: code}", "TRUE as true"),
         ("levels", "{levels: [g, code]}", "TRUE as true, X as x"),
         ("table", "{table: t.csv, column: code, key: code, parent: up}", "False as false"),
-        ("added", "{elements: [other], column: code, unknown: add}", "TRUE as true"),
+        ("added", "{elements: [other], column: code, unknown: add}", "true as TRUE"),
     ] {
         let facts = "facts: {file: f.csv, value: amount}\ndimensions:";
         let made = define(&place, name, &format!("{facts} {{Code: {dimension}}}")).unwrap();
