@@ -7,13 +7,14 @@
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl AnalyzerRule for RoundedCasts {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_up_with_subqueries(|plan| {
+        let mended = plan.transform_up_nested(|plan| {
             each_expression(plan, is_to_integer, |expr, schema| expr.transform_up(|expr| Ok(rounded(expr, schema))))
         })?;
         Ok(mended.data)

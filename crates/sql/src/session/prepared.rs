@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ParamValues, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -25,6 +25,7 @@ use crate::error::{Result, SqlError};
 use crate::mend::mixed::check_kinds;
 use crate::plans::{self, Epoch};
 use crate::syntax;
+use crate::walk::Walk;
 
 /// What is needed to execute a prepared statement and to prepare it anew.
 pub(super) struct Prepared {

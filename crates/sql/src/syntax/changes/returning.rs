@@ -6,12 +6,12 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr, FromTable, OutputClause, SelectItem, SetExpr, Statement as SqlStatement, TableFactor, TableObject,
-    TableWithJoins, Value, ValueWithSpan, Visit, Visitor,
+    TableWithJoins, Value, ValueWithSpan, Visitor,
 };
 
 use super::parts::{self, Target, aliased};
 use crate::error::{Result, SqlError};
-use crate::syntax::with_signs;
+use crate::syntax::{visits, with_signs};
 
 /// Takes RETURNING out of a statement that changes a table, below EXPLAIN, PREPARE and WITH too.
 ///
@@ -98,7 +98,7 @@ fn parameter(select: &ParsedStatement) -> Option<String> {
     }
     let ParsedStatement::Statement(select) = select else { return None };
     let mut found = Parameters(None);
-    let _ = select.visit(&mut found);
+    let _ = visits::visit(select.as_ref(), &mut found);
     found.0
 }
 
