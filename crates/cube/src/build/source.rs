@@ -142,8 +142,8 @@ impl<'a> Source<'a> {
         Self::open((quoted_file(file), Some(file)), format!("table '{file}'"), text, (Vec::new(), false), reading)
     }
 
-    /// Finds the columns of the operand of FROM. A query takes its columns `keys` from text files as text, and is refused
-    /// without text files if it `is_alone`.
+    /// Finds the columns of the operand of FROM. A query takes its columns `keys` from text files as text, and is
+    /// refused without text files if it `is_alone`.
     fn open(
         (from, file): (String, Option<&str>),
         place: String,

@@ -83,7 +83,8 @@ fn files_without_a_header_and_with_a_comma_in_front_of_fractions() {
         assert_eq!(cells(&place, &format!("{name}.cube"), "rows K"), ["A = 1.5", "B = 2.5"], "{text:?}");
     }
     place.write("q.csv", "\"Konto, Name\";\"Betrag, EUR\"\nA;1,5\nB;2,5\n");
-    let facts = "facts: {file: q.csv, decimal: ','}\nmeasures: {B: {column: 'Betrag, EUR'}}\ndimensions: {K: {column: 'Konto, Name'}}";
+    let facts = "facts: {file: q.csv, decimal: ','}\nmeasures: {B: {column: 'Betrag, EUR'}}\n\
+                 dimensions: {K: {column: 'Konto, Name'}}";
     define(&place, "q", facts).unwrap();
     assert_eq!(cells(&place, "q.cube", "rows K"), ["A = 1.5", "B = 2.5"]);
     // A quote that lines do not tell.
@@ -136,7 +137,8 @@ fn attributes_of_text_files_keep_their_digits() {
         "id,parent,ean,code,size,number_format\nT,,,,,0.00\nA,T,123456789012345678,1E5,2,0.00\n\
          B,T,123456789012345679,2E3,10,0.00\nC,T,,,,\n",
     );
-    let facts = "facts: {file: f.csv}\nmeasures: {v: {column: v, type: decimal(2), format: '0.#'}, n: {column: n, rule: count}}";
+    let facts = "facts: {file: f.csv}\n\
+                 measures: {v: {column: v, type: decimal(2), format: '0.#'}, n: {column: n, rule: count}}";
     let attributes = "key: id, parent: parent, attributes: [ean, code, size, number_format]";
     let definition = format!("{facts}\ndimensions: {{K: {{table: t.csv, column: k, {attributes}}}}}");
     define(&place, "a", &definition).unwrap();
