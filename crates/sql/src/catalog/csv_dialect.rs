@@ -288,7 +288,7 @@ fn has_header(first: &[String], first_kinds: &[Kinds], below: &[Kinds]) -> Optio
     }
     // Text below, or nothing: a number or a date is no name, but for years and the like above columns of text.
     let is_alone = below.iter().all(|below| !below.is_known());
-    (is_alone && has_value(NUMBER | TEMPORAL) && first.len() > 1).then_some(false)
+    (is_alone && has_value(NUMBER | TEMPORAL | COMMA) && first.len() > 1).then_some(false)
 }
 
 /// Whether the numbers of a first line are years that follow one another, and the second has a number that is no year
@@ -467,7 +467,7 @@ mod tests {
             ("a;b\n1,5;2\n2,5;x\n", b';', b'"', None),
             ("a;b\n1,5;2\n2,5;3\n", b';', b'"', Some(true)),
             ("a\tb\n1\t2,3\n", b'\t', b'"', Some(true)),
-            ("a;b,c\n1;2,3\n", b';', b'"', None),
+            ("a;b,c\n1;2,3\n", b';', b'"', Some(true)),
             ("a;b,c\n1;x,3\n", b',', b'"', Some(true)),
             ("A;1,5\nB;2,5\n", b';', b'"', Some(false)),
             ("A;Jan;1,5\nB;Feb;-1.202,5\n", b';', b'"', Some(false)),
