@@ -32,6 +32,8 @@ use crate::csv_lines::compression;
 use crate::error::{A_CSV_FILE, A_JSON_FILE, A_PARQUET_FILE, AN_ARROW_FILE, SqlError, one_line, panic_text};
 use csv::Csv;
 
+/// What errors of files say to definitions of cubes.
+pub(crate) const IN_DEFINITION: &str = "or, in a cube's definition, write";
 /// Longest time that files are searched for an error.
 const LONGEST: Duration = Duration::from_secs(10);
 

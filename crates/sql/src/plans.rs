@@ -36,7 +36,7 @@ pub(crate) use holes::{Holed, holed};
 pub(crate) use literals::lift;
 pub(crate) use shapes::{PlannedShape, Shape, Shapes, parameters};
 pub(crate) use templates::{Templates, simplify};
-pub(crate) use written::{reads_text, written_columns};
+pub(crate) use written::{is_sorted, reads_text, written_columns};
 
 /// Statements kept.
 const PLANS_MAX: usize = 256;

@@ -121,7 +121,8 @@ pub(crate) fn measure_cells<R: Reducer>(
     measure: usize,
 ) -> Result<(MeasureCells, &'static str), R::Error> {
     let (column, values) = (&facts.columns()[measure], Component::values(facts, area, measure));
-    let finish = Finish { column, shape: area.shape() };
+    let weights: f64 = area.maps_of(measure).iter().map(|map| map.magnitude()).product();
+    let finish = Finish { column, shape: area.shape(), largest: facts.magnitude(measure) * weights };
     let (values, ranks, arithmetic) = match column.measure.rule {
         Rule::Sum | Rule::Count => finish.sums(reducer.sums(&values)?)?,
         Rule::Avg => {
@@ -148,7 +149,14 @@ type Final = (Values, Vec<u64>, &'static str);
 struct Finish<'a> {
     column: &'a FactColumn,
     shape: Vec<u32>,
+    /// No term of a sum has a greater magnitude.
+    largest: f64,
 }
+
+/// Units in the last place of the largest term by which weights such as 0.3, which doubles do not have, move a sum.
+const UNITS: f64 = 8.0;
+/// Most by which a sum of decimals is off a half and counts as one: less than weights of six digits tell apart.
+const SLACK_MAX: f64 = 2.5e-7;
 
 impl Finish<'_> {
     fn sums(&self, sums: ComponentSums) -> Result<Final, AggregateError> {
@@ -157,7 +165,11 @@ impl Finish<'_> {
                 self.finish(sums, "doubles", "the largest double", double, Values::Doubles)
             }
             (ComponentSums::Precise(sums), Values::Decimals(_)) => {
-                let rounded = |sum: RoomySum| sum.to_precise().to_i64().ok_or_else(|| sum.text());
+                let rounded = |sum: RoomySum| {
+                    let precise = sum.to_precise();
+                    let slack = self.largest.max(precise.to_f64().abs()) * (UNITS * f64::EPSILON);
+                    precise.away_from_zero(slack.min(SLACK_MAX)).to_i64().ok_or_else(|| sum.text())
+                };
                 self.finish(sums, "doubles, rounded once", "64 bits", rounded, Values::Decimals)
             }
             (ComponentSums::Narrow(sums), _) => {

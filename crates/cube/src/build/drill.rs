@@ -34,9 +34,10 @@ pub fn source_rows(
     progress: &Progress,
 ) -> Result<Vec<RecordBatch>, BuildError> {
     let (text, met) = (definition.text(), RefCell::new(HashSet::new()));
-    let source = Source::facts(definition, Reading { tables, progress, text: &text, met: &met })?;
+    let mut source = Source::facts(definition, Reading { tables, progress, text: &text, met: &met })?;
     let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+    source.spare(&plans);
     let measures = MeasurePlan::all(definition, &source)?;
     super::check_same(model, &plans, &measures)?;
     let rows = source.all()?;
@@ -95,11 +96,11 @@ fn of_measure(
         if let Some(nulls) = column.logical_nulls().filter(|_| at == measure) {
             wanted.iter_mut().zip(&nulls).for_each(|(wanted, is_valid)| *wanted &= is_valid);
         }
-        if plan.measure.rule != Rule::Count {
-            match texts(column) {
-                Some(texts) => values::unmark_texts(&texts, plan.style, at == measure, wanted),
-                None => unmark_not_finite(column, wanted)?,
-            }
+        match (texts(column), plan.measure.rule) {
+            (Some(texts), Rule::Count) if at == measure => values::unmark_blanks(&texts, wanted),
+            (_, Rule::Count) => {}
+            (Some(texts), _) => values::unmark_texts(&texts, plan.style, at == measure, wanted),
+            (None, _) => unmark_not_finite(column, wanted)?,
         }
     }
     Ok(())

@@ -7,7 +7,8 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::dates::{is_moment, moment_text};
 
 /// What columns of names may hold, for errors.
-const NAMES: &str = "names of elements are text, whole numbers, dates or booleans: cast it in a query";
+const NAMES: &str = "names of elements are text, whole numbers, dates or booleans: cast it in a query, or give it a \
+    type in types, as integer for whole numbers";
 /// What columns of dates may hold, for errors.
 const DATES: &str = "levels of time need a column of dates, timestamps without a summer time zone, or text such as \
     2026-03-31: cast it in a query";

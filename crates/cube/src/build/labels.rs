@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
+use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
 
 use super::BuildError;
-use super::keys::{name_text, value_text};
+use super::keys::{name_text, plain, value_text};
 use super::source::Source;
 use super::typed::all_numbers;
 use crate::define::{DimensionDefinition, NumberStyle};
-use crate::model::{Attribute, Dimension, ElementId};
+use crate::model::{Attribute, Dimension, ElementId, NUMBER_FORMAT, NumberFormat, folded};
 
 /// A table of a dimension: the columns that its definition names.
 pub(super) struct Table<'a> {
@@ -28,6 +29,8 @@ pub(super) struct Labels {
     names: Vec<ArrayRef>,
     attributes: Vec<(String, Values)>,
     captioned: HashSet<ElementId>,
+    /// The table, for errors.
+    table: String,
 }
 
 enum Values {
@@ -90,6 +93,7 @@ pub(super) struct LabelColumns {
     names: Vec<usize>,
     /// Names, columns, and how numbers are written in columns of a text file.
     attributes: Vec<(String, usize, Option<NumberStyle>)>,
+    table: String,
 }
 
 impl LabelColumns {
@@ -101,32 +105,46 @@ impl LabelColumns {
             Ok((name.clone(), column, table.style(column)))
         };
         let attributes = definition.attributes.iter().map(attribute).collect::<Result<_, BuildError>>()?;
-        Ok(LabelColumns { caption, names, attributes })
+        let table = definition.table.clone().unwrap_or_default();
+        Ok(LabelColumns { caption, names, attributes, table })
     }
 
     pub(super) fn of_rows(&self, rows: &RecordBatch) -> Labels {
-        let values = |column: usize, texts: Option<NumberStyle>| match numbers(rows.column(column), texts) {
-            Some(numbers) => Values::Numbers(numbers),
-            None => Values::Texts(rows.column(column).clone()),
+        let values = |name: &str, column: usize, texts: Option<NumberStyle>| {
+            let array = rows.column(column);
+            match (name != NUMBER_FORMAT).then(|| numbers(array, texts)).flatten() {
+                Some(numbers) => Values::Numbers(numbers),
+                None => Values::Texts(array.clone()),
+            }
         };
-        let attributes = self.attributes.iter().map(|(name, column, texts)| (name.clone(), values(*column, *texts)));
+        let of_column = |(name, column, texts): &(String, usize, Option<NumberStyle>)| {
+            let name = if folded(name) == NUMBER_FORMAT { NUMBER_FORMAT } else { name };
+            (name.to_owned(), values(name, *column, *texts))
+        };
+        let attributes = self.attributes.iter().map(of_column);
         Labels {
             caption: self.caption.map(|column| rows.column(column).clone()),
             names: self.names.iter().map(|column| rows.column(*column).clone()).collect(),
             attributes: attributes.collect(),
             captioned: HashSet::new(),
+            table: self.table.clone(),
         }
     }
 }
 
 impl Labels {
-    /// Gives an element the caption and attributes of a row, of several rows the first that has one, and the
-    /// alternative names of all its rows.
+    /// Gives an element the caption, attributes and alternative names of a row. Several rows of an element have one
+    /// caption and one value of each attribute, or none.
     pub(super) fn label(&mut self, dimension: &mut Dimension, id: ElementId, row: usize) -> Result<(), BuildError> {
-        if let Some(caption) = self.caption.as_ref().and_then(|captions| name_text(captions, row))
-            && self.captioned.insert(id)
-        {
-            dimension.set_caption(id, Some(&caption))?;
+        if let Some(caption) = self.caption.as_ref().and_then(|captions| name_text(captions, row)) {
+            let held = dimension.element(id).caption();
+            match self.captioned.insert(id) {
+                true => dimension.set_caption(id, Some(&caption))?,
+                false if held != caption => {
+                    return Err(self.differs(dimension, (id, row), "caption", [held, &caption]));
+                }
+                false => {}
+            }
         }
         for name in self.names.iter().filter_map(|names| name_text(names, row)) {
             if dimension.find_key(&name) != Some(id) {
@@ -134,13 +152,26 @@ impl Labels {
             }
         }
         for (name, values) in &self.attributes {
-            if dimension.attribute(id, name).is_some() {
-                continue;
-            }
             let value = match values {
                 Values::Numbers(numbers) => numbers.is_valid(row).then(|| Attribute::Number(numbers.value(row))),
                 Values::Texts(texts) => value_text(texts, row).map(Attribute::Text),
             };
+            if let (NUMBER_FORMAT, Some(Attribute::Text(pattern))) = (name.as_str(), &value)
+                && let Err(problem) = pattern.parse::<NumberFormat>()
+            {
+                let place = format!("dimensions.{}.attributes", dimension.name());
+                let message = format!("{NUMBER_FORMAT} '{pattern}' of '{}': {problem}", dimension.element(id).name());
+                return Err(BuildError::Definition { place, message });
+            }
+            if let (Some(held), Some(value)) = (dimension.attribute(id, name), &value)
+                && held != value
+            {
+                let texts = [held, value].map(|value| match value {
+                    Attribute::Number(number) => number.to_string(),
+                    Attribute::Text(text) => text.clone(),
+                });
+                return Err(self.differs(dimension, (id, row), &format!("attribute {name}"), [&texts[0], &texts[1]]));
+            }
             if let Some(value) = value {
                 dimension.set_attribute(id, name, value)?;
             }
@@ -149,8 +180,31 @@ impl Labels {
     }
 }
 
+impl Labels {
+    /// The error of an element to which two rows give different values.
+    fn differs(
+        &self,
+        dimension: &Dimension,
+        (id, row): (ElementId, usize),
+        what: &str,
+        [held, new]: [&str; 2],
+    ) -> BuildError {
+        let name = dimension.element(id).name();
+        let problem = format!(
+            "the {what} of '{name}' is '{new}' here and '{held}' in another row: give its rows one value, or leave it \
+             empty in all but one"
+        );
+        BuildError::TableRow {
+            dimension: dimension.name().to_owned(),
+            table: self.table.clone(),
+            row: row + 1,
+            problem,
+        }
+    }
+}
+
 /// The values of a column of numbers as doubles, with a style those of texts that are all numbers, too; nothing for
-/// other types.
+/// other types, and for numbers that doubles do not have.
 fn numbers(array: &ArrayRef, texts: Option<NumberStyle>) -> Option<Float64Array> {
     if let Some(numbers) = texts.and_then(|style| all_numbers(array, style)) {
         return Some(numbers);
@@ -161,5 +215,7 @@ fn numbers(array: &ArrayRef, texts: Option<NumberStyle>) -> Option<Float64Array>
     };
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let doubles = is_number.then(|| cast_with_options(array, &DataType::Float64, &options).ok()).flatten()?;
-    Some(doubles.as_primitive::<Float64Type>().clone())
+    let is_exact = || distinct(&cast_with_options(&doubles, array.data_type(), &options).ok()?, array).ok();
+    let is_exact = || is_exact().is_some_and(|lost| lost.true_count() == 0);
+    (plain(array.data_type()).is_floating() || is_exact()).then(|| doubles.as_primitive::<Float64Type>().clone())
 }

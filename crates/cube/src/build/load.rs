@@ -68,7 +68,7 @@ pub(super) fn load(
     progress: &Progress,
 ) -> Result<(Facts, Aside, Report), BuildError> {
     let selected = selected(plans, measures);
-    let rows = facts.select(&selected)?;
+    let mut rows = facts.select(&selected)?;
     let mut pass = Pass {
         model,
         keys: keys(model, plans, &selected)?,
@@ -79,10 +79,10 @@ pub(super) fn load(
         aside: SetAside::default(),
         report: Report::default(),
     };
-    let schema = rows.schema();
-    for batch in rows {
+    let schema = rows.written_schema();
+    while let Some(batch) = rows.next() {
         let batch = batch?;
-        pass.batch(&batch)?;
+        pass.batch(&batch, rows.written().unwrap_or(&batch))?;
         progress.add(batch.num_rows() as u64);
     }
     pass.finish(schema)
@@ -134,7 +134,8 @@ impl<'a> Column<'a> {
 }
 
 impl Pass<'_> {
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), BuildError> {
+    /// Adds a batch, whose rows are kept aside as they are `written`.
+    fn batch(&mut self, batch: &RecordBatch, written: &RecordBatch) -> Result<(), BuildError> {
         let before = self.report.rows;
         self.report.rows += batch.num_rows() as u64;
         self.read(batch, before)?;
@@ -143,7 +144,7 @@ impl Pass<'_> {
         if kept.contains(&false) {
             let refused_any = self.refusals.any();
             if !refused_any {
-                self.aside.add(batch, &kept, &self.keys, &self.columns)?;
+                self.aside.add(written, &kept, &self.keys, &self.columns)?;
             }
             self.keys.iter_mut().for_each(|keys| retain(&mut keys.resolver.codes, &kept));
             self.columns.iter_mut().for_each(|column| column.values.keep(&kept));

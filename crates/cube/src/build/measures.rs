@@ -41,8 +41,8 @@ impl MeasurePlan {
             over: None,
         };
         let column = value_column(&measure, column, facts).map_err(|error| error.at(|| "facts.value".to_owned()))?;
-        let column = Some(column);
-        Ok(vec![MeasurePlan { measure, column, style: facts.style() }])
+        let style = facts.style_of(Some(&column));
+        Ok(vec![MeasurePlan { measure, column: Some(column), style }])
     }
 
     fn of(
@@ -69,7 +69,8 @@ impl MeasurePlan {
             None if definition.rule == Rule::Count => None,
             None => return Err(wrong("column is missing; only the rule count needs none")),
         };
-        Ok(MeasurePlan { measure, column, style: facts.style() })
+        let style = facts.style_of(column.as_deref());
+        Ok(MeasurePlan { measure, column, style })
     }
 
     /// The measure as facts have it.

@@ -12,6 +12,7 @@
 //! become decimals exactly or are refused, except doubles, which are rounded to the scale, half away from zero. Nothing
 //! here knows an engine of SQL: [`Tables`] answers queries.
 
+mod calendar;
 mod consolidate;
 mod dates;
 mod dimension;
@@ -64,13 +65,22 @@ use crate::progress::Progress;
 ///  - `SELECT * FROM source LIMIT 0`, of which the schema alone is read;
 ///  - `SELECT * FROM source`, for [`source_rows`];
 ///  - `SELECT "column", … FROM source`;
-///  - `SELECT DISTINCT "column", … FROM source`.
+///  - `SELECT DISTINCT "column", … FROM source`;
+///  - the definition's SQL, where [`Tables::is_sorted`] says so.
 pub trait Tables {
     /// Batches of the rows of a query, in its order; text files that it names are read as `files` says.
     ///
     /// # Errors
     /// Whatever keeps the query from running; errors of single batches come from the reader.
     fn query(&self, sql: &str, files: &TextFiles) -> Result<Box<dyn RecordBatchReader + '_>, TablesError>;
+
+    /// True if the rows of a query come in an order that its text asks for.
+    ///
+    /// # Errors
+    /// Those of planning the query.
+    fn is_sorted(&self, _sql: &str, _files: &TextFiles) -> Result<bool, TablesError> {
+        Ok(false)
+    }
 
     /// True if a name in place of a table means text files with delimiters.
     fn is_text(&self, _file: &str) -> bool {
@@ -88,6 +98,8 @@ pub trait Tables {
 pub struct TextFiles {
     /// The character between values; found from the lines if absent.
     pub delimiter: Option<char>,
+    /// The character around values with delimiters in them; found from the lines if absent.
+    pub quote: Option<char>,
     /// Whether the first line has names of columns; found from the lines if absent.
     pub header: Option<bool>,
     /// The encoding of characters; UTF-8 if absent.
@@ -107,6 +119,8 @@ pub enum TextColumns {
     Of {
         /// Columns that name elements, if the query does nothing else with the column of the file.
         keys: Vec<String>,
+        /// Columns of decimals, if the query does nothing else with the column of the file.
+        decimals: Vec<String>,
         /// Columns that `types` names, also where the query computes with the column of the file.
         named: Vec<String>,
     },
@@ -180,13 +194,14 @@ fn run(
 ) -> Result<Built, BuildError> {
     let (text, met) = (definition.text(), RefCell::new(HashSet::new()));
     let reading = Reading { tables, progress, text: &text, met: &met };
-    let source = Source::facts(definition, reading)?;
+    let mut source = Source::facts(definition, reading)?;
     let measures = MeasurePlan::all(definition, &source)?;
     let place = |name: &str| format!("dimensions.{name}");
     let plan = |(name, dimension)| {
         Plan::new(name, dimension, &definition.unknown, &source).map_err(|error| error.at(|| place(name)))
     };
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+    source.spare(&plans);
     let refreshed = if let Basis::Refreshed(old) = basis { Some(old) } else { None };
     if let Some(old) = refreshed {
         check_same(old, &plans, &measures)?;
@@ -205,7 +220,12 @@ fn run(
             Some(old) if refreshed.is_some() => keep::kept(dimension, old, plan.definition)?,
             Some(old) => keep::carried(dimension, old, plan.definition, added)?,
         };
-        dimensions.push(of_dimensions.add(plan.name, kept));
+        let dimension = of_dimensions.add(plan.name, kept);
+        if let Some(old) = refreshed {
+            let reordered = order::reordered(&old.dimensions()[at], &dimension);
+            of_dimensions.reordered.extend(NamedElements::of(plan.name, reordered.into_iter().collect()));
+        }
+        dimensions.push(dimension);
         of_dimensions.respelled.extend(NamedElements::of(plan.name, plan.respelled.take()));
     }
     if let Some(name) = text.types.names().find(|name| !met.borrow().contains(&folded(name))) {

@@ -3,8 +3,11 @@
 
 use crate::define::NumberStyle;
 
-/// Digits of a fraction beyond which powers of ten have no 128 bits.
-const DIGITS_MAX: i32 = 38;
+/// Digits of the largest power of ten of 128 bits.
+const DIGITS_MAX: u64 = 38;
+
+/// 2⁵³: doubles have all whole numbers up to it.
+pub(super) const WHOLE_MAX: u128 = 1 << 53;
 
 /// Why a text is no decimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,21 +43,20 @@ impl Reader {
             None => (false, number),
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let (mut units, mut digits, mut is_cut) = (0_i128, 0, false);
+        // The number is units × 10^power; digits beyond 128 bits only tell that it is not what is held.
+        let (mut units, mut power, mut is_cut) = (0_i128, 0_i64, false);
         let next = |units: i128, digit: u8| units.checked_mul(10)?.checked_add(i128::from(digit - b'0'));
-        for digit in whole.bytes() {
-            units = next(units, digit).ok_or(Unread::Size)?;
-        }
-        for digit in fraction.bytes() {
-            match next(units, digit).filter(|_| !is_cut && digits < DIGITS_MAX) {
-                Some(more) => (units, digits) = (more, digits + 1),
-                // Digits beyond 128 bits are dropped; one that is not zero makes the number inexact.
-                None => is_cut |= digit != b'0',
+        let digits = whole.bytes().map(|digit| (digit, 0)).chain(fraction.bytes().map(|digit| (digit, 1)));
+        for (digit, behind) in digits {
+            match next(units, digit).filter(|_| !is_cut) {
+                Some(more) => (units, power) = (more, power - behind),
+                None => (is_cut, power) = (is_cut || digit != b'0', power + 1 - behind),
             }
         }
-        let exponent: i64 = exponent.parse().map_err(|_| Unread::Size)?;
-        let shift = i64::from(scale) + exponent - i64::from(digits);
-        let power = |digits: u64| (digits <= DIGITS_MAX as u64).then(|| 10_i128.pow(digits as u32));
+        // An exponent of more than 64 bits is as good as the largest one.
+        let beyond = if exponent.starts_with('-') { i64::MIN } else { i64::MAX };
+        let shift = exponent.parse().unwrap_or(beyond).saturating_add(i64::from(scale)).saturating_add(power);
+        let power = |digits: u64| (digits <= DIGITS_MAX).then(|| 10_i128.pow(digits as u32));
         let (units, is_rounded) = match (shift, power(shift.unsigned_abs())) {
             _ if units == 0 => (0, is_cut),
             (0.., Some(power)) => (units.checked_mul(power).ok_or(Unread::Size)?, is_cut),
@@ -77,11 +79,17 @@ impl Reader {
         }
     }
 
-    /// True if the text is a number and not a code: no zeros lead it.
+    /// True if the text is a number and not a code: no zeros or plus lead it, a double has all digits of a whole
+    /// number, and an exponent stands behind a fraction alone.
     pub(super) fn is_number(&mut self, text: &str) -> bool {
-        let digits = text.trim().trim_start_matches(['-', '+']);
-        let is_code = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
-        !is_code && (self.make_plain(text) || is_not_finite(text))
+        let text = text.trim();
+        let digits = text.trim_start_matches('-');
+        let has_zeros = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+        if has_zeros || text.starts_with('+') || !self.make_plain(text) {
+            return false;
+        }
+        let is_held = |whole: i128| whole.unsigned_abs() <= WHOLE_MAX;
+        self.plain.contains('.') || self.plain.parse().is_ok_and(is_held)
     }
 
     /// Writes a number as programs do: digits, a point and a fraction, `e` and an exponent; false for other texts.
@@ -136,17 +144,35 @@ fn is_not_finite(text: &str) -> bool {
 
 /// The advice for a text that is no number.
 pub(super) fn remedy(text: &str, style: NumberStyle) -> String {
-    let german = NumberStyle { decimal: ',', thousands: Some('.') };
-    let english = NumberStyle { decimal: '.', thousands: Some(',') };
-    let fits = |style: NumberStyle| Reader::new(style).make_plain(text);
-    let spaced = |decimal| NumberStyle { decimal, thousands: Some(' ') };
-    let other = [german, english, spaced(','), spaced('.')].into_iter().find(|other| *other != style && fits(*other));
-    match other {
-        Some(NumberStyle { decimal, thousands }) => {
-            let thousands = thousands.map_or(String::new(), |thousands| format!(" and thousands: \"{thousands}\""));
-            format!("if numbers are written so, write decimal: \"{decimal}\"{thousands}")
+    other_styles(text, style)
+        .unwrap_or_else(|| "values are numbers: mend it in the source, or select other rows in a query".to_owned())
+}
+
+/// What to write for a text that is a number in other styles: each number that it may be.
+pub(super) fn other_styles(text: &str, style: NumberStyle) -> Option<String> {
+    let of = |decimal, thousands| NumberStyle { decimal, thousands: Some(thousands) };
+    let read = |other: NumberStyle| {
+        let mut reader = Reader::new(other);
+        (other != style && reader.make_plain(text)).then_some((reader.plain, other))
+    };
+    let mut found: Vec<(String, NumberStyle)> = Vec::new();
+    for (number, other) in [of(',', '.'), of('.', ','), of(',', ' '), of('.', ' ')].into_iter().filter_map(read) {
+        if found.iter().all(|(known, _)| *known != number) {
+            found.push((number, other));
         }
-        None => "values are numbers: mend it in the source, or select other rows in a query".to_owned(),
+    }
+    let fields = |NumberStyle { decimal, thousands }: &NumberStyle| {
+        let thousands = thousands.map_or(String::new(), |thousands| format!(" and thousands: \"{thousands}\""));
+        format!("write decimal: \"{decimal}\"{thousands}")
+    };
+    match found.as_slice() {
+        [] => None,
+        [(_, only)] => Some(format!("if numbers are written so, {}", fields(only))),
+        several => {
+            let each: Vec<String> =
+                several.iter().map(|(number, style)| format!("if it is {number}, {}", fields(style))).collect();
+            Some(each.join("; "))
+        }
     }
 }
 
@@ -169,6 +195,14 @@ mod tests {
             (NumberStyle::PLAIN, "1e400", Err(Unread::Size)),
             (NumberStyle::PLAIN, "0.3000000000000000444089209850062616169452667236328125", Ok((30, true))),
             (NumberStyle::PLAIN, "99999999999999999999999999999999999999999", Err(Unread::Size)),
+            (NumberStyle::PLAIN, "1e9223372036854775807", Err(Unread::Size)),
+            (NumberStyle::PLAIN, "1e99999999999999999999", Err(Unread::Size)),
+            (NumberStyle::PLAIN, "1.5e-9223372036854775808", Ok((0, true))),
+            (NumberStyle::PLAIN, "1e-99999999999999999999", Ok((0, true))),
+            (NumberStyle::PLAIN, "0e99999999999999999999", Ok((0, false))),
+            (NumberStyle::PLAIN, "10000000000000000000000000000000000000000000000e-46", Ok((100, false))),
+            (NumberStyle::PLAIN, "99999999999999999999999999999999999999999e-41", Ok((100, true))),
+            (NumberStyle::PLAIN, "0.000000000000000000000000000000000000000000000015e45", Ok((2, true))),
             (NumberStyle::PLAIN, "NaN", Err(Unread::NotFinite)),
             (NumberStyle::PLAIN, "-inf", Err(Unread::NotFinite)),
             (NumberStyle::PLAIN, "1,234", Err(Unread::Word)),
@@ -194,9 +228,21 @@ mod tests {
         assert!(plain.double("nan").is_some_and(f64::is_nan));
         assert_eq!(plain.double("x"), None);
         assert_eq!(Reader::new(GERMAN).double("-1.000,25"), Some(-1000.25));
-        for (text, is_number) in
-            [("0", true), ("0.5", true), ("-0", true), ("007", false), ("-01", false), ("x", false)]
-        {
+        for (text, is_number) in [
+            ("0", true),
+            ("0.5", true),
+            ("-0", true),
+            ("9007199254740992", true),
+            ("1.5e20", true),
+            ("9007199254740993", false),
+            ("123456789012345678901234567890123456789012", false),
+            ("1E5", false),
+            ("+49", false),
+            ("007", false),
+            ("-01", false),
+            ("nan", false),
+            ("x", false),
+        ] {
             assert_eq!(plain.is_number(text), is_number, "{text}");
         }
     }
@@ -206,6 +252,11 @@ mod tests {
         assert!(remedy("1.234,5", NumberStyle::PLAIN).contains("decimal: \",\" and thousands: \".\""));
         assert!(remedy("1,234.5", NumberStyle::PLAIN).contains("decimal: \".\" and thousands: \",\""));
         assert!(remedy("0,5", NumberStyle::PLAIN).contains("decimal: \",\""));
+        assert_eq!(
+            remedy("1,234", NumberStyle::PLAIN),
+            "if it is 1.234, write decimal: \",\" and thousands: \".\"; if it is 1234, write decimal: \".\" and \
+             thousands: \",\""
+        );
         assert!(remedy("n/a", NumberStyle::PLAIN).starts_with("values are numbers"));
     }
 }

@@ -1,55 +1,35 @@
-//! The order of elements that values of the facts name: by a column of the definition (`sort`), else by the order in
-//! which the source has texts, if it has one, else ascending.
+//! The order of elements that values of the facts name: by a column of the definition (`sort`), else by value, by the
+//! calendar, by the order that the rows of the source prove, or ascending.
 //!
-//! Texts that are all numbers or all dates ascend by value, as numbers and dates do. The source has an order of other
-//! texts if its rows are sorted by it, or run through it again and again, as rows of months by region do. Without it
-//! names of months and weekdays stand as in the calendar.
+//! Texts that are all numbers or all dates ascend by value, as numbers and dates do. Names that are all of one kind of
+//! [`calendar`] stand as there. Of other texts the rows of the source prove an order if all of their runs agree in it
+//! and leave no two texts open. A run ends where a column that changes less often changes, as a region behind its
+//! accounts; a column that the text itself tells, as the group of an account, ends none.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, UInt32Array};
-use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt32Array};
+use arrow::compute::kernels::cmp::distinct;
+use arrow::compute::{SortColumn, SortOptions, concat_batches, lexsort_to_indices};
 use hashbrown::{HashMap, HashSet};
 
-use super::BuildError;
 use super::dates::Civil;
 use super::keys::{name_text, plain};
 use super::numbers::Reader;
 use super::source::Source;
-use super::typed;
+use super::{BuildError, calendar, typed};
 use crate::define::NumberStyle;
+use crate::model::{Dimension, ElementKind, folded};
 
 /// Most distinct texts of a column whose order is looked for.
 const TEXTS_MAX: usize = 1000;
 /// Most rows of the source in which all of these texts have to occur, and most rows of distinct values.
 const ROWS_MAX: usize = 1 << 20;
-/// Least average share of the distinct texts in an ascending run; runs of random rows have two texts.
-const RUN_MIN: f64 = 0.75;
-/// Fewest texts whose order follows from runs: random rows of two texts run through both.
-const RUN_TEXTS_MIN: usize = 3;
-/// Names that have an order.
-const CALENDARS: [&[&str]; 4] = [
-    &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-    &[
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ],
-    &["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
-    &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
-];
+/// The code of a row without a text.
+const NO_TEXT: u32 = u32::MAX;
 
 /// Ranks of texts.
-type Ranks = HashMap<String, u32>;
+pub(super) type Ranks = HashMap<String, u32>;
 
 /// Rows of distinct values of the facts in the order of their elements; the source's order counts for the first ones,
 /// which are `columns` there. Elements of cubes whose types were guessed keep the order of their texts.
@@ -64,18 +44,19 @@ pub(super) fn ordered(distinct: &RecordBatch, columns: &[&str], facts: &Source<'
         None => texts(column),
     };
     let texts: Vec<Option<HashSet<String>>> = distinct.columns().iter().zip(&values).map(of_column).collect();
+    let mut ranks: Vec<Option<Ranks>> = texts.iter().map(|texts| calendar::ranks(texts.as_ref()?)).collect();
     let is_few = |texts: &HashSet<String>| (2..=TEXTS_MAX).contains(&texts.len());
-    let few: Vec<usize> = (0..columns.len()).filter(|at| texts[*at].as_ref().is_some_and(is_few)).collect();
-    let mut of_source = match facts.has_order() && !few.is_empty() {
-        true => source_ranks(&few.iter().map(|at| columns[*at]).collect::<Vec<_>>(), facts)?,
-        false => Vec::new(),
-    };
+    let is_open = |at: &usize| ranks[*at].is_none() && texts[*at].as_ref().is_some_and(is_few);
+    let open: Vec<usize> = (0..columns.len()).filter(is_open).collect();
+    if !open.is_empty() && facts.has_order()? {
+        let of_source = source_ranks(&open.iter().map(|at| columns[*at]).collect::<Vec<_>>(), facts)?;
+        let is_whole = |at: usize, ranks: &Ranks| texts[at].as_ref().is_some_and(|texts| texts.len() == ranks.len());
+        for (at, of_source) in open.into_iter().zip(of_source) {
+            ranks[at] = of_source.filter(|ranks| is_whole(at, ranks));
+        }
+    }
     let mut keys: Vec<ArrayRef> = Vec::with_capacity(distinct.num_columns());
-    for (at, (column, values)) in distinct.columns().iter().zip(values).enumerate() {
-        let ranks = texts[at].as_ref().and_then(|texts| {
-            let of_source = few.iter().position(|few| *few == at).and_then(|at| of_source.get_mut(at)?.take());
-            of_source.filter(|ranks| ranks.len() == texts.len()).or_else(|| calendar_ranks(texts))
-        });
+    for ((column, values), ranks) in distinct.columns().iter().zip(values).zip(ranks) {
         keys.extend(values.or_else(|| ranks.map(|ranks| ranked(column, &ranks))));
         // Different texts of one value or rank stand by their characters.
         keys.push(column.clone());
@@ -100,9 +81,25 @@ pub(super) fn sorted_rows(batch: &RecordBatch, by: Option<(usize, NumberStyle)>)
     let Some((by, style)) = by else { return Ok((0..batch.num_rows()).collect()) };
     let places: ArrayRef = Arc::new((0..batch.num_rows() as u32).collect::<UInt32Array>());
     let column = batch.column(by);
-    let of_texts = || Some(ranked(column, &calendar_ranks(&texts(column)?)?));
+    let of_texts = || Some(ranked(column, &calendar::ranks(&texts(column)?)?));
     let key = values(column, style).or_else(of_texts).unwrap_or_else(|| column.clone());
     Ok(ascending(&[key, places], batch.num_rows())?.values().iter().map(|row| *row as usize).collect())
+}
+
+/// The first base element that stands before one behind which it stood in a dimension, as `Jan before Feb`.
+pub(super) fn reordered(old: &Dimension, new: &Dimension) -> Option<String> {
+    let bases = |dimension: &Dimension, other: &Dimension| -> Vec<String> {
+        let elements = dimension.elements().iter().map(|id| dimension.element(*id));
+        let bases = elements.filter(|element| element.kind() == ElementKind::Base).map(|element| element.name());
+        let is_there = |name: &&str| {
+            let found = other.find_key(name).map(|id| other.element(id));
+            found.is_some_and(|found| found.name() == *name && found.kind() == ElementKind::Base)
+        };
+        bases.filter(is_there).map(str::to_owned).collect()
+    };
+    let (before, now) = (bases(old, new), bases(new, old));
+    let (before, now) = before.iter().zip(&now).find(|(before, now)| before != now)?;
+    Some(format!("{now} before {before}"))
 }
 
 /// The values of texts that are all numbers, codes with zeros before them included, or all dates; nothing for other
@@ -111,7 +108,8 @@ fn values(column: &ArrayRef, style: NumberStyle) -> Option<ArrayRef> {
     let texts = typed::texts(column).filter(|texts| texts.null_count() < texts.len())?;
     let texts = texts.as_string::<i32>();
     let mut reader = Reader::new(style);
-    let numbers = texts.iter().map(|text| text.map(|text| reader.double(text).ok_or(())).transpose());
+    let mut finite = |text: &str| reader.double(text).filter(|number| number.is_finite());
+    let numbers = texts.iter().map(|text| text.map(|text| finite(text).ok_or(())).transpose());
     if let Ok(numbers) = numbers.collect::<Result<Float64Array, ()>>() {
         return Some(Arc::new(numbers));
     }
@@ -136,66 +134,130 @@ fn ranked(column: &ArrayRef, ranks: &Ranks) -> ArrayRef {
     Arc::new((0..column.len()).map(rank).collect::<UInt32Array>())
 }
 
-/// The places of names in a calendar that has all of them.
-fn calendar_ranks(texts: &HashSet<String>) -> Option<Ranks> {
-    CALENDARS.iter().find_map(|calendar| {
-        let rank = |text: &String| {
-            let place = calendar.iter().position(|name| name.eq_ignore_ascii_case(text.trim()))?;
-            Some((text.clone(), place as u32))
-        };
-        texts.iter().map(rank).collect::<Option<Ranks>>()
-    })
+/// A column of the source, row by row.
+struct Coded {
+    /// True where the row behind has another value.
+    changes: BooleanArray,
+    /// Numbers of texts, in the order in which they come first; texts that differ in case alone have one.
+    codes: Vec<u32>,
+    /// The spellings of each text, in the order in which they come first.
+    texts: Vec<Vec<String>>,
 }
 
-/// A column of texts while rows come in the order of the source.
-#[derive(Default)]
-struct Runs {
-    /// Texts in the order in which they came first.
-    ranks: Ranks,
-    last: Option<u32>,
-    /// Texts of the run that has not ended: each comes behind the one before it.
-    texts: usize,
-    /// Runs that have ended, and their texts.
-    ended: (usize, usize),
-}
-
-impl Runs {
-    fn add(&mut self, text: String) {
-        let next = self.ranks.len() as u32;
-        let rank = *self.ranks.entry(text).or_insert(next);
-        match self.last {
-            Some(last) if rank < last => {
-                self.ended = (self.ended.0 + 1, self.ended.1 + self.texts);
-                self.texts = 1;
+impl Coded {
+    /// Codes a column; one that changes more often than `most` has no codes.
+    fn of(column: &ArrayRef, changes: BooleanArray, most: usize) -> Coded {
+        let (mut codes, mut ranks, mut texts) = (Vec::new(), Ranks::new(), Vec::<Vec<String>>::new());
+        if changes.true_count() <= most {
+            for row in 0..column.len() {
+                if row > 0 && !changes.value(row - 1) {
+                    codes.push(codes[row - 1]);
+                    continue;
+                }
+                let Some(text) = name_text(column, row) else {
+                    codes.push(NO_TEXT);
+                    continue;
+                };
+                let next = texts.len() as u32;
+                let code = *ranks.entry(folded(&text)).or_insert(next);
+                match texts.get_mut(code as usize) {
+                    None => texts.push(vec![text]),
+                    Some(spellings) if !spellings.contains(&text) => spellings.push(text),
+                    Some(_) => {}
+                }
+                codes.push(code);
             }
-            Some(last) if rank == last => {}
-            _ => self.texts += 1,
         }
-        self.last = Some(rank);
+        Coded { changes, codes, texts }
     }
 
-    /// The order of the texts, if rows are sorted by it or run through it again and again.
-    fn order(self) -> Option<Ranks> {
-        let (runs, texts) = self.ended;
-        let runs_through =
-            || self.ranks.len() >= RUN_TEXTS_MIN && texts as f64 >= RUN_MIN * (runs * self.ranks.len()) as f64;
-        (runs == 0 || runs_through()).then_some(self.ranks)
+    /// True if rows of one text have one text of another column.
+    fn tells(&self, other: &Coded) -> bool {
+        let mut told = vec![None; self.texts.len()];
+        self.codes
+            .iter()
+            .zip(&other.codes)
+            .all(|(code, other)| told.get_mut(*code as usize).is_none_or(|told| *told.get_or_insert(*other) == *other))
+    }
+
+    /// The order of the texts, if all runs between changes of the columns around it agree in one.
+    fn proved(&self, columns: &[Coded]) -> Option<Ranks> {
+        let is_around = |other: &&Coded| other.changes.true_count() < self.changes.true_count() && !self.tells(other);
+        let around: Vec<&Coded> = columns.iter().filter(is_around).collect();
+        let mut followers: Vec<HashSet<u32>> = vec![HashSet::new(); self.texts.len()];
+        let (mut run, mut last) = (0, None);
+        let mut run_of: Vec<Option<usize>> = vec![None; self.texts.len()];
+        for (row, code) in self.codes.iter().enumerate() {
+            if row > 0 && around.iter().any(|other| other.changes.value(row - 1)) {
+                (run, last) = (run + 1, None);
+            }
+            if *code == NO_TEXT || last == Some(*code) {
+                continue;
+            }
+            let comes_again = run_of[*code as usize].replace(run) == Some(run);
+            if let Some(before) = last.replace(*code) {
+                followers[before as usize].insert(*code);
+                if comes_again || followers[*code as usize].contains(&before) {
+                    return None;
+                }
+            }
+        }
+        self.chain(&followers)
+    }
+
+    /// The one order in which each text stands before its followers.
+    fn chain(&self, followers: &[HashSet<u32>]) -> Option<Ranks> {
+        let mut before = vec![0; followers.len()];
+        followers.iter().flatten().for_each(|code| before[*code as usize] += 1);
+        let mut free: Vec<u32> = (0..followers.len() as u32).filter(|code| before[*code as usize] == 0).collect();
+        let (mut ranks, mut chained) = (Ranks::with_capacity(followers.len()), 0);
+        while let Some(code) = free.pop() {
+            if !free.is_empty() {
+                return None;
+            }
+            for spelling in &self.texts[code as usize] {
+                ranks.insert(spelling.clone(), ranks.len() as u32);
+            }
+            chained += 1;
+            for next in &followers[code as usize] {
+                before[*next as usize] -= 1;
+                if before[*next as usize] == 0 {
+                    free.push(*next);
+                }
+            }
+        }
+        (chained == followers.len()).then_some(ranks)
     }
 }
 
-/// The order that the source has of the texts of each of some columns.
+/// The order that the rows of the source prove of the texts of each of some columns.
 fn source_ranks(columns: &[&str], facts: &Source<'_>) -> Result<Vec<Option<Ranks>>, BuildError> {
-    let mut runs: Vec<Runs> = columns.iter().map(|_| Runs::default()).collect();
-    let mut rows = 0;
-    for batch in facts.select(columns)? {
+    let mut read = columns.to_vec();
+    read.extend(facts.keys().filter(|key| !columns.contains(key)));
+    let (mut batches, mut rows) = (Vec::new(), 0);
+    for batch in facts.in_order(&read)? {
         let batch = batch?;
-        for (runs, column) in runs.iter_mut().zip(batch.columns()) {
-            (0..batch.num_rows()).filter_map(|row| name_text(column, row)).for_each(|text| runs.add(text));
-        }
         rows += batch.num_rows();
+        batches.push(batch);
         if rows >= ROWS_MAX {
             break;
         }
     }
-    Ok(runs.into_iter().map(Runs::order).collect())
+    let Some(first) = batches.first() else { return Ok(vec![None; columns.len()]) };
+    let failed = |source| BuildError::Arrow { what: "comparing rows", source };
+    let batch = concat_batches(&first.schema(), &batches).map_err(failed)?;
+    let changes = batch.columns().iter().map(changes).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let most = changes[..columns.len()].iter().map(BooleanArray::true_count).max().unwrap_or(0);
+    let coded: Vec<Coded> =
+        batch.columns().iter().zip(changes).map(|(column, changes)| Coded::of(column, changes, most)).collect();
+    Ok(coded[..columns.len()].iter().map(|column| column.proved(&coded)).collect())
+}
+
+/// Whether the row behind has another value, of all rows but the last.
+fn changes(column: &ArrayRef) -> Result<BooleanArray, arrow::error::ArrowError> {
+    let pairs = column.len().saturating_sub(1);
+    match column.data_type().is_null() {
+        true => Ok(BooleanArray::from(vec![false; pairs])),
+        false => distinct(&column.slice(0, pairs), &column.slice(column.len() - pairs, pairs)),
+    }
 }

@@ -67,7 +67,7 @@ pub(super) fn of_table(
         };
         ids.push(id);
     }
-    check_parents(&rows, builder.dimension(), name, file)?;
+    check_parents(&rows, builder.dimension(), name, (file, parent))?;
     for (row, child) in order.iter().map(|at| &rows[*at]).zip(ids.iter().copied()) {
         let parent_id = row.parent.as_deref().and_then(|parent| builder.dimension().find_key(parent));
         let Some(parent_id) = parent_id else { continue };
@@ -120,7 +120,12 @@ fn rows(
 }
 
 /// Refuses parents that no row has for its key, with the first row that names one.
-fn check_parents(rows: &[Row], dimension: &Dimension, name: &str, table: &str) -> Result<(), BuildError> {
+fn check_parents(
+    rows: &[Row],
+    dimension: &Dimension,
+    name: &str,
+    (table, parent_column): (&str, &str),
+) -> Result<(), BuildError> {
     let is_orphan = |row: &Row| row.parent.as_deref().is_some_and(|parent| dimension.find_key(parent).is_none());
     let mut orphans = rows.iter().enumerate().filter(|(_, row)| is_orphan(row));
     let Some((at, row)) = orphans.next() else { return Ok(()) };
@@ -129,6 +134,16 @@ fn check_parents(rows: &[Row], dimension: &Dimension, name: &str, table: &str) -
         0 => String::new(),
         more => format!(", as parents of {more} more rows are"),
     };
+    let whole = parent.parse::<f64>().ok().map(|number| number.to_string());
+    let is_key = |whole: &String| folded(whole) != folded(parent) && dimension.find_key(whole).is_some();
+    if let Some(whole) = whole.filter(is_key) {
+        let problem = format!(
+            "the parent '{parent}' of '{}' is the key of no row, and '{whole}' is: write types: {{{parent_column}: \
+             integer}} for the table",
+            row.key
+        );
+        return Err(BuildError::TableRow { dimension: name.to_owned(), table: table.to_owned(), row: at + 1, problem });
+    }
     let near = sentence_end(&nearest(parent, dimension.all_names()));
     let problem = format!(
         "the parent '{parent}' of '{}' is the key of no row{more}{near} Add a row for it, without a parent, or leave \

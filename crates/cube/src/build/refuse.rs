@@ -99,13 +99,17 @@ fn remedy(keys: &Keys<'_>, problems: &[(&Problem, u64)], dimension: &Dimension) 
         let key = dimension.element(id).name();
         return format!("'{caption}' is the caption of '{key}', and facts name elements by their keys");
     }
-    let date = problems.iter().find_map(|(problem, _)| match (problem, &keys.plan.form) {
-        (Problem::Unknown(text), Form::Time { .. }) => Some((text, DatePattern::of_text(text)?)),
+    let texts = problems.iter().filter_map(|(problem, _)| match (problem, &keys.plan.form) {
+        (Problem::Unknown(text), Form::Time { .. }) => Some(text.as_str()),
         _ => None,
     });
-    if let Some((text, pattern)) = date {
+    let texts: Vec<&str> = texts.collect();
+    let patterns = DatePattern::of_texts(&texts);
+    if let Some(text) = texts.iter().find(|text| patterns.iter().any(|pattern| pattern.parse(text).is_some())) {
         let column = &keys.plan.columns[0];
-        return format!("Dates are written as 2026-03-31: for '{text}' write types: {{{column}: date({pattern})}}");
+        let types: Vec<String> =
+            patterns.iter().map(|pattern| format!("types: {{{column}: date({pattern})}}")).collect();
+        return format!("Dates are written as 2026-03-31: for '{text}' write {}", types.join(" or "));
     }
     let several = problems.iter().any(|(problem, _)| matches!(problem, Problem::Several(..)));
     if several {

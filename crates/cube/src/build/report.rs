@@ -43,6 +43,9 @@ pub struct Report {
     /// Spellings of the source that differ from the name of their element in case alone, as `TRUE as true`; facts that
     /// name elements of tables are not looked at. Dimensions without any are left out.
     pub respelled: Vec<NamedElements>,
+    /// Base elements that a refresh placed before another one that was before them, as `Jan before Feb`: the first of
+    /// each dimension. Dimensions without any are left out.
+    pub reordered: Vec<NamedElements>,
     /// Base elements that lie below one element over two paths; dimensions without any are left out.
     pub two_paths: Vec<TwoPaths>,
     /// Texts of cells whose elements are gone.

@@ -6,15 +6,12 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringBuilder};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
 
 use super::BuildError;
+use super::keys::name_text;
 use super::load::{Column, Keys};
-use super::problem::FIRST;
+use super::problem::{FIRST, NULL};
 use super::report::Aside;
-use super::typed::{texts, typed};
-use crate::define::ColumnType;
-use crate::model::Rule;
 
 /// Name of the column of reasons.
 const REASON: &str = "reason";
@@ -26,7 +23,7 @@ pub(super) struct SetAside {
 }
 
 impl SetAside {
-    /// Adds the rows of a batch that are not marked.
+    /// Adds the rows of a batch that are not marked, as the source has them.
     pub(super) fn add(
         &mut self,
         batch: &RecordBatch,
@@ -39,10 +36,9 @@ impl SetAside {
         let rows = filter_record_batch(batch, &mask).map_err(failed)?;
         let mut reasons = StringBuilder::new();
         for row in (0..kept.len()).filter(|row| !kept[*row]) {
-            write_reasons(&mut reasons, row, keys, columns);
+            write_reasons(&mut reasons, (batch, row), keys, columns);
             reasons.append_value("");
         }
-        let rows = with_numbers(&rows, keys, columns).map_err(failed)?;
         let schema = with_reason(&rows.schema());
         let reasons: ArrayRef = Arc::new(reasons.finish());
         let arrays = rows.columns().iter().cloned().chain([reasons]).collect();
@@ -57,27 +53,13 @@ impl SetAside {
     }
 }
 
-/// Rows whose columns of measures are numbers: doubles, where they are texts.
-fn with_numbers(rows: &RecordBatch, keys: &[Keys<'_>], columns: &[Column<'_>]) -> Result<RecordBatch, ArrowError> {
-    let (mut fields, mut arrays) = (rows.schema().fields().to_vec(), rows.columns().to_vec());
-    for column in columns.iter().filter(|column| column.plan.measure.rule != Rule::Count) {
-        let Some(place) = column.place.filter(|place| !keys.iter().any(|keys| keys.columns.contains(place))) else {
-            continue;
-        };
-        if texts(&arrays[place]).is_none() {
-            continue;
-        }
-        // Values of measures were read before, and are numbers.
-        if let Ok(numbers) = typed(&arrays[place], &ColumnType::Double, column.plan.style) {
-            fields[place] = Arc::new(fields[place].as_ref().clone().with_data_type(DataType::Float64));
-            arrays[place] = numbers;
-        }
-    }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-}
-
 /// Writes the reasons of a row: its keys without a base element, and its measures that are not finite.
-fn write_reasons(out: &mut StringBuilder, row: usize, keys: &[Keys<'_>], columns: &[Column<'_>]) {
+fn write_reasons(
+    out: &mut StringBuilder,
+    (batch, row): (&RecordBatch, usize),
+    keys: &[Keys<'_>],
+    columns: &[Column<'_>],
+) {
     let mut separator = "";
     let mut write = |reason: std::fmt::Arguments<'_>| {
         // A builder of texts takes every write.
@@ -86,7 +68,10 @@ fn write_reasons(out: &mut StringBuilder, row: usize, keys: &[Keys<'_>], columns
     };
     for keys in keys {
         let code = keys.resolver.codes[row];
-        if code >= FIRST {
+        let written = keys.columns.iter().filter_map(|column| name_text(batch.column(*column), row)).next();
+        if let (NULL, Some(text)) = (code, written.filter(|_| keys.columns.len() == 1)) {
+            write(format_args!("{}: '{text}' is not of the type that types: says", keys.plan.name));
+        } else if code >= FIRST {
             write(format_args!("{}: {}", keys.plan.name, keys.resolver.problems.of(code)));
         }
     }

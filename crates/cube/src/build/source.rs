@@ -10,12 +10,16 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 
+use super::dimension::Plan;
 use super::error::sentence_end;
 use super::form::Form;
-use super::keys::value_text;
+use super::keys::{plain, value_text};
 use super::typed;
 use super::{BuildError, Tables, TablesError, TextColumns, TextFiles};
-use crate::define::{ColumnType, Definition, NumberStyle, TextFormat};
+use crate::define::{
+    ColumnType, Definition, MeasureDefinition, Named, NumberStyle, TextFormat, UnknownElements, ValueTypeText,
+};
+use crate::facts::{Rule, ValueType};
 use crate::model::{folded, nearest};
 use crate::progress::Progress;
 
@@ -42,11 +46,17 @@ pub(super) struct Source<'a> {
     /// Columns of `types`, as the source writes them.
     types: Vec<(String, ColumnType)>,
     style: NumberStyle,
+    /// Columns of `types` in which values of other types are NULL.
+    spared: Vec<String>,
     files: TextFiles,
     /// True for text files, whose columns are text as it is written.
     is_text: bool,
-    /// True if its rows come in an order that means something: those of files, and of queries with an ORDER BY.
-    has_order: bool,
+    /// Its query, without a semicolon; nothing for a file.
+    sql: Option<&'a str>,
+    /// Columns that name elements, as the source writes them.
+    keys: Vec<String>,
+    /// Columns of decimals that a query hands on from text files as they are written.
+    decimals: Vec<String>,
 }
 
 /// Batches of a query.
@@ -60,18 +70,24 @@ pub(super) struct Rows<'a> {
     /// Columns with the types that they become.
     types: Vec<(usize, ColumnType)>,
     style: NumberStyle,
+    /// Columns in which values of other types are NULL.
+    spared: Vec<usize>,
+    /// The batch that came last, as the source has it.
+    written: Option<RecordBatch>,
+    /// The columns of the query that batches have; nothing for all.
+    columns: Option<Vec<usize>>,
     /// Rows of the batches so far; nothing where rows are not those of the source.
     before: Option<u64>,
 }
 
 impl<'a> Source<'a> {
     /// The facts of a definition.
-    pub(super) fn facts(definition: &Definition, reading: Reading<'a>) -> Result<Self, BuildError> {
+    pub(super) fn facts(definition: &'a Definition, reading: Reading<'a>) -> Result<Self, BuildError> {
         let facts = &definition.facts;
         let place = "the facts".to_owned();
         let (from, file) = match (&facts.sql, &facts.file) {
             // The text may end in a comment, which the line break ends.
-            (Some(sql), None) => (format!("({}\n) AS facts", sql.trim_end().trim_end_matches(';')), None),
+            (Some(sql), None) => (format!("({}\n) AS facts", query_of(sql)), None),
             (None, Some(file)) => (quoted_file(file), Some(file.as_str())),
             _ => {
                 let message = "the facts come from sql or from file, one of the two".to_owned();
@@ -83,35 +99,68 @@ impl<'a> Source<'a> {
             let form = Form::of(name, dimension)?;
             keys.extend(form.fact_columns(name, dimension).into_iter().map(str::to_owned));
         }
-        let source = Self::open((from, file), place, facts.text(), keys, reading);
+        let is_alone = check_whole(definition, reading)? && file.is_none();
+        let source = Self::open((from, file), place, facts.text(), (keys.clone(), is_alone), reading);
         let source = source.map_err(|error| error.at(|| "facts".to_owned()))?;
-        let has_order = facts.sql.as_ref().is_none_or(|sql| sql.to_ascii_lowercase().contains("order by"));
-        Ok(Self { has_order, ..source })
+        let source = match &facts.sql {
+            Some(_) => source.with_decimals(definition)?,
+            None => source,
+        };
+        // Dimensions tell which of them there are not.
+        let keys = keys.iter().filter_map(|key| source.column("", key).ok().map(str::to_owned)).collect();
+        Ok(Self { sql: facts.sql.as_deref().map(query_of), keys, ..source })
+    }
+
+    /// A query whose doubles from text files are text, where measures are decimals: these are read by their digits.
+    fn with_decimals(mut self, definition: &Definition) -> Result<Self, BuildError> {
+        let is_decimal = |value: &ValueTypeText| matches!(value.0, ValueType::Decimal { .. });
+        let of_measure = |(_, measure): (&str, &MeasureDefinition)| {
+            let value_type = measure.value_type.unwrap_or(definition.value.value_type);
+            measure.column.clone().filter(|_| measure.rule != Rule::Count && is_decimal(&value_type))
+        };
+        let of_facts = definition.facts.value.clone().filter(|_| is_decimal(&definition.value.value_type));
+        let of_facts = of_facts.filter(|_| definition.measures.is_empty());
+        let columns = definition.measures.iter().filter_map(of_measure).chain(of_facts);
+        let found = columns.filter_map(|column| self.column("", &column).ok().map(str::to_owned));
+        let doubles: Vec<String> = found.filter(|column| plain(self.data_type(column)).is_floating()).collect();
+        if doubles.is_empty() {
+            return Ok(self);
+        }
+        if let TextColumns::Of { decimals, .. } = &mut self.files.columns {
+            decimals.clone_from(&doubles);
+        }
+        self.schema = self.rows(format!("SELECT * FROM {} LIMIT 0", self.from), None)?.schema;
+        self.decimals = doubles;
+        self.decimals.retain(|column| {
+            self.schema.field_with_name(column).is_ok_and(|field| plain(field.data_type()).is_string())
+        });
+        Ok(self)
     }
 
     /// A table of a dimension.
     pub(super) fn table(file: &str, text: TextFormat, reading: Reading<'a>) -> Result<Self, BuildError> {
-        Self::open((quoted_file(file), Some(file)), format!("table '{file}'"), text, Vec::new(), reading)
+        Self::open((quoted_file(file), Some(file)), format!("table '{file}'"), text, (Vec::new(), false), reading)
     }
 
-    /// Finds the columns of the operand of FROM. A query takes its columns `keys` from text files as text.
+    /// Finds the columns of the operand of FROM. A query takes its columns `keys` from text files as text, and is
+    /// refused without text files if it `is_alone`.
     fn open(
         (from, file): (String, Option<&str>),
         place: String,
         own: TextFormat,
-        keys: Vec<String>,
+        (keys, is_alone): (Vec<String>, bool),
         reading: Reading<'a>,
     ) -> Result<Self, BuildError> {
         let Reading { tables, progress, text: whole, met } = reading;
         progress.check()?;
         let is_text = file.is_some_and(|file| tables.is_text(file));
-        let of_files = TextFormat { types: Default::default(), decimal: None, thousands: None, ..own.clone() };
+        let of_files = TextFormat { types: Named::default(), decimal: None, thousands: None, ..own.clone() };
         if let (Some(file), false, Some(field)) = (file, is_text, of_files.first_given()) {
             let message = format!("{field} is about text files such as CSV, and '{file}' is none: leave it out");
             return Err(BuildError::Definition { place, message });
         }
         let has_style = own.decimal.is_some() || own.thousands.is_some();
-        if has_style && !is_text && own.types.is_empty() {
+        if has_style && !is_text && own.types.is_empty() && whole.types.is_empty() {
             let message = "decimal and thousands are about texts: name the columns of numbers in types, too".to_owned();
             return Err(BuildError::Definition { place, message });
         }
@@ -123,18 +172,34 @@ impl<'a> Source<'a> {
         named.extend(whole.types.iter().filter(|(name, _)| !is_own(name)).map(|(name, wanted)| (name, wanted, false)));
         let columns = match file {
             Some(_) => TextColumns::All,
-            None => TextColumns::Of { keys, named: named.iter().map(|(name, ..)| (*name).to_owned()).collect() },
+            None => TextColumns::Of {
+                keys,
+                decimals: Vec::new(),
+                named: named.iter().map(|(name, ..)| (*name).to_owned()).collect(),
+            },
         };
-        let TextFormat { delimiter, encoding, header, .. } = text;
+        let TextFormat { delimiter, quote, encoding, header, .. } = text;
         let is_needed = file.is_none() && of_files.first_given().is_some();
-        let files = TextFiles { delimiter, header, encoding, columns, is_needed };
+        let files = TextFiles { delimiter, quote, header, encoding, columns, is_needed: is_needed || is_alone };
         let sql = format!("SELECT * FROM {from} LIMIT 0");
         let schema = match tables.query(&sql, &files) {
             Ok(reader) => reader.schema(),
             Err(source) => return Err(BuildError::Query { sql, source }),
         };
-        let mut source =
-            Self { reading, from, place, schema, types: Vec::new(), style, files, is_text, has_order: true };
+        let mut source = Self {
+            reading,
+            from,
+            place,
+            schema,
+            types: Vec::new(),
+            style,
+            spared: Vec::new(),
+            files,
+            is_text,
+            sql: None,
+            keys: Vec::new(),
+            decimals: Vec::new(),
+        };
         for (name, wanted, is_own) in named {
             let user = format!("types of {}", source.place);
             let has_it = || source.schema.fields().iter().any(|field| folded(field.name()) == folded(name));
@@ -180,9 +245,16 @@ impl<'a> Source<'a> {
         self.style
     }
 
+    /// How numbers of a column are written: those that SQL takes for numbers, as programs write them.
+    pub(super) fn style_of(&self, column: Option<&str>) -> NumberStyle {
+        let is_decimal = column.is_some_and(|column| self.decimals.iter().any(|decimal| decimal == column));
+        if is_decimal { NumberStyle::PLAIN } else { self.style }
+    }
+
     /// True for a column of text files that is text as it is written.
     pub(super) fn is_written(&self, column: &str) -> bool {
-        self.is_text && self.type_of(column).is_none_or(|wanted| *wanted == ColumnType::Text)
+        let is_decimal = self.decimals.iter().any(|decimal| decimal == column);
+        is_decimal || self.is_text && self.type_of(column).is_none_or(|wanted| *wanted == ColumnType::Text)
     }
 
     /// True for a column without a declared type whose values may be read as another type.
@@ -195,9 +267,17 @@ impl<'a> Source<'a> {
         self.reading.tables.guesses_types()
     }
 
-    /// True if the order of its rows means something.
-    pub(super) fn has_order(&self) -> bool {
-        self.has_order
+    /// True if the order of its rows means something: that of files, and of queries that are sorted.
+    pub(super) fn has_order(&self) -> Result<bool, BuildError> {
+        let Some(sql) = self.sql else { return Ok(true) };
+        let is_sorted = self.reading.tables.is_sorted(sql, &self.files);
+        is_sorted.map_err(|source| BuildError::Query { sql: sql.to_owned(), source })
+    }
+
+    /// Columns that name elements, each once.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        let is_first = |(at, key): &(usize, &String)| !self.keys[..*at].contains(key);
+        self.keys.iter().enumerate().filter(is_first).map(|(_, key)| key.as_str())
     }
 
     /// The place that errors name.
@@ -238,6 +318,10 @@ impl<'a> Source<'a> {
         if self.is_text && self.schema.fields().iter().any(is_broken) {
             return Some(", which is not UTF-8: write encoding: windows-1252, or utf-16.".to_owned());
         }
+        let mark = |field: &Arc<arrow::datatypes::Field>| field.name().starts_with(['\u{ef}', '\u{feff}']);
+        if self.is_text && self.files.encoding.is_some() && self.schema.fields().first().is_some_and(mark) {
+            return Some(", which begins as UTF-8 does: leave encoding out, or write encoding: utf-8.".to_owned());
+        }
         let [only] = self.schema.fields().as_ref() else { return None };
         let delimiter = only.name().chars().find(|character| ";\t|,".contains(*character)).filter(|_| self.is_text)?;
         Some(format!(", which has one column: if {delimiter:?} parts its values, write delimiter: {delimiter:?}."))
@@ -248,9 +332,31 @@ impl<'a> Source<'a> {
         self.schema.field_with_name(column).map_or(&DataType::Null, |field| field.data_type())
     }
 
-    /// The rows of some columns, in the order of the source.
+    /// The rows of some columns, in the order that the text of a query asks for or a file has.
+    pub(super) fn in_order(&self, columns: &[&str]) -> Result<Rows<'a>, BuildError> {
+        let Some(sql) = self.sql else { return self.select(columns) };
+        let mut rows = self.rows(sql.to_owned(), Some(0))?;
+        // An ORDER BY counts on top of a query alone, so that the columns are taken from its rows.
+        let place = |column: &&str| rows.schema.index_of(column);
+        let places = columns.iter().map(place).collect::<Result<Vec<_>, _>>();
+        rows.columns = Some(places.map_err(|source| BuildError::Arrow { what: "reading columns", source })?);
+        Ok(rows)
+    }
+
+    /// The rows of some columns.
     pub(super) fn select(&self, columns: &[&str]) -> Result<Rows<'a>, BuildError> {
         self.query("SELECT", columns)
+    }
+
+    /// Makes values of other types NULL in columns that name elements of dimensions that keep such rows alone.
+    pub(super) fn spare(&mut self, plans: &[Plan<'_>]) {
+        let is_kept = |unknown: &UnknownElements| !matches!(unknown, UnknownElements::Refuse | UnknownElements::Add);
+        let columns = |is: bool| {
+            let plans = plans.iter().filter(move |plan| is_kept(&plan.unknown) == is);
+            plans.flat_map(|plan| &plan.columns)
+        };
+        let is_refused = |column: &&String| columns(false).any(|refused| refused == *column);
+        self.spared = columns(true).filter(|column| !is_refused(column)).cloned().collect();
     }
 
     /// All columns of all rows.
@@ -288,8 +394,22 @@ impl<'a> Source<'a> {
         let of_column =
             |(at, field): (usize, &Arc<arrow::datatypes::Field>)| Some((at, self.type_of(field.name())?.clone()));
         let types = found.fields().iter().enumerate().filter_map(of_column).collect();
+        let is_spared = |at: &usize| self.spared.contains(found.field(*at).name());
+        let spared = (0..found.fields().len()).filter(is_spared).collect();
         let (schema, place, style) = (self.schema_of(&found), self.place.clone(), self.style);
-        Ok(Rows { sql, reader, schema, progress: self.reading.progress, place, types, style, before })
+        Ok(Rows {
+            sql,
+            reader,
+            schema,
+            progress: self.reading.progress,
+            place,
+            types,
+            style,
+            spared,
+            written: None,
+            columns: None,
+            before,
+        })
     }
 }
 
@@ -306,16 +426,31 @@ impl Rows<'_> {
             .map_err(|error| BuildError::Query { sql: self.sql, source: TablesError::from(error) })
     }
 
+    /// The schema of the batches as the source has them.
+    pub(super) fn written_schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+
+    /// The batch that came last, as the source has it.
+    pub(super) fn written(&self) -> Option<&RecordBatch> {
+        self.written.as_ref()
+    }
+
     /// A batch with the types that `types` gives its columns.
     fn typed(&mut self, batch: RecordBatch) -> Result<RecordBatch, BuildError> {
         let before = self.before;
         self.before = before.map(|rows| rows + batch.num_rows() as u64);
+        self.written = Some(batch.clone());
         if self.types.is_empty() {
             return Ok(batch);
         }
         let mut columns = batch.columns().to_vec();
         for (at, wanted) in &self.types {
-            columns[*at] = typed::typed(batch.column(*at), wanted, self.style).map_err(|(row, problem)| {
+            let read = match self.spared.contains(at) {
+                true => typed::typed_or_null,
+                false => typed::typed,
+            };
+            columns[*at] = read(batch.column(*at), wanted, self.style).map_err(|(row, problem)| {
                 let row_number = before.map(|before| before + row as u64 + 1);
                 BuildError::Typed {
                     place: self.place.clone(),
@@ -340,8 +475,45 @@ impl Iterator for Rows<'_> {
         }
         let batch = self.reader.next()?;
         let failed = |error| BuildError::Query { sql: self.sql.clone(), source: TablesError::from(error) };
-        Some(batch.map_err(failed).and_then(|batch| self.typed(batch)))
+        Some(batch.map_err(failed).and_then(|batch| self.typed(batch)).and_then(|batch| match &self.columns {
+            Some(columns) => {
+                batch.project(columns).map_err(|source| BuildError::Arrow { what: "reading columns", source })
+            }
+            None => Ok(batch),
+        }))
     }
+}
+
+/// Refuses what a definition says of all text files, and of numbers in texts, where it names none. True if something is
+/// said of text files and its query alone may read any.
+fn check_whole(definition: &Definition, reading: Reading<'_>) -> Result<bool, BuildError> {
+    let dimensions = || definition.dimensions.iter().map(|(_, dimension)| dimension);
+    let tables = dimensions().filter_map(|dimension| dimension.table.as_deref());
+    let mut files = tables.chain(definition.facts.file.as_deref());
+    if reading.tables.guesses_types() || files.any(|file| reading.tables.is_text(file)) {
+        return Ok(false);
+    }
+    let whole = reading.text;
+    let refused = |field: &str, message: String| BuildError::Definition { place: field.to_owned(), message };
+    let of_numbers = TextFormat { decimal: whole.decimal, thousands: whole.thousands, ..TextFormat::default() };
+    let mut types = [&whole.types, &definition.facts.types].into_iter().chain(dimensions().map(|it| &it.types));
+    if let (Some(field), true) = (of_numbers.first_given(), types.all(Named::is_empty)) {
+        let message = format!("{field} is about texts: name the columns of numbers in types, too");
+        return Err(refused(field, message));
+    }
+    let of_files = TextFormat { types: Named::default(), decimal: None, thousands: None, ..whole.clone() };
+    match of_files.first_given() {
+        Some(field) if definition.facts.sql.is_none() => {
+            let message = format!("{field} is about text files such as CSV, and the cube reads none: leave it out");
+            Err(refused(field, message))
+        }
+        field => Ok(field.is_some()),
+    }
+}
+
+/// A query without the semicolon that may end it.
+fn query_of(sql: &str) -> &str {
+    sql.trim_end().trim_end_matches(';')
 }
 
 /// An identifier of SQL.

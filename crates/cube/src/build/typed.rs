@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
+    new_null_array,
 };
-use arrow::compute::cast;
+use arrow::compute::{cast, nullif};
 use arrow::datatypes::DataType;
 
 use super::dates::Civil;
 use super::keys::{plain, value_text};
-use super::numbers::Reader;
+use super::numbers::{Reader, Unread, other_styles};
 use crate::define::{ColumnType, NumberStyle};
 
 /// Digits of the widest decimal of 128 bits.
@@ -66,6 +67,11 @@ pub(super) fn typed(column: &ArrayRef, wanted: &ColumnType, style: NumberStyle) 
     let text =
         |row: usize| value_text(column, row).filter(|text| *wanted == ColumnType::Text || !text.trim().is_empty());
     let wrong = |row: usize, what: &str| (row, format!("is no {what}, as types: says ({wanted})"));
+    let no_number = |row: usize, text: &str, what: &str| {
+        let (row, problem) = wrong(row, what);
+        let styles = other_styles(text, style).filter(|_| is_text);
+        (row, styles.map_or(problem.clone(), |styles| format!("{problem}: {styles}")))
+    };
     let rows = 0..column.len();
     Ok(match wanted {
         ColumnType::Text => Arc::new(rows.map(text).collect::<StringArray>()),
@@ -74,9 +80,10 @@ pub(super) fn typed(column: &ArrayRef, wanted: &ColumnType, style: NumberStyle) 
                 ColumnType::Decimal(scale) => (i32::from(*scale), "decimal of so many digits"),
                 _ => (0, "whole number of 64 bits"),
             };
-            let mut value = |row: usize| match text(row).map(|text| reader.decimal(&text, scale)) {
+            let mut value = |row: usize| match text(row).map(|text| (reader.decimal(&text, scale), text)) {
                 None => Ok(None),
-                Some(Ok((units, false))) => Ok(Some(units)),
+                Some((Ok((units, false)), _)) => Ok(Some(units)),
+                Some((Err(Unread::Word), text)) => Err(no_number(row, &text, "number")),
                 Some(_) => Err(wrong(row, what)),
             };
             let values = rows.map(&mut value).collect::<Result<Vec<Option<i128>>, _>>()?;
@@ -96,7 +103,8 @@ pub(super) fn typed(column: &ArrayRef, wanted: &ColumnType, style: NumberStyle) 
         }
         ColumnType::Double => {
             let mut value =
-                |row: usize| text(row).map(|text| reader.double(&text).ok_or_else(|| wrong(row, "number"))).transpose();
+                |row: usize| text(row).map(|text| reader.double(&text).ok_or_else(|| no_number(row, &text, "number")));
+            let mut value = |row: usize| value(row).transpose();
             Arc::new(rows.map(&mut value).collect::<Result<Float64Array, _>>()?)
         }
         ColumnType::Date(pattern) => {
@@ -115,6 +123,19 @@ pub(super) fn typed(column: &ArrayRef, wanted: &ColumnType, style: NumberStyle) 
             };
             Arc::new(rows.map(value).collect::<Result<Date32Array, _>>()?)
         }
+    })
+}
+
+/// As [`typed`], with NULL in the place of values that are none of the type.
+pub(super) fn typed_or_null(
+    column: &ArrayRef,
+    wanted: &ColumnType,
+    style: NumberStyle,
+) -> Result<ArrayRef, (usize, String)> {
+    typed(column, wanted, style).or_else(|wrong| {
+        let is_none = |row: usize| typed(&column.slice(row, 1), wanted, style).is_err();
+        let none: BooleanArray = (0..column.len()).map(|row| Some(is_none(row))).collect();
+        typed(&nullif(column, &none).map_err(|_| wrong)?, wanted, style)
     })
 }
 

@@ -21,6 +21,8 @@ type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 /// 2⁶³, the least double beyond 64 bits.
 const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+/// 10¹⁵: doubles tell all units from each other below it.
+const UNITS_TOLD: f64 = 1e15;
 /// Digits of the widest decimal of 128 bits.
 const DECIMAL_DIGITS: u8 = 38;
 
@@ -49,7 +51,7 @@ pub(super) struct MeasureValues {
     filled: Vec<bool>,
     /// Rows whose value is NaN or infinite.
     pub(super) not_finite: Vec<usize>,
-    /// Doubles and texts of all batches with more digits than the scale has.
+    /// Doubles and texts of all batches with more digits than the scale has, and doubles with more than doubles hold.
     pub(super) rounded: u64,
 }
 
@@ -79,7 +81,10 @@ impl MeasureValues {
             self.filled.extend(nulls.iter());
         }
         match (self.rule, self.value_type) {
-            (Rule::Count, _) => Ok(()),
+            (Rule::Count, _) => {
+                self.note_blanks(column);
+                Ok(())
+            }
             _ if let Some(texts) = texts(column) => self.read_texts(&texts),
             (_, ValueType::Double) => self.read_doubles(column),
             (_, ValueType::Decimal { scale }) => self.read_decimals(column, scale),
@@ -125,15 +130,23 @@ impl MeasureValues {
         Ok(())
     }
 
+    /// Notes texts of blanks, which are no values.
+    fn note_blanks(&mut self, column: &ArrayRef) {
+        let Some(texts) = texts(column) else { return };
+        for (row, text) in texts.as_string::<i32>().iter().enumerate() {
+            if text.is_some_and(|text| text.trim().is_empty()) {
+                self.filled.resize(column.len(), true);
+                self.filled[row] = false;
+            }
+        }
+    }
+
     /// Reads numbers of texts; a text of blanks is no value.
     fn read_texts(&mut self, column: &ArrayRef) -> Result<(), Misfit> {
+        self.note_blanks(column);
         let mut reader = Reader::new(self.style);
         for (row, text) in column.as_string::<i32>().iter().enumerate() {
             let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
-                if text.is_some() {
-                    self.filled.resize(column.len(), true);
-                    self.filled[row] = false;
-                }
                 self.push_none();
                 continue;
             };
@@ -251,7 +264,8 @@ impl MeasureValues {
             let units = (value * factor).round();
             self.decimals.push(units as i64);
             if units.abs() < TOO_LARGE || array.is_null(row) {
-                self.rounded += u64::from(array.is_valid(row) && !is_same(units / factor, *value));
+                let is_told = units.abs() < UNITS_TOLD && is_same(units / factor, *value);
+                self.rounded += u64::from(array.is_valid(row) && !is_told);
                 continue;
             }
             match value.is_finite() {
@@ -347,8 +361,17 @@ pub(super) fn first_word(column: &ArrayRef) -> Option<(usize, String)> {
 pub(super) fn unmark_texts(texts: &ArrayRef, style: NumberStyle, is_asked: bool, wanted: &mut [bool]) {
     let mut reader = Reader::new(style);
     for (wanted, text) in wanted.iter_mut().zip(texts.as_string::<i32>()) {
-        let Some(text) = text else { continue };
-        *wanted &= reader.double(text).is_none_or(f64::is_finite) && !(is_asked && text.trim().is_empty());
+        *wanted &= text.and_then(|text| reader.double(text)).is_none_or(f64::is_finite);
+    }
+    if is_asked {
+        unmark_blanks(texts, wanted);
+    }
+}
+
+/// Unmarks rows whose texts are blank.
+pub(super) fn unmark_blanks(texts: &ArrayRef, wanted: &mut [bool]) {
+    for (wanted, text) in wanted.iter_mut().zip(texts.as_string::<i32>()) {
+        *wanted &= text.is_none_or(|text| !text.trim().is_empty());
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Definition {
     /// The character between the values of a line of text files; their lines tell it without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<char>,
+    /// The character around values of text files that have delimiters in them; their lines tell it without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<char>,
     /// The character in front of the fraction of numbers in text; a point without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<char>,
@@ -86,6 +89,9 @@ pub struct FactsDefinition {
     /// The character between the values of a line of text files; their lines tell it without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<char>,
+    /// The character around values of text files that have delimiters in them; their lines tell it without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<char>,
     /// The character in front of the fraction of numbers in text; a point without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<char>,
@@ -209,6 +215,9 @@ pub struct DimensionDefinition {
     /// The character between the values of a line of text files; their lines tell it without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<char>,
+    /// The character around values of text files that have delimiters in them; their lines tell it without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quote: Option<char>,
     /// The character in front of the fraction of numbers in text; a point without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decimal: Option<char>,

@@ -20,6 +20,8 @@ pub struct TextFormat {
     pub types: Named<ColumnType>,
     /// The character between the values of a line.
     pub delimiter: Option<char>,
+    /// The character around values that have delimiters in them.
+    pub quote: Option<char>,
     /// The character in front of the fraction of numbers.
     pub decimal: Option<char>,
     /// The character between thousands.
@@ -85,8 +87,8 @@ macro_rules! give_text_format {
         impl $name {
             /// Its format of text.
             pub fn text(&self) -> TextFormat {
-                let Self { types, delimiter, decimal, thousands, encoding, header, .. } = self.clone();
-                TextFormat { types, delimiter, decimal, thousands, encoding, header }
+                let Self { types, delimiter, quote, decimal, thousands, encoding, header, .. } = self.clone();
+                TextFormat { types, delimiter, quote, decimal, thousands, encoding, header }
             }
         }
     )*};
@@ -100,6 +102,7 @@ impl TextFormat {
         TextFormat {
             types: self.types,
             delimiter: self.delimiter.or(whole.delimiter),
+            quote: self.quote.or(whole.quote),
             decimal: self.decimal.or(whole.decimal),
             thousands: self.thousands.or(whole.thousands),
             encoding: self.encoding.or(whole.encoding),
@@ -112,6 +115,7 @@ impl TextFormat {
         let given = [
             ("types", !self.types.is_empty()),
             ("delimiter", self.delimiter.is_some()),
+            ("quote", self.quote.is_some()),
             ("decimal", self.decimal.is_some()),
             ("thousands", self.thousands.is_some()),
             ("encoding", self.encoding.is_some()),
@@ -132,6 +136,11 @@ impl TextFormat {
             && (!delimiter.is_ascii() || delimiter.is_ascii_alphanumeric() || "\"\n\r\\".contains(delimiter))
         {
             return Err(format!("delimiter is one character as ; , | or a tab (\"\\t\"), not {delimiter:?}"));
+        }
+        if let Some(quote) = self.quote
+            && (!quote.is_ascii_punctuation() || quote == '\\' || self.delimiter == Some(quote))
+        {
+            return Err(format!("quote is one character as \" or ', and no delimiter, not {quote:?}"));
         }
         let style = self.style();
         if ![',', '.'].contains(&style.decimal) {
@@ -190,8 +199,8 @@ impl DatePattern {
         text.is_empty().then_some((year?, month?, day))
     }
 
-    /// A pattern by which a text may be a date.
-    pub(crate) fn of_text(text: &str) -> Option<DatePattern> {
+    /// Patterns by which texts may be dates: those by which most of them are.
+    pub(crate) fn of_texts(texts: &[&str]) -> Vec<DatePattern> {
         const KNOWN: [&str; 9] = [
             "DD.MM.YYYY",
             "MM/DD/YYYY",
@@ -203,10 +212,17 @@ impl DatePattern {
             "MM/YYYY",
             "MM.YYYY",
         ];
-        KNOWN.into_iter().map(|pattern| DatePattern(pattern.to_owned())).find(|pattern| {
+        let is_date = |pattern: &DatePattern, text: &str| {
             let found = pattern.parse(text);
             found.is_some_and(|(_, month, day)| (1..=12).contains(&month) && day.is_none_or(|day| day <= 31))
-        })
+        };
+        let counted = KNOWN.into_iter().map(|pattern| DatePattern(pattern.to_owned())).map(|pattern| {
+            let dates = texts.iter().filter(|text| is_date(&pattern, text)).count();
+            (dates, pattern)
+        });
+        let counted: Vec<(usize, DatePattern)> = counted.collect();
+        let most = counted.iter().map(|(dates, _)| *dates).max().filter(|most| *most > 0);
+        counted.into_iter().filter(|(dates, _)| Some(*dates) == most).map(|(_, pattern)| pattern).collect()
     }
 }
 
@@ -321,9 +337,16 @@ mod tests {
         for wrong in ["MM", "YYYY", "DD.MM.YY", "YYYY-MM-DD hh", "YYYYMMYYYY"] {
             assert!(wrong.parse::<DatePattern>().is_err(), "{wrong}");
         }
-        assert_eq!(DatePattern::of_text("01.04.2025").unwrap().to_string(), "DD.MM.YYYY");
-        assert_eq!(DatePattern::of_text("31/12/2025").unwrap().to_string(), "DD/MM/YYYY");
-        assert!(DatePattern::of_text("Q1").is_none());
+        for (texts, patterns) in [
+            (&["01.04.2025"][..], "DD.MM.YYYY"),
+            (&["31/12/2025"], "DD/MM/YYYY"),
+            (&["04/05/2025"], "MM/DD/YYYY DD/MM/YYYY"),
+            (&["04/05/2025", "n/a", "13/04/2025"], "DD/MM/YYYY"),
+            (&["Q1"], ""),
+        ] {
+            let found: Vec<String> = DatePattern::of_texts(texts).iter().map(DatePattern::to_string).collect();
+            assert_eq!(found.join(" "), patterns, "{texts:?}");
+        }
     }
 
     #[test]

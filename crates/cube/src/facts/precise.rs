@@ -53,6 +53,11 @@ impl Precise {
         Precise { high, low }
     }
 
+    /// The number moved away from zero.
+    pub(crate) fn away_from_zero(self, by: f64) -> Precise {
+        self.plus(Precise::from_f64(by.copysign(self.high)))
+    }
+
     /// The nearest double, without −0.0; not finite beyond the largest double.
     pub(crate) fn to_f64(self) -> f64 {
         self.high + self.low + 0.0
@@ -194,6 +199,18 @@ mod tests {
         assert_eq!(sum(&[0.5, -1e-30]).to_i64(), Some(0));
         assert_eq!(sum(&[-0.5, 1e-30]).to_i64(), Some(0));
         assert_eq!(sum(&[2.5, 1e-30]).to_i64(), Some(3));
+    }
+
+    #[test]
+    fn numbers_move_away_from_zero() {
+        // 5 × 0.3 is below a half, as the double 0.3 is below 0.3.
+        for (value, units) in [(5, 2), (-5, -2), (0, 0), (6, 2)] {
+            let product = Precise::from_i128(value).times(0.3);
+            assert_eq!(product.away_from_zero(1e-15).to_i64(), Some(units), "{value}");
+        }
+        assert_eq!(Precise::from_i128(5).times(0.3).to_i64(), Some(1));
+        let large = Precise::from_i128(i64::MAX.into());
+        assert_eq!(large.away_from_zero(1e-7).to_i64(), Some(i64::MAX));
     }
 
     #[test]

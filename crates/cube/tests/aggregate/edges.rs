@@ -59,6 +59,29 @@ fn weights_beyond_128_bits_are_computed_in_doubles() {
 }
 
 #[test]
+fn decimals_under_weights_that_doubles_do_not_have_round_half_away_from_zero() {
+    let facts = line(Rule::Sum, InputValues::Decimals(&[5, 150, 1_000_005, 300_000, 12_345_678_905]));
+    for (target, units) in [
+        // 1.5, 3.5 and 43.5, and the same below zero; terms that cancel each other leave 1.5.
+        (vec![(0, 0.3)], 2),
+        (vec![(0, 0.7)], 4),
+        (vec![(1, 0.29)], 44),
+        (vec![(0, -0.3)], -2),
+        (vec![(2, 0.3), (3, -1.0)], 2),
+        (vec![(2, -0.3), (3, 1.0)], -2),
+        (vec![(4, 0.3)], 3_703_703_672),
+        // 1.45 and 0.4999995 are no halves.
+        (vec![(0, 0.29)], 1),
+        (vec![(0, 0.0999999)], 0),
+    ] {
+        for algorithm in Algorithm::ALL {
+            let found = sum_of(&facts, std::slice::from_ref(&target), algorithm);
+            assert_eq!(found, Ok(vec![CellValue::Decimal { units, scale: 0 }]), "{target:?} by {algorithm}");
+        }
+    }
+}
+
+#[test]
 fn doubles_overflow_by_name() {
     let facts = line(Rule::Sum, InputValues::Doubles(&[f64::MAX, f64::MAX, -f64::MAX]));
     for algorithm in Algorithm::ALL {

@@ -47,7 +47,7 @@ fn columns_that_are_missing_or_of_another_type() {
         (
             "Ratio: {}",
             "dimension 'Ratio': column 'ratio' of the facts holds Float64; names of elements are text, whole numbers, \
-             dates or booleans: cast it in a query",
+             dates or booleans: cast it in a query, or give it a type in types, as integer for whole numbers",
         ),
         ("Paris: {}", "dimension 'Paris': column 'paris' of the facts holds Timestamp(s, \"Europe/Paris\"); names of"),
         ("T: {column: number, levels: [year]}", "dimension 'T': column 'number' of the facts holds Int64; levels of"),

@@ -47,13 +47,13 @@ fn a_table_of_parents() {
     let regions = table(vec![
         ("ID", texts(&["W", "EU", "FR", "DE", "JP", "G7", "FR"])),
         ("parent_id", texts(&[".", "W", "EU", "EU", "", ".", "g7"])),
-        ("name", texts(&["World", "Europe", "France", "Germany", ".", ".", "Gaul"])),
+        ("name", texts(&["World", "Europe", "France", "Germany", ".", ".", "France"])),
         (
             "share",
             Arc::new(arrow::array::Float64Array::from(vec![None, None, Some(0.5), Some(1.0), None, None, Some(2.0)])),
         ),
-        ("people", ints(&[8000, 500, 68, 84, 125, 7, 1])),
-        ("capital", texts(&[".", ".", "Paris", "Berlin", "Tokyo", ".", "Lutetia"])),
+        ("people", ints(&[8000, 500, 68, 84, 125, 7, 68])),
+        ("capital", texts(&[".", ".", "Paris", "Berlin", "Tokyo", ".", "."])),
     ]);
     let memory = Memory::default().with("gl", gl).with("regions.csv", regions);
     let cube = built(
@@ -69,6 +69,28 @@ fn a_table_of_parents() {
     assert_eq!(dimension.attribute(france, "people"), Some(&Attribute::Number(68.0)));
     assert_eq!(dimension.attribute(france, "capital"), Some(&Attribute::Text("Paris".to_string())));
     assert_eq!(dimension.attribute(dimension.find("W").unwrap(), "capital"), None);
+}
+
+#[test]
+fn whole_numbers_that_doubles_do_not_have_are_texts() {
+    let gl = table(vec![("k", texts(&["A"])), ("amount", cents(&[1]))]);
+    let keys = table(vec![
+        ("id", texts(&["A", "B"])),
+        ("up", texts(&[".", "."])),
+        ("ean", ints(&[123_456_789_012_345_678, 1])),
+        ("size", ints(&[1 << 53, -7])),
+        ("price", cents(&[123_456_789, 5])),
+    ]);
+    let memory = Memory::default().with("gl", gl).with("keys.parquet", keys);
+    let cube =
+        built(&memory, "K: {table: keys.parquet, column: k, key: id, parent: up, attributes: [ean, size, price]}");
+    let dimension = &cube.model.dimensions()[0];
+    let of = |name: &str| dimension.attribute(dimension.find("A").unwrap(), name).cloned().unwrap();
+    assert_eq!(of("ean"), Attribute::Text("123456789012345678".to_string()));
+    assert_eq!(
+        (of("size"), of("price")),
+        (Attribute::Number(9_007_199_254_740_992.0), Attribute::Number(1_234_567.89))
+    );
 }
 
 #[test]
@@ -303,38 +325,71 @@ fn files_are_quoted_and_columns_too() {
 }
 
 #[test]
-fn texts_keep_the_order_of_the_source_if_it_has_one() {
-    let order = |values: &[&str], by: &str| {
-        let amounts = cents(&vec![1; values.len()]);
-        let gl = table(vec![("Month", texts(values)), ("amount", amounts)]);
+fn texts_keep_the_order_that_the_source_proves() {
+    // Rows as `region text`.
+    let order = |rows: &str, by: &str| {
+        let rows: Vec<(&str, &str)> = rows.split(", ").map(|row| row.split_once(' ').unwrap()).collect();
+        let (regions, names): (Vec<&str>, Vec<&str>) = rows.iter().copied().unzip();
+        let amounts = cents(&vec![1; rows.len()]);
+        let gl = table(vec![("Region", texts(&regions)), ("Name", texts(&names)), ("amount", amounts)]);
         let memory = Memory::default().with("gl", gl.clone()).with("gl.csv", gl);
-        let text = format!("cube: c\nfacts: {{{by}, value: amount}}\ndimensions: {{Month: {{}}}}\n");
-        outline(&defined(&memory, &text).unwrap(), 0)
+        let memory = if by.contains("sorted") { memory.sorted() } else { memory };
+        let by = by.replace(" sorted", "");
+        let text = format!("cube: c\nfacts: {{{by}, value: amount}}\ndimensions: {{Region: {{}}, Name: {{}}}}\n");
+        outline(&defined(&memory, &text).unwrap(), 1)
     };
-    let (file, sql) = ("file: gl.csv", "sql: TABLE gl");
-    for (values, by, expected) in [
-        // Sorted rows, months of one region behind those of another, rows of a last region that has not all.
-        (&["Wk3", "Wk3", "Wk20", "Wk1", "Wk1"][..], file, "Wk3 Wk20 Wk1"),
-        (&["Okt", "Nov", "Dez", "Okt", "Dez", "Okt", "Nov", "Dez", "Okt"], file, "Okt Nov Dez"),
-        (&["Okt", "Dez"], file, "Okt Dez"),
-        // Rows in no order, two texts that alternate.
-        (&["Okt", "Nov", "Okt", "Dez", "Nov", "Okt", "Dez", "Okt"], file, "Dez Nov Okt"),
-        (&["Plan", "Actual", "Plan", "Actual"], file, "Actual Plan"),
-        // A query without an order has none; a calendar stands by itself.
-        (&["Wk3", "Wk20", "Wk1"], sql, "Wk1 Wk20 Wk3"),
-        (&["Mar", "Jan", "Feb", "Jan", "Mar"], sql, "Jan Feb Mar"),
-        (&["June", "May", "april"], sql, "april May June"),
-        (&["Wed", "Mon", "Sun"], sql, "Mon Wed Sun"),
-        // Fiscal months keep the source's order.
-        (&["Apr", "May", "Jan", "Apr", "May", "Jan"], file, "Apr May Jan"),
+    let (file, sql, sorted) = ("file: gl.csv", "sql: TABLE gl", "sql: TABLE gl sorted");
+    for (rows, by, expected) in [
+        // Sorted rows; names of one region behind those of another, the first and the last of which lack some.
+        ("A z, A z, A y, B x, A x", file, "z y x"),
+        ("A z, A y, A x, B z, B y, B x", file, "z y x"),
+        ("A y, A x, B z, B y, B x", file, "z y x"),
+        ("A y, A x, B z, B y, B x, C z, C y", file, "z y x"),
+        ("A b01, A b02, B b00, B b01, B b02", file, "b00 b01 b02"),
+        ("A z, B z, A y, B y", file, "z y"),
+        ("A zz, A ZZ, A y, B ZZ, B Y", file, "zz y"),
+        // Runs that contradict each other, that leave two names open, or have a name twice: ascending.
+        ("A z, A y, B y, B z", file, "y z"),
+        ("A z, A x, A y, B z, B y, B x", file, "x y z"),
+        ("A z, A x, B y, B x", file, "x y z"),
+        ("A z, A y, A z, A x, B x", file, "x y z"),
+        // A query without an order has none; with one it is a file.
+        ("A z, A y, A x", sql, "x y z"),
+        ("A z, A y, A x", sorted, "z y x"),
+        // Names of a calendar stand by it, whatever the source has.
+        ("A Apr, A May, A Jan, B Apr, B May, B Jan", file, "Jan Apr May"),
+        ("A Apr, A Dec, B Jan, B Apr, B Dec", file, "Jan Apr Dec"),
+        ("A Okt, A Dez, B Mai", sorted, "Mai Okt Dez"),
+        ("A Q2, A Q3, B Q1, B Q2", file, "Q1 Q2 Q3"),
+        ("A P04, A P12, B P01", file, "P01 P04 P12"),
+        ("A Wk3, A Wk20, A Wk1", file, "Wk1 Wk3 Wk20"),
+        ("A Q4 2024, A Q1 2025, B Q3 2024", file, "Q3 2024 Q4 2024 Q1 2025"),
+        ("A Wed, A Mon, A Sun", sql, "Mon Wed Sun"),
         // Texts that are whole numbers or dates ascend by value.
-        (&["10", "9", "1"], file, "1 9 10"),
-        (&["1e3", "010", "9.5"], file, "9.5 010 1e3"),
-        (&["2026-03-01", "2026-02-01", "2025-12-01"], file, "2025-12-01 2026-02-01 2026-03-01"),
-        (&["10", "9", "-1", "9", "10", "-1", "10"], sql, "-1 9 10"),
+        ("A 10, A 9, A 1", file, "1 9 10"),
+        ("A 1e3, A 010, A 9.5", file, "9.5 010 1e3"),
+        ("A nan, A 10, A 9", file, "nan 10 9"),
+        ("A 2026-03-01, A 2026-02-01, A 2025-12-01", file, "2025-12-01 2026-02-01 2026-03-01"),
     ] {
-        assert_eq!(order(values, by), expected, "{values:?} of {by}");
+        assert_eq!(order(rows, by), expected, "{rows:?} of {by}");
     }
+}
+
+#[test]
+fn runs_end_where_other_columns_change_that_the_text_does_not_tell() {
+    // The group of an account ends no run of accounts; an upper level and a year do.
+    let gl = table(vec![
+        ("year", texts(&["24", "24", "24", "25", "25", "25", "25"])),
+        ("kind", texts(&["q", "q", "p", "q", "q", "q", "p"])),
+        ("account", texts(&["m", "k", "b", "z", "m", "k", "b"])),
+        ("amount", cents(&[1; 7])),
+    ]);
+    let memory = Memory::default().with("gl.csv", gl);
+    let text = "cube: c\nfacts: {file: gl.csv, value: amount}\ndimensions: {year: {}, Kind: {}, Account: {}}\n";
+    let cube = defined(&memory, text).unwrap();
+    assert_eq!((outline(&cube, 1), outline(&cube, 2)), ("q p".to_string(), "z m k b".to_string()));
+    let levels = text.replace("Kind: {}, Account: {}", "Account: {levels: [kind, account]}");
+    assert_eq!(outline(&defined(&memory, &levels).unwrap(), 1), "z m k b q(z m k) p(b)");
 }
 
 #[test]
@@ -356,7 +411,7 @@ fn sort_names_the_column_that_orders_elements() {
     let memory = Memory::default().with("gl", gl).with("skus.csv", skus);
     for (dimension, expected) in [
         ("Month: {column: month, sort: number}", "Jan Mai Okt Nov"),
-        ("Month: {column: month}", "Jan Mai Nov Okt"),
+        ("Month: {column: month}", "Jan Mai Okt Nov"),
         ("Month: {levels: [half, month], sort: NUMBER}", "Jan Mai Okt Nov H1(Jan Mai) H2(Okt Nov)"),
         ("Month: {column: half, sort: month}", "H1 H2"),
         ("Sku: {table: skus.csv, levels: [group, sku], sort: rank, caption: name}", "B[b] A[a] C[c] X(B) Y(A C)"),

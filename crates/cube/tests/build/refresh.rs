@@ -512,3 +512,23 @@ fn another_cube_is_refused() {
     let error = refresh(&parse(&text).unwrap(), &old, &later, &Progress::new()).unwrap_err().to_string();
     assert!(error.contains("its measures are amount SUM double, those of the cube amount SUM decimal(2)"), "{error}");
 }
+
+#[test]
+fn an_order_that_a_refresh_changes_is_told() {
+    let source = |names: &[&str]| {
+        let gl = table(vec![("Name", texts(names)), ("amount", cents(&vec![1; names.len()]))]);
+        Memory::default().with("gl.csv", gl)
+    };
+    let text = "cube: c\nfacts: {file: gl.csv, value: amount}\ndimensions: {Name: {}}\n";
+    let old = crate::tables::defined(&source(&["z", "y", "x"]), text).unwrap();
+    for (names, reordered) in [
+        (&["z", "y", "x"][..], ""),
+        (&["w", "z", "x", "a"], ""),
+        (&["z", "x", "y", "z"], "x before z"),
+        (&["y", "z"], "y before z"),
+    ] {
+        let new = refresh(&parse(text).unwrap(), &old.model, &source(names), &Progress::new()).unwrap();
+        let told: Vec<&str> = new.report.reordered.iter().flat_map(|it| &it.names).map(String::as_str).collect();
+        assert_eq!(told.join(", "), reordered, "{names:?}");
+    }
+}

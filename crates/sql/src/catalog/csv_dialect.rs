@@ -51,6 +51,8 @@ const INSTANT: u16 = 1 << 10;
 const WALL: u16 = 1 << 11;
 /// Timestamps of a zone other than UTC.
 const SHIFTED: u16 = 1 << 12;
+/// Numbers with a comma, as `1.234,5` or `1,234`.
+const COMMA: u16 = 1 << 13;
 const TIMESTAMP: u16 = SECONDS | SECONDS << 1 | SECONDS << 2 | SECONDS << 3;
 const TEMPORAL: u16 = DATE | TIMESTAMP | INSTANT | WALL | SHIFTED;
 
@@ -62,8 +64,13 @@ impl Kinds {
             "" => 0,
             "NaN" | "nan" | "inf" | "-inf" => FLOAT,
             _ if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") => BOOL,
-            _ => number(text).or_else(|| time(text)).unwrap_or(TEXT),
+            _ => number(text).or_else(|| time(text)).or_else(|| comma_number(text)).unwrap_or(TEXT),
         })
+    }
+
+    /// True for numbers of which some have a comma.
+    fn has_commas(self) -> bool {
+        self.0 & COMMA != 0 && self.0 & !(COMMA | NUMBER) == 0
     }
 
     pub(crate) fn and(self, other: Kinds) -> Kinds {
@@ -127,6 +134,19 @@ fn number(text: &str) -> Option<u16> {
     let is_written_so = bytes.iter().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(byte));
     let begins = matches!(bytes.first(), Some(b'0'..=b'9' | b'.'));
     (is_written_so && begins && digits.parse::<f64>().is_ok()).then_some(FLOAT)
+}
+
+/// The kind of a number with a comma in front of its fraction or between thousands.
+fn comma_number(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text).as_bytes();
+    let is_digit = |at: usize| digits.get(at).is_some_and(u8::is_ascii_digit);
+    let fits = |(at, byte): (usize, &u8)| match byte {
+        b'0'..=b'9' => true,
+        b',' => is_digit(at + 1),
+        b'.' | b' ' | b'\'' => at > 0 && is_digit(at - 1) && is_digit(at + 1),
+        _ => false,
+    };
+    (digits.contains(&b',') && digits.iter().enumerate().all(fits)).then_some(COMMA)
 }
 
 /// The kind of a date or a timestamp.
@@ -197,11 +217,20 @@ impl Dialect {
             if delimiters.iter().any(is_other) { other } else { usual }
         });
         let width = |delimiter: u8| width(head, characters(delimiter, quote), given.truncated);
+        let widest = |delimiters: &[u8]| {
+            let widths = delimiters.iter().filter_map(|delimiter| Some((width(*delimiter)?, *delimiter)));
+            widths.filter(|(width, _)| *width > 1).rev().max_by_key(|(width, _)| *width)
+        };
+        let leaves_commas = |delimiter: &u8| {
+            memchr::memchr(*delimiter, head).is_some() && leaves_commas(head, characters(*delimiter, quote))
+        };
         let delimiter = given.delimiter.unwrap_or_else(|| match width(DELIMITERS[0]) {
-            Some(2..) => DELIMITERS[0],
+            Some(2..) => {
+                let others: Vec<u8> = DELIMITERS[1..].iter().copied().filter(leaves_commas).collect();
+                widest(&others).map_or(DELIMITERS[0], |(_, delimiter)| delimiter)
+            }
             _ => {
-                let widths = DELIMITERS.iter().filter_map(|delimiter| Some((width(*delimiter)?, *delimiter)));
-                let widest = widths.filter(|(width, _)| *width > 1).rev().max_by_key(|(width, _)| *width);
+                let widest = widest(&DELIMITERS);
                 let is_in_each = |delimiter: &u8| is_in_each(head, characters(*delimiter, quote));
                 let in_each = || DELIMITERS.into_iter().find(is_in_each);
                 widest.map(|(_, delimiter)| delimiter).or_else(in_each).unwrap_or(DELIMITERS[0])
@@ -252,9 +281,14 @@ fn has_header(first: &[String], first_kinds: &[Kinds], below: &[Kinds]) -> Optio
     if pairs().any(|(own, below)| is_typed(below) && own.is_known()) {
         return Some(false);
     }
+    let has_commas =
+        |(own, below): (&Kinds, &Kinds)| own.is_known() && below.is_known() && own.and(*below).has_commas();
+    if pairs().any(has_commas) {
+        return Some(false);
+    }
     // Text below, or nothing: a number or a date is no name, but for years and the like above columns of text.
     let is_alone = below.iter().all(|below| !below.is_known());
-    (is_alone && has_value(NUMBER | TEMPORAL) && first.len() > 1).then_some(false)
+    (is_alone && has_value(NUMBER | TEMPORAL | COMMA) && first.len() > 1).then_some(false)
 }
 
 /// Whether the numbers of a first line are years that follow one another, and the second has a number that is no year
@@ -266,7 +300,7 @@ fn are_years(first: &[String], second: &[String]) -> bool {
     years.len() > 1
         && years.windows(2).all(|pair| pair[0] + 1 == pair[1])
         && first.iter().all(is_name)
-        && below.any(|below| year(below).is_none() && Kinds::of(below.as_bytes()).0 & !NUMBER == 0)
+        && below.any(|below| year(below).is_none() && Kinds::of(below.as_bytes()).0 & !(NUMBER | COMMA) == 0)
 }
 
 fn year(text: &str) -> Option<u16> {
@@ -287,6 +321,21 @@ fn width(text: &[u8], characters: Characters, truncated: bool) -> Option<usize> 
         alike && counted < COUNTED
     });
     width.filter(|_| alike)
+}
+
+/// Whether a column of the first records below the first, or of the only one, has numbers with commas alone.
+fn leaves_commas(text: &[u8], characters: Characters) -> bool {
+    let (mut kinds, mut counted) = (Vec::<Kinds>::new(), 0);
+    records(text, characters, &mut |record| {
+        if counted == 1 {
+            kinds.clear();
+        }
+        kinds.resize(kinds.len().max(record.len()), Kinds::default());
+        kinds.iter_mut().zip(record).for_each(|(kinds, value)| *kinds = kinds.and(Kinds::of(value)));
+        counted += 1;
+        counted < COUNTED
+    });
+    kinds.into_iter().any(Kinds::has_commas)
 }
 
 /// Whether each of the first records has a delimiter, and there are several.
@@ -418,7 +467,21 @@ mod tests {
             ("a;b\n1,5;2\n2,5;x\n", b';', b'"', None),
             ("a;b\n1,5;2\n2,5;3\n", b';', b'"', Some(true)),
             ("a\tb\n1\t2,3\n", b'\t', b'"', Some(true)),
-            ("a;b,c\n1;2,3\n", b',', b'"', Some(true)),
+            ("a;b,c\n1;2,3\n", b';', b'"', Some(true)),
+            ("a;b,c\n1;x,3\n", b',', b'"', Some(true)),
+            ("A;1,5\nB;2,5\n", b';', b'"', Some(false)),
+            ("A;Jan;1,5\nB;Feb;-1.202,5\n", b';', b'"', Some(false)),
+            ("A|1,5\nB|2,5\n", b'|', b'"', Some(false)),
+            ("A\t1,234.5\nB\t2,5\n", b'\t', b'"', Some(false)),
+            ("A;x, y;1,5\nB;x, z;2,5\n", b';', b'"', Some(false)),
+            ("A;1,5\n", b';', b'"', Some(false)),
+            ("\"K, N\";\"B, E\"\nA;1,5\nB;2\n", b';', b'"', None),
+            ("\"A\";\"1,5\"\n\"B\";\"2,5\"\n", b';', b'"', Some(false)),
+            ("\"A;1\",5\n\"B;2\",5\n", b',', b'"', Some(false)),
+            ("A,\"1,5\"\nB,\"2,5\"\n", b',', b'"', Some(false)),
+            ("x;y,1\nz;w,2\n", b',', b'"', Some(false)),
+            ("a;b\n1,5;x\n2,5;y\n", b';', b'"', None),
+            ("v\n1,5\n2,5\n", b',', b'"', None),
             ("text\nx; y\nz\n", b',', b'"', None),
             ("a,b\n'x,1',2\n'y',3\n", b',', b'\'', Some(true)),
             ("a,b\nit's,2\nno,3\n", b',', b'"', Some(true)),

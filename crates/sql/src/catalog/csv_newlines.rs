@@ -20,6 +20,7 @@ use futures::StreamExt;
 
 use super::memory::{FileMemory, Stop};
 use crate::csv_lines::{Characters, Lines, compression};
+use crate::diagnose::IN_DEFINITION;
 use crate::error::{Result, SqlError};
 
 /// Bytes looked at between two looks at whether anyone still waits.
@@ -76,7 +77,7 @@ pub(super) async fn check(state: &dyn Session, command: &mut CreateExternalTable
             let quote = char::from(characters.quote);
             let reason = format!(
                 "a value begins with {quote} here and has no end; close it, or name the character that quotes values: \
-                 CREATE EXTERNAL TABLE … OPTIONS (format.quote '…')"
+                 CREATE EXTERNAL TABLE … OPTIONS (format.quote '…'), {IN_DEFINITION} quote"
             );
             return Err(SqlError::FileRow { path: path.display().to_string(), line, column: None, reason });
         }

@@ -22,6 +22,7 @@ use futures::StreamExt;
 use super::csv_dialect::{Dialect, Given, Kinds, Sample};
 use super::memory::FileMemory;
 use crate::csv_lines::compression;
+use crate::diagnose::IN_DEFINITION;
 use crate::error::{Result, SqlError};
 
 /// Files looked at at once.
@@ -61,7 +62,8 @@ pub(super) async fn look(
                 format!("delimiter {:?} and quote {}", char::from(dialect.delimiter), char::from(dialect.quote))
             };
             let reason = format!(
-                "it is written with {}, and '{}' with {}; name them: OPTIONS (format.delimiter '…', format.quote '…')",
+                "it is written with {}, and '{}' with {}; name them: OPTIONS (format.delimiter '…', \
+                 format.quote '…'), {IN_DEFINITION} delimiter and quote",
                 written(dialect),
                 one.display(),
                 written(first)
@@ -90,7 +92,8 @@ pub(super) async fn look(
         if let Some((other, _)) = headers.find(|(_, found)| *found != header) {
             let (with, without) = if header { (one, other) } else { (other, one) };
             let reason = format!(
-                "it has no header, and '{}' has one; say whether files have one: OPTIONS (format.has_header '…')",
+                "it has no header, and '{}' has one; say whether files have one: OPTIONS (format.has_header '…'), \
+                 {IN_DEFINITION} header",
                 with.display()
             );
             return Err(SqlError::FileFormat { path: without.display().to_string(), reason });

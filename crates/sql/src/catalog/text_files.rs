@@ -47,6 +47,7 @@ pub(crate) enum WrittenColumns {
 #[derive(Debug)]
 pub(crate) struct TextReading {
     pub(crate) delimiter: Option<char>,
+    pub(crate) quote: Option<char>,
     pub(crate) header: Option<bool>,
     pub(crate) encoding: Option<Encoding>,
     pub(crate) columns: WrittenColumns,
@@ -72,6 +73,9 @@ impl TextReading {
         let mut option = |name: &str, value: String| command.options.insert(format!("format.{name}"), value);
         if let Some(delimiter) = self.delimiter {
             option("delimiter", delimiter.to_string());
+        }
+        if let Some(quote) = self.quote {
+            option("quote", quote.to_string());
         }
         if let Some(header) = self.header {
             option("has_header", header.to_string());

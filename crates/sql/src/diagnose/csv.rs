@@ -10,12 +10,10 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
-use super::Search;
+use super::{IN_DEFINITION, Search};
 use crate::csv_lines::{Characters, Lines};
 use crate::error::{SqlError, one_line};
 
-/// What errors say of the definitions of cubes.
-const IN_DEFINITION: &str = "or, in a cube's definition, write";
 /// How the types of columns are said.
 const DECLARED: &str = "CREATE EXTERNAL TABLE t (column type, …) STORED AS CSV LOCATION '…'";
 

@@ -110,8 +110,8 @@ fn row(path: &str, line: u64, found: &str) -> SqlError {
         return SqlError::FileRow { path: path.to_string(), line, column: None, reason: one_line(found) };
     };
     let reason = reason.replace("expected primitive got", "expected a number, found").replace(" got ", ", found ");
-    let help = "a column is of the type of its first value; declare the types: CREATE EXTERNAL TABLE t (column type, \
-                …) STORED AS JSON LOCATION '…'";
+    let help = "a column is of the type of its first value; write all of its values alike, or declare the types: \
+                CREATE EXTERNAL TABLE t (column type, …) STORED AS JSON LOCATION '…'";
     let column = named.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".");
     let reason = format!("{}; {help}", one_line(&reason));
     SqlError::FileRow { path: path.to_string(), line, column: Some(column), reason }

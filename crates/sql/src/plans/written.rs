@@ -33,29 +33,36 @@ struct Uses {
     types: HashMap<FileColumn, DataType>,
 }
 
-/// The columns of text files, by table, that columns of a plan's result are passed on from: `keys` where the types of
-/// the files' columns do not count otherwise, `named` always. Names ignore case.
+/// The columns of text files, by table, that columns of a plan's result are passed on from: `keys` and `decimals` where
+/// the types of the files' columns do not count otherwise, `named` always. Numbers of several texts are one value:
+/// decimals are not passed on through comparisons, and not where the plan has groups or distinct rows. Names ignore
+/// case.
 ///
 /// # Errors
 /// [`SqlError::CubeFacts`] for a key whose text the types of its file's column lose.
 pub(crate) fn written_columns(
     plan: &LogicalPlan,
     keys: &[String],
+    decimals: &[String],
     named: &[String],
 ) -> Result<HashMap<String, BTreeSet<String>>> {
     let uses = uses(plan)?;
+    let has_groups = plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))))?;
     let mut written: HashMap<String, BTreeSet<String>> = HashMap::new();
     let is_of = |names: &[String], name: &str| names.iter().any(|it| it.to_lowercase() == name.to_lowercase());
     for (at, field) in plan.schema().fields().iter().enumerate() {
-        let is_named = is_of(named, field.name());
-        if !is_named && !is_of(keys, field.name()) {
+        let (is_named, is_key) = (is_of(named, field.name()), is_of(keys, field.name()));
+        if !is_named && !is_key && (has_groups || !is_of(decimals, field.name())) {
             continue;
         }
         let mut origins = Vec::new();
         let is_passed = passed_on(plan, at, &mut origins);
         let all = uses.with_alike(&origins);
+        if !is_named && !is_key && all.iter().any(|column| !origins.contains(column)) {
+            continue;
+        }
         let typed = all.iter().find(|origin| uses.typed.contains(*origin)).cloned();
-        if let (false, true, Some((table, column))) = (is_named, is_passed, &typed)
+        if let (true, false, true, Some((table, column))) = (is_key, is_named, is_passed, &typed)
             && origins.iter().any(|origin| uses.is_lossy(origin))
         {
             let reason = format!(
@@ -73,6 +80,16 @@ pub(crate) fn written_columns(
         }
     }
     Ok(written)
+}
+
+/// True if a plan sorts its result: planning leaves out what sorts subqueries without a limit.
+pub(crate) fn is_sorted(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(projection) => is_sorted(&projection.input),
+        LogicalPlan::Limit(limit) => is_sorted(&limit.input),
+        _ => false,
+    }
 }
 
 /// True if a plan reads text files.

@@ -17,7 +17,7 @@ use super::{Execution, Session};
 use crate::catalog::{Copies, TEXT_FILES, TextReading, WrittenColumns, means_text};
 use crate::cubes::CubeDefinition;
 use crate::error::{Result, SqlError};
-use crate::plans::{reads_text, written_columns};
+use crate::plans::{is_sorted, reads_text, written_columns};
 use crate::report::StatementReport;
 use crate::syntax::beside;
 
@@ -67,9 +67,10 @@ impl SessionTables {
     /// # Errors
     /// Those of [`written_columns`].
     async fn reading(&self, sql: &str, files: &TextFiles) -> Result<TextReading> {
-        let TextFiles { delimiter, header, encoding, columns, is_needed } = files.clone();
+        let TextFiles { delimiter, quote, header, encoding, columns, is_needed } = files.clone();
         let some = |columns| TextReading {
             delimiter,
+            quote,
             header,
             encoding,
             columns: WrittenColumns::Some(columns),
@@ -81,16 +82,16 @@ impl SessionTables {
             }
             _ if self.guesses_types => some(HashMap::new()),
             TextColumns::All => TextReading { columns: WrittenColumns::All, ..some(HashMap::new()) },
-            TextColumns::Of { keys, named } => {
+            TextColumns::Of { keys, decimals, named } => {
                 let plan = TEXT_FILES.scope(Arc::new(some(HashMap::new())), self.session.planned(sql)).await;
                 // What is wrong with a statement is told by running it.
                 let Ok(plan) = plan else { return Ok(some(HashMap::new())) };
                 if is_needed && !reads_text(&plan)? {
-                    let reason = "delimiter, encoding and header are about text files such as CSV, and the query reads \
-                                  none: leave them out";
+                    let reason = "delimiter, quote, encoding and header are about text files such as CSV, and the \
+                                  query reads none: leave them out";
                     return Err(SqlError::CubeFacts(reason.into()));
                 }
-                some(written_columns(&plan, &keys, &named)?)
+                some(written_columns(&plan, &keys, &decimals, &named)?)
             }
         })
     }
@@ -113,6 +114,15 @@ impl Tables for SessionTables {
         })?;
         let Execution { schema, stream, .. } = execution;
         Ok(Box::new(Rows { schema, stream, tables: self }))
+    }
+
+    fn is_sorted(&self, sql: &str, files: &TextFiles) -> std::result::Result<bool, TablesError> {
+        let sql = beside(sql, &self.folders);
+        let plan = async {
+            let reading = self.reading(&sql, files).await?;
+            TEXT_FILES.scope(Arc::new(reading), self.session.planned(&sql)).await
+        };
+        Ok(is_sorted(&self.runtime.block_on(plan)?))
     }
 
     fn is_text(&self, file: &str) -> bool {

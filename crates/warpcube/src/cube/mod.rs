@@ -391,6 +391,9 @@ fn notes(report: &Report) -> Vec<String> {
     notes.extend(report.respelled.iter().map(|NamedElements { dimension, names }| {
         format!("names ignore case, so that spellings of {dimension} are one element: {}", some_of(names))
     }));
+    notes.extend(report.reordered.iter().map(|NamedElements { dimension, names }| {
+        format!("the order of {dimension} is another one in the source now: {}", names.join(", "))
+    }));
     notes.extend(defaults(&report.defaults));
     notes.extend(defaults_kept(&report.defaults_kept));
     notes.extend(two_paths(&report.two_paths));
@@ -403,7 +406,7 @@ fn notes(report: &Report) -> Vec<String> {
     }));
     notes.extend(report.values_rounded.iter().map(|(measure, values)| {
         let values = counted(*values, "value");
-        format!("{values} of {measure} with more digits behind the point than its type, rounded")
+        format!("{values} of {measure} with more digits than its type or a double has, rounded")
     }));
     notes
 }

@@ -3,7 +3,7 @@
 use crate::harness::{Place, Ran};
 
 /// The cells of a query as `names = value`, one a line.
-fn cells(place: &Place, cube: &str, query: &str) -> Vec<String> {
+pub fn cells(place: &Place, cube: &str, query: &str) -> Vec<String> {
     let long = place.run(&["--device", "cpu", "cube", "query", cube, query, "--format", "csv"]).ok();
     let line = |line: &str| {
         let mut parts: Vec<&str> = line.split(',').collect();
@@ -16,7 +16,7 @@ fn cells(place: &Place, cube: &str, query: &str) -> Vec<String> {
 }
 
 /// Defines the cube `name.cube` of a definition without its first line.
-fn define(place: &Place, name: &str, definition: &str) -> Result<String, String> {
+pub fn define(place: &Place, name: &str, definition: &str) -> Result<String, String> {
     place.write(&format!("{name}.yaml"), format!("cube: {name}\n{definition}\n"));
     let made = place.run(&["--device", "cpu", "cube", "define", &format!("{name}.yaml")]);
     match made.code {
@@ -93,7 +93,7 @@ fn measures_are_read_by_their_type() {
     // No detour through doubles: 1.005 is rounded up, and 16 digits stay.
     place.write("exact.csv", "p,amount\na,1.005\nb,12345678901234567.89\nc,1e2\n");
     let told = define(&place, "exact", &facts("exact.csv")).unwrap();
-    assert!(told.contains("1 value of amount with more digits behind the point than its type, rounded"), "{told}");
+    assert!(told.contains("1 value of amount with more digits than its type or a double has, rounded"), "{told}");
     assert_eq!(
         cells(&place, "exact.cube", "rows P"),
         ["a = 1.01", "b = 12345678901234567.89", "c = 100.00", "T = 12345678901234668.90"]
@@ -185,7 +185,10 @@ fn what_is_said_of_text_is_refused_where_it_means_nothing() {
         assert!(error.contains(told), "{text}: {error}");
     }
     for (text, told) in [
-        ("delimiter: ;", "delimiter, encoding and header are about text files such as CSV, and the query reads none"),
+        (
+            "delimiter: ;",
+            "delimiter, quote, encoding and header are about text files such as CSV, and the query reads none",
+        ),
         ("decimal: ','", "decimal and thousands are about texts: name the columns of numbers in types, too"),
     ] {
         let sql = "SELECT * FROM 'f.parquet'";
@@ -193,10 +196,20 @@ fn what_is_said_of_text_is_refused_where_it_means_nothing() {
             format!("facts: {{sql: \"{sql}\", value: amount, {text}}}\ndimensions: {{CC: {{column: cc}}}}");
         let error = define(&place, "d", &definition).unwrap_err();
         assert!(error.contains(told), "{text}: {error}");
-        // For all sources it is said of text files, whichever they are.
+        // For all sources it is said of text files and texts, whichever they are, and refused where there are none.
         let (facts, dimensions) = definition.split_once('\n').unwrap();
         let facts = facts.replace(&format!(", {text}"), "");
-        define(&place, &text[..7], &format!("{facts}\n{dimensions}\n{text}")).unwrap();
+        let of_all = format!("{facts}\n{dimensions}\n{text}");
+        let error = define(&place, "d", &of_all).unwrap_err();
+        assert!(error.contains("text"), "{text}: {error}");
+        let error = define(&place, "d", &of_all.replace(&format!("sql: \"{sql}\""), "file: f.parquet")).unwrap_err();
+        let field = text.split(':').next().unwrap();
+        assert!(error.contains(&format!("{field} is about text")), "{text}: {error}");
+        let of_text = of_all.replace("f.parquet", "f.csv");
+        match field {
+            "decimal" => define(&place, field, &format!("{of_all}\ntypes: {{amount: decimal(2)}}")).unwrap(),
+            _ => define(&place, field, &of_text.replace(';', "','")).unwrap(),
+        };
     }
     let facts = "facts: {file: f.csv, value: amount}\n";
     let error = define(&place, "d", &format!("{facts}dimensions: {{CC: {{column: cc, header: true}}}}")).unwrap_err();
@@ -361,6 +374,24 @@ fn messages_name_the_remedy() {
     let error = error.unwrap_err();
     assert!(error.contains(told) && error.contains(rest), "{error}");
     define(&place, "c", &format!("{facts} {{CC: {{column: cc, all: T}}}}")).unwrap();
+    place.write("d.csv", "day,v\n04/05/2025,1\n13/04/2025,\"1,5\"\n");
+    let days = "facts: {file: d.csv, value: v}\ndimensions: {D: {column: day, levels: [year]}}";
+    let error = define(&place, "days", &days.replace("value: v", "value: v, decimal: ','")).unwrap_err();
+    assert!(error.contains("types: {day: date(DD/MM/YYYY)}") && !error.contains("MM/DD"), "{error}");
+    let error = define(&place, "days", &days.replace("value: v", "value: v, types: {v: decimal(2)}")).unwrap_err();
+    assert!(error.contains("'1,5' is no number, as types: says (decimal(2)): if numbers are written so"), "{error}");
+    place.write("bom.csv", "\u{feff}cc,amount\nA,1\n");
+    let bom = "facts: {file: bom.csv, value: amount, encoding: windows-1252}\ndimensions: {CC: {column: cc}}";
+    assert!(define(&place, "bom", bom).unwrap_err().contains("leave encoding out"));
+    place.write("p.csv", "id,par\n1,\n2,1.0\n");
+    place.write("two.csv", "k,amount\n2,1\n");
+    let table = "{table: p.csv, column: k, key: id, parent: par}";
+    let error = define(&place, "p", &format!("{} {{K: {table}}}", facts.replace("f.csv", "two.csv"))).unwrap_err();
+    assert!(error.contains("and '1' is: write types: {par: integer}"), "{error}");
+    place.write("mixed/a.csv", "k;v\nA;1\n");
+    place.write("mixed/b.csv", "k,v\nA,1\n");
+    let error = define(&place, "m", "facts: {file: mixed, value: v}\ndimensions: {K: {column: k}}").unwrap_err();
+    assert!(error.contains("in a cube's definition, write delimiter and quote"), "{error}");
     for (query, told) in [
         ("rows leaves(CC)", "leaves() is of an element, and CC is a dimension: write level(CC, 0)"),
         ("rows children(CC)", "CC is a dimension; an element is expected here, as T"),

@@ -9,6 +9,7 @@ mod cube_changes;
 mod cube_errors;
 mod cube_kills;
 mod cube_places;
+mod cube_sources;
 mod cube_text;
 mod cubes;
 mod data;
