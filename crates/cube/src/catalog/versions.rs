@@ -69,7 +69,11 @@ impl Versions {
         }
         let disagreement = |dimension: String, first: &str| CatalogError::Disagreement {
             dimension,
-            reason: format!("it was changed in '{first}' and otherwise in '{}'", cube.name),
+            reason: format!(
+                "it was changed in '{first}' and otherwise in '{}': take one of the two back, as change 'remove …' does \
+                 with an element that was added, and make the changes of the other one in both cubes, in one order",
+                cube.name
+            ),
         };
         if self.former.get(&number).is_some_and(|former| is_reduced(former, &version)) {
             let (other, holders) = self.reduced.entry(number).or_insert_with(|| (version.clone(), Vec::new()));

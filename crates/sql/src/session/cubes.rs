@@ -136,6 +136,7 @@ impl Session {
                     (source.parse()?, source)
                 }
             };
+            let other_definition = source.changed_file().filter(|file| session.check_read(file).is_ok());
             let tables = SessionTables::new(session.clone(), of_statements, &source);
             let tables = match &old {
                 Some(old) => tables.of_cube(&old.model),
@@ -152,6 +153,7 @@ impl Session {
             });
             let Built { model, facts, aside, mut report } = built?;
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
+            report.other_definition = other_definition.map(|file| file.display().to_string());
             report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);
             let (origin, aside) = (Some(source.origin()), aside.batches);
             let (text, scheme) = (Some(source.text), Scheme::Bess);

@@ -15,17 +15,18 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::{DefaultMove, NamedElements, RenamedElement, Report, TakenName};
+use warpcube_cube::build::{DefaultMove, GivenName, NamedElements, RenamedElement, Report, TakenName};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
 use warpcube_cube::model::TwoPaths;
 use warpcube_cube::palo::{DATABASE_FILE_NAME, cube_file_name};
+use warpcube_cube::query::quoted;
 use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, cube_info};
 
 use crate::cli;
-use crate::console;
+use crate::console::{self, tell};
 use crate::error::{CliError, Result};
 use crate::escape;
 use crate::footer::{counted, grouped, time};
@@ -145,7 +146,19 @@ fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Sessio
     let read = definition.map(CubeDefinition::read).transpose()?;
     let started = Instant::now();
     let report = fill(read, cube, kind, session, host)?;
+    if let Some(file) = &report.other_definition {
+        let (cube, file) = (shlex_quoted(&cube.display().to_string()), shlex_quoted(file));
+        tell(format_args!(
+            "warning: {file} says something else than the definition that the cube was made by, which was read: \
+             'warpcube cube load {cube} --definition {file}' takes the file's"
+        ));
+    }
     told(&report, cube, started)
+}
+
+/// A name as a shell takes it.
+fn shlex_quoted(name: &str) -> String {
+    shlex::try_quote(name).map_or_else(|_| name.to_string(), |quoted| quoted.into_owned())
 }
 
 pub(super) fn fill(
@@ -339,15 +352,31 @@ fn notes(report: &Report) -> Vec<String> {
     notes.extend(report.taken.iter().map(|TakenName { dimension, name, element }| {
         format!("{name} is an element of {dimension} made by hand, and in the source a name of {element}, too")
     }));
-    notes.extend(report.unlinked.iter().map(|NamedElements { dimension, names }| {
-        let names = some_of(names);
-        format!("stays unlinked in {dimension}, so that it counts nothing twice, until change 'relink …': {names}")
+    notes.extend(report.given.iter().map(|GivenName { dimension, name, element }| {
+        format!(
+            "{name} is another element of {dimension} in the source: {element}, which a change had given the name, \
+             gets it again once it is free"
+        )
     }));
+    notes.extend(of("made by hand, and the source's now, in", &report.adopted));
+    notes.extend(report.away.iter().map(|NamedElements { dimension, names }| {
+        let names = some_of(names);
+        format!("what was made by hand in {dimension} comes back with elements that are gone: {names}")
+    }));
+    notes.extend(report.dropped.iter().map(|NamedElements { dimension, names }| {
+        let (count, names) = (counted(names.len() as u64, "thing"), some_of(names));
+        format!("{count} made by hand in {dimension} dropped: {names}")
+    }));
+    notes.extend(report.unlinked.iter().map(|NamedElements { dimension, names }| {
+        format!("stays unlinked in {dimension} until change 'relink …': {}", some_of(names))
+    }));
+    notes.extend(report.nowhere.iter().map(|one| nowhere(&one.dimension, &one.names)));
     notes.extend(report.respelled.iter().map(|NamedElements { dimension, names }| {
         format!("names ignore case, so that spellings of {dimension} are one element: {}", some_of(names))
     }));
     notes.extend(defaults(&report.defaults));
-    notes.extend(defaults_kept(&report.defaults_kept));
+    let is_told = |kept: &&DefaultMove| report.nowhere.iter().all(|one| one.dimension != kept.dimension);
+    notes.extend(defaults_kept(report.defaults_kept.iter().filter(is_told)));
     notes.extend(two_paths(&report.two_paths));
     if report.texts_lost > 0 {
         notes.push(format!("{} of elements that are gone dropped", counted(report.texts_lost, "text")));
@@ -364,10 +393,18 @@ fn notes(report: &Report) -> Vec<String> {
 }
 
 /// Default elements that a change, a refresh or a load left where they were.
-fn defaults_kept(kept: &[DefaultMove]) -> impl Iterator<Item = String> {
-    kept.iter().map(|DefaultMove { dimension, before, after }| {
+fn defaults_kept<'a>(kept: impl Iterator<Item = &'a DefaultMove>) -> impl Iterator<Item = String> {
+    kept.map(|DefaultMove { dimension, before, after }| {
         format!("default of {dimension} stays {before}; by the rule it would be {after}: change 'default …' sets it")
     })
+}
+
+/// Elements that lie below nothing, as edges of the source to their parents were taken away.
+fn nowhere(dimension: &str, names: &[String]) -> String {
+    let (names, first) = (some_of(names), names.first().map(|name| quoted(name)).unwrap_or_default());
+    format!(
+        "unlinked in {dimension} and below no element, which counts them: {names}; change 'relink {first}' mends it"
+    )
 }
 
 /// Base elements that may count twice.
