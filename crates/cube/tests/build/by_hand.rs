@@ -143,6 +143,13 @@ fn an_element_is_known_by_the_key_of_the_source() {
     // An element that was renamed to what becomes the alias of another one.
     let mut renamed = Live::new(&first, REGIONS);
     renamed.change("rename SE to Nordic; set Nordic size = 5; add G of Nordic, NO");
+    let json = renamed.cube.model.to_json().unwrap();
+    let older = json.replace(",\"key\":\"SE\"", "");
+    assert_ne!(json, older);
+    let mut former = Live::new(&first, REGIONS);
+    former.cube.model = CubeModel::from_json(&older).unwrap();
+    former.refresh(&moved);
+    assert_eq!((former.outline().as_str(), former.size("Nordic")), ("EU(Nordic NO) Nordic NO G(Nordic NO)", five));
     renamed.refresh(&moved);
     assert_eq!(renamed.outline(), "EU(Nordic NO) Nordic NO G(Nordic NO)");
     assert_eq!((renamed.size("Nordic"), renamed.size("NO"), renamed.found("SE")), (five, None, "Nordic"));
@@ -220,7 +227,7 @@ fn what_was_made_by_hand_comes_back_with_its_element() {
     assert_eq!(live.outline(), "SE NO Nordics(SE NO)");
     live.refresh(&whole);
     assert_eq!(live.outline(), "EU(NO) SE NO Nordics(SE NO)");
-    // Elements that are values of facts, of which there are none for once; a group that is removed takes its edges along.
+    // Elements that are values of facts, of which there are none for once; a group that is removed takes its edges.
     let values = "R: {column: r}";
     let mut live = Live::new(&whole, values);
     live.change("add Nordics of SE, NO weight 2; rename SE to Sweden");

@@ -104,9 +104,9 @@ fn changed_dimensions_show_in_the_export() {
     let error = catalog.export(&source.path("third")).unwrap_err().to_string();
     assert_eq!(
         error,
-        "the cubes disagree about dimension 'E': it was changed in 'Sales' and otherwise in 'Plan': take one of the two \
-         back, as change 'remove …' does with an element that was added, and make the changes of the other one in both \
-         cubes, in one order"
+        "the cubes disagree about dimension 'E': it was changed in 'Sales' and otherwise in 'Plan': take one of the \
+         two back, as change 'remove …' does with an element that was added, and make the changes of the other one \
+         in both cubes, in one order"
     );
     assert!(!source.path("third").exists());
 }

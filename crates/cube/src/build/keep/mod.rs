@@ -3,8 +3,8 @@
 //!
 //! Elements that a change added stay, with every edge that has one of them at an end; an edge between two elements of
 //! the source is the source's, and stays away if a change has taken it away. An element of the source that was renamed
-//! keeps its new name unless the source has it for another element ([`names`]). A name that values of levels gave is the
-//! one that they give now, and the former one finds the element where no other has it. Captions, attributes,
+//! keeps its new name unless the source has it for another element ([`names`]). A name that values of levels gave is
+//! the one that they give now, and the former one finds the element where no other has it. Captions, attributes,
 //! alternative names and the default element stay where the definition gives none. What was made by hand at an element
 //! that the source does not have comes back with it ([`away`]). A load keeps edges away, former names of levels, and a
 //! default element in whose place no total comes.
@@ -160,6 +160,7 @@ struct Held<'a> {
     aliases: &'a [String],
     displaced: &'a [Displaced],
     unlinked: &'a [Unlinked],
+    absent: Option<&'a Absent>,
 }
 
 /// Elements of a cube by position, those that are absent behind them.
@@ -174,6 +175,7 @@ fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<Held<'a
             aliases: element.aliases(),
             displaced: element.displaced(),
             unlinked: element.unlinked(),
+            absent: None,
         }
     };
     let of_absent = |absent: &'a Absent| Held {
@@ -184,6 +186,7 @@ fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<Held<'a
         aliases: &absent.aliases,
         displaced: &absent.displaced,
         unlinked: &absent.unlinked,
+        absent: Some(absent),
     };
     old.elements().iter().map(of_element).chain(old.absent().iter().map(of_absent)).collect()
 }
@@ -337,7 +340,7 @@ impl<'a> Keeping<'a> {
                 self.caption_of_another(held.id, id, caption)?;
             }
             self.aliases(&held, id)?;
-            let attributes = match old.absent_of(held.id) {
+            let attributes = match held.absent {
                 Some(absent) => absent.attributes.clone(),
                 None => self.attributes(held.id),
             };

@@ -40,9 +40,10 @@ impl Keeping<'_> {
         }
         let names = wanted.iter().map(|wanted| (wanted.element, wanted.name.clone())).collect();
         self.apply(Change::RenameAll { names })?;
-        for Wanted { old, element, of_source, .. } in wanted {
+        for Wanted { element, of_source, .. } in wanted {
             // Rows find the element by its key, though a query finds another one.
-            let is_other = self.old.find_key(&of_source).is_some_and(|holder| holder != old);
+            let holder = self.old.find_key(&of_source);
+            let is_other = holder.is_some_and(|holder| self.now.get(&holder) != Some(&element));
             match self.dimension.find_key(&of_source) {
                 None if !is_other => self.dimension.add_alias(element, &of_source)?,
                 holder if holder != Some(element) => {
@@ -127,9 +128,12 @@ impl Keeping<'_> {
 
     /// Gives an element the alternative names of the cube's, and those that were displaced.
     pub(super) fn aliases(&mut self, held: &Held<'_>, id: ElementId) -> Result<(), BuildError> {
+        if held.aliases.is_empty() && held.displaced.is_empty() {
+            return Ok(());
+        }
         let displaced = held.displaced.iter().filter(|held| !held.is_primary).map(|held| (&held.name, true));
         let mut of_source: HashSet<String> = HashSet::from([folded(held.key)]);
-        if self.old.get(held.id).is_some() {
+        if held.absent.is_none() {
             of_source.extend(self.old.names_of_values(held.id).iter().map(|name| folded(name)));
         }
         for (alias, is_displaced) in held.aliases.iter().map(|alias| (alias, false)).chain(displaced) {
