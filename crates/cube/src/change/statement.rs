@@ -287,6 +287,7 @@ impl<'a> Changing<'a> {
         let Rename { dimension: at, element, .. } = *rename;
         // Reports show captions: one by which the element was found would hide the new name.
         if rename.is_caption {
+            self.note_label(at, element, "caption", |definition| definition.caption.is_some());
             let caption = Some(rename.name.clone());
             self.model.apply(at, Change::Caption { element, caption }, &|_| false)?;
         }

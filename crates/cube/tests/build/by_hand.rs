@@ -307,6 +307,7 @@ fn changes_that_a_refresh_undoes_are_told_as_the_last_of_them_left_it() {
     assert_eq!(told("add X below EU; place X before SE"), " |  | ");
     let labels = "set SE also = \"9\"; caption NO North; set SE number_format = \"0\"";
     assert_eq!(told(labels), " |  | also of SE, caption of NO, number_format of SE");
+    assert_eq!(told("caption NO North; rename North to Nord"), " |  | caption of NO, caption of Nord");
     assert_eq!(told("set NO number_format = \"0\"; caption W World; set W also = \"9\"; set SE size = 1"), " |  | ");
     // They stay where the definition gives none.
     let mut live = Live::new(&memory, dimensions);

@@ -46,7 +46,7 @@ fn sources() -> Place {
 pub(crate) fn plan() -> Place {
     let place = sources();
     let made = place.run(&["cube", "define", "plan.yaml"]);
-    assert_eq!((made.code, made.out.as_str()), (0, ""), "{made:?}");
+    assert_eq!((made.code, made.err.as_str()), (0, ""), "{made:?}");
     assert!(made.out.starts_with("plan.cube: 6 rows, 5 cells ("), "{made:?}");
     place
 }
