@@ -131,6 +131,7 @@ class Expressions:
                 lambda: Node("int", "abs(", one, ")"),
                 lambda: Node("int", "(- ", one, ")"),
                 lambda: Node("int", "length(", text, ")"),
+                lambda: Node("int", "cast(", self.leaf(scope, "decimal"), " AS BIGINT)"),
                 lambda: Node(
                     "int",
                     "extract(",

@@ -5,33 +5,81 @@
 use std::fs;
 
 use serde_json::Value;
-use warpcube_figures::{Times, rounded, ssb_times};
+use warpcube_figures::{Figure, Times, query_times, rounded};
 
 use crate::docs::{no_place, replace, write};
 use crate::process::{Result, root};
 use crate::{cube_tables, measured, primitives, scheme_tables};
 
-/// Pages, with the mark of a place in each, the suites whose tables stand there, and which of their files.
-const PAGES: [(&str, &str, &[&str], IsShown); 7] = [
-    ("README.md", CHORE, &[FRONT], all),
-    ("docs/benchmarks.md", "bench-table (queries)", &["ssb", "tpch", "topk", "ssb-rivals"], all),
-    ("docs/benchmarks.md", "bench-table (primitives)", &["primitives"], is_not_h100),
-    ("docs/primitives-h100.md", CHORE, &["primitives"], is_h100),
-    ("docs/cube-benchmarks.md", CHORE, &["cube"], all),
-    ("docs/scheme-benchmarks.md", CHORE, &["schemes"], all),
-    (
-        "docs/measured.md",
-        CHORE,
-        &["encodings", "encode", "encode-cpu", "turns", "first-runs", "interrupts", "start"],
-        all,
-    ),
+/// A page, or a part of one, that is made of results.
+struct Page {
+    path: &'static str,
+    /// What the mark of its place calls.
+    mark: &'static str,
+    /// The suites whose files it shows, and which of them by name.
+    suites: &'static [&'static str],
+    is_shown: fn(&str) -> bool,
+    /// Its text, of these files.
+    text: fn(&[(String, Value)]) -> Result<String>,
+}
+
+const PAGES: [Page; 12] = [
+    Page { path: "README.md", mark: CHORE, suites: &["ssb", "ssb-rivals"], is_shown: is_front, text: front_means },
+    Page {
+        path: "docs/benchmarks.md",
+        mark: "bench-table (means)",
+        suites: &["ssb", "tpch"],
+        is_shown: |name| MEANS.contains(&name),
+        text: means_by_suite,
+    },
+    Page {
+        path: "docs/benchmarks.md",
+        mark: "bench-table (tpch)",
+        suites: &["tpch"],
+        is_shown: |name| name == TPCH,
+        text: |files| brief(files, &["/device_ms", "/warm_ms", "/rivals/datafusion_ms", "/rivals/duckdb_ms"]),
+    },
+    Page {
+        path: "docs/benchmarks.md",
+        mark: "bench-table (cubes)",
+        suites: &["cube"],
+        is_shown: |name| name == "cube-h200.json",
+        text: |files| {
+            brief(files, &["/relevant_cells", "/targets", "/device_ms", "/floor_ms", "/warm_ms", "/thesis_ms"])
+        },
+    },
+    by_file("bench/results/queries.md", &["ssb", "tpch", "topk", "ssb-rivals"], |_| true),
+    by_file("bench/results/primitives-h200.md", &["primitives"], |name| !is_h100(name)),
+    by_file("bench/results/primitives-h100.md", &["primitives"], is_h100),
+    by_file("bench/results/cubes.md", &["cube"], |_| true),
+    Page { text: scheme_tables::tables, ..by_file("bench/results/schemes.md", &["schemes"], |_| true) },
+    by_file("bench/results/encodings.md", &["encodings", "encode", "encode-cpu"], |_| true),
+    by_file("bench/results/latency.md", &["first-runs", "interrupts", "start"], |_| true),
+    by_file("bench/results/turns.md", &["turns", "base-turns"], |_| true),
 ];
-/// Whether a page shows the file of that name.
-type IsShown = fn(&str) -> bool;
 const RESULTS: &str = "bench/results";
 const CHORE: &str = "bench-table";
-/// Stands for what README tells: the means of [`FRONT_RESULTS`].
-const FRONT: &str = "front";
+/// The results of TPC-H that docs/benchmarks.md shows by query.
+pub(crate) const TPCH: &str = "tpch-h200-sf10.json";
+/// The results whose means docs/benchmarks.md shows, and the figures that these are of.
+const MEANS: [&str; 6] = [
+    "ssb-h200-sf20.json",
+    "ssb-h200-sf100.json",
+    "ssb-h100-sf20.json",
+    TPCH,
+    "tpch-h200-sf100.json",
+    "tpch-h100-sf10.json",
+];
+const MEANS_OF: [&str; 8] = [
+    "/device_ms",
+    "/floor_ms",
+    "/warm_ms",
+    "/fresh_ms",
+    "/first_ms",
+    "/rivals/datafusion_ms",
+    "/rivals/duckdb_ms",
+    "/rivals/duckdb_first_ms",
+];
 /// The results that README shows: ours, and those of programs that were measured by themselves.
 const FRONT_RESULTS: [&str; 2] = ["ssb-h200-sf20.json", "ssb-rivals-h200-sf20.json"];
 /// Longest line of a head.
@@ -47,7 +95,7 @@ struct Column {
     mean: bool,
 }
 
-const COLUMNS: [Column; 19] = [
+static COLUMNS: [Column; 19] = [
     Column { title: "rows", figure: "/rows", factor: 1.0, digits: 0, mean: false },
     Column { title: "relevant cells", figure: "/relevant_cells", factor: 1.0, digits: 0, mean: false },
     Column { title: "targets", figure: "/targets", factor: 1.0, digits: 0, mean: false },
@@ -69,16 +117,17 @@ const COLUMNS: [Column; 19] = [
     Column { title: "DuckDB first, ms", figure: "/rivals/duckdb_first_ms", factor: 1.0, digits: 0, mean: true },
 ];
 
-fn all(_: &str) -> bool {
-    true
+/// A page that has a section for each file.
+const fn by_file(path: &'static str, suites: &'static [&'static str], is_shown: fn(&str) -> bool) -> Page {
+    Page { path, mark: CHORE, suites, is_shown, text: tables }
+}
+
+fn is_front(name: &str) -> bool {
+    FRONT_RESULTS.contains(&name)
 }
 
 fn is_h100(name: &str) -> bool {
     name.contains("-h100")
-}
-
-fn is_not_h100(name: &str) -> bool {
-    !is_h100(name)
 }
 
 /// Writes the tables, or with `check` says whether they differ.
@@ -86,9 +135,9 @@ pub(crate) fn run(check: bool) -> Result<()> {
     if check {
         return differences()?.into_iter().next().map_or(Ok(()), Err);
     }
-    for (path, mark, suites, is_shown) in PAGES {
-        let text = replace(&page(path)?, mark, &tables(suites, is_shown)?).ok_or_else(|| no_place(path, mark))?;
-        write(path, &text)?;
+    for made in PAGES {
+        let text = made.replaced(&page(made.path)?)?.ok_or_else(|| no_place(made.path, made.mark))?;
+        write(made.path, &text)?;
     }
     Ok(())
 }
@@ -96,10 +145,10 @@ pub(crate) fn run(check: bool) -> Result<()> {
 /// Whether the pages' tables are what the results give.
 pub(crate) fn differences() -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for (path, mark, suites, is_shown) in PAGES {
-        let page = page(path)?;
-        match replace(&page, mark, &tables(suites, is_shown)?) {
-            None => found.push(no_place(path, mark)),
+    for made in PAGES {
+        let (path, page) = (made.path, page(made.path)?);
+        match made.replaced(&page)? {
+            None => found.push(no_place(path, made.mark)),
             Some(text) if text != page => {
                 found.push(format!("{path}: not what {RESULTS} gives; run 'cargo xtask {CHORE}'"));
             }
@@ -107,6 +156,19 @@ pub(crate) fn differences() -> Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+impl Page {
+    /// The page with its part made anew; none if the page has no place for it.
+    fn replaced(&self, page: &str) -> Result<Option<String>> {
+        let mut files = read(self.suites)?;
+        files.retain(|(name, _)| (self.is_shown)(name));
+        let made = match files.is_empty() {
+            true => "No results are recorded yet.\n".into(),
+            false => (self.text)(&files)?,
+        };
+        Ok(replace(page, self.mark, &made))
+    }
 }
 
 fn page(path: &str) -> Result<String> {
@@ -133,10 +195,19 @@ pub(crate) fn read(suites: &[&str]) -> Result<Vec<(String, Value)>> {
 
 /// The results that README shows.
 pub(crate) fn front() -> Result<(Value, Value)> {
-    let files = read(&["ssb", "ssb-rivals"])?;
+    front_of(&read(&["ssb", "ssb-rivals"])?)
+}
+
+fn front_of(files: &[(String, Value)]) -> Result<(Value, Value)> {
     let of = |name: &str| files.iter().find(|file| file.0 == name).map(|file| file.1.clone());
     let [ours, others] = FRONT_RESULTS;
     of(ours).zip(of(others)).ok_or_else(|| format!("{RESULTS}: README shows {ours} and {others}"))
+}
+
+/// The means that README tells.
+fn front_means(files: &[(String, Value)]) -> Result<String> {
+    let (report, others) = front_of(files)?;
+    Ok(means(&query_times(&report, &others)))
 }
 
 /// The means of all programs as a list.
@@ -148,23 +219,50 @@ fn means(times: &[Times]) -> String {
     times.iter().map(line).collect()
 }
 
-fn tables(suites: &[&str], is_shown: IsShown) -> Result<String> {
-    if suites == [FRONT] {
-        let (report, others) = front()?;
-        return Ok(means(&ssb_times(&report, &others)));
+/// The geometric means of each file over its queries, a line a file.
+fn means_by_suite(files: &[(String, Value)]) -> Result<String> {
+    let (mut texts, mut reports) = (Vec::new(), Vec::new());
+    for (name, results) in files {
+        let text = |key: &str| results[key].as_str().ok_or_else(|| format!("{RESULTS}/{name}: no '{key}'"));
+        let cases = results["results"].as_array().ok_or_else(|| format!("{RESULTS}/{name}: no 'results'"))?;
+        let (suite, device, date) = (text("suite")?.to_uppercase(), text("device")?, text("date")?);
+        let scale = &results["params"]["sf"];
+        texts.push(format!("{suite} at scale {scale}, {} queries, {device}, {date}", cases.len()));
+        reports.push(cases);
     }
-    let mut files = read(suites)?;
-    files.retain(|(name, _)| is_shown(name));
-    if suites == ["schemes"] {
-        return scheme_tables::tables(&files);
+    let shown = columns(&MEANS_OF);
+    let mut table = titles("geometric mean", &shown);
+    for (text, cases) in texts.iter().zip(reports) {
+        table.push_str(&line(text, &shown, |column| geometric_mean(cases, column)));
     }
+    Ok(table)
+}
+
+/// Some figures of each case of each file, for a page in `docs`.
+fn brief(files: &[(String, Value)], figures: &[&str]) -> Result<String> {
     let mut tables = Vec::new();
-    for (name, results) in &files {
+    for (name, results) in files {
+        let cases = results["results"].as_array().ok_or_else(|| format!("{RESULTS}/{name}: no 'results'"))?;
+        let rows = rows(cases, &columns(figures))?;
+        tables.push(format!("{};\n[{name}](../{RESULTS}/{name}).\n\n{rows}", head(results)?));
+    }
+    Ok(tables.join("\n"))
+}
+
+fn columns(figures: &[&str]) -> Vec<&'static Column> {
+    figures.iter().filter_map(|figure| COLUMNS.iter().find(|column| column.figure == *figure)).collect()
+}
+
+/// A section for each file.
+fn tables(files: &[(String, Value)]) -> Result<String> {
+    let mut tables = Vec::new();
+    for (name, results) in files {
         let made = match results["suite"].as_str().unwrap_or_default() {
             "encodings" => measured::encodings(results, name),
             "encode" => measured::encode(results, name),
             "encode-cpu" => measured::encode_cpu(results, name),
             "turns" => measured::turns(results, name),
+            "base-turns" => measured::base_turns(results, name),
             "first-runs" => measured::first_runs(results, name),
             "start" => measured::start(results, name),
             "interrupts" => measured::interrupts(results, name),
@@ -176,14 +274,11 @@ fn tables(suites: &[&str], is_shown: IsShown) -> Result<String> {
         };
         tables.push(made.map_err(|what| format!("{RESULTS}/{name}: {what}"))?);
     }
-    if suites.contains(&"cube") {
+    if files.iter().any(|(_, results)| results["suite"] == "cube") {
         let measured = files.iter().find(|(_, results)| is_thesis(results));
         tables.push(cube_tables::tables(measured.map(|(name, results)| (results, name.as_str())))?);
     }
-    match tables.is_empty() {
-        true => Ok("No results are recorded yet.\n".into()),
-        false => Ok(tables.join("\n")),
-    }
+    Ok(tables.join("\n"))
 }
 
 /// True if a file of the suite `cube` has what the thesis's tables show.
@@ -213,9 +308,14 @@ pub(crate) fn head(results: &Value) -> Result<String> {
     Ok(head + gap + &when)
 }
 
-/// A link to a file of results, for a page in `docs`.
+/// A link to a file of results, for a page beside it.
 pub(crate) fn link(name: &str) -> String {
-    format!("[{name}](../{RESULTS}/{name})")
+    format!("[{name}]({name})")
+}
+
+/// A figure of docs/figures, for a page beside the results.
+pub(crate) fn image(figure: &Figure) -> String {
+    format!("![{}](../../docs/figures/{}.svg)\n", figure.title, figure.name)
 }
 
 /// Milliseconds on the device of each algorithm over each query of a cube.
@@ -250,42 +350,45 @@ fn table(results: &Value, name: &str) -> Result<String> {
         Some(threads) => head(results)?.replacen("**,", &format!(", {threads} threads**,"), 1),
         None => head(results)?,
     };
-    let checked = cases.iter().filter(|case| case["verified"] == true).count();
-    let rows = match checked {
+    let checked = match cases.iter().filter(|case| case["verified"] == true).count() {
         0 => "answers not compared".to_string(),
         count => format!("{count} of {} answers equal the CPU's, row by row", cases.len()),
     };
     let shown: Vec<&Column> =
         COLUMNS.iter().filter(|column| cases.iter().any(|case| figure(case, column).is_some())).collect();
     let link = link(name);
-    let gap = if rows.len() + link.len() > LINE_MAX { "\n" } else { " " };
-    let mut table = format!("{head};\n{rows}{gap}({link}).\n\n| case |");
-    shown.iter().for_each(|column| table.push_str(&format!(" {} |", column.title)));
-    table.push_str(&format!("\n|---|{}\n", "---:|".repeat(shown.len())));
-    for case in cases {
-        let name = case["case"].as_str().ok_or("a case without a name")?;
-        table.push_str(&format!("| {name} |"));
-        for column in &shown {
-            match figure(case, column) {
-                Some(figure) => table.push_str(&format!(" {figure:.*} |", column.digits)),
-                None => table.push_str("  |"),
-            }
-        }
-        table.push('\n');
-    }
-    table.push_str("| geometric mean |");
-    for column in &shown {
-        match geometric_mean(cases, column) {
-            Some(mean) => table.push_str(&format!(" {mean:.*} |", column.digits)),
-            None => table.push_str("  |"),
-        }
-    }
-    table.push('\n');
+    let gap = if checked.len() + link.len() > LINE_MAX { "\n" } else { " " };
+    let mut table = format!("{head};\n{checked}{gap}({link}).\n\n");
+    table.push_str(&rows(cases, &shown)?);
     table.extend(rival(&results["rivals"]["duckdb"]).map(|line| format!("\n{line}\n")));
     table.extend(loading(&results["loading"]).map(|line| format!("\n{line}\n")));
     table.extend(memory(&results["memory"]).map(|line| format!("\n{line}\n")));
     table.extend(threads(&results["threads"]).map(|line| format!("\n{line}\n")));
     Ok(table)
+}
+
+/// A line for each case, and one for the means.
+fn rows(cases: &[Value], shown: &[&Column]) -> Result<String> {
+    let mut table = titles("case", shown);
+    for case in cases {
+        let name = case["case"].as_str().ok_or("a case without a name")?;
+        table.push_str(&line(name, shown, |column| figure(case, column)));
+    }
+    table.push_str(&line("geometric mean", shown, |column| geometric_mean(cases, column)));
+    Ok(table)
+}
+
+fn titles(first: &str, shown: &[&Column]) -> String {
+    let titles: String = shown.iter().map(|column| format!(" {} |", column.title)).collect();
+    format!("| {first} |{titles}\n|---|{}\n", "---:|".repeat(shown.len()))
+}
+
+fn line(name: &str, shown: &[&Column], figure: impl Fn(&Column) -> Option<f64>) -> String {
+    let cell = |column: &&Column| match figure(column) {
+        Some(figure) => format!(" {figure:.*} |", column.digits),
+        None => "  |".into(),
+    };
+    format!("| {name} |{}\n", shown.iter().map(cell).collect::<String>())
 }
 
 /// What DuckDB ran over.
@@ -389,6 +492,29 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_the_docs_has_means_and_some_columns() {
+        let case = |name: &str, device: f64, duckdb: f64| {
+            let rivals = json!({"duckdb_ms": duckdb});
+            json!({"case": name, "device_ms": device, "warm_ms": 9.0, "rivals": rivals})
+        };
+        let results = json!({
+            "suite": "ssb", "device": "D", "date": "2026-01-31", "params": {"sf": 20},
+            "results": [case("q1.1", 1.0, 10.0), case("q1.2", 4.0, 40.0)],
+        });
+        let files = [("x.json".to_string(), results)];
+        let text = means_by_suite(&files).unwrap();
+        let mean = "| SSB at scale 20, 2 queries, D, 2026-01-31 | 2.000 |  | 9.00 |  |  |  | 20.0 |  |\n";
+        assert!(text.starts_with("| geometric mean | device, ms | floor, ms |") && text.ends_with(mean), "{text}");
+        let text = brief(&files, &["/rivals/duckdb_ms", "/device_ms"]).unwrap();
+        assert!(text.starts_with("**SSB on D**, sf 20, 2026-01-31;\n[x.json](../bench/results/x.json).\n"), "{text}");
+        assert!(
+            text.contains("| case | DuckDB, ms | device, ms |\n|---|---:|---:|\n| q1.1 | 10.0 | 1.000 |\n"),
+            "{text}"
+        );
+        assert!(means_by_suite(&[("x.json".to_string(), json!({"suite": "ssb"}))]).is_err());
+    }
+
+    #[test]
     fn a_table_has_what_was_measured() {
         let results = json!({
             "suite": "ssb", "device": "D", "date": "2026-01-31", "params": {"sf": 20},
@@ -402,7 +528,7 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "**SSB on D**, sf 20, 2026-01-31;");
         assert!(lines[1].starts_with("2 of 2 answers equal the CPU's"), "{table}");
-        assert!(lines[1].ends_with(" ([x.json](../bench/results/x.json))."), "{table}");
+        assert!(lines[1].ends_with(" ([x.json](x.json))."), "{table}");
         assert_eq!(lines[3], "| case | rows | device, ms | warm, ms | fresh, ms | DuckDB, ms |");
         assert_eq!(lines[5], "| q1.1 | 1 | 0.500 | 1.00 | 1.50 |  |");
         assert_eq!(lines[6], "| q1.2 | 1 | 2.000 |  |  | 40.0 |");

@@ -1,5 +1,5 @@
-//! The figures of README, docs/benchmarks.md and docs/scheme-benchmarks.md, drawn from the results of the suites `ssb`,
-//! `primitives` and `schemes` and nothing else.
+//! The figures of README, docs/benchmarks.md and the pages of bench/results, drawn from the results of the suites
+//! `ssb`, `tpch`, `primitives` and `schemes` and nothing else.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use warpcube_figures::Figure;
 
-use crate::bench_table::{front, read};
+use crate::bench_table::{TPCH, front, read};
 use crate::docs::write;
 use crate::process::{Result, root};
 
@@ -54,6 +54,8 @@ fn drawn() -> Result<Vec<Figure>> {
     figures.extend(warpcube_figures::schemes(&schemes.iter().map(|(_, results)| results).collect::<Vec<_>>()));
     let (report, others) = front()?;
     figures.extend(warpcube_figures::ssb(&report, &others));
+    let tpch = read(&["tpch"])?.into_iter().find(|(name, _)| name == TPCH);
+    figures.extend(tpch.and_then(|(_, results)| warpcube_figures::tpch(&results)));
     Ok(figures)
 }
 

@@ -135,6 +135,11 @@ pub(crate) fn turns(results: &Value, name: &str) -> Result<String> {
     ratios(results, name, ("plain", "plain_ms"), ("encoded", "auto_ms"), 3)
 }
 
+/// An older program and this one in turn: medians.
+pub(crate) fn base_turns(results: &Value, name: &str) -> Result<String> {
+    ratios(results, name, ("base", "base_ms"), ("this", "this_ms"), 3)
+}
+
 /// First runs beside DataFusion's: medians over several processes.
 pub(crate) fn first_runs(results: &Value, name: &str) -> Result<String> {
     ratios(results, name, ("DataFusion", "datafusion_ms"), ("first", "auto_ms"), 0)
@@ -146,18 +151,22 @@ fn ratios(results: &Value, name: &str, below: (&str, &str), above: (&str, &str),
     let (rival, own) = (below.0, above.0);
     text.push_str(&format!("| case | {rival}, ms | {own}, ms | {own} over {rival} |\n|---|---:|---:|---:|\n"));
     for case in results["results"].as_array().ok_or("no 'results'")? {
-        let (rival, own) = (median(case, below.1)?, median(case, above.1)?);
-        let ratio = own / rival;
-        text.push_str(&format!("| {} | {rival:.digits$} | {own:.digits$} | {ratio:.2} |\n", name_of(case)?));
+        let (rival, own) = (median(case, below.1), median(case, above.1));
+        // The lines of whole suites have a ratio alone.
+        let ratio = own.zip(rival).map(|(own, rival)| own / rival).or(case["ratio"].as_f64());
+        let cell = |figure: Option<f64>, digits| figure.map(|figure| format!("{figure:.digits$}")).unwrap_or_default();
+        let cells = [cell(rival, digits), cell(own, digits), cell(ratio, 2)].join(" | ");
+        let figure = case["figure"].as_str().map(|figure| format!(", {}", figure.trim_end_matches("_ms")));
+        text.push_str(&format!("| {}{} | {cells} |\n", name_of(case)?, figure.unwrap_or_default()));
     }
     Ok(text)
 }
 
-/// The median of a case's list of times.
-fn median(case: &Value, key: &str) -> Result<f64> {
-    let mut times: Vec<f64> = case[key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+/// The median of a case's list of times, if it has one.
+fn median(case: &Value, key: &str) -> Option<f64> {
+    let mut times: Vec<f64> = case[key].as_array()?.iter().filter_map(Value::as_f64).collect();
     times.sort_unstable_by(f64::total_cmp);
-    Ok(*times.get(times.len() / 2).ok_or_else(|| format!("no '{key}'"))?)
+    times.get(times.len() / 2).copied()
 }
 
 /// Statements that were interrupted, and how long the next prompt took.
@@ -176,7 +185,8 @@ pub(crate) fn interrupts(results: &Value, name: &str) -> Result<String> {
 pub(crate) fn start(results: &Value, name: &str) -> Result<String> {
     let mut text = format!("{}\n({}).\n\n| process | median, ms |\n|---|---:|\n", head(results)?, link(name));
     for case in results["results"].as_array().ok_or("no 'results'")? {
-        text.push_str(&format!("| {} | {:.1} |\n", name_of(case)?, median(case, "times_ms")?));
+        let median = median(case, "times_ms").ok_or("no 'times_ms'")?;
+        text.push_str(&format!("| {} | {median:.1} |\n", name_of(case)?));
     }
     Ok(text)
 }
@@ -203,6 +213,17 @@ mod tests {
         let text = first_runs(&results, "x.json").unwrap();
         assert!(text.ends_with("|---|---:|---:|---:|\n| SSB, q1.1 | 200 | 250 | 1.25 |\n"), "{text}");
         assert!(first_runs(&json!({"suite": "first-runs", "device": "D", "results": [{}]}), "x.json").is_err());
+    }
+
+    #[test]
+    fn turns_name_what_they_timed() {
+        let case = json!({"case": "ssb/q1.1", "figure": "warm_ms", "base_ms": [2, 4, 3], "this_ms": [1.5, 1, 9]});
+        let mean = json!({"case": "ssb", "figure": "warm_ms", "ratio": 0.75});
+        let results = json!({"suite": "base-turns", "device": "D", "date": "2026-01-31", "results": [case, mean]});
+        let text = base_turns(&results, "x.json").unwrap();
+        let table = "| case | base, ms | this, ms | this over base |\n|---|---:|---:|---:|\n\
+                     | ssb/q1.1, warm | 3.000 | 1.500 | 0.50 |\n| ssb, warm |  |  | 0.75 |\n";
+        assert!(text.ends_with(table), "{text}");
     }
 
     #[test]

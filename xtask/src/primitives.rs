@@ -1,8 +1,8 @@
-//! The tables of docs/benchmarks.md, a section for each family of primitives, with its figures above it.
+//! The tables of bench/results/primitives-*.md, a section for each family of primitives, with its figures above it.
 
 use serde_json::Value;
 
-use crate::bench_table::{head, link};
+use crate::bench_table::{head, image, link};
 use crate::figures;
 use crate::primitive_targets::{Targets, met};
 use crate::process::Result;
@@ -63,7 +63,7 @@ pub(crate) fn tables(results: &Value, name: &str) -> Result<String> {
         }
         text.push_str(&format!("\n### {}\n", family.title));
         for figure in drawn.iter().filter(|figure| family.figures.contains(&figure.name)) {
-            text.push_str(&format!("\n![{}](figures/{}.svg)\n", figure.title, figure.name));
+            text.push_str(&format!("\n{}", image(figure)));
         }
         text.push_str(&format!("\n{}", (family.table)(&own, &targets)));
     }
@@ -324,7 +324,8 @@ mod tests {
         report["rivals"] = json!({"cub": "3.0.1"});
         let text = tables(&report, "primitives-h200.json").unwrap();
         assert!(text.starts_with("**PRIMITIVES on D**, log_rows 9, 2026-01-31\n([primitives-h200.json]"), "{text}");
-        let expected = "Rival CUB: 3.0.1.\n\n### Selection\n\n![Selection by selectivity](figures/select.svg)\n\n\
+        let expected = "Rival CUB: 3.0.1.\n\n### Selection\n\n\
+                        ![Selection by selectivity](../../docs/figures/select.svg)\n\n\
                         | case | ms | floor, ms | times the floor | CUB, ms |\n|---|---:|---:|---:|---:|\n\
                         | select/10 (any) | 0.500 | 0.400 | 1.25 | 1.250 |\n| select/20 (any) | 12.3 |  |  |  |\n";
         assert!(text.ends_with(expected), "{text}");

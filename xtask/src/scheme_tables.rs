@@ -1,9 +1,9 @@
-//! The tables of docs/scheme-benchmarks.md: the suite `schemes`, in the order of the figures of Wang's thesis. Each
+//! The tables of bench/results/schemes.md: the suite `schemes`, in the order of the figures of Wang's thesis. Each
 //! file has other arrays.
 
 use serde_json::Value;
 
-use crate::bench_table::{head, link};
+use crate::bench_table::{head, image, link};
 use crate::process::Result;
 
 /// Schemes in the order of columns, and those on the device.
@@ -140,9 +140,6 @@ struct Name<'r>(&'r str, &'r str, &'r str);
 
 /// All tables of some files.
 pub(crate) fn tables(files: &[(String, Value)]) -> Result<String> {
-    if files.is_empty() {
-        return Ok("No results are recorded yet.\n".into());
-    }
     let mut text = String::new();
     let mut arrays: Vec<Array<'_>> = Vec::new();
     for (name, results) in files {
@@ -160,7 +157,7 @@ pub(crate) fn tables(files: &[(String, Value)]) -> Result<String> {
     for table in &TABLES {
         text.push_str(&format!("\n### {}\n", table.title));
         if let Some(figure) = figures.iter().find(|figure| figure.name == table.figure) {
-            text.push_str(&format!("\n![{}](figures/{}.svg)\n", figure.title, figure.name));
+            text.push_str(&format!("\n{}", image(figure)));
         }
         text.push_str("\n| million cells | k | empty, % | ");
         text.push_str(&format!("{} |\n|---:|---:|---:|{}\n", table.schemes.join(" | "), rule(table)));
@@ -289,6 +286,5 @@ mod tests {
     fn other_cases_are_refused() {
         let refused = tables(&[report(vec![json!({"case": "random/bess", "cells": 1})])]).unwrap_err();
         assert_eq!(refused, "x.json: case \"random/bess\" has no known form");
-        assert_eq!(tables(&[]).unwrap(), "No results are recorded yet.\n");
     }
 }

@@ -236,7 +236,7 @@ pub enum ModelError {
         element: String,
         /// The refused value.
         found: String,
-        /// What the attribute takes, as a clause.
+        /// The values that the attribute takes, as a clause.
         wanted: &'static str,
     },
     /// A dimension or level hierarchy outgrew a counter.

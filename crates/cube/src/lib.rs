@@ -1,4 +1,17 @@
 //! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`model`], [`facts`] | dimensions, measures and the packed key; filled base cells sorted by it |
+//! | [`define`], [`build`] | definition files; model and facts of the rows that their queries give |
+//! | [`store`], [`schemes`] | a cube as a folder of immutable files; storage schemes of sparse arrays |
+//! | [`query`], [`ask`], [`answer`], [`view`] | text of a query, its area, its aggregation, its cross-tab |
+//! | [`aggregate`], [`device`] | the algorithms on the CPU and on a device |
+//! | [`change`] | changes of the elements of a stored cube |
+//! | [`palo`], [`catalog`] | text files of Palo and Jedox databases; their import and export |
+//!
+//! Invariants: empty is not zero; every algorithm gives the same cells; a reader of a stored cube sees one generation.
+//! The crate knows no SQL engine: [`build::Tables`] answers its queries.
 
 pub mod aggregate;
 pub mod answer;

@@ -23,7 +23,7 @@ pub enum DatagenError {
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was being done, as a verb: "create", "write".
+        /// The failed action, as a verb: "create", "write".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,

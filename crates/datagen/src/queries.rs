@@ -47,7 +47,7 @@ const TPCH_QUERIES: [&str; 22] = [
     include_str!("../queries/tpch/q22.sql"),
 ];
 
-/// What stands in query 11 for its fraction.
+/// The placeholder of the fraction in query 11.
 const TPCH_FRACTION: &str = ":fraction";
 
 /// A query of the Star Schema Benchmark by its name, such as `q2.1`; `None` if there is none of that name.

@@ -15,7 +15,7 @@ use crate::svg;
 const MILLISECONDS: &str = "milliseconds";
 /// Values of k that distributions are compared at: the first, the middle and the last of the paper, and the largest.
 const KS: [f64; 4] = [1.0, 32.0, 256.0, 1_048_576.0];
-/// What begins the names of Bitonic Top-K with some of its optimisations.
+/// The prefix of the names of Bitonic Top-K with some of its optimisations.
 const ABLATION: &str = "bitonic_";
 
 /// The figures that a report of the suite has results for.
@@ -345,7 +345,7 @@ fn curve(results: &[Case<'_>], family: &str, title: &str, x: Axis) -> Option<Cha
     chart(title, note, x, Scale::Log10, panels)
 }
 
-/// The share of probes that match, in words; empty for what has no probes.
+/// The share of probes that match, in words; empty for cases without probes.
 fn matching(case: &Case<'_>) -> String {
     match case.figure("match_share") {
         None => String::new(),

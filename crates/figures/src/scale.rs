@@ -55,7 +55,7 @@ impl<'a> Range<'a> {
         (value - self.from) / (self.to - self.from)
     }
 
-    /// Values that are marked, with what is written there; `most` fit beside each other.
+    /// The marked values with their labels; `most` fit beside each other.
     pub(crate) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         match self.scale {
             Scale::Names(names) => names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect(),

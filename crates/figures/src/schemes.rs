@@ -80,7 +80,7 @@ pub fn schemes(reports: &[&Value]) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// What a figure is asked of.
+/// The array, the scheme and the device of a figure.
 struct Case<'a> {
     scheme: &'a str,
     dimensions: &'a str,
@@ -118,7 +118,7 @@ impl Results<'_> {
         DIMENSIONS.iter().filter_map(panel).collect()
     }
 
-    /// A panel for each scheme of the device: one core and the device, for each of `lines`, by what is in `across`;
+    /// A panel for each scheme of the device: one core and the device, for each of `lines`, by the entries of `across`;
     /// `array` makes dimensions and sparsity of both, `label` the name of a line.
     fn beside(
         &self,

@@ -25,7 +25,7 @@ const CHARACTER: f64 = 0.6;
 /// Angle of turned labels.
 const TURN: f64 = 35.0;
 
-/// Colours that are told apart on white and on black, also by people who do not see red and green apart.
+/// Colours that can be distinguished on white and on black, also without seeing red and green as different.
 const COLOURS: [&str; 8] = ["#2b7bd3", "#e8590c", "#1f9d6b", "#c2419c", "#b8860b", "#0aa0b5", "#8557d6", "#7d8590"];
 /// Dashes of computed lines.
 const DASHES: [&str; 3] = ["6 4", "2 3", "10 3 2 3"];

@@ -57,7 +57,7 @@ WC_KERNEL(decode, DecodeParams, {BLOCK}, {BLOCKS}) {{
     )
 }
 
-/// The same stores of numbers that nobody has to read.
+/// The same stores, of numbers that need no load.
 const FILL: &str = "struct FillParams { uint64_t steps; uint32_t* values; };
 
 WC_KERNEL(fill, FillParams, 256, 4) {
@@ -71,8 +71,8 @@ WC_KERNEL(fill, FillParams, 256, 4) {
 }
 ";
 
-/// What decoding is held against: `fill` writes as many numbers of 4 bytes as rows that are decoded and reads nothing,
-/// `copy` is the driver's copy of as many.
+/// The limits that decoding is compared with: `fill` writes as many numbers of 4 bytes as rows that are decoded and
+/// reads nothing, `copy` is the driver's copy of as many.
 pub(crate) fn ceilings(device: &Device, rows: u64, runs: usize) -> Result<[Value; 2], String> {
     let report = |name: &str, ms: Result<f64, GpuError>, bytes: u64| {
         let ms = ms.map_err(|error| error.to_string())?;

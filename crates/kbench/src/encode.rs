@@ -1,8 +1,8 @@
 //! The suite `encode`: plain columns encoded on the device, by encoding and as loads do that name none (`auto`), and
 //! the profile that encodings are chosen by.
 //!
-//! A case is timed on the host, from its first launch to its last result: what the device waits for on the way belongs
-//! to the cost of a load. Memory is there from the run before.
+//! A case is timed on the host, from its first launch to its last result: waits of the device in between belong to the
+//! cost of a load. Memory is cached by the run before.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -86,11 +86,11 @@ fn measure(residency: &Residency, content: Content, arguments: &EncodeArgs) -> R
     let name = |encoding: &str| format!("{encoding}/{content}");
     let mut results = Vec::new();
     let seconds = median(arguments.runs, || residency.profile(column).map(drop))?;
-    // Nothing here says whether it is right: the tests do.
+    // The profile is not verified here; tests verify it.
     let mut pass = report(&name("profile"), seconds, plain_bytes, None);
     pass["verified"] = Value::Null;
     results.push(pass);
-    // All of it, as a load does: the pass that tells the best encoding, and that encoding.
+    // All of it, as a load does: the pass that chooses the best encoding, and that encoding.
     let (mut best, mut bytes) = (None, 0);
     let seconds = median(arguments.runs, || {
         let (encoding, segments) = residency.encode_best(column)?;
@@ -138,7 +138,7 @@ fn report(case: &str, seconds: f64, plain_bytes: usize, bits: Option<f64>) -> Va
     json!({"case": case, "ms": ms, "plain_gb_per_s": speed, "bits_per_value": bits, "verified": true})
 }
 
-/// Compares the last segment with what the CPU makes of it.
+/// Compares the last segment with the CPU's encoding of it.
 fn check(residency: &Residency, column: &ResidentColumn, encoding: &Encoding) -> Result<()> {
     let mut stream = residency.device().stream()?;
     let mut bytes = |buffer: &DeviceBuffer| -> Result<Vec<u8>> {

@@ -73,7 +73,7 @@ impl Suite<'_> {
         let expected = made(String::new()).sum();
         for choice in self.arguments.encodings.clone() {
             let case = case(choice.name());
-            // Only what is measured is compiled.
+            // Only kernels of measured cases are compiled.
             let tuning = Tuning { tiers: 0, ..self.tuning.clone() };
             let engine = Engine::new(self.device.clone()).with_tuning(tuning);
             self.measure(&engine, &case, made(case.clone()), choice, expected)
@@ -82,7 +82,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Loads a column, sums it again and again, and tells the median time on the device.
+    /// Loads a column, sums it again and again, and returns the median time on the device.
     fn measure(
         &mut self,
         engine: &Engine,

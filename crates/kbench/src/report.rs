@@ -8,7 +8,7 @@ use arrow::temporal_conversions::timestamp_s_to_datetime;
 use serde_json::{Value, json};
 use warpcube_gpu::Device;
 
-/// The commit that the program was built from, where its build was told.
+/// The commit that the program was built from, if the build was given it.
 pub const COMMIT: Option<&str> = option_env!("WARPCUBE_COMMIT");
 
 /// A report of what was measured on a device.

@@ -30,6 +30,7 @@ use crate::catalog::check_received;
 use crate::error::{Result, SqlError, one_line};
 use crate::lower::DeviceNode;
 use crate::mend;
+use crate::walk::PlanWalk;
 
 /// First words of an encoded plan.
 const HEAD: &str = "warpcube plan ";
@@ -165,7 +166,7 @@ fn body(bytes: &[u8]) -> std::result::Result<&[u8], String> {
 /// Plans that only read travel.
 fn check_kind(plan: &LogicalPlan) -> std::result::Result<(), String> {
     let mut found = None;
-    let _ = plan.apply_with_subqueries(|plan| {
+    let _ = plan.apply_nested(|plan| {
         found = match plan {
             LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) => Some("a statement that writes"),
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => Some("a description"),
@@ -188,7 +189,7 @@ fn reason(error: DataFusionError) -> String {
 /// A plan whose scans do not say how many rows are wanted: the limit that says so stays above, and the encoding has no
 /// place for both.
 fn without_hints(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let plain = plan.clone().transform_down_with_subqueries(|plan| match plan {
+    let plain = plan.clone().transform_down_nested(|plan| match plan {
         LogicalPlan::TableScan(scan) if scan.fetch.is_some() => {
             Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { fetch: None, ..scan })))
         }
@@ -205,7 +206,7 @@ fn without_hints(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
 
 /// A plan with the originals of its device nodes in their places.
 fn expanded(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let expanded = plan.clone().transform_down_with_subqueries(|plan| match DeviceNode::of(&plan) {
+    let expanded = plan.clone().transform_down_nested(|plan| match DeviceNode::of(&plan) {
         Some(node) => Ok(Transformed::yes(node.original().clone())),
         None => Ok(Transformed::no(plan)),
     })?;
@@ -215,7 +216,7 @@ fn expanded(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
 /// A plan that came from another session with the tables of this one; none where it did not, or has nothing to settle.
 pub(crate) async fn settle(plan: &LogicalPlan, state: &SessionState) -> DataFusionResult<Option<LogicalPlan>> {
     let mut received = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         received |= DeviceNode::of(plan).is_some_and(|node| node.lowered().is_none());
         received |= matches!(plan, LogicalPlan::TableScan(scan) if named(&scan.source).is_some());
         Ok(TreeNodeRecursion::Continue)
@@ -230,7 +231,7 @@ pub(crate) async fn settle(plan: &LogicalPlan, state: &SessionState) -> DataFusi
         let Some(table) = provider.downcast_ref::<NamedTable>() else { continue };
         tables.insert(scan.table_name, look_up(table, state).await?);
     }
-    let settled = plan.transform_down_with_subqueries(|plan| match plan {
+    let settled = plan.transform_down_nested(|plan| match plan {
         LogicalPlan::TableScan(scan) if named(&scan.source).is_some() => {
             let source = tables.get(&scan.table_name).cloned().unwrap_or(scan.source);
             Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
@@ -256,7 +257,7 @@ pub(crate) async fn check_files(plan: &LogicalPlan, state: &SessionState) -> Res
 
 fn scans(plan: &LogicalPlan) -> DataFusionResult<Vec<TableScan>> {
     let mut scans = Vec::new();
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
             scans.push(scan.clone());
         }

@@ -1,4 +1,6 @@
 //! Lines and records of CSV files: the characters that a table's files are written with, and a count byte by byte.
+//!
+//! A record begins after blank lines and comments; `csv-core` has the line of a record's end alone.
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::logical_expr::CreateExternalTable;

@@ -1,4 +1,4 @@
-//! The session's device: opened when first asked for, or at once where the user insists on one.
+//! The session's device: opened at its first use, or at once if the user names one.
 
 use std::sync::Arc;
 

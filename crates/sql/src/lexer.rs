@@ -3,7 +3,8 @@
 //!
 //! Strings in single quotes (doubled to escape, after an E also by a backslash), identifiers in double quotes or
 //! backticks, dollar-quoted strings, comments to the end of the line and nested block comments. Nothing is judged here:
-//! an unclosed quote reaches to the end of the text, and the parser says what is wrong with it.
+//! an unclosed quote reaches to the end of the text, and the parser says what is wrong with it. The tokenizer of
+//! `sqlparser` stops at such a quote, and has lines and columns in place of bytes.
 
 use std::ops::Range;
 

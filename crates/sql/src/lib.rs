@@ -1,5 +1,9 @@
 //! SQL for Warpcube: sessions, catalog, settings and reports over DataFusion.
 //!
+//! A statement goes through `syntax` and `plans` (text to plan), `mend` (defects of DataFusion), `lower` (parts of the
+//! plan become fragments), `placement` (where they run) and `exec` (operators, fallback, EXPLAIN). `catalog` has tables
+//! over files, `memory_table` tables in memory, `cubes` cubes as tables, `session` all of them together.
+//!
 //! This is the only crate that knows DataFusion. A [`Session`] takes SQL, one statement at a time, and gives Arrow
 //! batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it untranslated
 //! ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).
@@ -38,12 +42,14 @@ mod runtime;
 mod session;
 mod settings;
 mod show;
+mod span_lengths;
 mod spill;
 mod staged_files;
 mod statement;
 mod stream;
 mod syntax;
 mod values;
+mod walk;
 mod words;
 
 pub use baseline::Baseline;
@@ -61,5 +67,6 @@ pub use report::{FragmentReport, Phase, Place, StatementReport, Summary};
 pub use session::{CubeLoad, Execution, Session, SessionOptions};
 pub use settings::{Assignment, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use show::setting_names;
+pub use staged_files::{has_no_number, no_number};
 pub use statement::{OwnStatement, Script, ScriptStatement};
 pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Origin, Overflow, Placement, TopKChoice};

@@ -8,7 +8,7 @@
 //! A hidden name holds the number of the process, and the process locks what has the name. [`remove_all`] takes away
 //! what a process would leave when it ends; a process that was killed leaves it, and the next one that writes in the
 //! same folder takes it away: only what is the same user's, of a process that is gone, and not locked (processes of
-//! other containers have numbers of their own).
+//! other containers have numbers of their own). `tempfile` does none of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
@@ -30,6 +30,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use crate::lower::Refused;
 use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
+use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use holes::{Holed, holed};
 pub(crate) use literals::lift;
@@ -68,10 +69,10 @@ impl Planned {
     /// Whether the plan is one fragment for the device with what is left for the CPU, which has no parameters.
     pub(crate) fn is_one_fragment(&self) -> bool {
         let (mut fragments, mut open) = (0, false);
-        let walked = self.plan.apply_with_subqueries(|plan| {
+        let walked = self.plan.apply_nested(|plan| {
             fragments += usize::from(matches!(plan, LogicalPlan::Extension(_)));
             if !matches!(plan, LogicalPlan::Extension(_)) {
-                plan.apply_expressions(|expr| {
+                plan.apply_exprs(|expr| {
                     open |= expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
                     Ok(TreeNodeRecursion::Continue)
                 })?;
@@ -85,7 +86,7 @@ impl Planned {
     /// partition, for which DataFusion's rules for physical plans have nothing to do.
     pub(crate) fn is_lean(&self) -> bool {
         let mut lean = true;
-        let walked = self.plan.apply_with_subqueries(|plan| {
+        let walked = self.plan.apply_nested(|plan| {
             lean &= matches!(
                 plan,
                 LogicalPlan::Extension(_)
@@ -218,7 +219,7 @@ fn is_immutable(expr: &Expr) -> bool {
 /// parameters.
 fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
     let mut repeatable = true;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         repeatable &= !matches!(
             plan,
             LogicalPlan::Statement(_)
@@ -232,7 +233,7 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
         );
         // How many rows are kept is part of a plan's shape; VALUES take their types from what stands in them.
         let of_shape = matches!(plan, LogicalPlan::Limit(_) | LogicalPlan::Values(_));
-        plan.apply_expressions(|expr| {
+        plan.apply_exprs(|expr| {
             expr.apply(|expr| {
                 repeatable &= match expr {
                     Expr::Placeholder(placeholder) => placeholders && !of_shape && placeholder.field.is_some(),
@@ -249,7 +250,7 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
 /// Whether all tables of a plan tell when they change: those of files, and those in memory by the session's statements.
 pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
     let mut tells = true;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
             let known = |table: Arc<dyn TableProvider>| table.is::<ListingTable>() || table.is::<MemoryTable>();
             tells &= source_as_provider(&scan.source).is_ok_and(known);
@@ -262,7 +263,7 @@ pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
 /// The tables that a plan scans, by name.
 pub(crate) fn scanned(plan: &LogicalPlan) -> Result<Vec<TableReference>> {
     let mut tables = Vec::new();
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
             tables.push(scan.table_name.clone());
         }

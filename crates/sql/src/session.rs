@@ -342,7 +342,7 @@ impl Session {
         state.config_mut().set_extension(report.clone());
         let mut phase = Instant::now();
         let parsing = syntax::parse_returning(&state, sql).instrument(tracing::info_span!("parse"));
-        let (mut parsed, returning) = parsing.await.and_then(|(parsed, select)| Ok((rewrite(parsed)?, select)))?;
+        let (mut parsed, mut returning) = parsing.await.and_then(|(parsed, select)| Ok((rewrite(parsed)?, select)))?;
         phase = report.end_phase(Phase::Parse, phase);
         if let Some(name) = executed(&parsed) {
             // What was prepared anew is in the session's state and not yet in the copy.
@@ -380,7 +380,10 @@ impl Session {
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => {
-                self.prepare(sql, references, generation, prepare, has_types).await?;
+                if let Some(select) = &returning {
+                    changed::returning(&state, select.clone()).await?;
+                }
+                self.prepare(sql, references, generation, prepare, has_types, returning).await?;
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Deallocate(deallocate)) => {
@@ -395,7 +398,10 @@ impl Session {
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
                 constant = plans::are_immutable(&execute.parameters)?;
                 match self.executed_anew(&state, &execute)? {
-                    Some(plan) => plan,
+                    Some((plan, select)) => {
+                        returning = select;
+                        plan
+                    }
                     // A table has changed since.
                     None => return Box::pin(self.start_anew(sql, report, deadline, clock, lock)).await,
                 }
@@ -415,7 +421,8 @@ impl Session {
             return Ok(self.nothing(report));
         }
         report.note_planned();
-        let (plan, staged) = Staged::redirect(plan, state.config_options())?;
+        let (plan, staged) = Staged::redirect(catalog::held(plan, &state)?, state.config_options())?;
+        let is_explained = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
         let writes = is_written.then(|| Writes { catalog: self.inner.catalog.clone(), staged });
         let repeatable = constant && plans::is_repeatable(&plan)?;
@@ -424,7 +431,7 @@ impl Session {
         let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
         report.end_phase(Phase::Lower, phase);
         let returning = match returning {
-            Some(select) => Some(changed::returning(&state, select).await?),
+            Some(select) => Some(changed::returning(&state, select).await?).filter(|_| !is_explained),
             None => None,
         };
         returning.iter().for_each(|returning| state.config_mut().set_extension(returning.clone()));

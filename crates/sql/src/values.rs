@@ -1,5 +1,8 @@
 //! The kinds of values that settings take: devices, placements, budgets, formats and times, each with the text it is
 //! read from and shown as; and where a value came from.
+//!
+//! No library reads them: `bytesize` counts a lone `K` by 1,000, DataFusion's settings by 1,024; `humantime` refuses
+//! fractions and plain seconds.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -249,7 +249,7 @@ impl From<Compression> for warpcube_datagen::Compression {
     }
 }
 
-/// What Rust says of texts that are no numbers, and what it means.
+/// Rust's messages for texts that are no numbers, each with ours.
 const PLAIN: [(&str, &str); 5] = [
     ("invalid digit found in string", "a whole number is expected"),
     ("cannot parse integer from empty string", "a whole number is expected"),
@@ -258,7 +258,7 @@ const PLAIN: [(&str, &str); 5] = [
     ("cannot parse float from empty string", "a number is expected"),
 ];
 
-/// What is wrong with arguments, in one line without the usage.
+/// The error of arguments in one line, without the usage.
 pub(crate) fn reason(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing; --help lists them".into();

@@ -82,7 +82,7 @@ fn flatten(
 
 /// Variables that are not settings are other parts' business.
 fn from_environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Assignment> {
-    // Names of variables that are no text are none of these; values that are none are refused by what takes them.
+    // Names of variables that are no text are none of these; invalid values are refused when they are set.
     let variables: HashMap<OsString, String> =
         variables.map(|(variable, value)| (variable, value.to_string_lossy().into_owned())).collect();
     let given = |name: String| {

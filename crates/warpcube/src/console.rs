@@ -1,7 +1,7 @@
-//! Text for people: what was asked for to the standard output, and what is told beside it to the standard error.
+//! Text for people: results go to the standard output, messages to the standard error.
 //!
-//! Both may be pipes that nobody reads any more, where `println!` and `eprintln!` would panic. What is told holds names
-//! and values of any origin: control characters in it are escaped.
+//! Both may be pipes whose reader has gone, where `println!` and `eprintln!` would panic. Messages contain names and
+//! values of any origin: their control characters are escaped.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal, Write};
 use crate::error::{CliError, Result};
 use crate::escape;
 
-/// What errors call the standard output.
+/// The name of the standard output in errors.
 pub(crate) const STDOUT: &str = "the standard output";
 
 /// Writes to the standard output, at once.

@@ -82,7 +82,7 @@ fn examine() -> Findings {
 const DRIVERS: &str = "Debian: 'sudo apt install nvidia-driver', Ubuntu: 'sudo ubuntu-drivers install', Fedora: 'sudo \
                        dnf install akmod-nvidia', others: https://www.nvidia.com/drivers";
 
-/// What was found of GPUs, of NVRTC and of the kernel cache's folder, with what is missing.
+/// GPUs, NVRTC and the kernel cache's folder, each with its problem if it has one.
 fn judge(
     gpus: Result<Vec<Gpu>, GpuError>,
     compiler: Result<(String, (i32, i32)), GpuError>,
@@ -155,7 +155,7 @@ fn gpu(ordinal: usize) -> Gpu {
     }
 }
 
-/// Why the NVRTC that was found does not compile for the GPU, if so; that there is none is told once for all GPUs.
+/// Why the NVRTC that was found does not compile for the GPU, if so; a missing NVRTC is reported once for all GPUs.
 fn compiler_problem((major, minor): (u32, u32)) -> Option<String> {
     nvrtc::location(None).ok()?;
     nvrtc::location(Some(major * 10 + minor)).err().map(|error| error.to_string())

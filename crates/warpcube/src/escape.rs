@@ -1,4 +1,5 @@
-//! Control characters made visible: what a terminal would obey, in text that comes from files and statements.
+//! Control characters made visible: characters that a terminal would obey, in text that comes from files and
+//! statements.
 //!
 //! A cell may hold the sequence that renames the window, clears the screen or types for the user, and characters that
 //! turn the direction of writing make a line read as another one. They are shown as `\x1b` and `\u202e`, as strings of

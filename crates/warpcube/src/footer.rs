@@ -1,4 +1,5 @@
-//! The line after a statement: rows, time, the share that ran on the GPU, and what a first run paid.
+//! The line after a statement: rows, time, the share that ran on the GPU, and the time of loading and compiling in a
+//! first run.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use warpcube_sql::Summary;
 /// Loading and compiling shorter than this did not happen, as far as people care.
 const WORTH_SAYING: Duration = Duration::from_micros(100);
 
-/// The footer for a statement; `has_rows` tells a result from a statement that gives none. Where there is no device, no
-/// share of it is named.
+/// The footer for a statement; `has_rows` is true if the statement has a result. Without a device the footer has no
+/// share of it.
 pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool, has_device: bool) -> String {
     let mut parts = Vec::new();
     match (has_rows, summary.rows) {

@@ -30,7 +30,8 @@ pub(crate) struct Host {
     ending: Ending,
     /// None only once the host is dropped.
     work: Mutex<Option<Runtime>>,
-    /// Held by each thread that ends a runtime, and told when none is left. None only once the host is dropped.
+    /// A clone is held by each thread that ends a runtime; `ended` fails when none is left. None only once the host is
+    /// dropped.
     alive: Option<Sender<()>>,
     ended: Mutex<Receiver<()>>,
 }
@@ -46,7 +47,7 @@ impl Host {
         Ok(Host { watch, ending, work, alive: Some(alive), ended: Mutex::new(ended) })
     }
 
-    /// Has a session let go of when a signal ends the program.
+    /// Remembers a session, which is closed when a signal ends the program.
     pub(crate) fn hold(&self, session: &Session) {
         self.ending.hold(session);
     }
@@ -61,7 +62,7 @@ impl Host {
         self.runtime().spawn_blocking(work)
     }
 
-    /// Waits on this thread for what is done elsewhere.
+    /// Waits on this thread for work of other threads.
     pub(crate) fn block_on<T>(&self, waiting: impl Future<Output = T>) -> T {
         let _watching = self.ending.watching();
         self.watch.block_on(waiting)
@@ -117,10 +118,10 @@ impl Host {
         Ok(())
     }
 
-    /// Ends a runtime on a thread that waits for its threads, since nobody else does.
+    /// Ends a runtime on a new thread, which waits for the runtime's threads.
     fn end(&self, runtime: Runtime) {
         let alive = self.alive.clone();
-        // Without a thread to wait on this one does.
+        // If the thread cannot be made, this one waits.
         _ = std::thread::Builder::new().name("end".into()).spawn(move || drop((runtime, alive)));
     }
 
@@ -139,7 +140,7 @@ fn working() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build()
 }
 
-/// What ends a statement from outside.
+/// Events that end a statement: Ctrl-C, and the end of the program.
 pub(crate) struct Interrupts {
     interrupt: Signal,
     told: watch::Receiver<bool>,
@@ -155,14 +156,14 @@ impl Interrupts {
     }
 }
 
-/// Lets go of a session for good, before the process ends.
+/// Closes a session before the process ends.
 pub(crate) fn leave(session: &Session) {
     let device = session.device().close();
-    // Statements that were let go may still be busy: they get no compiler that the end would take apart.
+    // Abandoned statements may still run: the closed device starts no compiler for them, which `exit` would destroy.
     device.iter().for_each(Device::close);
     session.close();
-    // The driver takes back what a process leaves, and sooner than it is given back; nor is a thread that lets go of
-    // the device last to do so beside the end.
+    // The driver frees the memory of an ended process sooner than the process could. The handle is leaked, so that no
+    // thread drops the last one while the process ends.
     std::mem::forget(device);
 }
 
@@ -171,14 +172,14 @@ const END: Duration = Duration::from_millis(200);
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Threads that have nothing to do end at once, and give up what libraries keep for them while those are there.
-        // A statement that was let go may still be busy; nobody waits for it any longer.
+        // Idle threads end at once and destroy their thread-local state while the libraries are still loaded. The
+        // thread of an abandoned statement may still run; it is waited for no longer than `END`.
         let work = self.lock().take();
         if let Some(work) = work {
             self.end(work);
         }
         self.alive = None;
-        // Nothing is ever sent: this waits until nobody could.
+        // Nothing is ever sent: the wait ends when the last sender is dropped.
         _ = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(END);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn start(filter: Option<&str>) -> Result<()> {
         .with_span_events(FmtSpan::CLOSE)
         .with_writer(std::io::stderr)
         .with_ansi(colour)
-        // What cannot be written to the standard error is not worth a panic.
+        // A closed standard error is ignored.
         .log_internal_errors(false)
         .init();
     Ok(())

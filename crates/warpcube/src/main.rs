@@ -36,6 +36,8 @@ use output::Target;
 use runner::{Runner, report_error};
 use shell::commands::Next;
 
+/// glibc returns the memory of a statement to the system and takes it again: 2.7 calls of `mprotect` a repeat of an SSB
+/// query.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
     let thread = std::thread::Builder::new().name("main".into()).stack_size(host::STACK_BYTES).spawn(program);
     match thread.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
-        // Without a thread there is this one; one that panicked has said so.
+        // Without a thread there is this one; a thread that panicked has reported it.
         Ok(Err(_)) => ExitCode::FAILURE,
         Err(_) => program(),
     }
@@ -57,7 +59,7 @@ fn program() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return wrong_usage(&error),
     };
-    // What panics becomes an error of one line, like others; where it happened is in the log.
+    // A panic becomes an error of one line, like others; its place is in the log.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
     let run = || Host::new().and_then(|host| start(&cli, &matches, &Arc::new(host)));
     let done = catch_unwind(AssertUnwindSafe(run));
@@ -70,7 +72,7 @@ fn program() -> ExitCode {
             error.exit_code()
         }
     };
-    // Tasks that were let go may have staged more than they were seen to give up.
+    // Abandoned tasks may still have hidden files.
     outputs::remove_all();
     ExitCode::from(signals::code().unwrap_or(code))
 }
@@ -87,7 +89,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(usage.exit_code())
 }
 
-/// Does what the command line asks; gives the number of statements that failed and were gone on from.
+/// Runs the command line. Returns the number of failed statements after which the run went on.
 fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     cli.check(matches)?;
     logging::start(cli.common.log.as_deref())?;

@@ -24,7 +24,7 @@ impl Bar {
         Bar { what: what.to_string(), started: Instant::now(), bar: None, wanted }
     }
 
-    /// Says what is being done from now on.
+    /// Changes the text that names the work.
     pub(crate) fn name(&mut self, what: &str) {
         self.what = what.to_string();
     }
@@ -50,7 +50,7 @@ impl Bar {
         bar.tick();
     }
 
-    /// What is being done.
+    /// The text that names the work.
     fn message(&self, progress: Progress) -> &str {
         if progress.loading { "loading columns" } else { &self.what }
     }

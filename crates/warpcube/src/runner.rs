@@ -1,9 +1,8 @@
 //! Runs statements and scripts: rows to the output, a footer and a progress bar to the standard error, Ctrl-C.
 //!
-//! A statement runs in a task of its own on other threads, and this thread only takes its batches. So whatever a
-//! statement is stuck in, Ctrl-C and the timeout give control back at once: the statement is told to stop, its task is
-//! let go, and nobody waits for it. A statement whose changes take their places already is waited for, and its result
-//! is written; a second Ctrl-C lets go of it.
+//! A statement runs in a task of its own on other threads, and this thread only takes its batches. So Ctrl-C and the
+//! timeout return at once, wherever the statement is: it is cancelled, and its task is abandoned. A statement past its
+//! commit point is waited for, and its result is written; a second Ctrl-C abandons it.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -27,7 +26,7 @@ use crate::statement_reader::{Piece, StatementReader};
 /// Batches that may wait for the output.
 const QUEUE: usize = 4;
 
-/// What a statement's task tells.
+/// A message from a statement's task.
 enum Message {
     Started { schema: SchemaRef, how_far: HowFar, counts: bool },
     Batch(RecordBatch),
@@ -35,9 +34,9 @@ enum Message {
     Done,
 }
 
-/// What the taking of a statement's rows waits for.
+/// An event of the loop that takes a statement's rows.
 enum Event {
-    /// Nobody wants them any more.
+    /// The rows are no longer wanted: cancelled or timed out.
     Over(SqlError),
     Tick,
     /// Some are written; the output is gone after the last ones.
@@ -45,7 +44,7 @@ enum Event {
     Told(Option<Message>),
 }
 
-/// Waits until what is being written is, for ever where nothing is.
+/// Waits until the piece being written is done; never returns if there is none.
 async fn written(writing: &mut Option<Writing>) -> Result<Option<Output>> {
     match writing {
         Some(writing) => writing.done().await,
@@ -137,7 +136,7 @@ impl Runner {
         }
     }
 
-    /// Takes what a statement gives until it ends; an error means that it goes on and nobody wants it any more.
+    /// Takes a statement's messages until its end. After an error the statement may still run; its rows are not wanted.
     async fn take(&mut self, mut receiver: mpsc::Receiver<Message>, report: Arc<StatementReport>) -> Result<Taken> {
         let settings = self.session.settings();
         let listening = match self.interrupt.take() {

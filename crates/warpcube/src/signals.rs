@@ -1,5 +1,5 @@
-//! SIGTERM and SIGHUP: what runs is cancelled as by Ctrl-C, outputs that are not whole are taken away, and the program
-//! ends with the code that shells give such an end.
+//! SIGTERM and SIGHUP: they cancel the running statement as Ctrl-C does, remove unfinished outputs and end the program
+//! with the code that shells give such an end.
 //!
 //! A thread of its own listens. It wakes the main thread, which ends the program as after any cancelled statement.
 //! Where the main thread waits for something else, its input or a disk, the listener ends the program itself.
@@ -18,7 +18,7 @@ use crate::host;
 
 /// How long the main thread has to end the program.
 const GRACE: Duration = Duration::from_secs(2);
-/// What shells add to the number of a signal that has ended a program.
+/// The exit code of a program that a signal has ended, less the signal's number.
 const CODE_OF_SIGNALS: i32 = 128;
 
 /// The exit code of the signal that ends the program; 0 while there was none.
@@ -31,7 +31,7 @@ pub(crate) fn code() -> Option<u8> {
 
 /// The listener, and what it shares with the main thread.
 pub(crate) struct Ending {
-    /// Set when a signal has come; here, so that those who wait for it are not told that nobody would.
+    /// Set when a signal has come. Receivers would end with an error if the sender were dropped; it lives here.
     told: watch::Sender<bool>,
     shared: Arc<Shared>,
 }
@@ -74,7 +74,7 @@ impl Ending {
             });
             let code = CODE_OF_SIGNALS + number;
             CODE.store(u8::try_from(code).unwrap_or(u8::MAX), Ordering::Release);
-            // Before it is told, since it watches no more then.
+            // Read before the signal is sent: the main thread stops watching then.
             let is_watching = of_listener.is_watching.load(Ordering::Acquire);
             sender.send_replace(true);
             if is_watching {
@@ -88,13 +88,13 @@ impl Ending {
         Ok(Ending { told, shared })
     }
 
-    /// The session to let go of before the program ends.
+    /// Remembers the session to close before the program ends.
     pub(crate) fn hold(&self, session: &Session) {
-        // A program has one; of a second one nothing would be lost.
+        // A program has one session; a second one needs no closing.
         let _ = self.shared.session.set(session.clone());
     }
 
-    /// Tells that the main thread waits for [`Ending::told`] now.
+    /// Marks that the main thread waits for [`Ending::told`].
     pub(crate) fn watching(&self) -> Watching<'_> {
         self.shared.is_watching.store(true, Ordering::Release);
         Watching(&self.shared)
@@ -106,7 +106,7 @@ impl Ending {
     }
 }
 
-/// A signal, unless whoever started the program has it ignored, as `nohup` does.
+/// A signal, unless the program was started with the signal ignored, as by `nohup`.
 fn heard(kind: SignalKind) -> std::io::Result<Option<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     match is_ignored(&status, kind.as_raw_value()) {

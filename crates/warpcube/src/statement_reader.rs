@@ -2,7 +2,7 @@
 
 use warpcube_sql::Script;
 
-/// What a script is made of.
+/// A piece of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A statement without its semicolon.
@@ -59,13 +59,13 @@ impl StatementReader {
         pieces
     }
 
-    /// Whether what was gathered is only blanks and comments.
+    /// True if the gathered text is only blanks and comments.
     fn is_between_statements(&self) -> bool {
         let script = Script::split(&self.text);
         script.rest.is_none() && !script.open
     }
 
-    /// What is left at the end of the input.
+    /// The rest at the end of the input.
     pub(crate) fn end(&mut self) -> Vec<(Piece, usize)> {
         let start = self.start;
         let statements = Script::split(&std::mem::take(&mut self.text)).into_statements();

@@ -1,4 +1,5 @@
-//! Rules of documents: links lead somewhere, files that are named exist, every error code is explained.
+//! Rules of documents: links lead somewhere, files that are named exist, every error code is explained, and pages that
+//! people read whole stay short.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,6 +9,8 @@ use crate::process::root;
 
 /// The page that explains error codes.
 const ERRORS: &str = "docs/errors.md";
+/// Pages that people read whole, with the most bytes of each.
+const SHORT: [(&str, usize); 2] = [("ARCHITECTURE.md", 12 << 10), ("docs/benchmarks.md", 12 << 10)];
 /// Beginnings of paths that inline code may name.
 const FOLDERS: [&str; 8] = ["crates/", "xtask/", "docs/", "bench/", "gpu/", "slt/", ".ci/", ".config/"];
 
@@ -20,6 +23,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
     for file in files.iter().filter(|file| file.is(&["cuh"])) {
         named(file, &mut findings);
     }
+    findings.extend(files.iter().filter_map(too_long));
     errors(files, &mut findings);
     findings
 }
@@ -59,6 +63,12 @@ fn named(file: &TextFile, findings: &mut Vec<String>) {
             }
         }
     }
+}
+
+fn too_long(file: &TextFile) -> Option<String> {
+    let (path, most) = SHORT.into_iter().find(|(path, _)| *path == file.path)?;
+    let bytes = file.text.len();
+    (bytes > most).then(|| format!("{path}: {bytes} bytes; shorten it to {most}"))
 }
 
 /// Targets of `[…](target)`.
@@ -191,6 +201,14 @@ mod tests {
         let text = "// A row (xtask/src/main.rs; `docs/errors.md`), see README.md.\nint a = b/c;  // docs/a, docs/.\n";
         assert_eq!(of(text), ["crates/gpu/kernels/a.cuh:2: there is no docs/a"]);
         assert_eq!(of("// By NOTES.md.\n"), ["crates/gpu/kernels/a.cuh:1: there is no NOTES.md"]);
+    }
+
+    #[test]
+    fn pages_that_people_read_whole_are_short() {
+        assert_eq!(too_long(&file("ARCHITECTURE.md", &"a".repeat(12 << 10))), None);
+        assert_eq!(too_long(&file("docs/sql.md", &"a".repeat(13 << 10))), None);
+        let found = too_long(&file("docs/benchmarks.md", &"a".repeat(12_289))).unwrap();
+        assert_eq!(found, "docs/benchmarks.md: 12289 bytes; shorten it to 12288");
     }
 
     #[test]

@@ -37,6 +37,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
             &[
                 "default_schema",
                 "values",
+                "walk",
                 "locations",
                 "csv_lines",
                 "lexer",
@@ -45,6 +46,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
                 "cancel",
                 "progress",
                 "file_sets",
+                "span_lengths",
             ],
             &["error", "spill"],
             &["ranges"],

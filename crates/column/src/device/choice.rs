@@ -1,10 +1,11 @@
 //! The automatic choice of an encoding: the lowest score wins, bits a value times a weight for the time to read them.
 //!
 //! The profile gives the bits of packed columns and of runs, a sample those of ALP and delta. An encoding competes if
-//! its sum over 500 million values on an NVIDIA H200 (docs/measured.md) is no slower than that of the plain column, and
-//! if it reads a single row without the rest of its vector. NSV, GPU-FOR and GPU-DFOR are therefore left to loads that
-//! name them. NSF is never smaller than packed. Runs compete if they are long enough. In sorted columns they do not
-//! compete: filters and joins drop whole vectors there by vector bounds, which runs do not have.
+//! its sum over 500 million values on an NVIDIA H200 (bench/results/encodings.md) is no slower than that of the plain
+//! column, and if it reads a single row without the rest of its vector. NSV, GPU-FOR and GPU-DFOR are therefore
+//! left to loads that name them. NSF is never smaller than packed. Runs compete if they are long enough. In sorted
+//! columns they do not compete: filters and joins drop whole vectors there by vector bounds, which runs do not
+//! have.
 
 use warpcube_gpu::Device;
 
@@ -30,8 +31,8 @@ const DICTIONARY: f64 = 1.2;
 /// Sums over delta columns take 1.1 to 1.6 times as long; single rows take longer, their offsets lie in several words.
 const DELTA: f64 = 2.0;
 /// The cost of patches in bits a value of the same time: patches in every vector, and a patched row. Sums over 500
-/// million values in the Zipf distributions of docs/measured.md, with 8 to 31 patches a vector, take 0.39 to 0.49 ms
-/// longer than without patches; a bit a value takes 0.015 ms.
+/// million values in the Zipf distributions of bench/results/encodings.md, with 8 to 31 patches a vector, take 0.39 to
+/// 0.49 ms longer than without patches; a bit a value takes 0.015 ms.
 const PATCHED_VECTORS: f64 = 26.0;
 const PATCHED_ROW: f64 = 290.0;
 /// A reader of a single row searches its run.

@@ -20,7 +20,7 @@ pub enum EncodingError {
         encoding: &'static str,
         /// Type of the values.
         storage: Storage,
-        /// What contradicts the type.
+        /// Why the type cannot have it.
         reason: &'static str,
     },
     /// The parameters of the encoding cannot hold a value.
@@ -30,7 +30,7 @@ pub enum EncodingError {
         encoding: &'static str,
         /// The first such row.
         row: usize,
-        /// What the value needs.
+        /// Why the row does not fit.
         reason: String,
     },
     /// The parameters of the encoding cannot hold a column.

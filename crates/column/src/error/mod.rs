@@ -29,7 +29,7 @@ pub enum ColumnError {
          {available} of {budget} are available; raise warpcube.device_memory or use placement cpu"
     )]
     OverBudget {
-        /// What the bytes are for: a table's columns, a column's copies, or hash tables and results.
+        /// The purpose of the bytes: a table's columns, a column's copies, or hash tables and results.
         purpose: String,
         /// Bytes wanted.
         wanted: u64,

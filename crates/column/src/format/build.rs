@@ -31,7 +31,7 @@ pub(crate) struct SegmentBuilder {
     narrow: Vec<i64>,
 }
 
-/// What becomes of the strings of a column.
+/// How the strings of a column are kept.
 #[derive(Debug)]
 pub(crate) enum StringForm {
     /// Codes of a dictionary.

@@ -28,7 +28,7 @@ const LIMIT_MAX: usize = u32::MAX as usize;
 const SAMPLE_ROWS: u64 = 1 << 17;
 /// Fewest strings that several threads sort.
 const PARALLEL_STRINGS_MIN: usize = 1 << 14;
-/// What raises the limit.
+/// The hint of errors past the limit.
 const RAISES: &str = "warpcube.dictionary_limit raises the limit";
 
 impl Dictionary {

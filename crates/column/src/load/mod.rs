@@ -52,7 +52,7 @@ struct LoadColumn {
     is_coded: bool,
 }
 
-/// What becomes of the strings of a column.
+/// How the strings of a column are kept.
 enum Strings {
     /// The column has none.
     None,

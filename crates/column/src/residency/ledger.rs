@@ -121,7 +121,7 @@ pub(crate) struct Ledger {
     refused: Vec<(RefusalKey, ColumnError)>,
 }
 
-/// What is taken from the ledger for its eviction.
+/// An entry that was taken from the ledger for its eviction.
 pub(crate) enum Victim {
     Column(ColumnVictim),
     /// An object, whose memory is free when it is dropped.

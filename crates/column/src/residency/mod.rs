@@ -262,7 +262,7 @@ impl Residency {
     }
 }
 
-/// What memory is reserved for, as errors name it.
+/// The purpose of reserved memory, in errors.
 #[derive(Clone, Copy)]
 enum Purpose<'a> {
     /// The columns of a table.

@@ -47,13 +47,13 @@ fn the_document_is_that_of_the_heads() {
             expected.push('\n');
         }
     }
-    let document = package.join("../../docs/encodings.md");
+    let document = package.join("ENCODINGS.md");
     if std::env::var_os("WARPCUBE_DOCS_UPDATE").is_some() {
         std::fs::write(&document, &expected).unwrap();
     }
     let found = std::fs::read_to_string(&document).unwrap_or_default();
     assert!(
         found == expected,
-        "docs/encodings.md differs from the heads; its first lines name the command that writes it"
+        "crates/column/ENCODINGS.md differs from the heads; its first lines name the command that writes it"
     );
 }

@@ -115,7 +115,7 @@ fn gpu_dfor_of_64_bits() {
 #[test]
 fn delta() {
     // One quad, of differences 2, 3, 0 and on its line: a string of 6 bits, then three times 2, the lowest 8 of which
-    // lie in the plane of two bytes. What is behind the quad of the last row is zero.
+    // lie in the plane of two bytes. Bytes after the quad of the last row are zero.
     let delta = Delta { width: 3, differences: 2 };
     let bytes = encoded(Encoding::Delta(delta), Storage::I32, &[99, 101, 104], None);
     let mut expected = vec![0; 4 * 96];

@@ -110,7 +110,7 @@ fn codes_of_bytes_are_refused_and_a_higher_limit_brings_them() {
     let error = coded(LIMIT).unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("more than 40 distinct strings"), "{error}");
     assert_eq!(source.scans().len(), 1);
-    // What is known to be past the limit is read once.
+    // A column known to be past the limit is read once.
     let pinned = load(&residency, &source, &[0, 1], LIMIT);
     check(&residency, &pinned, 1);
     assert_eq!(source.scans().len(), 2);

@@ -187,7 +187,7 @@ impl Cells {
         fits.then(|| self.ranks.binary_search(&rank()).ok()).flatten()
     }
 
-    /// What the aggregation did.
+    /// The report of the aggregation.
     pub fn report(&self) -> &Report {
         &self.report
     }

@@ -1,9 +1,9 @@
 //! Measures as components that are added up, and back to final values.
 //!
-//! SUM is one weighted component; COUNT, MIN and MAX are one by membership; AVG is a sum and a count by membership. How
-//! components are added up is the affair of a [`Reducer`]; what final values are made of them is the same for all.
-//! Rules of consolidated cells (margin % = margin ÷ revenue) have their place here, as one more way to make final
-//! values of the components of several measures. They are not built.
+//! SUM is one weighted component; COUNT, MIN and MAX are one by membership; AVG is a sum and a count by membership. A
+//! [`Reducer`] adds components up; final values are made of them in the same way for all reducers. Rules of
+//! consolidated cells (margin % = margin ÷ revenue) are not built; they belong here, as one more way to make final
+//! values of the components of several measures.
 
 use super::area::tuple;
 use super::cells::MeasureCells;
@@ -13,7 +13,7 @@ use super::{AggregateError, Area, CellColumn, TargetMap};
 use crate::facts::{Bitmap, FactColumn, Facts, Large, Precise, Rule, ValueType, Values};
 use crate::matrix::SparseMatrix;
 
-/// What is added up for a measure.
+/// The components of a measure.
 pub(crate) struct Component<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) measure: usize,

@@ -27,7 +27,7 @@ const PLACES_MAX: f64 = 4.6e18;
 /// The class of a base element without target.
 const NO_CLASS: u32 = u32::MAX;
 
-/// What a contraction does: the classes of each dimension, and the order of steps.
+/// The plan of a contraction: the classes of each dimension, and the order of steps.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// Classes of each dimension; absent where the scan applies the map itself.

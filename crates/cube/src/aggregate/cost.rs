@@ -165,7 +165,7 @@ pub(crate) fn rounded(number: f64) -> String {
     }
 }
 
-/// What evenly spaced cells of the pages that pass the prefilter tell.
+/// Counts over evenly spaced cells of the pages that pass the prefilter.
 struct Sample {
     /// Cells of those pages.
     read: f64,

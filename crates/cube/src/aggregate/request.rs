@@ -1,4 +1,4 @@
-//! What a caller asks of an aggregation, and what the aggregation reports.
+//! The request of an aggregation, and its report.
 
 use super::Algorithm;
 
@@ -45,7 +45,7 @@ impl Default for Tuning {
     }
 }
 
-/// What a cost model says of one algorithm.
+/// A cost model's prediction for one algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// Name of the algorithm.
@@ -65,7 +65,7 @@ pub enum Cost {
     Milliseconds(f64),
 }
 
-/// What a cost model says of an aggregation before it runs.
+/// A cost model's predictions for an aggregation before it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
     /// Name of the algorithm that the cost model chooses, by the first measure.
@@ -76,11 +76,11 @@ pub struct Forecast {
     pub predictions: Vec<Prediction>,
     /// Milliseconds of all measures.
     pub ms: f64,
-    /// Milliseconds before them, for what is not on the device yet.
+    /// Milliseconds before them, to load and compile what the device lacks.
     pub load_ms: f64,
 }
 
-/// What an aggregation did.
+/// The report of an aggregation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Name of the algorithm that ran.

@@ -75,7 +75,7 @@ pub(crate) fn magnitudes(
     Ok(sums.into_iter().map(|(rank, sum)| (rank, sum.0)).collect())
 }
 
-/// What the cost model says of measures of an area before they are aggregated.
+/// The cost model's predictions for measures of an area.
 ///
 /// # Errors
 /// An area of another cube.

@@ -27,7 +27,7 @@ pub enum AlgorithmName {
 pub struct UnknownAlgorithm {
     /// The name.
     pub name: String,
-    /// What is wrong with a name that begins as one of `gpu-source`, in brackets; empty for others.
+    /// The reason, in brackets, of a wrong name that begins as one of `gpu-source`; empty for others.
     pub reason: String,
 }
 

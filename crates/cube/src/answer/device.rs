@@ -32,7 +32,7 @@ impl Aggregator for DeviceAggregation {
     }
 }
 
-/// What a device gave: a result, or why it does not do this.
+/// The outcome of a device: a result, or the reason why it refuses.
 fn outcome<T>(result: Result<T, DeviceError>, progress: &Progress) -> Result<Result<T, String>, CubeError> {
     match result {
         _ if progress.is_cancelled() => Err(CubeError::Aggregate(AggregateError::Cancelled)),

@@ -15,7 +15,7 @@ pub enum CubeError {
     /// A text that is no query of the cube.
     #[error("{message}")]
     Query {
-        /// What is wrong, with the column.
+        /// The error, with the column.
         message: String,
         /// The line of the query with a mark below the place.
         excerpt: String,
@@ -32,7 +32,7 @@ pub enum CubeError {
         measure: String,
         /// The value.
         value: String,
-        /// What it passes.
+        /// The limit.
         limit: String,
     },
     /// An aggregation that is refused or stopped.

@@ -55,7 +55,7 @@ fn dimension_column(cube: &Cube, dimension: &Dimension) -> String {
     name
 }
 
-/// What the measures of a query give.
+/// The value columns that the measures of a query need.
 struct ValueColumns {
     /// The largest scale of decimals.
     decimals: Option<u8>,

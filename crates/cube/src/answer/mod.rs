@@ -1,8 +1,8 @@
 //! Cubes that are asked: the text of a query in, an answer out.
 //!
-//! [`Cube::ask`] parses and binds a query, aggregates its area and gives an [`Answer`]: aggregated cells as a
-//! cross-tab or in long form, base cells as rows, or a text. The rows of the source behind a cell are for who has the
-//! source: [`Answer::Source`] names the base elements that they belong to.
+//! [`Cube::ask`] parses and binds a query, aggregates its area and gives an [`Answer`]: aggregated cells as a cross-tab
+//! or in long form, base cells as rows, or a text. Rows of the source behind a cell are read by the caller, which has
+//! the source: [`Answer::Source`] names the base elements that they belong to.
 
 mod algorithm;
 mod device;
@@ -54,7 +54,7 @@ pub trait Aggregator: Sync {
         Placed::DEVICE
     }
 
-    /// What the cost model says of an area; nothing is loaded for it. Or why it cannot be aggregated here.
+    /// The cost model's predictions for an area; nothing is loaded for them. Or why it cannot be aggregated here.
     ///
     /// # Errors
     /// A wish to stop, a device that fails.
@@ -66,7 +66,7 @@ pub trait Aggregator: Sync {
         progress: &Progress,
     ) -> Result<Result<Forecast, String>, CubeError>;
 
-    /// What the device is called.
+    /// The name of the device.
     fn device_name(&self) -> String;
 }
 
@@ -77,7 +77,8 @@ pub struct AskOptions<'a> {
     pub algorithm: Option<AlgorithmName>,
     /// Most targets of an area, filled or not.
     pub targets_max: u64,
-    /// What is asked before the CPU, unless an algorithm of the CPU is named or the device leaves the area to the CPU.
+    /// The device that aggregates in place of the CPU, unless an algorithm of the CPU is named or the device leaves the
+    /// area to the CPU.
     pub device: Option<&'a dyn Aggregator>,
 }
 
@@ -277,7 +278,7 @@ impl TableAnswer {
         Ok(TableAnswer { cells, ..self })
     }
 
-    /// What the aggregation did.
+    /// The report of the aggregation.
     pub fn report(&self) -> &Report {
         self.cells.report()
     }

@@ -309,7 +309,7 @@ fn of_level(
 fn at_height(dimension: &Dimension, bases: &[Option<ElementId>], level: u32) -> Option<Vec<Option<ElementId>>> {
     let elements = dimension.of_level(level);
     let map = dimension.base_map(&elements).ok()?;
-    // A difference is no level of what it is made of.
+    // An element with a weight other than 1, such as a variance, is not taken for a level of its base elements.
     let is_plain = |element: usize| map.by_target.row(element).1.iter().all(|weight| *weight == 1.0);
     let plain: Vec<bool> = (0..elements.len()).map(is_plain).collect();
     let mut found = vec![None; bases.len()];

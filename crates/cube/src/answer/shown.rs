@@ -1,7 +1,7 @@
 //! Doubles as they are shown: sums without the digits that their terms do not leave.
 //!
 //! A source's decimals are rounded to doubles, by 2⁻⁵³ of each at most, and so a sum of terms that cancel each other
-//! keeps a rest. What lies below the 15th digit of the sum of the terms' magnitudes is such a rest.
+//! keeps a rest. Digits below the 15th of the sum of the terms' magnitudes are such a rest.
 
 use super::{Cube, CubeError};
 use crate::aggregate::{Cells, Progress, magnitudes};
@@ -9,7 +9,7 @@ use crate::ask::Asked;
 use crate::facts::{Rule, ValueType, Values};
 use crate::model::settled;
 
-/// What is taken from the doubles of cells.
+/// The part of a double that is dropped.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Rest {
     /// All digits that the terms do not leave.

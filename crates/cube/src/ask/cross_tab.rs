@@ -29,7 +29,7 @@ pub struct CrossTabAnswer {
     pub is_ranked: bool,
     /// The number format of the elements that the heading shows, if one has a format.
     pub format: Option<NumberFormat>,
-    /// Texts at cells of the area, which pages do not have; 0 where nobody has counted them.
+    /// Texts at cells of the area, which pages do not have; 0 if they were not counted.
     pub texts: u64,
 }
 

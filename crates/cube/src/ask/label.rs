@@ -1,4 +1,4 @@
-//! What stands at the head of a row, column or page.
+//! Heads of rows, columns and pages.
 
 use std::collections::{HashMap, HashSet};
 

@@ -7,7 +7,7 @@ use crate::define::{DimensionDefinition, Named};
 use crate::error::{ModelError, Path};
 use crate::model::{Dimension, DimensionBuilder, ElementId, ElementKind, nearest};
 
-/// Most that shares of a base element may differ from 1 in sum, as decimal fractions do.
+/// Tolerance of the sum of a base element's shares, which is 1 apart from the rounding of decimal fractions.
 const WEIGHT_TOLERANCE: f64 = 1e-9;
 
 /// Adds the consolidations of a definition to a dimension.

@@ -33,7 +33,7 @@ pub(super) struct Plan<'a> {
     pub(super) respelled: Respelled,
 }
 
-/// What rows are read from.
+/// The source of rows.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     pub(super) facts: &'a Source<'a>,
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
     /// The dimension with all of its elements, and the names of those that `unknown` added.
     pub(super) fn dimension(&self, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
         let (dimension, unknown) = self.with_unknown(self.elements(input)?, input)?;
-        // What the definition lists has a place in it.
+        // Elements that the definition lists have a place in it.
         let dimension = self.completed(dimension).map_err(|error| match error {
             BuildError::Model(source) => {
                 BuildError::Definition { place: format!("dimensions.{}", self.name), message: source.to_string() }

@@ -20,9 +20,8 @@ use crate::model::{CubeModel, Rule};
 use crate::progress::Progress;
 
 /// All columns of the rows of the facts that have a value of a measure and whose elements lie among `bases`:
-/// coordinates of each dimension, ascending, or nothing where every element counts. Rows count for the elements that a
-/// load gives them; those that it keeps aside, for their elements or for NaN and infinity, do not. There is a batch at
-/// least, whose columns are those of the rows.
+/// coordinates of each dimension, ascending, or nothing where every element counts. Rows belong to the elements that a
+/// load gives them; rows that a load keeps aside do not count. There is at least one batch, which has the columns.
 ///
 /// # Errors
 /// [`BuildError`]: queries that fail, columns that are missing, a definition of other dimensions than the model's, a

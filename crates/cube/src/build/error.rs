@@ -8,7 +8,7 @@ use crate::error::{ModelError, Nearest};
 use crate::facts::FactsError;
 use crate::progress::Stopped;
 
-/// The error of whoever answers queries.
+/// An error of the [`super::Tables`] that answers queries.
 pub type TablesError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A row of the facts.
@@ -34,7 +34,7 @@ pub struct RefusedKeys {
     pub dimension: String,
     /// The columns that name its elements, as the facts call them.
     pub columns: Vec<String>,
-    /// What is refused, each with its number of rows; the first rows' first, a few of them.
+    /// A few of the refused values in the order of their rows, each with its number of rows.
     pub problems: Vec<(String, u64)>,
     /// Refused values that `problems` does not list, and their rows.
     pub more: (u64, u64),
@@ -42,7 +42,7 @@ pub struct RefusedKeys {
     pub first: RowPlace,
     /// Names near to the first refused one.
     pub nearest: Nearest,
-    /// What to write to go on.
+    /// The text that repairs it.
     pub remedy: String,
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for RefusedValues {
     }
 }
 
-/// All that facts were refused for.
+/// The reasons for which facts were refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
     /// By dimension.
@@ -265,10 +265,10 @@ pub enum BuildError {
     Definition {
         /// The field, by its path.
         place: String,
-        /// What does not go together, and what to write.
+        /// The contradiction, and its repair.
         message: String,
     },
-    /// What is wrong with a part of the definition whose place the error itself does not tell.
+    /// An error of a part of the definition, with the place that the error itself lacks.
     #[error("{source}")]
     At {
         /// The field, by its path.

@@ -63,7 +63,7 @@ impl<'a> Table<'a> {
         self.source.wrong_type(&self.user, &self.columns[column], wanted)
     }
 
-    /// How numbers are written in a column of a text file whose type nothing says.
+    /// How numbers are written in a column of a text file without a declared type.
     pub(super) fn style(&self, column: usize) -> Option<NumberStyle> {
         self.source.is_untyped(&self.columns[column]).then(|| self.source.style())
     }

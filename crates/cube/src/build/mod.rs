@@ -87,15 +87,15 @@ pub trait Tables {
 /// How text files of a query are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFiles {
-    /// The character between values; their lines tell it without it.
+    /// The character between values; found from the lines if absent.
     pub delimiter: Option<char>,
-    /// Whether the first line has names of columns; their lines tell it without it.
+    /// Whether the first line has names of columns; found from the lines if absent.
     pub header: Option<bool>,
-    /// How characters are stored; UTF-8 without it.
+    /// The encoding of characters; UTF-8 if absent.
     pub encoding: Option<Encoding>,
-    /// Columns that are text as it is written. Types of others are told by their values.
+    /// Columns that are text as it is written. The types of other columns follow from their values.
     pub columns: TextColumns,
-    /// True if a query that reads no text file is to be refused: something is said of them alone.
+    /// True if a query that reads no text file is refused, because the definition gives a format of text files.
     pub is_needed: bool,
 }
 
@@ -104,11 +104,11 @@ pub struct TextFiles {
 pub enum TextColumns {
     /// All of them.
     All,
-    /// Those that columns of the query's result are made of.
+    /// Those from which columns of the query's result are made.
     Of {
-        /// Columns that name elements: where the query does nothing else with the column of the file.
+        /// Columns that name elements, if the query does nothing else with the column of the file.
         keys: Vec<String>,
-        /// Columns that `types` names: whatever the query does with the column of the file.
+        /// Columns that `types` names, also where the query computes with the column of the file.
         named: Vec<String>,
     },
 }
@@ -122,7 +122,7 @@ pub struct Built {
     pub facts: Facts,
     /// Rows of the facts that were kept aside.
     pub aside: Aside,
-    /// What was done.
+    /// The report.
     pub report: Report,
 }
 
@@ -135,8 +135,8 @@ pub fn build(definition: &Definition, tables: &dyn Tables, progress: &Progress) 
     run(definition, Basis::Nothing, tables, progress)
 }
 
-/// Builds the cube of a definition anew in the place of a cube: of dimensions of the same names it keeps which edges of
-/// the source changes have taken away, former names of levels, and default elements in whose place no total comes.
+/// Builds the cube of a definition anew in the place of a cube. Dimensions of the same names keep removed edges of the
+/// source, former names of levels, and default elements, unless the source has a new total.
 ///
 /// # Errors
 /// As [`build()`].

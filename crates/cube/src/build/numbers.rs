@@ -48,7 +48,7 @@ impl Reader {
         for digit in fraction.bytes() {
             match next(units, digit).filter(|_| !is_cut && digits < DIGITS_MAX) {
                 Some(more) => (units, digits) = (more, digits + 1),
-                // Digits beyond 128 bits only tell that the number is not what is held.
+                // Digits beyond 128 bits are dropped; one that is not zero makes the number inexact.
                 None => is_cut |= digit != b'0',
             }
         }
@@ -134,7 +134,7 @@ fn is_not_finite(text: &str) -> bool {
     text.trim().parse::<f64>().is_ok_and(|number| !number.is_finite()) && !text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// What to write where a text is no number.
+/// The advice for a text that is no number.
 pub(super) fn remedy(text: &str, style: NumberStyle) -> String {
     let german = NumberStyle { decimal: ',', thousands: Some('.') };
     let english = NumberStyle { decimal: '.', thousands: Some(',') };

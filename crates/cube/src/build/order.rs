@@ -19,13 +19,13 @@ use super::source::Source;
 use super::typed;
 use crate::define::NumberStyle;
 
-/// Most different texts that stand in an order of their own.
+/// Most distinct texts of a column whose order is looked for.
 const TEXTS_MAX: usize = 1000;
-/// Rows of the source within which all of them come, and most rows of distinct values.
+/// Most rows of the source in which all of these texts have to occur, and most rows of distinct values.
 const ROWS_MAX: usize = 1 << 20;
-/// Share of the texts that a run through them has on average; of random rows it has two texts.
+/// Least average share of the distinct texts in an ascending run; runs of random rows have two texts.
 const RUN_MIN: f64 = 0.75;
-/// Fewest texts whose order is told from their runs: random rows of two run through both.
+/// Fewest texts whose order follows from runs: random rows of two texts run through both.
 const RUN_TEXTS_MIN: usize = 3;
 /// Names that have an order.
 const CALENDARS: [&[&str]; 4] = [

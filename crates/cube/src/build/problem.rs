@@ -8,7 +8,7 @@ use super::encode::NOT_KEPT;
 
 /// Codes from here on are problems; coordinates lie below.
 pub(super) const FIRST: u32 = 1 << 31;
-/// Distinct problems of a dimension that are told apart; the others share one code.
+/// Most distinct problems of a dimension with codes of their own; the others share one code.
 const KINDS_MAX: usize = 1 << 20;
 /// The code of NULL.
 pub(super) const NULL: u32 = FIRST;
@@ -26,7 +26,7 @@ pub(super) enum Problem {
     Text(String),
     /// Several base elements share the name: it, and their full names.
     Several(String, Vec<String>),
-    /// A value of a rare kind; more distinct ones came before it than are told apart.
+    /// A problem after the first [`KINDS_MAX`] distinct ones.
     Other,
 }
 

@@ -89,7 +89,7 @@ fn near(dimension: &Dimension, name: &str) -> Nearest {
     Nearest(names)
 }
 
-/// What to write to go on.
+/// The repair, as text for the error.
 fn remedy(keys: &Keys<'_>, problems: &[(&Problem, u64)], dimension: &Dimension) -> String {
     let captioned = problems.iter().find_map(|(problem, _)| match problem {
         Problem::Unknown(name) => Some((name, dimension.find(name).ok()?)),

@@ -1,4 +1,4 @@
-//! What a build did, and the rows that it kept aside.
+//! The report of a build, and the rows that it kept aside.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use super::keep::Kept;
 use crate::model::{Dimension, TwoPaths};
 
-/// What a build did.
+/// The report of a build.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Rows of the facts.

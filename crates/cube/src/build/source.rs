@@ -19,12 +19,12 @@ use crate::define::{ColumnType, Definition, NumberStyle, TextFormat};
 use crate::model::{folded, nearest};
 use crate::progress::Progress;
 
-/// What all sources of a build have in common.
+/// Context that all sources of a build share.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub(super) tables: &'a dyn Tables,
     pub(super) progress: &'a Progress,
-    /// What the definition says of text.
+    /// The definition's format of text files.
     pub(super) text: &'a TextFormat,
     /// Names, folded, of columns of the definition's `types` that a source has.
     pub(super) met: &'a RefCell<HashSet<String>>,
@@ -33,7 +33,7 @@ pub(super) struct Reading<'a> {
 /// A query or file whose columns are known.
 pub(super) struct Source<'a> {
     reading: Reading<'a>,
-    /// What stands behind FROM.
+    /// The operand of FROM.
     from: String,
     /// Its name in errors.
     place: String,
@@ -94,8 +94,7 @@ impl<'a> Source<'a> {
         Self::open((quoted_file(file), Some(file)), format!("table '{file}'"), text, Vec::new(), reading)
     }
 
-    /// Finds the columns of what stands behind FROM; a query that has columns `keys` takes these from text files as
-    /// text.
+    /// Finds the columns of the operand of FROM. A query takes its columns `keys` from text files as text.
     fn open(
         (from, file): (String, Option<&str>),
         place: String,
@@ -186,7 +185,7 @@ impl<'a> Source<'a> {
         self.is_text && self.type_of(column).is_none_or(|wanted| *wanted == ColumnType::Text)
     }
 
-    /// True for a column whose type nothing says and whose values may be read as another one.
+    /// True for a column without a declared type whose values may be read as another type.
     pub(super) fn is_untyped(&self, column: &str) -> bool {
         self.is_text && self.type_of(column).is_none()
     }
@@ -233,7 +232,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What to write if names of a text file's columns look as if it was read otherwise than it is written.
+    /// The advice where names of a text file's columns suggest another encoding.
     fn misread(&self) -> Option<String> {
         let is_broken = |field: &Arc<arrow::datatypes::Field>| field.name().contains(['\u{fffd}', '\0']);
         if self.is_text && self.schema.fields().iter().any(is_broken) {

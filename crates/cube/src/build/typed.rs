@@ -1,7 +1,7 @@
 //! Columns of a source as the types that `types` names.
 //!
-//! A column becomes text as SQL casts it, other types by the text of its values. What would lose the text that the
-//! source was written with is refused: a double has none.
+//! A column becomes text as SQL casts it, other types by the text of its values. A cast to text that cannot give the
+//! source's text back is refused, as that of a double.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a change of one cube of a catalog means to the others: the dimension is the database's. Elements that it
-//! removes go from all of its cubes; a base element at which another cube holds facts stays one.
+//! Effects of a change of one cube of a catalog on the others: a dimension is the database's. Elements that it removes
+//! go from all of its cubes; a base element at which another cube holds facts stays one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::palo::{DATABASE_FILE_NAME, Database};
 use crate::query::quoted;
 use crate::store::{Origin, PaloOrigin, StoredCube, open};
 
-/// What takes the place of an edge below a base element of other cubes.
+/// The advice for an edge below a base element at which another cube holds facts.
 const REMEDY: &str = "add an element that consolidates it instead";
 
-/// What another cube of a catalog loses.
+/// The elements that a change removes from another cube of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
     /// The folder of the cube.
@@ -34,7 +34,7 @@ struct Lost<'a> {
 }
 
 /// The removals that follow in other cubes from a change of the cube in a folder: elements of the database that the
-/// cube no longer has, in the cubes that have their dimension. Nothing where the cube lies in no catalog.
+/// cube no longer has, in the cubes that have their dimension. Empty if the cube lies in no catalog.
 ///
 /// # Errors
 /// [`CatalogError::Disagreement`] if a cube that is kept as it stands has the dimension, and if a base element at which
@@ -95,7 +95,7 @@ pub(super) fn holds_facts(cube: &StoredCube, dimension: usize, id: ElementId) ->
     coordinates.contains(&base)
 }
 
-/// Elements of the database for which a change of a cube did something, told by the element before and after it.
+/// Elements of the database that a change of a cube affected: `is_wanted` compares the element before and after.
 fn elements_that<'a>(
     origin: &PaloOrigin,
     old: &'a StoredCube,

@@ -77,7 +77,7 @@ impl Drop for Staging {
     }
 }
 
-/// Removes hidden folders of a prefix and a number that no process holds. What cannot be removed stays.
+/// Removes hidden folders of a prefix and a number that no process holds. Files that cannot be removed stay.
 fn remove_left(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -17,14 +17,14 @@ pub(super) struct Versions {
     former: HashMap<u32, Dimension>,
     /// A changed version, and the cube that has it.
     changed: HashMap<u32, (Dimension, String)>,
-    /// A version that has lost elements and is the former one otherwise, as a removal leaves it in all cubes, and the
-    /// cubes that have it, one at least.
+    /// The former version without some elements, as a removal leaves it in all cubes, and the cubes that have it, at
+    /// least one.
     reduced: HashMap<u32, (Dimension, Vec<Holder>)>,
     /// Cubes that have the former version.
     unchanged: HashMap<u32, Vec<Holder>>,
 }
 
-/// A cube that has the former version of a dimension, or what a removal left of it.
+/// A cube that has the former version of a dimension, or that version without removed elements.
 struct Holder {
     cube: String,
     /// Its folder, unless its cells are kept as they stand.
@@ -106,8 +106,8 @@ impl Versions {
     /// Puts changed versions into the database; returns true if there are any.
     ///
     /// # Errors
-    /// [`CatalogError::Disagreement`] if an element is lost that a cube with the former version has, or with what a
-    /// removal left of it, or if one became another kind at which such a cube holds facts; errors of reading that cube.
+    /// [`CatalogError::Disagreement`] if an element is lost that another cube of the dimension has, or if an element at
+    /// which such a cube holds facts became another kind; errors of reading that cube.
     pub(super) fn apply(mut self, database: &mut Database) -> Result<bool> {
         for (number, (version, holders)) in &self.reduced {
             let changed = || (version.clone(), holders[0].cube.clone());

@@ -24,7 +24,7 @@ pub(super) struct Freed {
     pub(super) name: String,
 }
 
-/// What stays and what is kept aside.
+/// The facts and texts that stay, and those kept aside.
 pub(super) struct Split {
     pub(super) facts: Facts,
     pub(super) texts: Vec<TextCell>,
@@ -33,7 +33,7 @@ pub(super) struct Split {
     pub(super) facts_of: Vec<u64>,
 }
 
-/// Splits the facts and texts of a cube by what `model`, the changed one, still has.
+/// Splits the facts and texts of a cube: those at elements of `model`, the changed one, stay.
 pub(super) fn split(old: &StoredCube, model: &CubeModel, freed: &[Freed]) -> Result<Split, ArrowError> {
     let cause = causes(old, freed);
     let mut facts_of = vec![0; freed.len()];

@@ -19,7 +19,7 @@ use crate::store::StoredCube;
 /// An error of a change.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The text, or what it asks of the cube.
+    /// The text is wrong, or the cube refuses the change.
     #[error(transparent)]
     Text(#[from] QueryError),
     /// Rows cannot be kept aside.
@@ -30,8 +30,8 @@ pub enum ChangeError {
 /// The cube after the changes of a text, and what they did.
 ///
 /// # Errors
-/// [`ChangeError::Text`] with the place of the text: what is not of the language, names that are unknown, taken or
-/// ambiguous, edges that would make a cycle or stand twice, keys that grow too wide.
+/// [`ChangeError::Text`] with the place of the text: text that the grammar does not have, names that are unknown, taken
+/// or ambiguous, edges that would make a cycle or stand twice, keys that grow too wide.
 pub fn change(cube: &StoredCube, text: &str) -> Result<(StoredCube, Report), ChangeError> {
     let mut changing = Changing::new(cube, text);
     for statement in parse_changes(text)? {

@@ -1,9 +1,9 @@
-//! What the changes of a text did.
+//! The report of a text of changes.
 
 use crate::build::DefaultMove;
 use crate::model::TwoPaths;
 
-/// What the changes of a text did.
+/// The report of a text of changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Number of statements.
@@ -38,7 +38,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what the removal of the same elements did to another cube of the catalog.
+    /// Adds the report of removing the same elements from another cube of the catalog.
     pub fn add_other(&mut self, cube: &str, other: Report) {
         self.other_cubes.push(cube.to_owned());
         self.texts_aside += other.texts_aside;

@@ -222,7 +222,7 @@ impl<'a> Changing<'a> {
 
     fn rename(&mut self, element: &ElementName, name: &str, span: Span) -> Result<(), QueryError> {
         let before = &*self.before_renames.get_or_insert_with(|| self.model.clone());
-        // What only an earlier rename of the row has given is a name, too.
+        // A name given by an earlier rename of the row counts too.
         let (at, id, is_caption) = match find_element(before, self.text, element) {
             Ok((at, id)) => (at, id, before.dimensions()[at].find_key(&element.name) != Some(id)),
             Err(_) => {

@@ -2,7 +2,7 @@
 //!
 //! A [`Definition`] names the facts (a SQL query or files), the value or measures, and the dimensions, each by a form
 //! of [`DimensionDefinition`]. [`parse`] reads it with line and column in every error; [`schema`] is its JSON Schema,
-//! for editors. Nothing here reads a table: who has the tables builds the cube from the definition.
+//! for editors. Nothing here reads a table: [`crate::build`] makes the cube of a definition.
 
 mod definition;
 mod named;

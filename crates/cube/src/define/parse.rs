@@ -126,7 +126,7 @@ const PLAIN: [(&str, &str); 12] = [
     ("unexpected end of stream", "the text of a definition ends too early"),
 ];
 
-/// What an error says, without its excerpt and place.
+/// The message of an error, without its excerpt and place.
 fn message_of(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
@@ -198,7 +198,7 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
     Ok(())
 }
 
-/// The first name that is empty or that another one before it is, case ignored, with what is wrong.
+/// The first name that is empty or repeats an earlier one, case ignored, with the reason.
 fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<(&'a str, String)> {
     let mut known: HashMap<String, &str> = HashMap::new();
     for name in names {

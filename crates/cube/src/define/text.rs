@@ -13,7 +13,7 @@ const THOUSANDS: [char; 6] = [',', '.', '\'', ' ', '\u{a0}', '\u{202f}'];
 /// Letters of a pattern of dates, one a digit.
 const FIELDS: [(&str, DateField); 3] = [("YYYY", DateField::Year), ("MM", DateField::Month), ("DD", DateField::Day)];
 
-/// What a part of a definition says of text.
+/// The format of text in a part of a definition.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextFormat {
     /// Types of columns, by name.
@@ -83,7 +83,7 @@ pub enum Encoding {
 macro_rules! give_text_format {
     ($($name:ident)*) => {$(
         impl $name {
-            /// What it says of text.
+            /// Its format of text.
             pub fn text(&self) -> TextFormat {
                 let Self { types, delimiter, decimal, thousands, encoding, header, .. } = self.clone();
                 TextFormat { types, delimiter, decimal, thousands, encoding, header }
@@ -95,7 +95,7 @@ macro_rules! give_text_format {
 pub(super) use give_text_format;
 
 impl TextFormat {
-    /// What a part says, else the whole; types of the whole are left out.
+    /// The fields of a part; absent ones are those of the whole, except types.
     pub fn or(self, whole: &TextFormat) -> TextFormat {
         TextFormat {
             types: self.types,
@@ -153,7 +153,7 @@ impl NumberStyle {
     /// Numbers as programs write them: `-1234.5`.
     pub const PLAIN: NumberStyle = NumberStyle { decimal: '.', thousands: None };
 
-    /// True for a character that stands between thousands; one kind of space stands for all.
+    /// True for a character that stands between thousands; all kinds of spaces are one.
     pub(crate) fn is_between_thousands(self, character: char) -> bool {
         self.thousands.is_some_and(|thousands| {
             character == thousands || thousands.is_whitespace() && THOUSANDS[3..].contains(&character)

@@ -2,8 +2,8 @@
 //!
 //! [`DEFINITION`] is the definition file. Its facts have 2,000,000 rows of as many base cells, drawn from fixed seeds:
 //! each of 9,800 pairs of country and product that are sold has units, revenue and cost in most months of FY24 to FY26,
-//! actual and budgeted. Whoever runs the demo writes [`facts()`] as Parquet, [`regions()`] and [`products()`] as CSV
-//! beside the definition, and loads that as any other.
+//! actual and budgeted. The caller writes [`facts()`] as Parquet, [`regions()`] and [`products()`] as CSV beside the
+//! definition, and loads it as any other.
 
 mod catalogue;
 mod rows;

@@ -1,5 +1,6 @@
-//! What the pass over facts adds up, and by which monoid classes become targets: chosen for each component.
-//! `kernels/scan_sums.cuh`, `kernels/limbs.cuh` and `kernels/monoids.cuh` are the device's side of this file.
+//! The values that the pass over facts adds up, and the monoid by which classes become targets: chosen for each
+//! component. `kernels/scan_sums.cuh`, `kernels/limbs.cuh` and `kernels/monoids.cuh` are the device's side of this
+//! file.
 //!
 //! Decimals under whole weights add up in 64 bits if bounds prove that they hold, else in 128. Under other weights the
 //! pass is the same, and products are pairs of doubles. Doubles are whole numbers to the pass, in units of a power of
@@ -21,7 +22,7 @@ const LEAST_BITS: i32 = 40;
 /// Exponents of doubles whose sums have normal doubles as units.
 const EXPONENT_MIN: i32 = -800;
 
-/// What is added up of a fact: the values of `WC_VALUES`.
+/// The summand of a fact: the values of `WC_VALUES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FactValues {
     /// Whole numbers.
@@ -34,7 +35,7 @@ pub(super) enum FactValues {
     Order = 3,
 }
 
-/// What is multiplied by weights: the values of `WC_MONOID`.
+/// The elements that weights multiply: the values of `WC_MONOID`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DeviceMonoid {
     /// Sums of 64 bits under whole weights.
@@ -56,9 +57,9 @@ pub(super) struct Accumulation {
     pub(super) monoid: DeviceMonoid,
     /// Column of the facts with values and validity.
     pub(super) column: usize,
-    /// What the pass takes of the values, as words.
+    /// Parameters of the pass, as words.
     pub(super) parameters: Vec<u64>,
-    /// What a sum of limbs counts, where pairs of doubles follow.
+    /// The unit of a sum of limbs, where pairs of doubles follow.
     pub(super) unit: f64,
 }
 

@@ -85,7 +85,7 @@ impl DeviceAggregation {
         &self.contraction
     }
 
-    /// What the cost model says of a measure of an area.
+    /// The cost model's predictions for a measure of an area.
     ///
     /// # Errors
     /// [`DeviceError::Unsupported`] for what no algorithm of the device aggregates; what loading gives.

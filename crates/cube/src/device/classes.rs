@@ -16,7 +16,7 @@ pub(super) const NO_CLASS: u32 = u32::MAX;
 pub(super) struct Classes {
     /// The class of each base element, or [`NO_CLASS`].
     pub(super) of_base: Vec<u32>,
-    /// What the pass multiplies facts of each base element by; absent where all weights are 1.
+    /// The weight by which the pass multiplies facts of each base element; absent if all weights are 1.
     pub(super) weights_of_base: Option<Vec<i32>>,
     /// Number of classes.
     pub(super) count: u32,

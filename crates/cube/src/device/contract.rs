@@ -87,7 +87,7 @@ impl DeviceContraction {
         &self.facts
     }
 
-    /// Cuts the pass over facts of later statements as told.
+    /// Sets how later statements cut the pass over facts.
     pub fn set_tuning(&mut self, tuning: ScanTuning) {
         self.tuning = tuning;
     }
@@ -131,7 +131,7 @@ impl DeviceContraction {
     /// Device memory of the facts of a measure, which is loaded where it is not yet.
     ///
     /// # Errors
-    /// What loading gives.
+    /// Those of loading.
     pub fn bytes(&self, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<FactBytes, DeviceError> {
         self.facts.bytes(measure, cancelled)
     }
@@ -160,7 +160,7 @@ impl DeviceContraction {
         }
     }
 
-    /// What a contraction does; `None` if no fact has a value.
+    /// The plan of a contraction; `None` if no fact has a value.
     pub(super) fn plan(
         &self,
         component: &Component<'_>,

@@ -44,7 +44,7 @@ pub(super) struct ContractionSteps {
     /// The part that is zero before a launch: its offset and bytes.
     zeros: (usize, usize),
     scan_counter: usize,
-    /// What the pass adds up: limbs of sums.
+    /// The summands of the pass: limbs of sums.
     limbs: usize,
     /// Sums and filled bytes: those of classes, then those behind each expansion.
     sums: Vec<(usize, usize)>,

@@ -1,7 +1,7 @@
 //! The cost model of the device: which algorithm takes the fewest milliseconds for an area.
 //!
 //! Rates are those of one NVIDIA H200 (`bench/results/cube-algorithms-h200.json`, queries M1 to B3 over 41 and 281
-//! million facts; docs/cube-benchmarks.md). There contraction is 19 to 1,500 times as quick as the next algorithm, and
+//! million facts; bench/results/cubes.md). There contraction is 19 to 1,500 times as quick as the next algorithm, and
 //! near the time of one pass over the facts. So three candidates suffice: contraction; the source-based variant whose
 //! six times have the least geometric mean; the target-based algorithm. The latter two are chosen where contraction
 //! keeps so many sums of classes that those take longer than the facts do, or more than there is room for: targets of
@@ -175,8 +175,8 @@ fn source_ms([facts, relevant, additions, targets]: [f64; 4]) -> f64 {
     LAUNCHES_MS + (facts * KEY_NS + relevant * CELL_NS + additions * ADDITION_NS + slots * SLOT_NS) / 1e6
 }
 
-/// What some facts tell of all. All counts but the first are those of one fact more, which has the most targets that a
-/// fact may have: an area whose few cells the sample does not meet goes to contraction, whose time has a bound.
+/// Counts of all facts, estimated from a sample. All counts but the first include one more fact, with as many targets
+/// as a fact may have: an area whose few cells the sample misses goes to contraction, whose time has a bound.
 pub(super) struct Sample {
     /// Facts with a target.
     relevant: f64,

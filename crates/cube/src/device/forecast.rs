@@ -1,13 +1,13 @@
-//! What an aggregation on a device is estimated to take before it runs, and whether the CPU is quicker.
+//! The estimated time of an aggregation on a device, and whether the CPU is quicker.
 //!
 //! Estimates load nothing. Facts that are not on the device have to be packed and copied first, which takes longer than
 //! most aggregations of the CPU. One query seldom pays for that, but many do: the milliseconds that the device would
 //! have saved so far are counted against loading, so that a cube that is asked again and again is loaded when both are
-//! equal. A load is thus never dearer than what it could have saved before.
+//! equal. A load thus never takes longer than it could have saved before.
 //!
 //! The rates are those of whole loads on the host of an H100, 2026-11-25: 41 million facts of 6 dimensions in 1,005 ms
 //! on one core and 165 ms on 16, 20 million of 8 dimensions in 457 ms on one, 148 on 4 and 96 on 16. Estimates are
-//! within 20 % of these. What of them is keys and what is values was not measured apart.
+//! within 20 % of these. Keys and values were not measured apart.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,7 +40,7 @@ pub struct PlaceTimes {
     pub device: f64,
     /// Before that: opening the device, loading facts, compiling.
     pub before: f64,
-    /// What the device would have saved so far.
+    /// The time that the device would have saved so far.
     pub saved: f64,
 }
 
@@ -61,7 +61,7 @@ impl Placed {
 }
 
 impl PlaceTimes {
-    /// The quicker place; the device has to save what comes before it, over this query and those so far.
+    /// The quicker place; the device is taken if it saves the time before it, over this query and those so far.
     pub fn place(self) -> Placed {
         let PlaceTimes { cpu, device, before, saved } = self;
         let saves = cpu - device;
@@ -134,7 +134,7 @@ impl DeviceAggregation {
         unplanned(self.facts().facts(), area, measures, load_ms(self.facts().facts(), keys, &values))
     }
 
-    /// What the cost model says where the keys are on the device, or else the estimate without them.
+    /// The cost model's prediction if the keys are on the device, or else the estimate without them.
     ///
     /// # Errors
     /// [`DeviceError::Unsupported`] for what no algorithm of the device aggregates.

@@ -1,4 +1,4 @@
-//! What a contraction does, before anything is on the device: classes, places, the order of steps, bounds.
+//! The plan of a contraction, made before anything is on the device: classes, places, the order of steps, bounds.
 
 use super::accumulation::{Accumulation, DeviceMonoid, FactValues, bound, is_narrow, is_wide, most};
 use super::classes::{Classes, Weighting};
@@ -13,10 +13,10 @@ pub(super) const PLACES_MAX: u64 = 1 << 29;
 pub(super) const DIMENSIONS_MAX: usize = 32;
 /// Facts whose sums hold in several limbs.
 const LIMB_FACTS_MAX: usize = 1 << 31;
-/// Why classes are there where whole weights are not wanted, or are known to be whole.
+/// Message of an `expect`: classes exist if weights may be fractions, or are known to be whole.
 const HAS_WORDS: &str = "every weight has a word";
 
-/// What is wanted of a component.
+/// The result that a component gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Sums,
@@ -25,7 +25,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// What a rule wants of values.
+    /// The result that a rule needs.
     pub(super) fn of(rule: Rule) -> Wanted {
         match rule {
             Rule::Sum | Rule::Count | Rule::Avg => Wanted::Sums,

@@ -55,7 +55,7 @@ impl ResidentFacts {
     /// Device memory of the facts of a measure, which is loaded where it is not yet.
     ///
     /// # Errors
-    /// What loading gives.
+    /// Those of loading.
     pub fn bytes(&self, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<FactBytes, DeviceError> {
         let keys = self.keys(cancelled)?;
         let pinned = self.admitted(measure, cancelled, |_| 0)?;
@@ -63,7 +63,7 @@ impl ResidentFacts {
         Ok(FactBytes { keys: keys.bytes(), values })
     }
 
-    /// What the values are columns of.
+    /// The source whose columns the values are.
     pub(super) fn source(&self) -> &FactsSource {
         &self.source
     }

@@ -39,7 +39,7 @@ impl Default for ScanTuning {
     }
 }
 
-/// A kernel of the scan by what its text depends on.
+/// The variant of a kernel of the scan, by which its text differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ScanForm {
     tuning: ScanTuning,
@@ -112,7 +112,7 @@ pub(super) fn compile_total(device: &Device) -> Result<Kernel, DeviceError> {
     Ok(device.compile(&program)?.kernel("wc_cube_total")?)
 }
 
-/// Places in the workspace of what the pass reads.
+/// Places in the workspace of the inputs of the pass.
 pub(super) struct ScanInputs {
     values: usize,
     validity: usize,
@@ -122,7 +122,7 @@ pub(super) struct ScanInputs {
     words: u64,
     /// Shift, mask and first word of each dimension that is looked up.
     dimensions: Vec<(u32, u32, u64)>,
-    /// What it takes of the values.
+    /// Parameters of the values.
     parameters: Vec<u64>,
 }
 

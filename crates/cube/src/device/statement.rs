@@ -28,13 +28,13 @@ pub trait RecordedRun {
     /// A device that fails.
     fn cells(&mut self) -> Result<DeviceCells, DeviceError>;
 
-    /// What the run uses where it may differ from what was asked for; empty if there is nothing to say.
+    /// Choices of the run that may differ from the request, in words; empty without any.
     fn used(&self) -> String;
 }
 
 /// The launches of an algorithm, planned but for the memory.
 pub(super) trait Steps {
-    /// What the host uploads, and the bytes of all parts.
+    /// The data that the host uploads, and the bytes of all parts.
     fn workspace(&self) -> &Workspace;
 
     /// The last step.

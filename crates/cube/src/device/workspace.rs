@@ -1,4 +1,4 @@
-//! Device memory of one contraction: one buffer, cut into parts, and what the host puts there before a launch.
+//! Device memory of one contraction: one buffer, cut into parts, and the data that the host uploads before a launch.
 
 use warpcube_gpu::PART_BYTES_MIN;
 
@@ -32,7 +32,7 @@ impl Workspace {
         self.bytes
     }
 
-    /// What the host uploads to the start of the buffer.
+    /// The data that the host uploads to the start of the buffer.
     pub(super) fn uploaded(&self) -> &[u8] {
         &self.uploaded
     }

@@ -87,7 +87,7 @@ mod tests {
 
     type Lists = Vec<Vec<(u32, f64)>>;
 
-    /// Two years of two months each, the later month before the earlier one, and what is made of them.
+    /// Two years of two months each, the later month before the earlier one, and elements that consolidate them.
     fn months() -> Dimension {
         let year = |first: &'static str, second: &'static str| [(second, 1.0), (first, 1.0)];
         let (y25, y26) = (year("11/25", "12/25"), year("11/26", "12/26"));

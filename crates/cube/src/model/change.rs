@@ -140,7 +140,7 @@ pub enum Change {
     },
 }
 
-/// What a change did to coordinates.
+/// The effect of a change on coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// The element added.

@@ -21,10 +21,10 @@ pub struct CubeModel {
     pub(super) layout: KeyLayout,
 }
 
-/// What a change did to a cube.
+/// The effect of a change on a cube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubeEffect {
-    /// What it did to the dimension.
+    /// The effect on the dimension.
     pub effect: Effect,
     /// True if the key layout was replaced: stored keys are to be packed anew.
     pub repacked: bool,

@@ -51,7 +51,7 @@ pub enum Attribute {
     Text(String),
 }
 
-/// Identity of an element in a level hierarchy: the row values that lead to it, whatever moves or names came after.
+/// Identity of an element in a level hierarchy: the row values that lead to it; later moves and names do not change it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Position of the hierarchy in [`super::Dimension::hierarchies`].

@@ -1,4 +1,4 @@
-//! Doubles in JSON as texts, which are read back to the bit. Parsers of JSON numbers may miss the last one.
+//! Doubles in JSON as texts, which are read back to the bit. Parsers of JSON numbers may get the last bit wrong.
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 

@@ -113,8 +113,7 @@ impl Section {
     }
 }
 
-/// The double next to a sum's value of the digits that its terms leave: `magnitude`, the sum of the terms' magnitudes,
-/// has 15 digits, and the value none behind the last of them.
+/// A sum rounded to its meaningful digits: those up to the 15th digit of `magnitude`, the sum of the terms' magnitudes.
 pub(crate) fn settled(value: f64, magnitude: f64) -> f64 {
     if !(value.is_finite() && magnitude.is_finite() && value.abs() < magnitude) {
         return value;

@@ -18,7 +18,7 @@ pub const VALUE_MEASURE: &str = "Value";
 /// Type of users' dimensions.
 const USER_KIND: u32 = 1;
 
-/// What the server records of an element beside the model.
+/// Data of an element that the server records and the model does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ElementOrigin {
     /// Its number.
@@ -29,7 +29,7 @@ pub struct ElementOrigin {
     pub settings: Vec<Field>,
 }
 
-/// What the server records of a dimension beside the model.
+/// Data of a dimension that the server records and the model does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DimensionOrigin {
     /// Its number.
@@ -95,7 +95,7 @@ impl DimensionOrigin {
 }
 
 impl Dimension {
-    /// The dimension as one of the model, and what the model does not hold.
+    /// The dimension as one of the model, and the data that the model does not have.
     ///
     /// # Errors
     /// [`PaloError::NoElements`]; [`PaloError::Model`], above all for cycles.

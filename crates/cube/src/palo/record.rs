@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PaloError, Result};
 
-/// Bytes of a row at most: an unclosed quote is told before the file fills the memory.
+/// Bytes of a row at most: an unclosed quote is an error before the file fills the memory.
 const ROW_BYTES_MAX: u64 = 1 << 30;
 /// UTF-8 byte order mark.
 const MARK: &[u8] = b"\xEF\xBB\xBF";

@@ -114,7 +114,7 @@ pub struct Filter {
     pub attribute: String,
     /// How values are compared.
     pub comparison: Comparison,
-    /// What they are compared with.
+    /// The literal that they are compared with.
     pub literal: Literal,
 }
 

@@ -124,7 +124,7 @@ pub enum BoundQuery {
     },
 }
 
-/// Finds the elements that a query names. `text` is what it was parsed from.
+/// Finds the elements that a query names. `text` is its source text.
 ///
 /// # Errors
 /// Names that are unknown (with the nearest), ambiguous (with the candidates) or of a second dimension in one set;
@@ -155,7 +155,7 @@ pub fn bind_with_warnings(
     Ok((bound, binder.warnings.into_inner()))
 }
 
-/// What names are bound in.
+/// The model and text in which names are bound.
 pub(super) struct Binder<'a> {
     pub(super) model: &'a CubeModel,
     pub(super) text: &'a str,

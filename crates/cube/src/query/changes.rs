@@ -29,20 +29,20 @@ use super::{ElementName, Literal, QueryError, Span};
 /// A change of one dimension, as its text says it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeStatement {
-    /// What it does.
+    /// Its kind and operands.
     pub action: Action,
     /// Its text.
     pub span: Span,
 }
 
-/// What a change does.
+/// The kinds of changes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Adds an element.
     Add {
-        /// Its name, with the dimension's where no other name tells it.
+        /// Its name, with the dimension's if no other name determines the dimension.
         element: ElementName,
-        /// What it consolidates; nothing of a base element.
+        /// Its children; absent for a base element.
         children: Option<Vec<Placed>>,
         /// The parents that it gets.
         parents: Vec<Placed>,

@@ -28,7 +28,7 @@ impl QueryError {
         QueryError { message, span, line, column: text[line_start..span.start].chars().count() + 1 }
     }
 
-    /// The line of the text that has the error, with a line of carets below what is wrong.
+    /// The line of the text that has the error, with carets below the place.
     pub fn excerpt(&self, text: &str) -> String {
         let start = self.span.start.min(text.len());
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! Names: what a name of a query or change stands for in a cube.
+//! Names: the dimension, element or measure that a name of a query or change stands for.
 //!
 //! A name without a dimension is looked up in all of them: one that is unique is found, one that several dimensions
 //! have is refused with the candidates. A name that is both a dimension and an element is the dimension in a set, and
@@ -16,7 +16,7 @@ const NEAR_MAX: usize = 5;
 /// Why a measure is no element of a change.
 const NO_CHANGES: &str = "measures are those of the definition, and are not changed";
 
-/// What a name stands for.
+/// The object that a name stands for.
 pub(super) enum Named {
     Element(usize, ElementId),
     Measure(usize),
@@ -136,8 +136,8 @@ impl Binder<'_> {
         self.error(span, format!("no dimension {name}{}", nearest(name, names)))
     }
 
-    /// What a name without a dimension stands for: an element or a measure before a dimension of the same name. Names
-    /// to the letter count before those without regard to case, over all dimensions.
+    /// The object of a name without a dimension: an element or a measure before a dimension of the same name. Names to
+    /// the letter count before those without regard to case, over all dimensions.
     fn named_alone(&self, name: &ElementName) -> Result<Named, QueryError> {
         let mut found = Vec::new();
         for (position, dimension) in self.model.dimensions().iter().enumerate() {

@@ -286,7 +286,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// A number with or without a fraction. NaN and infinities are numbers here, for who refuses them.
+    /// A number with or without a fraction. NaN and infinities are accepted here; callers refuse them.
     pub(super) fn decimal(&mut self, what: &str) -> Result<f64, QueryError> {
         let number = match self.peek() {
             Token::Word(word) => word.parse().ok(),

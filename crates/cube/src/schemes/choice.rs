@@ -1,4 +1,4 @@
-//! The choice of a scheme from statistics: predicted bytes first, then what the access is fast on.
+//! The choice of a scheme from statistics: predicted bytes first, then speed of the main access.
 //!
 //! Source: Wang, *Sparse Array Representations … on GPUs*, sections 4.4 (aggregation), 7.1
 //! (storage), 7.2.1.2 (random access, updates) and 7.2.1.3 (sub-arrays). The thesis orders schemes for each
@@ -13,7 +13,7 @@ use super::{Cells, Limits, Result, Scheme, SchemeError, Value};
 /// sparsity of 90 % and worse at 99 %.
 const BYTES_PERCENT_MAX: u128 = 150;
 
-/// What an array is mostly asked for.
+/// The main access to an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Values of single cells, many at a time.

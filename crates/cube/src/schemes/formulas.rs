@@ -27,7 +27,7 @@ impl Words {
     pub const OURS: Self = Self { int: 4, long: 8, link: 4, value: 8 };
 }
 
-/// What the bytes and the choice of a scheme follow from.
+/// Statistics from which the bytes and the choice of a scheme follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statistics {
     /// Shape of the array.
@@ -118,10 +118,11 @@ pub fn thesis(scheme: Scheme, statistics: &Statistics, words: Words) -> Option<u
     }
 }
 
-/// Bytes that a scheme takes here, index and values: [`thesis`] with [`Words::OURS`], and what the formulas leave out.
+/// Bytes that a scheme takes here, index and values: [`thesis`] with [`Words::OURS`], and the arrays that the formulas
+/// leave out.
 ///
-/// That is the pointer to the end of xCRS, xCCS, BxCRS and hybrid; the rank table of BxCRS, which the thesis builds
-/// when it runs; and the directory of a partitioned offset-value array.
+/// Left out are the pointer to the end of xCRS, xCCS, BxCRS and hybrid; the rank table of BxCRS, which the thesis
+/// builds when it runs; and the directory of a partitioned offset-value array.
 pub fn predicted(scheme: Scheme, statistics: &Statistics) -> Option<u128> {
     let dimensions = statistics.shape.dimensions();
     let long = u128::from(Words::OURS.long);

@@ -15,14 +15,14 @@ use super::{MAX_DIMENSIONS, Scheme, Shape};
 /// of the first and [`HIGH`] behind it.
 pub type Words = HashMap<String, Vec<u64>>;
 
-/// What the name of the higher words of an array ends in.
+/// The suffix in the name of the higher words of an array.
 pub const HIGH: &str = " high";
 
 /// Calls `visit` with the tuple of each of `cells` cells in the order of the scheme: row-major, but for xCCS (last
 /// dimension slowest).
 ///
 /// # Errors
-/// What contradicts the scheme, as a sentence. PTCS has no arrays.
+/// The contradiction to the scheme, as a sentence. PTCS has no arrays.
 pub fn restore(
     scheme: Scheme,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! What a cube folder holds.
+//! The content of a cube folder.
 
 use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub enum Origin {
     },
 }
 
-/// What a Palo database records of a cube beside the model and its cells.
+/// Data of a cube that a Palo database records beside the model and the cells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaloOrigin {

@@ -14,7 +14,7 @@ use crate::schemes::SchemeError;
 
 /// Cubes that an error names at most.
 const NAMES_MAX: usize = 8;
-/// What the folders of cubes of an imported system begin with: `#_`.
+/// The prefix of folders of system cubes in an imported database: `#_`.
 const SYSTEM: &str = "%23_";
 
 /// Result of an operation on a cube folder.

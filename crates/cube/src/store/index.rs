@@ -106,7 +106,7 @@ pub(super) fn names_of_cells(scheme: Scheme, shape: &Shape) -> Vec<String> {
 /// The keys of arrays, ascending, and the place of each in the file; no places where the file has their order.
 ///
 /// # Errors
-/// What contradicts the scheme, as a sentence.
+/// The contradiction to the scheme, as a sentence.
 pub(super) fn keys(
     scheme: Scheme,
     model: &CubeModel,

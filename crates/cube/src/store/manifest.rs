@@ -14,7 +14,7 @@ pub const MANIFEST_VERSION: u64 = 1;
 /// Version of the arrays of storage schemes that is written and read.
 pub const SCHEME_VERSION: u64 = 1;
 
-/// What names of columns of the index begin with.
+/// The prefix in names of columns of the index.
 pub(super) const INDEX_PREFIX: &str = "index ";
 
 /// The manifest of a cube folder.
@@ -97,7 +97,7 @@ pub struct ColumnSummary {
     pub bytes: u64,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -113,7 +113,7 @@ pub enum Role {
     Texts,
     /// Rows kept aside.
     Aside,
-    /// What an import keeps.
+    /// Data that an import keeps beside the model.
     Origin,
 }
 
@@ -121,7 +121,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
-    /// What it holds.
+    /// Its content.
     pub role: Role,
     /// Its name in the folder.
     pub name: String,
@@ -208,7 +208,7 @@ impl Manifest {
         }
     }
 
-    /// What tells this state from every other one, those of other cubes that were in the folder included.
+    /// A name of this state that no other state has, nor any state of another cube that was in the folder.
     pub fn state(&self) -> String {
         match self.identity.as_str() {
             "" => self.generation.to_string(),

@@ -3,8 +3,8 @@
 //! The next generation of each cube is written beside its old one, with its manifest as `cube.json.next`. Then the
 //! record `warpcube-changed.json` takes its name in the folder of the cubes: it lists them with their next generations,
 //! and from here on a reader takes the manifest of a listed cube from `cube.json.next`. Then these manifests take their
-//! names and the record is removed. Who locks a listed cube gives its manifest the name, so that a change that was cut
-//! off is finished; without a record the files that it left go with the next replacement.
+//! names and the record is removed. The next holder of a listed cube's lock renames its manifest, which finishes an
+//! interrupted change; without a record the files that it left go with the next replacement.
 
 use std::fs;
 use std::io;
@@ -90,8 +90,8 @@ pub fn replace_together_in_steps(
     step(Step::Write(&next), "written", &|| write_file(&next, checked::text(&record).as_bytes()))?;
     step(Step::Rename(&path), "replaced", &|| fs::rename(&next, &path))?;
     step(Step::Sync(parent), "synchronised", &|| sync_folder(parent))?;
-    // The cubes are replaced. What fails from here on is left to those who lock the cubes, and the record to the next
-    // replacement.
+    // The cubes are replaced. After a failure from here on, the next holder of a cube's lock finishes that cube, and
+    // the next replacement removes the record.
     let named = cubes.iter().try_for_each(|(held, _)| held.publish_prepared(before));
     if named.is_ok() && before(Step::Remove(&path)).is_ok() {
         let _ = fs::remove_file(&path);
@@ -107,7 +107,7 @@ fn place(folder: &Path) -> Result<(PathBuf, Option<String>)> {
     Ok((parent, name.map(str::to_owned)))
 }
 
-/// Whether a record may name a folder so: nothing but the name of one beside it.
+/// Whether a record may name a folder so: the name of a folder beside it, without a path.
 fn is_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     matches!(parts.next(), Some(Component::Normal(part)) if part == name) && parts.next().is_none()
@@ -158,7 +158,7 @@ pub(super) fn recorded(folder: &Path, current: &Manifest) -> Result<Option<Manif
 
 /// Gives the manifest that a record puts in place of a cube's its name. The caller holds the lock of the cube.
 pub(super) fn finish(folder: &Path) -> Result<()> {
-    // What cannot be read is told by who reads the cube.
+    // A manifest that cannot be read is the reader's error, not this function's.
     let Ok(Some(current)) = Manifest::read_named(folder, MANIFEST_NAME) else { return Ok(()) };
     let (prepared, path) = (folder.join(PREPARED_MANIFEST), folder.join(MANIFEST_NAME));
     if recorded(folder, &current)?.is_none() {

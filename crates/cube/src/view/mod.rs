@@ -1,4 +1,4 @@
-//! What people see of cells: their texts, and cross-tabs.
+//! Cells as people see them: their texts, and cross-tabs.
 
 mod cell;
 mod cross_tab;

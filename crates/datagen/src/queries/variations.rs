@@ -52,7 +52,7 @@ fn distinct(text: &str, count: usize, mut draw: impl FnMut() -> Vec<Substitution
     texts.split_off(1)
 }
 
-/// The text with every substitution made, in one pass: what has been put in is not looked at again.
+/// The text with every substitution made, in one pass: inserted text is not substituted again.
 fn substituted(text: &str, substitutions: &[Substitution]) -> String {
     let (mut made, mut rest) = (String::with_capacity(text.len()), text);
     let first = |rest: &str| {

@@ -95,7 +95,7 @@ impl SsbTable {
         }
     }
 
-    /// What the table is cut by into parts: orders for lineorder, rows for all others.
+    /// The number of units that parts divide: orders for lineorder, rows for all others.
     fn units(self, scale: Scale) -> u64 {
         match self {
             Self::Lineorder => scale.orders(),

@@ -36,7 +36,7 @@ impl std::fmt::Display for Identity {
     }
 }
 
-/// What a marker says.
+/// The content of a marker.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Marker {
     pub(super) identity: Identity,

@@ -19,10 +19,10 @@ use marker::{Identity, Marker};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
     /// Not at all: the default. Data are made once and loaded often, and values that repeat are dictionary-coded
-    /// already; what a compressor still saves is read back faster than it is taken apart.
+    /// already; reading the bytes that a compressor would save is faster than decompressing.
     #[default]
     None,
-    /// Snappy: cheap to take apart, for a disk that is slow beside the processor.
+    /// Snappy: cheap to decompress, for a disk that is slow beside the processor.
     Snappy,
     /// Zstandard at its default level: smallest.
     Zstd,
@@ -36,7 +36,7 @@ pub struct WriteOptions {
     /// Most rows of a file; a table with more becomes a folder of files. Files are written in parallel, one a thread,
     /// so smaller files mean more threads at work. The cut does not depend on the machine.
     pub rows_per_file: u64,
-    /// Rows of a row group, and so what a reader can load in one piece.
+    /// Rows of a row group, the smallest piece that a reader loads.
     pub rows_per_group: usize,
     /// Whether a folder that holds other data may be overwritten. The same data are never made twice.
     pub overwrite: bool,
@@ -49,7 +49,7 @@ impl Default for WriteOptions {
     }
 }
 
-/// What a folder holds after a generation.
+/// The outcome of a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteReport {
     /// The folder.
@@ -222,7 +222,7 @@ fn replace<T>(path: &Path, fill: impl FnOnce(&Path) -> Result<T, DatagenError>) 
         Ok(value)
     });
     if result.is_err() {
-        // The failure is what the caller must hear of, not that nothing was left to remove.
+        // An error of the removal is ignored: the caller gets the failure.
         _ = fs::remove_file(&temporary);
     }
     result

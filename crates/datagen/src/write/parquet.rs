@@ -43,7 +43,7 @@ pub(super) fn write_table(
             written.map(|bytes| (name, bytes))
         })
         .collect();
-    // What is reported is the failure itself, not that other files were stopped because of it.
+    // The failure comes first, before the files that were stopped because of it.
     files.sort_by_key(|file| matches!(file, Err(DatagenError::Cancelled)));
     let files = files.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(marker::Table { name: job.name.to_owned(), rows: writing.done.into_inner(), files })
@@ -69,7 +69,7 @@ impl Writing<'_> {
     /// Writes one part to `path` and returns its size.
     fn write_part(&self, path: &Path, part: usize, parts: usize) -> Result<u64, DatagenError> {
         let file = File::create(path).map_err(|error| DatagenError::io("create", path, error))?;
-        // No Arrow schema goes into the file: readers then see plain Parquet types, the same whoever wrote them.
+        // No Arrow schema goes into the file: readers then see plain Parquet types, as in files of any other writer.
         let writer_options =
             ArrowWriterOptions::new().with_properties(self.properties()).with_skip_arrow_metadata(true);
         let mut writer = ArrowWriter::try_new_with_options(file, self.job.schema.clone(), writer_options)

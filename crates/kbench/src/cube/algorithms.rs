@@ -43,7 +43,7 @@ pub(super) struct AlgorithmCases<'a> {
     pub(super) first_run_ms_max: f64,
 }
 
-/// What the runs of a case gave.
+/// The measurements of one algorithm in one case.
 struct Measured {
     device_ms: f64,
     runs: usize,
@@ -102,7 +102,7 @@ impl AlgorithmCases<'_> {
     }
 }
 
-/// The number of hash functions that a run says it used.
+/// The number of hash functions that a run used, from its report.
 fn functions_of(used: &str) -> Option<u64> {
     used.split_once(" hash functions")?.0.parse().ok()
 }

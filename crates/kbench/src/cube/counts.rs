@@ -9,7 +9,7 @@ use super::Query;
 use super::draw::Draw;
 use super::elements::{BenchCube, Members};
 
-/// What the thesis's tables 5.1 and 5.2 say of a query.
+/// The figures of a query in the thesis's tables 5.1 and 5.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Facts that lie below a target.

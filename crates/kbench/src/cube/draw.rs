@@ -21,7 +21,7 @@ pub(super) fn distinct(random: &mut Random, bound: u32, count: u32) -> Vec<u32> 
     numbers
 }
 
-/// What facts are drawn from: parts of keys, ascending.
+/// The parts of keys from which facts are drawn, ascending.
 #[derive(Debug, Clone)]
 pub struct Draw {
     layout: KeyLayout,

@@ -26,7 +26,7 @@ const FRACTION: f64 = 0.3;
 /// A value that sums of 64 bits are not proved for: times 4,096 facts 2⁶³, and times a weight of 1,000 below that.
 const LARGE: i64 = 1 << 51;
 
-/// What is contracted.
+/// The contracted measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleCase {
     Count,

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::SUITE;
 
-/// What tells results of a case apart.
+/// Fields by which results of one case differ.
 const IDENTITY: [&str; 6] = ["case", "order", "algorithm", "strategy", "keys", "match_share"];
-/// What a result is told of its run.
+/// Fields of a result that come from its run.
 const PROVENANCE: [&str; 2] = ["commit", "date"];
 
 /// The results of a file, and the rivals that it names.
@@ -21,7 +21,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Reads a file of results; there are none of one that is yet to be written.
+    /// Reads a file of results; a file that does not exist yet has none.
     ///
     /// # Errors
     /// A file that cannot be read, or of another suite, device or size.
@@ -56,8 +56,7 @@ impl Earlier {
         Ok(Earlier { results, rivals: report["rivals"].as_object().cloned().unwrap_or_default() })
     }
 
-    /// These results, each with what was measured again in its place, and behind them what was measured for the first
-    /// time.
+    /// These results, with those measured again in their places and the new ones at the end.
     pub(super) fn with(self, measured: Vec<Value>) -> Vec<Value> {
         let is_same = |one: &Value, other: &Value| IDENTITY.iter().all(|key| one.get(*key) == other.get(*key));
         let mut rest: Vec<Option<Value>> = measured.into_iter().map(Some).collect();

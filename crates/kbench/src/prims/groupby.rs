@@ -1,5 +1,5 @@
 //! GROUP BY of 2^28 keys and values of 32 bits: sums by key, by number of groups and by strategy, over random and over
-//! ordered keys; beside it what the roofline predicts.
+//! ordered keys; each beside the prediction of the roofline.
 
 use serde_json::json;
 use warpcube_gpu::prims::hash_group_by::TUNING;
@@ -126,7 +126,8 @@ impl Data {
         let spec = GroupSpec { rows: self.rows[0].len(), groups, is_ordered };
         let chosen = spec.choose(&bench.rates).0;
         for strategy in GroupStrategy::ALL {
-            // What the roofline leaves out has no kernel for the case; ordered rows are measured as such alone.
+            // A strategy without a prediction has no kernel for the case. Ordered rows are measured by the ordered
+            // strategy alone, other rows by the others.
             let Some(predicted_ms) = spec.predict_ms(&bench.rates, strategy) else { continue };
             if is_ordered != (strategy == GroupStrategy::Ordered) {
                 continue;

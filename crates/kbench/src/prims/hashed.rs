@@ -45,7 +45,7 @@ WC_KERNEL(hashed_zipf, HashedParams, 256, 1) {
 }
 ";
 
-/// What a case is allowed to fail by.
+/// An error of a case.
 pub(super) type Failure = Box<dyn std::error::Error>;
 
 /// Room for so many elements.

@@ -1,5 +1,5 @@
 //! The join microbenchmark: 2^28 probes of tables of 8 KB to 1 GB, by strategy, over keys of a wide and of a dense
-//! range; beside it what the roofline predicts.
+//! range; each beside the prediction of the roofline.
 
 use serde_json::json;
 use warpcube_gpu::prims::hash_join::TUNING;
@@ -14,11 +14,11 @@ use super::keyed::KEYED;
 
 /// Tables of linear probing, as powers of two bytes; half of the slots of 8 bytes are taken.
 const LOGS: std::ops::RangeInclusive<u32> = 13..=30;
-/// Of so many probes one matches, where fewer than all do.
+/// One of so many probes matches in the cases with few matches.
 const FEW: u64 = 10;
 
-/// Rows of both sides, and what the join of them is: probe row i has the key of a random row of the build side's first
-/// `reach`, of which `build` exist.
+/// Kernels that make the rows of both sides, and their join: probe row i has the key of a random row of the build
+/// side's first `reach`, of which `build` exist.
 const TEXT: &str = "struct JoinData {
     uint32_t* keys; uint32_t* values; uint64_t n; uint64_t build; uint64_t reach; uint64_t is_wide; uint64_t* out;
 };

@@ -1,5 +1,5 @@
-//! Primitives of `warpcube_gpu::prims`: each case makes its input on the device, verifies what it computed, and is
-//! measured by device events beside the time its bytes need.
+//! Primitives of `warpcube_gpu::prims`: each case makes its input on the device, verifies its output, and is timed by
+//! device events beside the time its bytes need.
 //!
 //! A file measures one family of cases. It asks [`Bench::wants`] of each case before it makes data, since a listing
 //! runs the same files and notes the names they ask for.
@@ -41,7 +41,7 @@ pub use table::{Table, done_behind};
 /// The name of the suite in reports.
 pub const SUITE: &str = "primitives";
 
-/// What begins the names of sweeps, which run only if `--cases` names them.
+/// The prefix of the names of sweeps, which run only if `--cases` names them.
 const SWEEPS: &str = "tune";
 
 /// What to measure of primitives.
@@ -78,7 +78,7 @@ pub struct PrimitiveArgs {
 pub trait Follower {
     /// A case was measured and its answer is right.
     fn measured(&mut self, result: &Value);
-    /// A case cannot be measured, for a reason that is no defect.
+    /// A case cannot be measured; the reason is not a defect.
     fn left_out(&mut self, case: &str, reason: &str);
     /// An answer is wrong or the device failed; the other cases of its family are not measured.
     fn failed(&mut self, reason: &str);
@@ -86,7 +86,7 @@ pub trait Follower {
     fn is_stopped(&self) -> bool;
 }
 
-/// What a run gave.
+/// The outcome of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The object for `bench/results`, with the cases whose answers are right.
@@ -119,7 +119,7 @@ const FAMILIES: [(&str, Family); 13] = [
 pub(crate) struct Bench<'a> {
     pub(crate) device: Device,
     pub(crate) stream: Stream,
-    /// What floors and predictions are made of.
+    /// Measured rates, from which floors and predictions are computed.
     pub(crate) rates: DeviceRates,
     arguments: &'a PrimitiveArgs,
     rivals: Rivals,
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         if wanted.is_empty() && is_swept { others } else { wanted }
     }
 
-    /// Whether a case was asked for that runs only if `--cases` names it or what it lies below.
+    /// True if `--cases` names this case or a name above it; for cases that run only then.
     pub(crate) fn wants_named(&self, case: &str) -> bool {
         self.arguments.cases.iter().any(|wanted| is_below(case, wanted)) && self.is_run(case)
     }
@@ -310,7 +310,7 @@ impl Follower for Unheard {
     }
 }
 
-/// What a run will do.
+/// The cases of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The cases in the order they run.
@@ -483,7 +483,7 @@ mod tests {
         assert!(results.iter().all(|result| result["predicted_ms"].as_f64().unwrap() > 0.0), "{results:?}");
     }
 
-    /// Notes what it hears, and stops a run behind so many results.
+    /// A follower that records results and stops the run after so many.
     struct Notes {
         measured: Vec<String>,
         stops_behind: usize,

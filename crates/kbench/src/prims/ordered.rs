@@ -11,7 +11,7 @@ use super::hashed::{Failure, heads, kernel, numbers, room, scratch, taken, walk,
 
 /// Numbers of runs, about; the last is that of all rows distinct.
 const RUNS: [u64; 3] = [16, 65_536, 16 << 20];
-/// What is measured of them.
+/// The measured forms: counts, and sums.
 pub(super) const COUNT: OrderedForm = OrderedForm { key: Element::U32, count: Some(Element::U32), sum: None };
 pub(super) const SUM: OrderedForm =
     OrderedForm { key: Element::U32, count: None, sum: Some((Element::U32, Element::U64)) };
@@ -44,7 +44,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
     measure(bench).map_err(|failure| failure.to_string())
 }
 
-/// What all numbers of runs share.
+/// Data that the cases of all numbers of runs share.
 pub(super) struct Shared {
     pub(super) n: u64,
     pub(super) values: DeviceSlice,
@@ -79,7 +79,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let shared = Shared::new(bench, n)?;
     for (runs, counts, sums) in cases {
         let keys = shared.keys(bench, runs)?;
-        // Counts are what sums are verified by.
+        // Sums are verified by the counts.
         let found = shared.counts(bench, &keys, COUNT.tuning())?.1;
         for (case, tuning) in counts {
             let (ms, found) = shared.counts(bench, &keys, tuning)?;

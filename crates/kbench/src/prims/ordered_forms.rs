@@ -3,9 +3,9 @@
 //! Algorithms are `single_pass` and `<fusion>/<variant>`, the kernels of the paper "Code fusion of prefix sum with
 //! ordered aggregation". Data is a number of runs of random lengths, `all` distinct keys, or `skewed`: runs whose
 //! lengths follow Zipf's law. A case looks for the best chunk and local size first and is measured with these; outputs
-//! are verified behind it. The algorithm that known findings plan is marked as chosen. The
-//! search launches many kernels: cases run if `--cases` names them or what they lie below. The fastest of all
-//! algorithms on each data is what `--findings` keeps.
+//! are verified behind it. The algorithm that known findings plan is marked as chosen. The search launches many
+//! kernels: cases run if `--cases` names them or what they lie below. `--findings` keeps the fastest algorithm of each
+//! data.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::Bench;
 use super::hashed::{Failure, heads, room, scratch, taken, zipf_heads};
 use super::ordered::{COUNT, SUM, Shared};
 
-/// What cases begin with.
+/// The prefix of the cases' names.
 const CASES: &str = "ordered/forms";
 /// Numbers of runs; those that an input has not the rows for are left out.
 const RUNS: [u64; 4] = [16, 1024, 65_536, 16 << 20];

@@ -143,7 +143,7 @@ impl Sent {
         let written = [out.buffer(), counts.buffer(), &memory];
         let resident_ms = bench.time(&[input.buffer()], &written, |work| selects.launch(work, &operands, &memory))?;
         let expected = word(&mut bench.stream, &counts, 0)?;
-        // What the resident run selected passes for the chunks' selections otherwise.
+        // Overwritten, so that selections of the resident run are not taken for those of the chunks.
         for buffer in [out.buffer(), counts.buffer()] {
             bench.stream.fill(buffer, 0, 0xff, buffer.bytes())?;
         }

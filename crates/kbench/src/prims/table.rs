@@ -57,8 +57,8 @@ fn name(result: &Value) -> String {
     }
 }
 
-/// The number of `cases` that are over once this result is there. A case with results by strategy goes on behind each
-/// of them. None for results of cases that are not among these, as those of some sweeps.
+/// The number of `cases` that are done after this result. A case with results by strategy is not done before its last
+/// one. `None` for results of other cases, such as those of some sweeps.
 pub fn done_behind(cases: &[String], result: &Value) -> Option<usize> {
     let place = |name: &str| cases.iter().position(|case| case == name);
     place(&name(result)).map(|place| place + 1).or_else(|| place(result["case"].as_str()?))
@@ -102,7 +102,7 @@ mod tests {
                 "topk/f32/uniform/32/threshold    0.5000    0.4500    0.4000   90 %    torch 9.8765  yes",
             ]
         );
-        // What was not measured has a dash, and a prediction stands in for the floor.
+        // A missing figure is a dash; without a floor the share is of the prediction.
         let bare = table.line(&json!({"case": "scan/u32", "device_ms": 120.0, "verified": false}));
         assert_eq!(bare, "scan/u32                          120.0         -         -      -               -  NO");
         let predicted = table.line(&json!({"case": "join/8192", "device_ms": 2.0, "predicted_ms": 1.0}));

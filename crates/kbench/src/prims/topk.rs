@@ -309,7 +309,7 @@ mod tests {
         one(&mut bench, &special, "special", 2000, Algorithm::Threshold, TOPK_TUNING).unwrap().unwrap();
         assert_eq!(bench.results.len(), 29);
 
-        // A result that lacks the best key is told.
+        // A result without the best key is found wrong.
         let keys = bench.device.buffer(4, "key").unwrap();
         let rows = bench.device.buffer(4, "row").unwrap();
         let first = [0u8; 4];

@@ -91,7 +91,8 @@ fn make(distribution: &str, n: usize, threads: usize) -> Vec<f32> {
     keys
 }
 
-/// Whether as many keys are better than the last of the result as it holds, and its rows hold what it says.
+/// True if the keys better than the last key of the result are as many as the result has before it, and its rows have
+/// its keys.
 fn is_right(keys: &[f32], result: &[Entry]) -> bool {
     let Some((last, _)) = result.last() else { return keys.is_empty() };
     let better = keys.iter().filter(|key| key.ordered_bits() as u32 > *last).count();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use warpcube_cube::schemes::Scheme;
 
-/// What is measured of a scheme.
+/// A measured operation of a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     /// Bytes of the scheme to those of the dense array.
@@ -100,7 +100,7 @@ pub(super) fn is_named(case: &str, wanted: &str) -> bool {
         .all(|wanted| parts.next().is_some_and(|part| wanted == "*" || wanted == part))
 }
 
-/// A result as a line: the time, what it is beside, and the figures of the operation.
+/// A result as a line: its time, the time that it is compared with, and the figures of the operation.
 pub(super) fn line(result: &Value) -> String {
     let figure = |key: &str| result[key].as_f64();
     let mut line = format!("{:<38}", result["case"].as_str().unwrap_or_default());

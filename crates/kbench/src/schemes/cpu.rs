@@ -16,7 +16,7 @@ const RUNS: u32 = 2;
 pub(super) struct Measured {
     /// Milliseconds on one core; 0 for a storage ratio, which takes none.
     pub(super) cpu_ms: f64,
-    /// What the report gets.
+    /// The figures of the operation, for the report.
     pub(super) figures: Value,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn timed<T>(runs: u32, work: impl Fn() -> T) -> (T, f64) {
     (result, least)
 }
 
-/// Measures an operation; `build_ms` is what the construction of `stored` took.
+/// Measures an operation; `build_ms` is the time of the construction of `stored`.
 ///
 /// # Errors
 /// A result that is wrong.

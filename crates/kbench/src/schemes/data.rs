@@ -1,4 +1,4 @@
-//! The arrays of the suite and what is expected of every operation, by plain scans of the generated cells.
+//! The arrays of the suite and the expected results of every operation, by plain scans of the generated cells.
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
@@ -20,13 +20,13 @@ pub(super) struct Data {
     pub(super) cells: Cells<i64>,
     /// Coordinates to look up, in random order.
     pub(super) asked: Vec<u32>,
-    /// What is found of them.
+    /// The expected values at these coordinates.
     pub(super) found: Vec<Option<i64>>,
     /// The three sub-arrays with the cells inside.
     pub(super) areas: Vec<(SubArray, Cells<i64>)>,
     /// The group-bys of 1 to k - 1 dimensions.
     pub(super) sums: Vec<Sums>,
-    /// A number of all cells, whatever their order.
+    /// A hash of all cells that does not depend on their order.
     pub(super) mixed: u64,
 }
 

@@ -46,7 +46,13 @@ const TEXT: u16 = 1 << 8;
 /// Digits that are no number: with leading zeros, or more than 64 bits hold.
 const CODE: u16 = 1 << 9;
 const NUMBER: u16 = INT | FLOAT;
-const TEMPORAL: u16 = DATE | SECONDS | SECONDS << 1 | SECONDS << 2 | SECONDS << 3;
+/// Timestamps with a zone, and those without one.
+const INSTANT: u16 = 1 << 10;
+const WALL: u16 = 1 << 11;
+/// Timestamps of a zone other than UTC.
+const SHIFTED: u16 = 1 << 12;
+const TIMESTAMP: u16 = SECONDS | SECONDS << 1 | SECONDS << 2 | SECONDS << 3;
+const TEMPORAL: u16 = DATE | TIMESTAMP | INSTANT | WALL | SHIFTED;
 
 impl Kinds {
     /// The kind of a value; none of an empty one, which is NULL.
@@ -62,6 +68,11 @@ impl Kinds {
 
     pub(crate) fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
+    }
+
+    /// Whether there are timestamps of a zone other than UTC.
+    pub(crate) fn is_shifted(self) -> bool {
+        self.0 & SHIFTED != 0 && self.0 & !TEMPORAL == 0
     }
 
     fn is_known(self) -> bool {
@@ -81,14 +92,17 @@ impl Kinds {
 
     /// The type that holds all of the values.
     pub(crate) fn data_type(self) -> DataType {
-        let timestamp = |unit| DataType::Timestamp(unit, None);
+        let zone = (self.0 & INSTANT != 0).then(|| "UTC".into());
+        let timestamp = |unit| DataType::Timestamp(unit, zone.clone());
         match self.0 {
             0 => DataType::Null,
             BOOL => DataType::Boolean,
             INT => DataType::Int64,
             kinds if kinds & !NUMBER == 0 => DataType::Float64,
             DATE => DataType::Date32,
-            kinds if kinds & !TEMPORAL == 0 => match kinds.ilog2() - SECONDS.ilog2() {
+            // No one type has texts with a zone and texts without one.
+            kinds if kinds & INSTANT != 0 && kinds & (DATE | WALL) != 0 => DataType::Utf8,
+            kinds if kinds & !TEMPORAL == 0 => match (kinds & TIMESTAMP).ilog2() - SECONDS.ilog2() {
                 0 => timestamp(TimeUnit::Second),
                 1 => timestamp(TimeUnit::Millisecond),
                 2 => timestamp(TimeUnit::Microsecond),
@@ -129,15 +143,22 @@ fn time(text: &str) -> Option<u16> {
         return Some(DATE);
     }
     let rest = text.get(19..).filter(|_| fits(&text[..19], "0000-00-00T00:00:00"))?;
-    let Some(fraction) = rest.strip_prefix('.') else {
-        return (!rest.starts_with(|byte: char| byte.is_ascii_digit())).then_some(SECONDS);
+    let zone_of = |zone: &str| match zone {
+        "" => WALL,
+        "Z" | "z" | "+00" | "+00:00" | "+0000" => INSTANT,
+        _ => INSTANT | SHIFTED,
     };
-    match fraction.bytes().take_while(u8::is_ascii_digit).count() {
-        1..=3 => Some(SECONDS << 1),
-        4..=6 => Some(SECONDS << 2),
-        7..=9 => Some(SECONDS << 3),
-        _ => None,
-    }
+    let Some(fraction) = rest.strip_prefix('.') else {
+        return (!rest.starts_with(|byte: char| byte.is_ascii_digit())).then_some(SECONDS | zone_of(rest));
+    };
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    let unit = match digits {
+        1..=3 => SECONDS << 1,
+        4..=6 => SECONDS << 2,
+        7..=9 => SECONDS << 3,
+        _ => return None,
+    };
+    Some(unit | zone_of(&fraction[digits..]))
 }
 
 /// A sample of a file: its first lines, and whole lines from further places.
@@ -434,7 +455,10 @@ mod tests {
             (&["true", "1"], DataType::Utf8),
             (&["2024-01-05"], DataType::Date32),
             (&["2024-01-05", "2024-01-05 08:00:00"], DataType::Timestamp(TimeUnit::Second, None)),
-            (&["2024-01-05T08:00:00.25Z"], DataType::Timestamp(TimeUnit::Millisecond, None)),
+            (&["2024-01-05T08:00:00.25Z"], DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()))),
+            (&["2024-01-05 08:00:00+02", ""], DataType::Timestamp(TimeUnit::Second, Some("UTC".into()))),
+            (&["2024-01-05 08:00:00+02", "2024-01-05 08:00:00"], DataType::Utf8),
+            (&["2024-01-05 08:00:00+02", "2024-01-05"], DataType::Utf8),
             (&["2024-01-05 08:00:00.1234567"], DataType::Timestamp(TimeUnit::Nanosecond, None)),
             (&["2024-01-05 08:00:001"], DataType::Utf8),
             (&["2024-01-05", "1"], DataType::Utf8),

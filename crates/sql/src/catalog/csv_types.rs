@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::Session;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::logical_expr::CreateExternalTable;
@@ -161,6 +161,29 @@ pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects
     };
     let field = |(column, name): (usize, &String)| Field::new(name, kinds(column).data_type(), true);
     Ok(Some(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>())))
+}
+
+/// Refuses files with texts of a zone for columns that are declared without one: their reader would move them to UTC.
+///
+/// # Errors
+/// [`SqlError::FileFormat`], with the column.
+pub(super) fn check_zones(command: &CreateExternalTable, dialects: &Dialects) -> Result<()> {
+    let is_bare = |field: &Field| matches!(field.data_type(), DataType::Timestamp(_, None) | DataType::Date32);
+    let fields = command.schema.fields().iter();
+    let of_file = fields.filter(|field| !command.table_partition_cols.contains(field.name())).enumerate();
+    for (column, field) in of_file.filter(|(_, field)| is_bare(field)) {
+        let is_shifted = |dialect: &Dialect| dialect.kinds.get(column).is_some_and(|kinds| kinds.is_shifted());
+        let shifted = dialects.iter().find(|(_, dialect)| dialect.as_deref().is_some_and(is_shifted));
+        if let Some((path, _)) = shifted {
+            let name = field.name();
+            let reason = format!(
+                "column '{name}' has times with an offset, and is declared without a time zone; declare it TIMESTAMP \
+                 WITH TIME ZONE, or VARCHAR and write CAST({name} AS TIMESTAMP), which leaves offsets out"
+            );
+            return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+        }
+    }
+    Ok(())
 }
 
 /// What options say of a dialect.

@@ -50,14 +50,30 @@ pub(crate) struct ExternalTable {
     /// The listing table itself; `table` is a plan over it for `.tbl` files.
     listing: Arc<dyn TableProvider>,
     snapshot: FileSnapshot,
+    /// The columns that INSERT writes no NULL into. Nothing is believed of what is read.
+    pub(super) not_null: BTreeSet<String>,
     /// The folders that were allowed when the files were looked at.
     allowed: Option<AllowedPaths>,
 }
 
 impl ExternalTable {
-    /// Makes the table that `command` asks for.
+    /// Makes the table that `command` asks for. Its columns may be NULL, whatever is declared.
     pub(crate) async fn open(state: &dyn Session, command: &CreateExternalTable) -> Result<ExternalTable> {
-        ExternalTable::open_as(state, command, None).await
+        let declared = command.schema.fields().iter().filter(|field| !field.is_nullable());
+        let not_null: BTreeSet<String> = declared.map(|field| field.name().clone()).collect();
+        if not_null.is_empty() {
+            return ExternalTable::open_as(state, command, None).await;
+        }
+        let mut command = command.clone();
+        let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+        let fields: Vec<Field> = command.schema.fields().iter().map(nullable).collect();
+        command.schema = Arc::new(DFSchema::try_from(Schema::new(fields))?);
+        Ok(ExternalTable { not_null, ..ExternalTable::open_as(state, &command, None).await? })
+    }
+
+    /// The locations of the command.
+    pub(super) fn locations(&self) -> &[String] {
+        &self.command.locations
     }
 
     /// Makes the table that `command` asks for, of text files as a cube's definition reads them.
@@ -79,6 +95,10 @@ impl ExternalTable {
             files.extend(resolve(&mut location, &command.file_type, !command.schema.fields().is_empty())?);
             locations.extend(by_folder(&location)?.into_iter().map(for_listing));
         }
+        if locations.is_empty() {
+            let reason = "no folder matches this pattern; files of several folders are 'folder*/*.parquet'".into();
+            return Err(SqlError::FileNone { path: first, reason });
+        }
         resolved.locations = locations;
         files.iter().try_for_each(|path| access.check_path(path))?;
         if let Some(memory) = state.config().get_extension::<FileMemory>() {
@@ -94,6 +114,7 @@ impl ExternalTable {
         let inferred = match file_type.name {
             "CSV" => {
                 let dialects = csv_types::look(state, &mut resolved, &command.options, &files).await?;
+                csv_types::check_zones(&resolved, &dialects)?;
                 csv_newlines::check(state, &mut resolved, &files).await?;
                 match csv_types::infer(state, &resolved, &dialects)? {
                     Some(inferred) => Some(inferred),
@@ -167,6 +188,7 @@ impl ExternalTable {
             table,
             listing,
             snapshot: FileSnapshot::default(),
+            not_null: BTreeSet::new(),
             allowed: access.allowed().cloned(),
         };
         external.snapshot = external.look(state.runtime_env()).await?;
@@ -210,7 +232,7 @@ impl ExternalTable {
         let opened = ExternalTable::open(state, &self.command).await?;
         match opened.table.schema() == self.table.schema() && snapshot.folders == self.snapshot.folders {
             true => Ok(ExternalTable { snapshot: opened.snapshot, allowed: opened.allowed, ..self.clone() }),
-            false => Ok(opened),
+            false => Ok(ExternalTable { not_null: self.not_null.clone(), ..opened }),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result as DataFusionResult, ScalarValue, Statistics, project_schema};
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
@@ -28,6 +28,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use crate::error::SqlError;
+use crate::walk::Walk;
 
 /// What stands for NULL in the name of a folder, as Hive and those after it write it.
 pub(crate) const NULL_KEY: &str = "__HIVE_DEFAULT_PARTITION__";

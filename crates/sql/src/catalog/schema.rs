@@ -125,6 +125,14 @@ impl SessionSchema {
         self.entries.read().iter().map(|(name, entry)| (name.clone(), columns(entry.table()))).collect()
     }
 
+    /// The table over files of a name, as it was when it was last looked at.
+    pub(super) fn external(&self, name: &str) -> Option<Arc<ExternalTable>> {
+        match self.entries.read().get(name) {
+            Some(Entry::External(external)) => Some(external.clone()),
+            _ => None,
+        }
+    }
+
     /// Takes tables in memory to their current versions: a handle holds the rows of its own.
     pub(crate) fn drop_stale(&self) {
         let plain = |(name, entry): (&String, &Entry)| match entry {

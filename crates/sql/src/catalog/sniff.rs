@@ -95,7 +95,7 @@ fn name(field: &Field) -> String {
 }
 
 /// A type as SQL calls it.
-pub(super) fn sql_name(data_type: &DataType) -> String {
+pub(crate) fn sql_name(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Boolean => "BOOLEAN",
         DataType::Int8 => "TINYINT",
@@ -105,7 +105,9 @@ pub(super) fn sql_name(data_type: &DataType) -> String {
         DataType::Float32 => "REAL",
         DataType::Float64 => "DOUBLE",
         DataType::Date32 => "DATE",
+        DataType::Time32(_) | DataType::Time64(_) => "TIME",
         DataType::Timestamp(_, None) => "TIMESTAMP",
+        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
         DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
         DataType::Decimal128(digits, scale) => return format!("DECIMAL({digits}, {scale})"),
         other => return other.to_string(),

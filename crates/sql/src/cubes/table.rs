@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result as DataFusionResult, Statistics, stats::Precision};
 use datafusion::datasource::TableType;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -15,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::{OpenCube, of_cube};
 use crate::error::{Result, SqlError};
+use crate::walk::Walk;
 
 /// The table of a cube's base cells: each dimension at base and on its levels, then the measures. Names are lower
 /// case.
@@ -36,7 +37,7 @@ impl CubeTable {
         let names = self.open.relation().names(column)?;
         let schema = Arc::new(self.schema.project(&[column]).ok()?);
         let columns = DFSchema::try_from(schema.clone()).ok()?;
-        let filter = filter.clone().transform(|expr| {
+        let filter = filter.clone().transform_up(|expr| {
             Ok(match expr {
                 Expr::Column(column) => Transformed::yes(Expr::Column(Column::new_unqualified(column.name))),
                 expr => Transformed::no(expr),

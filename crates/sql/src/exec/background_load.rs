@@ -2,7 +2,7 @@
 //!
 //! The fragment is run on a thread of its own that leaves the cores to statements: its columns are loaded, its kernels
 //! compiled, and what makes it unfit for the device is found, before a statement waits for any of it. Its rows are
-//! dropped.
+//! dropped. A load beside its statement takes cores from it: first runs took up to 1.36 times as long as DataFusion's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

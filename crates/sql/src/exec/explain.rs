@@ -25,6 +25,7 @@ use super::operators;
 use crate::lower::{DeviceNode, Lowered, Refused, Valued};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
+use crate::walk::PlanWalk;
 
 /// Whether a plan is an EXPLAIN or an EXPLAIN ANALYZE, in a form that people read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,7 @@ fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
 /// The fragments of a lowered plan.
 pub(crate) fn fragments(plan: &LogicalPlan) -> Result<Vec<Arc<Lowered>>> {
     let mut nodes: Vec<Arc<Lowered>> = Vec::new();
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         nodes.extend(DeviceNode::of(plan).and_then(DeviceNode::lowered).cloned());
         Ok(TreeNodeRecursion::Continue)
     })?;

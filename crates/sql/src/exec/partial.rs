@@ -24,7 +24,7 @@ use arrow::array::{ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::compute::{cast, is_null, nullif};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -37,6 +37,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use super::device_exec::DeviceExec;
 use super::finish::float_deviations;
 use crate::lower::{AggregationsApart, Finish};
+use crate::walk::Walk;
 
 /// Rules of DataFusion that do away with partial aggregations.
 const RULES_LEFT_OUT: [&str; 2] = ["aggregate_statistics", "CombinePartialFinalAggregate"];

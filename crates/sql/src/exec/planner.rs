@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
@@ -38,6 +38,7 @@ use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::values::{DeviceChoice, Encoding, FloatSums, Overflow, Placement};
+use crate::walk::{PlanWalk, Walk};
 
 /// Why nothing is placed on a device that was lost.
 const LOST: &str = "the device was lost in an earlier statement (GPU-006); it comes back with a restart";
@@ -113,7 +114,7 @@ impl DevicePlanner {
             return as_it_is();
         }
         let is_absent = engine.is_none();
-        // Who insists on the device is told of its loss by the device.
+        // Under placement `cuda` a lost device is an error: the statement goes on to the device and fails there.
         if self.context.engines.is_lost() && settings.placement != Placement::Cuda {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is()? });
@@ -263,7 +264,7 @@ impl DevicePlanner {
 /// Whether anything of a plan runs on the device.
 fn has_device_node(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         found |= DeviceNode::of(plan).is_some();
         Ok(TreeNodeRecursion::Continue)
     })?;

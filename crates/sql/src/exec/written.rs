@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
@@ -22,6 +22,7 @@ use futures::StreamExt;
 
 use crate::mend::pass_through::{Kind, pass_through, unordered};
 use crate::syntax::shown_name;
+use crate::walk::Walk;
 
 /// The physical plan of a statement, with the rows of a COPY as they are written.
 pub(super) fn as_written(plan: Arc<dyn ExecutionPlan>, logical: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {

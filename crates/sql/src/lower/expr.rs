@@ -15,6 +15,7 @@ use super::graph::columns;
 use super::strings::StringExpression;
 use super::{Reason, dates, filled};
 use crate::mend::narrow_casts;
+use crate::walk::Walk;
 
 /// Longest IN list that is compared value by value.
 const IN_LIST_MAX: usize = 64;
@@ -424,7 +425,6 @@ fn same(one: &DataType, other: &DataType) -> bool {
 
 /// Whether an expression reads what is not of its row.
 pub(super) fn contains_subquery(expr: &Expr) -> bool {
-    use datafusion::common::tree_node::TreeNode;
     expr.exists(|expr| {
         Ok(matches!(
             expr,

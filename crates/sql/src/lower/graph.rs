@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, TableReference, plan_datafusion_err};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, FetchType, Limit, LogicalPlan, Operator, SkipType};
@@ -18,6 +18,7 @@ use warpcube_engine::JoinKind;
 use super::Reason;
 use super::aggregate::Grouped;
 use super::tables::{TableFacts, TableInfo};
+use crate::walk::Walk;
 
 /// Rows that a pipeline scans.
 #[derive(Debug)]
@@ -291,7 +292,7 @@ pub(crate) fn relation_of(column: &Column) -> Option<usize> {
 
 /// An expression with the base columns of one relation as those of another.
 pub(crate) fn renumber(expr: &Expr, from: usize, to: usize) -> Expr {
-    let renumbered = expr.clone().transform(|expr| match &expr {
+    let renumbered = expr.clone().transform_up(|expr| match &expr {
         Expr::Column(column) if relation_of(column) == Some(from) => {
             Ok(Transformed::yes(base_column(to, &column.name)))
         }
@@ -326,7 +327,7 @@ pub(super) fn rewrite_over<'a, const PLANS: usize>(
         .clone()
         .unalias_nested()
         .data
-        .transform(|expr| match &expr {
+        .transform_up(|expr| match &expr {
             Expr::Column(column) => {
                 let found = plans.iter().find_map(|(schema, columns)| {
                     schema.maybe_index_of_column(column).map(|index| columns[index].clone())
@@ -346,7 +347,7 @@ fn rewrite_by_name(expr: &Expr, relation: usize) -> Result<Expr, Reason> {
         .clone()
         .unalias_nested()
         .data
-        .transform(|expr| match &expr {
+        .transform_up(|expr| match &expr {
             Expr::Column(column) => {
                 let base = base_column(relation, &column.name);
                 Ok(Transformed::new(base, true, TreeNodeRecursion::Jump))

@@ -52,6 +52,7 @@ pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table
 pub(crate) use top_k::project_late;
 
 use crate::mend;
+use crate::walk::PlanWalk;
 
 /// Why something stays on the CPU.
 pub(crate) type Reason = String;
@@ -216,7 +217,7 @@ pub(crate) struct Refused {
 pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
     // Refused plans whose parts are looked at, each with the fragments that were placed before it.
     let (mut wholes, mut placed) = (Vec::new(), 0);
-    let lowered = plan.clone().transform_down_with_subqueries(|plan| {
+    let lowered = plan.clone().transform_down_nested(|plan| {
         let (lowered, input, what, is_whole) = match &plan {
             LogicalPlan::Aggregate(aggregate) => {
                 (lower_one(aggregate, facts, refused), &*aggregate.input, "aggregate", false)

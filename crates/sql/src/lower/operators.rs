@@ -1,10 +1,11 @@
 //! How many operators of a plan do work on rows: what the share of a statement on the device is counted by.
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::top_k;
+use crate::walk::{PlanWalk, Walk};
 
 /// Whether a node reads, filters, joins, groups, sorts or unites rows. Projections, aliases and LIMIT hand rows on.
 fn is_operator(plan: &LogicalPlan) -> bool {
@@ -40,7 +41,7 @@ pub(crate) fn host_operators(plan: &LogicalPlan) -> Result<u64> {
         return Ok(0);
     }
     let mut operators = 0;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         let is_done = matches!(plan, LogicalPlan::Sort(sort) if top_k::is_done(sort));
         operators += u64::from(is_operator(plan) && !is_done);
         Ok(TreeNodeRecursion::Continue)

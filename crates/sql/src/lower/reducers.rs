@@ -29,7 +29,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use warpcube_engine::JoinKind;
@@ -40,6 +40,7 @@ use super::expr::contains_subquery;
 use super::graph::{Core, Graph, Hanging, Relation, columns, output_of, relations, renumber};
 use super::tables::TableInfo;
 use super::ties::Ties;
+use crate::walk::Walk;
 
 /// Largest share of its rows that a reducer leaves by estimate. A single bound of a range may leave all of them.
 const SHARE_MAX: f64 = 0.3;
@@ -352,7 +353,7 @@ impl Reducer {
 impl Input {
     /// An expression of the group keys as one over its input.
     fn over_input(&self, expr: &Expr) -> Result<Expr, Reason> {
-        let over = expr.clone().transform(|expr| {
+        let over = expr.clone().transform_up(|expr| {
             let group = match &expr {
                 Expr::Column(column) => output_of(column).and_then(|position| self.groups.get(position)),
                 _ => None,

@@ -8,18 +8,19 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::Reason;
+use crate::walk::PlanWalk;
 
 /// # Errors
 /// The input may have other rows the second time.
 pub(super) fn copied(plan: &LogicalPlan) -> Result<(), Reason> {
     let mut reason = None;
-    let visited = plan.apply_with_subqueries(|plan| {
+    let visited = plan.apply_nested(|plan| {
         match plan {
             LogicalPlan::Limit(limit) if !is_ordered(&limit.input) => reason = Some("a LIMIT without an order"),
             LogicalPlan::TableScan(scan) if scan.fetch.is_some() => reason = Some("a LIMIT without an order"),
             _ => {}
         }
-        plan.apply_expressions(|expr| {
+        plan.apply_exprs(|expr| {
             if expr.is_volatile() {
                 reason = Some("a volatile function");
             }

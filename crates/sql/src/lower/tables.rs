@@ -27,6 +27,7 @@ use crate::cubes::CubeTable;
 use crate::memory_table::MemoryTable;
 use crate::row_groups::ParquetFiles;
 use crate::values::FloatSums;
+use crate::walk::PlanWalk;
 
 /// A table of a statement.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ fn address<T: ?Sized>(source: &Arc<T>) -> usize {
 /// Looks at all tables that a plan scans.
 pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState) -> Result<TableFacts> {
     let mut scans: Vec<(String, Arc<dyn TableSource>)> = Vec::new();
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
             scans.push((scan.table_name.table().to_string(), scan.source.clone()));
         }

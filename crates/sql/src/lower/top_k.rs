@@ -24,6 +24,7 @@ use super::rows::{is_grouped, source_of};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{DeviceNode, Finish, Lowered, Reason, reducers};
+use crate::walk::PlanWalk;
 
 /// Most rows that are found on the device, those that an OFFSET skips included.
 const ROWS_MAX: usize = 1 << 20;
@@ -55,7 +56,7 @@ pub(super) fn what(sort: &Sort) -> &'static str {
 /// Only sorts for at most `batch_rows` rows: DataFusion repartitions below a projection that computes something, and
 /// the rows of several batches would lose their order.
 pub(crate) fn project_late(plan: LogicalPlan, batch_rows: usize) -> DataFusionResult<LogicalPlan> {
-    let late = plan.transform_up_with_subqueries(|plan| {
+    let late = plan.transform_up_nested(|plan| {
         let late = match &plan {
             LogicalPlan::Sort(sort) => projected_late(sort, batch_rows)?,
             LogicalPlan::Limit(limit) => limited_early(limit, batch_rows)?,

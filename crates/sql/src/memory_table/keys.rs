@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::interleave;
+use arrow::compute::{cast, interleave};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
 use datafusion::execution::memory_pool::MemoryPool;
@@ -17,6 +17,7 @@ use super::Ledger;
 use super::rules::{Key, Rules};
 use super::versions::{Change, Version, failed};
 use crate::error::Result;
+use crate::span_lengths::lengths;
 
 /// The bytes of a key's values, as a row of Arrow's row format.
 type Encoded = Arc<[u8]>;
@@ -231,7 +232,7 @@ fn encoded(columns: &[ArrayRef], mut each: impl FnMut(usize, &[u8]) -> Result<()
     if columns.first().is_none_or(|column| column.is_empty()) {
         return Ok(());
     }
-    let columns: Vec<ArrayRef> = columns.iter().map(with_one_zero).collect();
+    let columns: Vec<ArrayRef> = columns.iter().map(as_compared).collect::<Result<_>>()?;
     let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
     let rows = RowConverter::new(fields).and_then(|converter| converter.convert_columns(&columns)).map_err(failed)?;
     let nulls: Vec<_> = columns.iter().filter_map(|column| column.logical_nulls()).collect();
@@ -240,15 +241,22 @@ fn encoded(columns: &[ArrayRef], mut each: impl FnMut(usize, &[u8]) -> Result<()
         .try_for_each(|row| each(row, rows.row(row).data()))
 }
 
-/// Floats with one zero: both are equal.
-fn with_one_zero(column: &ArrayRef) -> ArrayRef {
-    match column.data_type() {
+/// A column with one form of values that are equal: one zero, one NaN, and intervals as their lengths. Values within
+/// lists and rows are told apart by their bytes, as `=` does.
+fn as_compared(column: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match column.data_type() {
         DataType::Float32 => {
-            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(|value| value + 0.0))
+            let one = |value: f32| if value.is_nan() { f32::NAN } else { value + 0.0 };
+            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(one))
         }
         DataType::Float64 => {
-            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(|value| value + 0.0))
+            let one = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
+            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(one))
+        }
+        DataType::Interval(_) => Arc::new(lengths(column)?),
+        DataType::Dictionary(_, values) if values.is_floating() || matches!(**values, DataType::Interval(_)) => {
+            as_compared(&cast(column, values).map_err(failed)?)?
         }
         _ => column.clone(),
-    }
+    })
 }

@@ -1,8 +1,8 @@
 //! What RETURNING gives: a SELECT over the rows that a statement has changed.
 //!
-//! The rows are those that come into the table, or with DELETE those that leave it. The sink has the SELECT computed
-//! before it puts its version in place, so that an error of the list changes nothing. A statement finds its own
-//! [`Returning`] in the configuration of its tasks.
+//! The rows are those that come into the table, with DELETE those that leave it, and with MERGE first these and then
+//! those. The sink has the SELECT computed before it puts its version in place, so that an error of the list changes
+//! nothing. A statement finds its own [`Returning`] in the configuration of its tasks.
 
 use std::sync::Arc;
 

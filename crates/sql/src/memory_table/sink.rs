@@ -269,8 +269,15 @@ impl DataSink for RowsSink {
         }
         if let Some(returning) = context.session_config().get_extension::<Returning>() {
             let rows = match self.role {
-                Role::Deleted => self.base.rows_of(&collected.changes)?,
-                _ => collected.rows.clone(),
+                Role::Rows => collected.rows.clone(),
+                // Rows that leave as they were, then those that come.
+                _ => {
+                    let is_deleted = |(_, new): &&Change| new.is_none();
+                    let deleted: Vec<Change> = collected.changes.iter().filter(is_deleted).copied().collect();
+                    let mut rows = self.base.rows_of(&deleted)?;
+                    rows.extend(collected.rows.iter().cloned());
+                    rows
+                }
             };
             returning.compute(rows, context).await?;
         }

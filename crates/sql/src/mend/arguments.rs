@@ -4,9 +4,15 @@
 //! `to_timestamp` and its like promise instants in the session's zone, and give timestamps without one for a column of
 //! texts in DataFusion 55.2, which is an internal error. The values are those instants: here they are called so. That
 //! goes once the functions keep their promise.
+//!
+//! `to_char` takes patterns of strftime and gives any other text back as it is; here a pattern of words without a `%`
+//! is refused. It gives the first row's text for all where the time is a constant and patterns are none; here each row
+//! has its own. Both go once DataFusion's function does so.
 
 use std::sync::Arc;
 
+use arrow::array::AsArray;
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
@@ -18,6 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use super::{growth, replacements};
+use crate::error::SqlError;
 
 /// Functions that give instants.
 const INSTANTS: [&str; 5] =
@@ -26,7 +33,7 @@ const INSTANTS: [&str; 5] =
 /// The functions of a session, mended.
 pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
     let of_growth = growth::FUNCTIONS.iter().map(|(name, growth)| (*name, Look::Growth(*growth)));
-    let all = of_growth.chain([("regexp_replace", Look::Replacement)]);
+    let all = of_growth.chain([("regexp_replace", Look::Replacement), ("to_char", Look::Pattern)]);
     let mended =
         |(name, look): (&str, Look)| Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, look }));
     let instants = INSTANTS.map(|name| (name, Look::Instant));
@@ -37,6 +44,7 @@ pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Look {
     Replacement,
+    Pattern,
     Growth(growth::Growth),
     Instant,
 }
@@ -71,6 +79,7 @@ impl ScalarUDFImpl for Looked {
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.look {
             Look::Replacement => replacements::in_rust(&mut args)?,
+            Look::Pattern => of_strftime(&mut args)?,
             Look::Growth(growth) => growth::check(self.name(), growth, &args)?,
             Look::Instant => {
                 let promised = args.return_field.clone();
@@ -100,6 +109,34 @@ impl ScalarUDFImpl for Looked {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.original.documentation()
+    }
+}
+
+/// Arguments of `to_char` as it reads them.
+///
+/// # Errors
+/// A pattern that names no part of a time, as `YYYY`.
+fn of_strftime(args: &mut ScalarFunctionArgs) -> Result<()> {
+    let [time, pattern] = args.args.as_mut_slice() else { return Ok(()) };
+    if matches!(time.data_type(), DataType::Duration(_)) {
+        return Ok(());
+    }
+    if let (ColumnarValue::Scalar(_), ColumnarValue::Array(_)) = (&time, &pattern) {
+        *time = ColumnarValue::Array(time.to_array(args.number_rows)?);
+    }
+    let check = |pattern: &str| match pattern.contains('%') || !pattern.contains(|c: char| c.is_ascii_alphabetic()) {
+        true => Ok(()),
+        false => {
+            let reason = format!("to_char with the pattern '{pattern}'; patterns are those of strftime: '%Y-%m-%d'");
+            Err(SqlError::Unsupported(reason).into())
+        }
+    };
+    match pattern {
+        ColumnarValue::Scalar(pattern) => pattern.try_as_str().flatten().map_or(Ok(()), check),
+        ColumnarValue::Array(patterns) => {
+            let patterns = cast(patterns, &DataType::LargeUtf8)?;
+            patterns.as_string::<i64>().iter().flatten().try_for_each(check)
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::error::ArrowError;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -35,6 +35,7 @@ use super::{each_expression, each_node};
 use crate::error::SqlError;
 use crate::settings::Settings;
 use crate::values::Overflow;
+use crate::walk::{PlanWalk, Walk};
 
 /// Whether overflow is an error in a session of these settings.
 pub(super) fn is_checked(options: &ConfigOptions) -> bool {
@@ -54,7 +55,7 @@ impl AnalyzerRule for CheckConstants {
         if !is_checked(config) {
             return Ok(plan);
         }
-        let checked = plan.transform_up_with_subqueries(|plan| in_plan(plan, &is_constant))?;
+        let checked = plan.transform_up_nested(|plan| in_plan(plan, &is_constant))?;
         Ok(checked.data)
     }
 }

@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 
 use datafusion::common::DFSchema;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
@@ -20,6 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use super::nan::{is_arithmetic, is_float, makes_nan};
+use crate::walk::Walk;
 
 /// The scan with filters that drop no NaN, and what it promised to filter; none where its filters may stay.
 pub(super) fn without_nans(scan: &TableScan) -> Result<Option<(TableScan, Option<Expr>)>> {

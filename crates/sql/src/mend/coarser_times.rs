@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -24,6 +24,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
 use super::in_zone::per_second;
+use crate::walk::{PlanWalk, Walk};
 
 /// Seconds from 1970 to 2000.
 const EPOCH_SECONDS: i64 = 946_684_800;
@@ -46,7 +47,7 @@ impl AnalyzerRule for CoarserTimes {
             Expr::TryCast(cast) => is_coarse(cast.field.data_type()),
             _ => false,
         };
-        let mended = plan.transform_up_with_subqueries(|plan| {
+        let mended = plan.transform_up_nested(|plan| {
             each_expression(plan, is_cast, |expr, schema| expr.transform_up(|expr| Ok(rounded(expr, schema))))
         })?;
         Ok(mended.data)

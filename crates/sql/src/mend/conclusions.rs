@@ -13,7 +13,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::split_conjunction;
@@ -25,6 +25,7 @@ use datafusion::logical_expr::{
 use super::nan::is_arithmetic;
 use super::unordered_casts::is_unordered_cast;
 use super::{chain, each_node, operands};
+use crate::walk::Walk;
 
 static ALWAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Always { signature: Signature::any(1, Volatility::Immutable) }))

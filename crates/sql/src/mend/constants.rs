@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -18,6 +18,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use super::canonical::{literal, one_zero};
 use super::each_expression;
 use super::nan::{is_arithmetic, is_float, makes_nan};
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl AnalyzerRule for OneNan {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let config = Arc::new(config.clone());
         let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(..));
-        let mended = plan.transform_up_with_subqueries(|plan| {
+        let mended = plan.transform_up_nested(|plan| {
             each_expression(plan, is_literal, |expr, schema| {
                 if !expr.exists(|expr| Ok(may_make_nan(expr, schema) && is_constant(expr)))? {
                     return Ok(Transformed::no(expr));

@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -32,6 +32,7 @@ use super::each_expression;
 use super::held_filters::has_empty_group;
 use super::raising::is_partial;
 use crate::error::SqlError;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule that puts correlated subqueries into shapes that become right joins, and refuses the others.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl AnalyzerRule for CorrelatedShapes {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let mut changed = false;
-        let shaped = plan.transform_up_with_subqueries(|plan| {
+        let shaped = plan.transform_up_nested(|plan| {
             if let LogicalPlan::Join(join) = &plan
                 && let Some(lateral) = lateral(&join.right)
             {

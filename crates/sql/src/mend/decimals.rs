@@ -8,7 +8,7 @@
 //! The file goes once DataFusion's quotients have 16 significant digits.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPla
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
+use crate::walk::{PlanWalk, Walk};
 
 /// Digits behind the point of a dividend, at least.
 const DIVIDEND_SCALE: i8 = 16;
@@ -37,7 +38,7 @@ impl AnalyzerRule for ScaleDividends {
             return Ok(plan);
         }
         let is_quotient = |expr: &Expr| matches!(expr, Expr::BinaryExpr(binary) if binary.op == Operator::Divide);
-        let scaled = plan.transform_up_with_subqueries(|plan| {
+        let scaled = plan.transform_up_nested(|plan| {
             each_expression(plan, is_quotient, |expr, schema| expr.transform_up(|expr| scaled(expr, schema)))?
                 .map_data(LogicalPlan::recompute_schema)
         })?;
@@ -60,7 +61,7 @@ impl AnalyzerRule for LiteralDigits {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_round = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.name() == "round");
-        let told = plan.transform_up_with_subqueries(|plan| {
+        let told = plan.transform_up_nested(|plan| {
             each_expression(plan, is_round, |expr, _| {
                 expr.transform_up(|mut expr| {
                     if let Expr::ScalarFunction(call) = &mut expr

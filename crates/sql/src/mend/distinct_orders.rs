@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::array_agg::ArrayAgg;
 use datafusion::functions_aggregate::string_agg::StringAgg;
@@ -20,12 +20,13 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Expr, LogicalPlan, Signature};
 
 use super::{each_expression, each_node};
+use crate::walk::Walk;
 
 /// Puts functions of ours in the place of those that sort distinct values.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     each_node(plan, |plan| match plan {
         LogicalPlan::Aggregate(_) => each_expression(plan, sorts_distinct_values, |expr, _| {
-            expr.transform(|mut expr| {
+            expr.transform_up(|mut expr| {
                 let is_candidate = sorts_distinct_values(&expr);
                 if let Expr::AggregateFunction(function) = &mut expr
                     && is_candidate

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchemaRef, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -23,6 +23,7 @@ use super::constants::is_constant;
 use super::in_zone::per_second;
 use super::lists::simplifier;
 use super::{chain, each_expression};
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, of the analyser and of the optimiser.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl AnalyzerRule for FinerTimes {
         // A copy of all settings is made for plans with such a comparison alone.
         let mut copy = None;
         let mut config = || copy.get_or_insert_with(|| Arc::new(config.clone())).clone();
-        Ok(plan.transform_up_with_subqueries(|plan| in_node(plan, &mut config))?.data)
+        Ok(plan.transform_up_nested(|plan| in_node(plan, &mut config))?.data)
     }
 }
 

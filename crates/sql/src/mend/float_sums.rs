@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, UInt64Type};
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::sum::Sum;
@@ -27,10 +27,11 @@ use datafusion::logical_expr::{
 use warpcube_engine::FloatSum;
 
 use super::DistinctTotal;
+use crate::walk::{PlanWalk, Walk};
 
 /// The plan with exact sums and averages of floats.
 pub(crate) fn make_exact(plan: &LogicalPlan) -> Result<LogicalPlan> {
-    let exact = plan.clone().transform_up_with_subqueries(|plan| {
+    let exact = plan.clone().transform_up_nested(|plan| {
         if !matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
             return Ok(Transformed::no(plan));
         }
@@ -39,7 +40,7 @@ pub(crate) fn make_exact(plan: &LogicalPlan) -> Result<LogicalPlan> {
             [argument] => argument.get_type(schema.as_ref()).is_ok_and(|data_type| data_type == DataType::Float64),
             _ => false,
         };
-        plan.map_expressions(|expr| {
+        plan.map_exprs(|expr| {
             expr.transform_up(|expr| {
                 Ok(match expr {
                     Expr::AggregateFunction(mut function) if is_float(&function.params.args) => {

@@ -7,7 +7,7 @@
 //! The file goes once DataFusion looks at the type of a key only where a bound is an offset.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -15,6 +15,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, Wi
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, before types are coerced.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl AnalyzerRule for FramesOfGroups {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_window = |expr: &Expr| matches!(expr, Expr::WindowFunction(_));
-        let mended = plan.transform_up_with_subqueries(|plan| {
+        let mended = plan.transform_up_nested(|plan| {
             each_expression(plan, is_window, |expr, schema| expr.transform_up(|expr| Ok(in_groups(expr, schema))))
         })?;
         Ok(mended.data)

@@ -17,10 +17,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::in_zone::per_second;
-use super::lengths::lengths;
 use crate::error::SqlError;
 use crate::runtime::host_memory;
 use crate::settings::Settings;
+use crate::span_lengths::lengths;
 
 /// What the size of a result follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

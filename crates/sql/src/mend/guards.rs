@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::Field;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -29,6 +29,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use super::arithmetic::may_overflow;
 use super::raising::may_raise;
 use super::{chain, each_expression, each_node, operands};
+use crate::walk::{PlanWalk, Walk};
 
 /// Operands behind each other; those that follow are computed together.
 const GUARDED_MAX: usize = 8;
@@ -66,7 +67,7 @@ pub(super) fn with_hidden_operands(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let mut hidden = Hidden(HashMap::new());
-    let plan = plan.transform_down_with_subqueries(|plan| {
+    let plan = plan.transform_down_nested(|plan| {
         each_expression(plan, is_guarding, |expr, schema| {
             expr.transform_down(|expr| match expr {
                 mut expr if filtered(&expr).is_some() => {
@@ -103,7 +104,7 @@ pub(super) fn with_hidden_operands(
         _ => Ok(Transformed::no(expr)),
     };
     plan.map_data(|plan| {
-        let plan = plan.transform_down_with_subqueries(|plan| {
+        let plan = plan.transform_down_nested(|plan| {
             each_expression(
                 plan,
                 |expr| matches!(expr, Expr::OuterReferenceColumn(..)),

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -29,6 +29,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::lengths::{Choice, DAYS_AND_TIME, chosen, days_and_time, extreme, is_interval, length};
 use super::{each_expression, spans};
+use crate::walk::{PlanWalk, Walk};
 
 /// The operands of a comparison: a constant text beside a duration or an interval is an interval.
 pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
@@ -93,7 +94,7 @@ impl AnalyzerRule for IntervalLengths {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+        Ok(plan.transform_up_nested(of_node)?.data)
     }
 }
 
@@ -152,7 +153,7 @@ fn may_compare(plan: &LogicalPlan) -> Result<bool> {
     }
     let of_inputs = plan.inputs().iter().any(|input| has_spans(input.schema()));
     let mut found = false;
-    plan.apply_expressions(|expr| {
+    plan.apply_exprs(|expr| {
         found |= expr.exists(|expr| {
             Ok(match expr {
                 Expr::Literal(value, _) => is_span(&value.data_type()),
@@ -292,7 +293,7 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }))
 }
 
-fn compares(op: Operator) -> bool {
+pub(super) fn compares(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }

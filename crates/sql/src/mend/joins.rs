@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::NullEquality;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
@@ -33,6 +33,7 @@ use super::held_filters::with_held_filters;
 use super::projections::ProjectionsInPlace;
 use super::sorts::SortsInPlace;
 use super::{guards, sums};
+use crate::walk::{PlanWalk, Walk};
 
 /// DataFusion's rules for logical plans.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
@@ -100,7 +101,7 @@ fn with_one_null_equality(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let mut matches_nulls = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         matches_nulls |= matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
         Ok(if matches_nulls { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

@@ -1,7 +1,6 @@
 //! Lengths of intervals and durations in nanoseconds, and what follows from them: extremes, and days and time.
 //!
-//! A month is 30 days and a day 24 hours. The longest interval has 25 digits, so that lengths are decimals of 38 digits
-//! and none behind the point. [`super::intervals`] says where they stand for intervals.
+//! [`super::intervals`] says where they stand for intervals.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,11 +10,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, IntervalMonthDayNanoArray, new_empty_array,
 };
 use arrow::compute::{cast, interleave, not, nullif, prep_null_mask_filter};
-use arrow::datatypes::{
-    DataType, Decimal128Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
-    DurationSecondType, FieldRef, IntervalDayTimeType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
-    IntervalYearMonthType, TimeUnit,
-};
+use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -25,10 +20,8 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
-const MONTH_DAYS: i128 = 30;
-/// The type of lengths.
-const LENGTH: DataType = DataType::Decimal128(38, 0);
+use crate::span_lengths::{DAY_NANOSECONDS, LENGTH, length_of, lengths};
+
 pub(super) const DAYS_AND_TIME: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// A function of this file; no statement can call it, since no registry has it.
@@ -140,41 +133,6 @@ pub fn shown_durations(array: &ArrayRef) -> Option<ArrayRef> {
     is_duration
         .then(|| lengths(array).and_then(|lengths| in_days(&lengths)).ok())?
         .map(|spans| Arc::new(spans) as ArrayRef)
-}
-
-/// The lengths of intervals or durations.
-pub(super) fn lengths(spans: &ArrayRef) -> Result<Decimal128Array> {
-    let of_seconds = |per_tick: i128| move |ticks: i64| i128::from(ticks) * per_tick;
-    let lengths: Decimal128Array = match spans.data_type() {
-        DataType::Interval(IntervalUnit::YearMonth) => {
-            let of = |months: i32| i128::from(months) * MONTH_DAYS * DAY_NANOSECONDS;
-            spans.as_primitive::<IntervalYearMonthType>().unary(of)
-        }
-        DataType::Interval(IntervalUnit::DayTime) => spans
-            .as_primitive::<IntervalDayTimeType>()
-            .unary(|span| i128::from(span.days) * DAY_NANOSECONDS + i128::from(span.milliseconds) * 1_000_000),
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            spans.as_primitive::<IntervalMonthDayNanoType>().unary(length_of)
-        }
-        DataType::Duration(TimeUnit::Second) => {
-            spans.as_primitive::<DurationSecondType>().unary(of_seconds(1_000_000_000))
-        }
-        DataType::Duration(TimeUnit::Millisecond) => {
-            spans.as_primitive::<DurationMillisecondType>().unary(of_seconds(1_000_000))
-        }
-        DataType::Duration(TimeUnit::Microsecond) => {
-            spans.as_primitive::<DurationMicrosecondType>().unary(of_seconds(1_000))
-        }
-        DataType::Duration(TimeUnit::Nanosecond) => spans.as_primitive::<DurationNanosecondType>().unary(of_seconds(1)),
-        DataType::Null => return Ok(cast(spans, &LENGTH)?.as_primitive::<Decimal128Type>().clone()),
-        other => return Err(DataFusionError::Internal(format!("the length of a {other}"))),
-    };
-    Ok(lengths.with_data_type(LENGTH))
-}
-
-fn length_of(span: IntervalMonthDayNano) -> i128 {
-    let days = i128::from(span.months) * MONTH_DAYS + i128::from(span.days);
-    days * DAY_NANOSECONDS + i128::from(span.nanoseconds)
 }
 
 /// Lengths as days and time, both of one sign.

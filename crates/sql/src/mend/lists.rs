@@ -20,7 +20,7 @@ use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::kernels::cmp;
 use arrow::compute::or_kleene;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -34,6 +34,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::{chain, each_expression, operands};
+use crate::walk::{PlanWalk, Walk};
 
 /// Longest list over a column that becomes a chain of comparisons, as DataFusion has it.
 const CHAIN_MAX: usize = 3;
@@ -54,7 +55,7 @@ impl AnalyzerRule for HideLists {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let config = Arc::new(config.clone());
-        let hidden = plan.transform_down_with_subqueries(|plan| {
+        let hidden = plan.transform_down_nested(|plan| {
             each_expression(plan, is_list, |expr, schema| expr.transform_down(|expr| hide(expr, schema, &config)))
         })?;
         Ok(hidden.data)
@@ -233,7 +234,7 @@ fn of_column(expr: &Expr) -> Option<(&Expr, &[Expr])> {
 
 /// The final plan with lists in place of calls.
 pub(crate) fn show_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let shown = plan.transform_down_with_subqueries(|plan| {
+    let shown = plan.transform_down_nested(|plan| {
         each_expression(
             plan,
             |expr| as_call(expr).is_some(),

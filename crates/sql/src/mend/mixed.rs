@@ -9,12 +9,16 @@
 //! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
 //! literal: both become nanoseconds, in the same places.
 //!
-//! The file goes once DataFusion coerces a float and a decimal to a double, and a time to the finer unit.
+//! Numbers and dates, timestamps or times have no common type: DataFusion makes days since 1970 of integers, in
+//! silence. In the same places they are refused, as in PostgreSQL.
+//!
+//! The file goes once DataFusion coerces a float and a decimal to a double, a time to the finer unit, and no number to
+//! a date.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -25,6 +29,10 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
+use super::intervals::compares;
+use crate::catalog::sql_name;
+use crate::error::SqlError;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, before types are coerced.
 #[derive(Debug)]
@@ -36,9 +44,9 @@ impl AnalyzerRule for DoublesBesideFloats {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|plan| match plan {
+        let changed = plan.transform_up_nested(|plan| match plan {
             LogicalPlan::Union(union) => in_union(union),
-            LogicalPlan::Join(join) => in_expressions(LogicalPlan::Join(in_keys(join))),
+            LogicalPlan::Join(join) => in_expressions(LogicalPlan::Join(in_keys(join)?)),
             plan => in_expressions(plan),
         })?;
         Ok(changed.data)
@@ -67,22 +75,24 @@ fn is_candidate(expr: &Expr) -> bool {
 const OF_ONE_TYPE: [&str; 8] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "nvl2", "power"];
 
 /// Keys of a join in their common types.
-fn in_keys(mut join: Join) -> Join {
+fn in_keys(mut join: Join) -> Result<Join> {
     let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
     for (one, other) in &mut join.on {
-        let types = one.get_type(&left).ok().zip(other.get_type(&right).ok());
-        if let Some(common) = types.and_then(|(one, other)| common_of([one, other])) {
+        let (Ok(of_one), Ok(of_other)) = (one.get_type(&left), other.get_type(&right)) else { continue };
+        check_kinds([&of_one, &of_other])?;
+        if let Some(common) = common_of([of_one, of_other]) {
             *one = common.of(std::mem::take(one), &left);
             *other = common.of(std::mem::take(other), &right);
         }
     }
-    join
+    Ok(join)
 }
 
 /// A value and the column of a subquery that it is compared with, in their common type.
 fn beside_subquery(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let inner = subquery.subquery.schema().clone();
     let Some((table, field)) = inner.iter().next() else { return Ok(false) };
+    check_kinds(expr.get_type(schema).iter().chain([field.data_type()]))?;
     let types = expr.get_type(schema).ok().into_iter().chain([field.data_type().clone()]);
     let Some(common) = common_of(types) else { return Ok(false) };
     *expr = common.of(std::mem::take(expr), schema);
@@ -107,29 +117,32 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Transformed::new_transformed(Expr::SetComparison(comparison), changed)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            if compares(op) {
+                check([left.as_ref(), right.as_ref()], schema)?;
+            }
             let (left, right, changed) = operands(*left, *right, schema);
             let binary = BinaryExpr { left: Box::new(left), op, right: Box::new(right) };
             Transformed::new_transformed(Expr::BinaryExpr(binary), changed)
         }
-        Expr::InList(InList { expr, list, negated }) => match common(list.iter().chain([expr.as_ref()]), schema) {
+        Expr::InList(InList { expr, list, negated }) => match checked(list.iter().chain([expr.as_ref()]), schema)? {
             Some(common) => {
                 let list = list.into_iter().map(|item| common.of(item, schema)).collect();
                 Transformed::yes(Expr::InList(InList { expr: Box::new(common.of(*expr, schema)), list, negated }))
             }
             None => Transformed::no(Expr::InList(InList { expr, list, negated })),
         },
-        Expr::Between(Between { expr, negated, low, high }) => match common([expr.as_ref(), &low, &high], schema) {
+        Expr::Between(Between { expr, negated, low, high }) => match checked([expr.as_ref(), &low, &high], schema)? {
             Some(common) => {
                 let [expr, low, high] = [expr, low, high].map(|expr| Box::new(common.of(*expr, schema)));
                 Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
             }
             None => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
         },
-        Expr::Case(case) => in_case(case, schema),
+        Expr::Case(case) => in_case(case, schema)?,
         Expr::ScalarFunction(mut function) if OF_ONE_TYPE.contains(&function.name()) => {
             // The first argument of nvl2 is only looked at for NULL.
             let first = usize::from(function.name() == "nvl2" && !function.args.is_empty());
-            let common = common(&function.args[first..], schema);
+            let common = checked(&function.args[first..], schema)?;
             if let Some(common) = common {
                 for argument in &mut function.args[first..] {
                     *argument = common.of(std::mem::take(argument), schema);
@@ -142,11 +155,11 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 /// What a CASE compares, and what it gives.
-fn in_case(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
+fn in_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
     if let Some(operand) = &case.expr
-        && let Some(common) = common(whens.chain([operand.as_ref()]), schema)
+        && let Some(common) = checked(whens.chain([operand.as_ref()]), schema)?
     {
         changed = true;
         case.expr = case.expr.map(|operand| Box::new(common.of(*operand, schema)));
@@ -154,13 +167,13 @@ fn in_case(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
         case.when_then_expr = whens.map(|(when, then)| (Box::new(common.of(*when, schema)), then)).collect();
     }
     let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
-    if let Some(common) = common(results.chain(case.else_expr.as_deref()), schema) {
+    if let Some(common) = checked(results.chain(case.else_expr.as_deref()), schema)? {
         changed = true;
         let whens = case.when_then_expr.into_iter();
         case.when_then_expr = whens.map(|(when, then)| (when, Box::new(common.of(*then, schema)))).collect();
         case.else_expr = case.else_expr.map(|otherwise| Box::new(common.of(*otherwise, schema)));
     }
-    Transformed::new_transformed(Expr::Case(case), changed)
+    Ok(Transformed::new_transformed(Expr::Case(case), changed))
 }
 
 /// Columns of decimals become doubles where another input of the union has a float. Before types are coerced, a union
@@ -171,9 +184,10 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
         .map(|column| {
             let mut types = Vec::new();
             union.inputs.iter().for_each(|input| types_of(input, column, &mut types));
-            types.iter().any(DataType::is_floating) && types.iter().any(is_decimal)
+            check_kinds(&types)?;
+            Ok(types.iter().any(DataType::is_floating) && types.iter().any(is_decimal))
         })
-        .collect();
+        .collect::<Result<_>>()?;
     if !mixed.contains(&true) {
         // A first input that is a union may have changed.
         let of =
@@ -265,6 +279,48 @@ impl Common {
                 }
             }
         }
+    }
+}
+
+/// The same, and an error for numbers beside dates.
+fn checked<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Result<Option<Common>> {
+    let types: Vec<DataType> = exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()).collect();
+    check_kinds(&types)?;
+    Ok(common_of(types))
+}
+
+/// Refuses numbers beside dates.
+fn check(operands: [&Expr; 2], schema: &DFSchema) -> Result<()> {
+    // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
+    let [left, right] = operands;
+    match right.get_type(schema) {
+        Ok(found) if found.is_numeric() || is_on_calendar(&found) => match left.get_type(schema) {
+            Ok(other) => check_kinds([&found, &other]),
+            Err(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn is_on_calendar(data_type: &DataType) -> bool {
+    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+    matches!(data_type, Date32 | Date64 | Timestamp(..) | Time32(_) | Time64(_))
+}
+
+/// Refuses types of numbers beside types of dates, of which a cast makes one of the other.
+///
+/// # Errors
+/// [`SqlError::Planning`], with both types.
+pub(crate) fn check_kinds<'a>(types: impl IntoIterator<Item = &'a DataType> + Clone) -> Result<()> {
+    let number = types.clone().into_iter().find(|data_type| data_type.is_numeric());
+    let date = types.into_iter().find(|data_type| is_on_calendar(data_type));
+    match (number, date) {
+        (Some(number), Some(date)) => {
+            let (number, date) = (sql_name(number), sql_name(date));
+            let reason = format!("{number} and {date} have no common type; write CAST(… AS {date}) or AS {number}");
+            Err(SqlError::Planning(reason).into())
+        }
+        _ => Ok(()),
     }
 }
 

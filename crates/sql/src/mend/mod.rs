@@ -23,6 +23,7 @@ mod distinct_orders;
 mod distinct_sums;
 pub(crate) mod domains;
 mod extremes;
+pub(crate) mod failing_casts;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
@@ -34,7 +35,7 @@ mod intervals;
 mod joins;
 pub(crate) mod lengths;
 pub(crate) mod lists;
-mod mixed;
+pub(crate) mod mixed;
 mod moments;
 mod names;
 mod nan;
@@ -47,6 +48,7 @@ mod projections;
 mod quantiles;
 mod raising;
 mod replacements;
+mod rounded_casts;
 mod rowless_subqueries;
 mod set_operations;
 mod shifts;
@@ -61,6 +63,7 @@ pub(crate) mod timezone;
 mod unordered_casts;
 pub(crate) mod variances;
 mod views;
+pub(crate) mod wall_texts;
 mod whole_times;
 mod zones;
 
@@ -68,7 +71,7 @@ use std::sync::Arc;
 
 use datafusion::common::DFSchemaRef;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -77,6 +80,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionContext;
+
+use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
@@ -102,9 +107,12 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(intervals::IntervalLengths));
     rules.push(Arc::new(variances::BareArguments));
     rules.push(Arc::new(text_decimals::TextDecimals));
+    rules.push(Arc::new(wall_texts::WallTexts));
+    rules.push(Arc::new(rounded_casts::RoundedCasts));
     rules.push(Arc::new(coarser_times::CoarserTimes));
     rules.push(Arc::new(narrow_casts::WidenOperands));
     rules.push(Arc::new(finer_times::FinerTimes));
+    rules.push(Arc::new(failing_casts::FailingCasts));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
     rules
@@ -147,6 +155,8 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| lengths::function(name))
         .or_else(|| coarser_times::function(name))
         .or_else(|| text_decimals::function(name))
+        .or_else(|| wall_texts::function(name))
+        .or_else(|| failing_casts::function(name))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.
@@ -164,9 +174,17 @@ fn each_expression(
     is_candidate: impl Fn(&Expr) -> bool,
     mut rewrite: impl FnMut(Expr, &DFSchemaRef) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
+    in_expressions(plan, &is_candidate, &mut rewrite)
+}
+
+fn in_expressions(
+    plan: LogicalPlan,
+    is_candidate: &dyn Fn(&Expr) -> bool,
+    rewrite: &mut dyn FnMut(Expr, &DFSchemaRef) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
     // Most nodes have none, and a join's schema is made of both of its sides.
     let mut found = false;
-    plan.apply_expressions(|expr| {
+    plan.apply_exprs(|expr| {
         found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -179,7 +197,7 @@ fn each_expression(
         (_, [input]) => input.schema().clone(),
         (_, inputs) => Arc::new(merge_schema(inputs)),
     };
-    plan.map_expressions(|expr| {
+    plan.map_exprs(|expr| {
         if !expr.exists(|expr| Ok(is_candidate(expr)))? {
             return Ok(Transformed::no(expr));
         }
@@ -228,7 +246,7 @@ fn each_node(
         true => Ok(Transformed::no(plan)),
         false => rewrite(plan),
     };
-    Ok(plan.transform_down_up_with_subqueries(skip, others)?.data)
+    Ok(plan.transform_down_up_nested(skip, others)?.data)
 }
 
 fn is_foreign_leaf(plan: &LogicalPlan) -> bool {

@@ -11,7 +11,6 @@
 //! The file goes once names tell casts, and sums are not taken apart.
 
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
@@ -19,6 +18,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Mi
 
 use super::{intervals, mixed};
 use crate::syntax::is_sign;
+use crate::walk::Walk;
 
 /// The planner that comes before DataFusion's.
 #[derive(Debug)]

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
@@ -25,6 +25,7 @@ use datafusion::logical_expr::{
 
 use super::canonical::{is_canonical, literal, one_nan, one_zero, without_one_nan};
 use super::{bounds, each_expression, each_node, extremes, nullif};
+use crate::walk::{PlanWalk, Walk};
 
 /// Functions that give one of their arguments.
 const CHOOSING: [&str; 6] = ["coalesce", "nullif", "nvl", "nvl2", "greatest", "least"];
@@ -120,14 +121,14 @@ fn has_floats(plan: &LogicalPlan) -> Result<bool> {
             })
         })
     };
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         let schema = match plan {
             LogicalPlan::TableScan(scan) if !scan.filters.is_empty() => scan.source.schema(),
             plan => plan.schema().inner().clone(),
         };
         found |= schema.fields().iter().any(|field| may_hold_floats(field.data_type()));
         if !found {
-            plan.apply_expressions(|expr| {
+            plan.apply_exprs(|expr| {
                 found |= within(expr)?;
                 Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
             })?;

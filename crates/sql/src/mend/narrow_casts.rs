@@ -9,13 +9,14 @@
 
 use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
+use crate::walk::{PlanWalk, Walk};
 
 /// Digits of the longest integer type.
 const INTEGER_DIGITS: u8 = 20;
@@ -31,7 +32,7 @@ impl AnalyzerRule for WidenOperands {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_cast = |expr: &Expr| matches!(expr, Expr::Cast(_) | Expr::TryCast(_));
-        let widened = plan.transform_up_with_subqueries(|plan| {
+        let widened = plan.transform_up_nested(|plan| {
             each_expression(plan, is_cast, |expr, schema| expr.transform_up(|expr| Ok(widened(expr, schema))))
         })?;
         Ok(widened.data)

@@ -7,13 +7,14 @@
 //! The file goes once folders are chosen by values.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
 use super::each_node;
 use crate::catalog::listing_of;
+use crate::walk::Walk;
 
 /// The plan with scans whose filters choose no folder by its name.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::PhysicalExpr;
@@ -24,6 +24,7 @@ use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::pass_through::{Kind, PassThrough, pass_through};
 use super::raising::may_raise_physically;
+use crate::walk::Walk;
 
 /// `ProjectionPushdown`, with barriers below what may raise.
 #[derive(Debug)]

@@ -5,7 +5,6 @@
 //! ([`super::arithmetic`]), and so raise.
 
 use arrow::datatypes::{DataType, IntervalUnit, Schema};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
@@ -14,6 +13,7 @@ use datafusion::physical_plan::expressions as physical;
 
 use super::arithmetic::limits;
 use super::unordered_casts::as_cast;
+use crate::walk::Walk;
 
 /// Functions that have a value for all arguments.
 const TOTAL: &[&str] = &[

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
@@ -16,6 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
 use super::held_filters::has_empty_group;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule that makes such subqueries nullable. Correlated ones have a row, or are joined by DataFusion.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl AnalyzerRule for NullWithoutRow {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let mut changed = false;
         let is_scalar = |expr: &Expr| matches!(expr, Expr::ScalarSubquery(_));
-        let nullable = plan.transform_up_with_subqueries(|plan| {
+        let nullable = plan.transform_up_nested(|plan| {
             let plan = each_expression(plan, is_scalar, |expr, _| expr.transform_up(with_row))?;
             changed |= plan.transformed;
             match changed {

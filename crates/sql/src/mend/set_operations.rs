@@ -18,6 +18,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::walk::PlanWalk;
+
 /// Names of the numbers, left and right.
 const NUMBERS: [&str; 2] = ["warpcube_number_left", "warpcube_number_right"];
 
@@ -31,7 +33,7 @@ impl AnalyzerRule for CountDuplicates {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let counted = plan.transform_up_with_subqueries(|plan| match plan {
+        let counted = plan.transform_up_nested(|plan| match plan {
             LogicalPlan::Join(join) if is_of_multisets(&join) => Ok(Transformed::yes(counted(join)?)),
             other => Ok(Transformed::no(other)),
         })?;

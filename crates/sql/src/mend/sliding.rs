@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::correlation::Correlation;
 use datafusion::functions_aggregate::covariance::{CovariancePopulation, CovarianceSample};
@@ -29,11 +29,12 @@ use datafusion::logical_expr::{
 use super::each_node;
 use super::float_sums::exact_float;
 use super::moments::{Moments, Statistic};
+use crate::walk::{PlanWalk, Walk};
 
 /// The plan with sliding sums of floats that recover.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut slides = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         slides |= matches!(plan, LogicalPlan::Window(_));
         Ok(if slides { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -44,7 +45,7 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
         let LogicalPlan::Window(window) = &plan else { return Ok(Transformed::no(plan)) };
         let schema = window.input.schema().clone();
         let is_float = |arg: &Expr| arg.get_type(schema.as_ref()).is_ok_and(|data_type| data_type == DataType::Float64);
-        plan.map_expressions(|expr| {
+        plan.map_exprs(|expr| {
             expr.transform_up(|expr| {
                 let Expr::WindowFunction(mut function) = expr else { return Ok(Transformed::no(expr)) };
                 let params = &function.params;

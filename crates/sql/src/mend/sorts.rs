@@ -12,10 +12,11 @@
 //! In the last two cases the plan is made once more with one sort for all partitions. The file goes once sorts stay
 //! above what skips rows, thresholds are of all keys, and the check and the rule agree.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
@@ -28,6 +29,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 use super::pass_through::{Kind, PassThrough, pass_through, unordered};
+use crate::walk::Walk;
 
 /// `EnsureRequirements`, with sorts where they belong.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ pub(super) struct SortsInPlace(pub(super) Arc<dyn PhysicalOptimizerRule + Send +
 
 impl PhysicalOptimizerRule for SortsInPlace {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let fenced = plan.rewrite(&mut Fences::default())?.data;
+        let fenced = with_fences(plan)?;
         let sorted = without_fences(self.0.optimize(fenced.clone(), config)?)?;
         if !config.optimizer.repartition_sorts || is_right(&sorted, config)? {
             return Ok(sorted);
@@ -82,13 +84,6 @@ static FENCE: Kind = Kind {
     keeps_order: false,
 };
 
-/// Puts a fence around each OFFSET that operators with orders of their own may be above of.
-#[derive(Default)]
-struct Fences {
-    /// Operators around the present one that may ask for an order.
-    around: usize,
-}
-
 /// Whether an operator asks for no order of its input's rows.
 fn passes(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<GlobalLimitExec>()
@@ -97,22 +92,26 @@ fn passes(plan: &dyn ExecutionPlan) -> bool {
         || plan.is::<OutputRequirementExec>()
 }
 
-impl TreeNodeRewriter for Fences {
-    type Node = Arc<dyn ExecutionPlan>;
-
-    fn f_down(&mut self, plan: Self::Node) -> Result<Transformed<Self::Node>> {
-        self.around += usize::from(!passes(plan.as_ref()));
-        Ok(Transformed::no(plan))
-    }
-
-    fn f_up(&mut self, plan: Self::Node) -> Result<Transformed<Self::Node>> {
-        self.around -= usize::from(!passes(plan.as_ref()));
-        let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
-        Ok(match skips && self.around > 0 {
-            true => Transformed::yes(pass_through(&FENCE, plan)),
-            false => Transformed::no(plan),
-        })
-    }
+/// Puts a fence around each OFFSET that operators with orders of their own may be above of.
+fn with_fences(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    // Operators around the present one that may ask for an order.
+    let around = Cell::new(0);
+    let asks = |plan: &Arc<dyn ExecutionPlan>| usize::from(!passes(plan.as_ref()));
+    let fenced = plan.transform_down_up(
+        |plan| {
+            around.set(around.get() + asks(&plan));
+            Ok(Transformed::no(plan))
+        },
+        |plan| {
+            around.set(around.get() - asks(&plan));
+            let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
+            Ok(match skips && around.get() > 0 {
+                true => Transformed::yes(pass_through(&FENCE, plan)),
+                false => Transformed::no(plan),
+            })
+        },
+    )?;
+    Ok(fenced.data)
 }
 
 fn without_fences(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::count;
@@ -27,6 +27,8 @@ use datafusion::logical_expr::{
     Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule that gives subqueries' IN its third value.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl AnalyzerRule for UnknownIn {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let told = plan.transform_up_with_subqueries(|plan| {
+        let told = plan.transform_up_nested(|plan| {
             let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
             let is_in = |expr: &Expr| Ok(matches!(expr, Expr::InSubquery(_)));
             if !filter.predicate.exists(is_in)? {
@@ -125,9 +127,10 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
     if may_be_null {
         unknown.push(expr.as_ref().clone().is_null().and(has_rows(subquery.subquery.as_ref().clone(), &subquery)?));
     }
-    if !unknown.is_empty() && is_volatile(&subquery.subquery)? {
+    if !unknown.is_empty() && (is_volatile(&subquery.subquery)? || negated && picks_rows(&subquery.subquery)?) {
         return Err(DataFusionError::NotImplemented(
-            "IN of a subquery with a volatile function, as random(), which may be unknown; make a table of the subquery"
+            "IN of a subquery with random(), or NOT IN of one with a LIMIT without an order, which may be unknown; \
+             make a table of it"
                 .into(),
         ));
     }
@@ -145,14 +148,28 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
 /// Whether a plan may have other rows each time: here it is computed up to three times.
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expr| {
+    plan.apply_nested(|plan| {
+        plan.apply_exprs(|expr| {
             found |= expr.is_volatile();
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Whether a plan takes some of its rows without an order that says which.
+fn picks_rows(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Limit(limit) if !is_ordered(&limit.input))))
+}
+
+/// Whether rows come in an order that a LIMIT above takes the first of.
+fn is_ordered(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => plan.inputs().into_iter().all(is_ordered),
+        _ => false,
+    }
 }
 
 /// Whether a plan in a subquery's place has rows. Without outer references it is counted once.

@@ -21,7 +21,7 @@ use arrow::datatypes::{
     DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType, Field, FieldRef,
     Int64Type, TimeUnit, UInt64Type, i256,
 };
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -41,6 +41,7 @@ use super::distinct_sums::DistinctTotal;
 use super::each_node;
 use super::spans::Measure;
 use crate::error::SqlError;
+use crate::walk::{PlanWalk, Walk};
 
 /// Digits of decimals whose sums fit in 128 bits: 10^10 rows of them do.
 const NARROW_PRECISION: u8 = DECIMAL128_MAX_PRECISION - 10;
@@ -67,7 +68,7 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
             };
             type_of(args).is_some_and(held)
         };
-        plan.map_expressions(|expr| {
+        plan.map_exprs(|expr| {
             expr.transform_up(|expr| {
                 Ok(match expr {
                     Expr::AggregateFunction(mut function)

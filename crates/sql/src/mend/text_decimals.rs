@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, i256};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl AnalyzerRule for TextDecimals {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_up_with_subqueries(|plan| {
+        let mended = plan.transform_up_nested(|plan| {
             each_expression(plan, is_to_decimal, |expr, schema| expr.transform_up(|expr| Ok(read(expr, schema))))
         })?;
         Ok(mended.data)

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow::compute::CastOptions;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use super::{each_expression, each_node};
+use crate::walk::Walk;
 
 /// The final plan with functions in place of casts that keep no order.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {

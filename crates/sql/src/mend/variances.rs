@@ -15,7 +15,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, i256};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::stddev::{Stddev, StddevPop};
@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::{each_expression, each_node};
+use crate::walk::{PlanWalk, Walk};
 
 /// Digits of decimals whose squares, added over 10^10 rows and times their number, fit in 256 bits.
 pub(crate) const DIGITS_MAX: u8 = 28;
@@ -79,7 +80,7 @@ impl AnalyzerRule for BareArguments {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_up_with_subqueries(|plan| {
+        let mended = plan.transform_up_nested(|plan| {
             in_calls(plan, |_, args, schema| {
                 let [arg] = args else { return false };
                 let bare = match arg {

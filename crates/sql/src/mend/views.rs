@@ -11,6 +11,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, col, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::walk::PlanWalk;
+
 /// The rule that leaves other tables out.
 #[derive(Debug)]
 pub(super) struct ViewsAlone;
@@ -21,7 +23,7 @@ impl AnalyzerRule for ViewsAlone {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_down_with_subqueries(|plan| match plan {
+        let mended = plan.transform_down_nested(|plan| match plan {
             // What the rule has made.
             LogicalPlan::Filter(filter) if lists_views(&filter.input) && filter.predicate == is_view() => {
                 Ok(Transformed::new(LogicalPlan::Filter(filter), false, TreeNodeRecursion::Jump))

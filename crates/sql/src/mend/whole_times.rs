@@ -7,7 +7,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
@@ -15,6 +15,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
 use crate::syntax;
+use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl AnalyzerRule for WholeTimes {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_short = |expr: &Expr| short_time(expr).is_some();
-        let mended = plan.transform_up_with_subqueries(|plan| {
+        let mended = plan.transform_up_nested(|plan| {
             each_expression(plan, is_short, |expr, _| expr.transform_up(|expr| Ok(whole(expr))))
         })?;
         Ok(mended.data)

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::functions::datetime::to_local_time;
@@ -28,6 +28,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of};
 use super::{each_expression, timezone};
+use crate::walk::{PlanWalk, Walk};
 
 /// Before types are coerced: zones that the statement itself names.
 #[derive(Debug)]
@@ -43,12 +44,12 @@ impl AnalyzerRule for NamedZones {
         let Some(zone) = zone_of(config) else { return Ok(plan) };
         // Steps down from an INSERT in which its own casts may be.
         let mut below_insert = 0;
-        let named = plan.transform_down_with_subqueries(|plan| {
+        let named = plan.transform_down_nested(|plan| {
             // What an INSERT casts to the types of its table names no zone: in the projection below it, and in VALUES.
             let is_own = below_insert == 2 || below_insert == 1 && matches!(plan, LogicalPlan::Values(_));
             below_insert = if is_insert(&plan) { 2 } else { usize::saturating_sub(below_insert, 1) };
             let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
+            plan.map_exprs(|expr| {
                 let saved = names.save(&expr);
                 let named = if is_own { below_cast(expr, zone) } else { name_zones(expr, zone) };
                 Ok(named?.update_data(|expr| saved.restore(expr)))
@@ -61,7 +62,7 @@ impl AnalyzerRule for NamedZones {
 /// The plan with what AT TIME ZONE means in its place.
 fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
     let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(_));
-    let mended = plan.transform_up_with_subqueries(|plan| {
+    let mended = plan.transform_up_nested(|plan| {
         each_expression(plan, is_call, |expr, schema| {
             expr.transform_up(|expr| {
                 Ok(match timezone::meaning(&expr, zone, schema)? {
@@ -121,10 +122,10 @@ impl AnalyzerRule for SessionZone {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let Some(zone) = zone_of(config) else { return Ok(plan) };
-        let zoned = plan.transform_up_with_subqueries(|plan| {
+        let zoned = plan.transform_up_nested(|plan| {
             let names = NamePreserver::new(&plan);
             let schema = merge_schema(&plan.inputs());
-            plan.map_expressions(|expr| {
+            plan.map_exprs(|expr| {
                 if !expr.exists(|expr| Ok(may_cross(expr)))? {
                     return Ok(Transformed::no(expr));
                 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
@@ -22,6 +22,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator, 
 
 use super::simplify;
 use crate::mend::lists;
+use crate::walk::{PlanWalk, Walk};
 
 /// Most literals of a statement that are lifted.
 const LIFTED_MAX: usize = 256;
@@ -46,7 +47,7 @@ pub(crate) fn lift(plan: &LogicalPlan, state: &SessionState) -> Result<Option<(L
 
 fn has_filter(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         found |= matches!(plan, LogicalPlan::Filter(_));
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
@@ -25,6 +25,7 @@ use warpcube_column::is_string;
 use super::holes::{Constant, days};
 use super::{Epoch, Planned, cache};
 use crate::placement::Basis;
+use crate::walk::{PlanWalk, Walk};
 
 /// Shapes kept.
 const SHAPES_MAX: usize = 256;
@@ -165,8 +166,8 @@ fn unscaled(text: &str, scale: i8) -> Option<i128> {
 /// filters alone, and the types are among those whose comparisons are exact.
 pub(crate) fn parameters(plan: &LogicalPlan, count: usize) -> Result<Option<Vec<DataType>>> {
     let (mut all, mut compared, mut types) = (0, 0, BTreeMap::new());
-    plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expr| {
+    plan.apply_nested(|plan| {
+        plan.apply_exprs(|expr| {
             expr.apply(|expr| {
                 all += usize::from(matches!(expr, Expr::Placeholder(_)));
                 if let LogicalPlan::Filter(filter) = plan {

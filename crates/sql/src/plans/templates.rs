@@ -25,6 +25,7 @@ use quick_cache::sync::Cache;
 
 use super::{Epoch, cache, is_template};
 use crate::mend::finer_times::FinerTimes;
+use crate::walk::PlanWalk;
 
 /// Templates kept.
 const TEMPLATES_MAX: usize = 256;
@@ -121,7 +122,7 @@ pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<Logica
 /// The tables that a plan reads, those below its views included, in the order of its scans.
 fn tables(plan: &LogicalPlan) -> Result<Vec<Arc<dyn TableProvider>>> {
     let mut found = Vec::new();
-    plan.apply_with_subqueries(|plan| {
+    plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
             match scan.source.get_logical_plan() {
                 Some(view) => found.extend(tables(&view)?),

@@ -10,13 +10,14 @@ use std::collections::{BTreeSet, HashMap};
 use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::common::Column;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator};
 
 use crate::catalog::listing_of;
 use crate::error::{Result, SqlError};
+use crate::walk::{PlanWalk, Walk};
 
 /// A column of a text file: the name of its table in the plan, and its own.
 type FileColumn = (String, String);
@@ -77,7 +78,7 @@ pub(crate) fn written_columns(
 /// True if a plan reads text files.
 pub(crate) fn reads_text(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply_with_subqueries(|node| {
+    plan.apply_nested(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             found |= source_as_provider(&scan.source).is_ok_and(|provider| is_text(provider.as_ref()));
         }
@@ -175,7 +176,7 @@ fn uses(plan: &LogicalPlan) -> Result<Uses> {
     let mut uses = Uses::default();
     // What a subquery refers to around it is told by its name alone.
     let mut outer: BTreeSet<String> = BTreeSet::new();
-    plan.apply_with_subqueries(|node| {
+    plan.apply_nested(|node| {
         let hands_on = matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
         let inputs = node.inputs();
         // The columns of files behind a column of the inputs, and whether it is passed on from these alone.
@@ -201,7 +202,7 @@ fn uses(plan: &LogicalPlan) -> Result<Uses> {
             }
         }
         let mut typed = Vec::new();
-        node.apply_expressions(|expr| {
+        node.apply_exprs(|expr| {
             let is_on = |join: &datafusion::logical_expr::Join| join.on.iter().any(|(l, r)| l == expr || r == expr);
             if hands_on && column_of(expr).is_some() || matches!(node, LogicalPlan::Join(join) if is_on(join)) {
                 return Ok(TreeNodeRecursion::Continue);
@@ -224,7 +225,7 @@ fn uses(plan: &LogicalPlan) -> Result<Uses> {
         uses.typed.extend(typed);
         Ok(TreeNodeRecursion::Continue)
     })?;
-    plan.apply_with_subqueries(|node| {
+    plan.apply_nested(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             for field in scan.source.schema().fields() {
                 let column = (scan.table_name.table().to_string(), field.name().clone());

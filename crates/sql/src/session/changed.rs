@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -16,6 +15,7 @@ use futures::{StreamExt, TryStreamExt};
 use super::parsed::plan_parsed;
 use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, Returning, WriteLock};
+use crate::walk::Walk;
 
 /// When a table was locked.
 pub(super) enum Locked {

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -29,8 +29,10 @@ use crate::catalog;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTable, Rules};
+use crate::mend::mixed::check_kinds;
 use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
+use crate::walk::Walk;
 
 impl Session {
     /// Runs a definition with the statement's state.
@@ -53,6 +55,9 @@ impl Session {
         match definition {
             DdlStatement::CreateMemoryTable(table) => self.create_table(state, table, declared).await,
             mut definition => {
+                if let DdlStatement::CreateExternalTable(table) = &definition {
+                    check_defaults(&table.column_defaults, table.schema.as_arrow(), &state)?;
+                }
                 if let DdlStatement::CreateView(view) = &mut definition {
                     view.input = Arc::new(analyzed(&view.input, &state)?);
                 }
@@ -82,6 +87,7 @@ impl Session {
         }
         let input = analyzed(&input, &state)?;
         let schema = of_table(input.schema().as_arrow(), &declared)?;
+        check_defaults(column_defaults.iter().map(|(column, default)| (column, default)), &schema, &state)?;
         let rules = Arc::new(rules(&name, schema, &declared, &state)?);
         let plan = state.create_physical_plan(&input).await?;
         let (tables, pool) = (self.inner.catalog.tables(), state.runtime_env().memory_pool.clone());
@@ -175,10 +181,6 @@ fn rules(name: &TableReference, schema: SchemaRef, declared: &Declared, state: &
         let LogicalPlan::Filter(filter) = analyzed(&filter, state)? else {
             return Err(SqlError::Unsupported(format!("CHECK ({text})")));
         };
-        let has_other_values = |expr: &Expr| match expr {
-            Expr::ScalarFunction(function) => function.func.signature().volatility != Volatility::Immutable,
-            _ => false,
-        };
         if filter.predicate.exists(|expr| Ok(has_other_values(expr)))? {
             let reason = format!("CHECK ({text}), which may hold at one time and not at another");
             return Err(SqlError::Unsupported(reason));
@@ -188,6 +190,50 @@ fn rules(name: &TableReference, schema: SchemaRef, declared: &Declared, state: &
     };
     let checks = declared.checks.iter().map(check).collect::<Result<Vec<_>>>()?;
     Ok(Rules::of(name.table(), schema).with(keys, checks))
+}
+
+/// Whether an expression is a call that may give another value each time.
+fn has_other_values(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(function) => function.func.signature().volatility != Volatility::Immutable,
+        _ => false,
+    }
+}
+
+/// Computes defaults as INSERT does, but for those that may be another value each time.
+///
+/// # Errors
+/// [`SqlError::Planning`] for one that is no value of its column's type.
+fn check_defaults<'a>(
+    defaults: impl IntoIterator<Item = (&'a String, &'a Expr)>,
+    schema: &Schema,
+    state: &SessionState,
+) -> Result<()> {
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
+        .map_err(|error| SqlError::Internal(error.to_string()))?;
+    for (column, default) in defaults {
+        let Ok(field) = schema.field_with_name(column) else { continue };
+        let computed = || -> Result<()> {
+            check_kinds([field.data_type(), &default.get_type(&DFSchema::empty())?])?;
+            let value = default.clone().cast_to(field.data_type(), &DFSchema::empty())?;
+            let plan = analyzed(&LogicalPlanBuilder::empty(true).project([value.alias(column)])?.build()?, state)?;
+            for value in plan.expressions() {
+                if value.exists(|expr| Ok(has_other_values(expr)))? {
+                    continue;
+                }
+                state.create_physical_expr(value.unalias(), &DFSchema::empty())?.evaluate(&row)?;
+            }
+            Ok(())
+        };
+        computed().map_err(|error| match error {
+            SqlError::Execution(reason) | SqlError::Planning(reason) => {
+                SqlError::Planning(format!("DEFAULT of column '{column}': {reason}"))
+            }
+            other => other,
+        })?;
+    }
+    Ok(())
 }
 
 /// Checks a definition for what DataFusion does not.

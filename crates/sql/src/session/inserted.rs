@@ -8,8 +8,9 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DataFusionResult;
@@ -20,11 +21,16 @@ use datafusion::logical_expr::{
     Statement as PlanStatement, ToStringifiedPlan, WriteOp,
 };
 use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement, TableObject};
+use datafusion::sql::sqlparser::ast::{
+    DataType as SqlType, Expr as SqlExpr, ObjectName, Query, SetExpr, Statement as SqlStatement, TableObject,
+    TypedString, UnaryOperator, Value, Values,
+};
 
 use crate::catalog::plan_statement;
 use crate::error::{Result, SqlError};
+use crate::mend::mixed::check_kinds;
 use crate::syntax;
+use crate::walk::Walk;
 
 /// An INSERT without its source.
 struct Target {
@@ -42,7 +48,8 @@ pub(super) async fn plan(state: &SessionState, mut parsed: ParsedStatement) -> D
     let (TableObject::TableName(name), Some(source)) = (&insert.table, &insert.source) else {
         return plan_statement(state, parsed).await;
     };
-    if is_values(source) {
+    if values_of(source).is_some() {
+        check_cells(state, name, &insert.columns, source).await?;
         // A NULL where there must be none is for the table to refuse, which names the row.
         return with_nulls(plan_statement(state, parsed).await?);
     }
@@ -64,14 +71,6 @@ fn statement_of(parsed: &mut ParsedStatement) -> Option<&mut SqlStatement> {
             statement => statement,
         }),
         _ => None,
-    }
-}
-
-fn is_values(source: &Query) -> bool {
-    match source.body.as_ref() {
-        SetExpr::Values(_) => true,
-        SetExpr::Query(query) => is_values(query),
-        _ => false,
     }
 }
 
@@ -116,10 +115,12 @@ impl Target {
             let reason = format!("{given} values for {expected} columns in INSERT INTO {}", self.name);
             return Err(SqlError::Planning(reason));
         }
-        let item = |(field, place): (&Arc<arrow::datatypes::Field>, &Option<usize>)| {
+        let item = |(field, place): (&Arc<Field>, &Option<usize>)| {
             let value = match place {
                 Some(place) => {
-                    let column = Expr::Column(Column::from(source.schema().qualified_field(*place)));
+                    let (qualifier, given) = source.schema().qualified_field(*place);
+                    check_kind(field, given.data_type())?;
+                    let column = Expr::Column(Column::from((qualifier, given)));
                     column.cast_to(field.data_type(), source.schema())?
                 }
                 None => {
@@ -135,6 +136,60 @@ impl Target {
         let target = provider_as_source(self.table.clone());
         let insert = DmlStatement::new(self.name.clone(), target, WriteOp::Insert(self.op), Arc::new(rows));
         Ok(LogicalPlan::Dml(insert))
+    }
+}
+
+/// Refuses a number for a column of dates, and a date for one of numbers.
+fn check_kind(column: &Field, given: &DataType) -> Result<()> {
+    check_kinds([column.data_type(), given]).map_err(|error| match SqlError::from(error) {
+        SqlError::Planning(reason) => SqlError::Planning(format!("column '{}': {reason}", column.name())),
+        other => other,
+    })
+}
+
+/// The same for constants of VALUES, which the planner casts cell by cell.
+async fn check_cells(state: &SessionState, name: &ObjectName, columns: &[ObjectName], source: &Query) -> Result<()> {
+    let Some(values) = values_of(source) else { return Ok(()) };
+    let (_, table) = syntax::found_table(state, name).await?;
+    let schema = table.schema();
+    let named = columns.iter().map(syntax::column_name).collect::<Result<Vec<_>>>()?;
+    let field = |place: usize| match named.is_empty() {
+        true => schema.fields().get(place).cloned(),
+        false => schema.fields().iter().find(|field| Some(field.name()) == named.get(place)).cloned(),
+    };
+    for row in &values.rows {
+        for (place, cell) in row.content.iter().enumerate() {
+            if let (Some(given), Some(field)) = (constant_type(cell), field(place)) {
+                check_kind(&field, &given)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn values_of(source: &Query) -> Option<&Values> {
+    match source.body.as_ref() {
+        SetExpr::Values(values) => Some(values),
+        SetExpr::Query(query) => values_of(query),
+        _ => None,
+    }
+}
+
+/// The type of a number, a date or a timestamp that is written as one.
+fn constant_type(cell: &SqlExpr) -> Option<DataType> {
+    match cell {
+        SqlExpr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.contains(['.', 'e', 'E']) => Some(DataType::Float64),
+            Value::Number(..) => Some(DataType::Int64),
+            _ => None,
+        },
+        SqlExpr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => constant_type(expr),
+        SqlExpr::Nested(expr) => constant_type(expr),
+        SqlExpr::TypedString(TypedString { data_type: SqlType::Date, .. }) => Some(DataType::Date32),
+        SqlExpr::TypedString(TypedString { data_type: SqlType::Timestamp(..), .. }) => {
+            Some(DataType::Timestamp(TimeUnit::Nanosecond, None))
+        }
+        _ => None,
     }
 }
 

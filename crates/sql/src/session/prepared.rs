@@ -7,18 +7,22 @@ use std::sync::atomic::Ordering;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::{DFSchema, ParamValues, TableReference};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ParamValues, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
-    Cast, Deallocate, Execute, Expr, LogicalPlan, LogicalPlanBuilder, Prepare, Statement as PlanStatement,
+    Cast, Deallocate, Execute, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Prepare,
+    Statement as PlanStatement,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::sql::parser::Statement as ParsedStatement;
 use parking_lot::Mutex;
 
 use super::Session;
 use super::parsed::plan_parsed;
 use crate::error::{Result, SqlError};
+use crate::mend::mixed::check_kinds;
 use crate::plans::{self, Epoch};
 use crate::syntax;
 
@@ -32,6 +36,8 @@ pub(super) struct Prepared {
     fields: Vec<FieldRef>,
     /// Whether the statement declares the types of its parameters; otherwise they are inferred.
     has_types: bool,
+    /// What its RETURNING selects from the rows that it changes.
+    returning: Option<ParsedStatement>,
     /// The plan; none once the catalog has changed, since it holds its tables.
     input: Mutex<Option<Arc<LogicalPlan>>>,
 }
@@ -49,6 +55,7 @@ impl Session {
         generation: u64,
         Prepare { name, fields, input }: Prepare,
         has_types: bool,
+        returning: Option<ParsedStatement>,
     ) -> Result<()> {
         let _alone = self.inner.preparing.write().await;
         if self.inner.prepared.lock().contains_key(&name) {
@@ -63,6 +70,7 @@ impl Session {
             changes,
             fields,
             has_types,
+            returning,
             input: Mutex::new(Some(input)),
         };
         self.inner.prepared.lock().insert(name, Arc::new(prepared));
@@ -119,7 +127,7 @@ impl Session {
     async fn prepare_anew(&self, prepared: &Prepared, name: &str) -> Result<()> {
         let (generation, changes) = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
         let state = self.inner.context.state();
-        let statement = syntax::parse(&state, &prepared.sql).await?;
+        let (statement, returning) = syntax::parse_returning(&state, &prepared.sql).await?;
         let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = plan_parsed(&state, statement).await? else {
             return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
         };
@@ -130,15 +138,20 @@ impl Session {
             changes,
             fields: prepare.fields,
             has_types: prepared.has_types,
+            returning,
             input: Mutex::new(Some(prepare.input)),
         };
         self.inner.prepared.lock().insert(name.to_string(), Arc::new(anew));
         Ok(())
     }
 
-    /// The plan of a prepared statement with these parameters, not yet optimised; none if the catalog has changed since
-    /// it was prepared.
-    pub(super) fn executed_anew(&self, state: &SessionState, execute: &Execute) -> Result<Option<LogicalPlan>> {
+    /// The plan of a prepared statement with these parameters, not yet optimised, and its RETURNING; none if the
+    /// catalog has changed since it was prepared.
+    pub(super) fn executed_anew(
+        &self,
+        state: &SessionState,
+        execute: &Execute,
+    ) -> Result<Option<(LogicalPlan, Option<ParsedStatement>)>> {
         let known = self.inner.prepared.lock().get(&execute.name).cloned();
         let prepared = known.ok_or_else(|| unknown(&execute.name))?;
         let Some(input) = prepared.input.lock().clone() else { return Ok(None) };
@@ -149,7 +162,8 @@ impl Session {
             return Err(SqlError::Planning(reason));
         }
         let values = prepared.values(&execute.parameters, state)?;
-        Ok(Some(Arc::unwrap_or_clone(input).replace_params_with_values(&ParamValues::List(values))?))
+        let plan = Arc::unwrap_or_clone(input).replace_params_with_values(&ParamValues::List(values))?;
+        Ok(Some((with_casts(plan)?, prepared.returning.clone())))
     }
 
     /// The optimised plan of a prepared statement with these parameters, by its template.
@@ -216,6 +230,9 @@ impl Prepared {
             };
             let own = ScalarAndMetadata::new(value.clone(), metadata);
             let Some(field) = fields.get(number) else { return Ok(own) };
+            if value.data_type().is_numeric() {
+                check_kinds([field.data_type(), &value.data_type()])?;
+            }
             if self.has_types {
                 return cast_as_in_sql(own, field, &simplifier, state);
             }
@@ -229,6 +246,24 @@ impl Prepared {
         };
         parameters.iter().enumerate().map(value).collect()
     }
+}
+
+/// An INSERT whose columns are cast to those of its table as CAST has it: parameters in VALUES have their own types.
+fn with_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Dml(mut insert) = plan else { return Ok(plan) };
+    let input = Arc::unwrap_or_clone(insert.input);
+    let input = input.transform_up(|plan| Ok(Transformed::yes(plan.recompute_schema()?)))?.data;
+    let table = insert.target.schema();
+    let item = |(column, field): (Column, &FieldRef)| {
+        let name = column.name.clone();
+        Ok(Expr::Column(column).cast_to(field.data_type(), input.schema())?.alias(name))
+    };
+    let items = input.schema().columns().into_iter().zip(table.fields()).map(item).collect::<Result<Vec<_>>>()?;
+    insert.input = match input.schema().fields().len() == items.len() {
+        true => Arc::new(LogicalPlanBuilder::from(input).project(items)?.build()?),
+        false => Arc::new(input),
+    };
+    Ok(LogicalPlan::Dml(insert))
 }
 
 /// A value of a declared type, by the rules that CAST has in a statement.

@@ -7,7 +7,8 @@
 
 use arrow::array::{Array, AsArray, downcast_dictionary_array};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
-use datafusion::common::{Column, Result, exec_err};
+use datafusion::common::{Column, Result};
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -61,8 +62,8 @@ fn any(data_type: &DataType, is_one: &dyn Fn(&DataType) -> bool) -> bool {
     }
 }
 
-/// Whether a value of an array, or within one, is NaN or infinite.
-fn has_no_number(array: &dyn Array) -> bool {
+/// Whether a value of an array, or within one, is NaN or infinite, which JSON has no number for.
+pub fn has_no_number(array: &dyn Array) -> bool {
     match array.data_type() {
         DataType::Float16 => array.as_primitive::<Float16Type>().iter().flatten().any(|value| !value.is_finite()),
         DataType::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(|value| !value.is_finite()),
@@ -78,6 +79,14 @@ fn has_no_number(array: &dyn Array) -> bool {
         ),
         _ => false,
     }
+}
+
+/// What is wrong with a column that has no number.
+pub fn no_number(column: &str) -> String {
+    format!(
+        "column '{column}' has NaN or an infinity, which JSON has no number for; write it as text (CAST {column} AS \
+         VARCHAR) or leave it out"
+    )
 }
 
 /// Its argument, or an error where a value of it is no number.
@@ -115,12 +124,7 @@ impl ScalarUDFImpl for Finite {
             ColumnarValue::Scalar(scalar) => rows > 0 && has_no_number(&scalar.to_array()?),
         };
         match is_wrong {
-            true => exec_err!(
-                "column '{}' has NaN or an infinity, which JSON has no number for; write it as text (CAST {} AS \
-                 VARCHAR) or leave it out",
-                self.column,
-                self.column
-            ),
+            true => Err(DataFusionError::Execution(no_number(&self.column))),
             false => Ok(value),
         }
     }

@@ -32,6 +32,7 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
 use lossless::lossless;
+pub use lossless::{has_no_number, no_number};
 use null_folders::with_null_folders;
 
 use crate::access::Access;
@@ -331,6 +332,11 @@ fn check_insert(table: &ListingTable) -> Result<()> {
         let glob = url.get_glob().as_ref();
         glob.is_some_and(|glob| !glob.matches(&format!("new.{extension}")))
     };
+    if table.table_paths().len() > 1 {
+        return Err(SqlError::Unsupported(
+            "INSERT into a table over several locations; name the folder that takes the rows".into(),
+        ));
+    }
     if let Some(url) = table.table_paths().iter().find(is_unread) {
         let pattern = url.get_glob().as_ref().map(|glob| glob.as_str().to_string()).unwrap_or_default();
         return Err(SqlError::Unsupported(format!(

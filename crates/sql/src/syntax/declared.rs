@@ -5,13 +5,14 @@
 //! are refused.
 
 use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::KeyOrIndexDisplay;
 use datafusion::sql::sqlparser::ast::{
     CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, Expr, IndexColumn, NullsDistinctOption,
     OrderByExpr, OrderByOptions, PrimaryKeyConstraint, Statement as SqlStatement, TableConstraint, UniqueConstraint,
 };
-use datafusion::sql::sqlparser::ast::{KeyOrIndexDisplay, Visit, Visitor};
 
 use super::items::folded;
+use super::visits::has_query;
 use crate::error::{Result, SqlError};
 
 /// A PRIMARY KEY or UNIQUE as it is declared.
@@ -46,10 +47,7 @@ impl Declared {
                 if let Some(name) = of_column.or_else(|| external.constraints.first().map(name_of_table_constraint)) {
                     return Err(SqlError::Unsupported(format!("{name} of a table over files, which nothing holds")));
                 }
-                // Nothing holds NOT NULL of files, and nothing believes it.
-                for column in &mut external.columns {
-                    column.options.retain(|definition| !matches!(definition.option, ColumnOption::NotNull));
-                }
+                // INSERT holds NOT NULL; the table has it by the command.
                 Ok(Declared::default())
             }
             ParsedStatement::Statement(statement) => match statement.as_mut() {
@@ -142,16 +140,9 @@ impl Declared {
     }
 
     fn check(&mut self, check: CheckConstraint) -> Result<()> {
-        struct Queries;
-        impl Visitor for Queries {
-            type Break = ();
-            fn pre_visit_query(&mut self, _: &datafusion::sql::sqlparser::ast::Query) -> std::ops::ControlFlow<()> {
-                std::ops::ControlFlow::Break(())
-            }
-        }
         let text = check.to_string();
         let CheckConstraint { name: _, expr, enforced } = check;
-        if enforced == Some(false) || expr.visit(&mut Queries).is_break() {
+        if enforced == Some(false) || has_query(&expr) {
             return Err(SqlError::Unsupported(format!("'{text}'")));
         }
         self.checks.push(*expr);

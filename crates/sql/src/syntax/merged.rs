@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::relations::{self, Columns, Relations};
-use super::{call, items};
+use super::{call, items, visits};
 use crate::error::{Result, SqlError};
 
 /// What a FROM shows to its SELECT.
@@ -365,7 +365,7 @@ fn found(side: &[Shown], name: &str, which: &str) -> Result<Expr> {
 
 /// Puts merged columns in the place of their names, in all but subqueries.
 fn replace(tree: &mut impl VisitMut, shown: &[Shown]) {
-    let _ = tree.visit(&mut Names { shown, depth: 0 });
+    let _ = visits::visit_mut(tree, &mut Names { shown, depth: 0 });
 }
 
 struct Names<'a> {

@@ -27,6 +27,7 @@ mod similar;
 mod times;
 mod unread;
 mod value_rows;
+mod visits;
 mod windows;
 
 use std::ops::ControlFlow;
@@ -38,7 +39,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query,
     Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values,
-    VisitMut, VisitorMut, WildcardAdditionalOptions,
+    VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -139,10 +140,10 @@ fn one(parsed: datafusion::error::Result<ParsedStatement>) -> Result<ParsedState
 /// Visits all that sqlparser knows of a statement.
 fn visit<V: VisitorMut>(parsed: &mut ParsedStatement, visitor: &mut V) -> ControlFlow<V::Break> {
     match parsed {
-        ParsedStatement::Statement(statement) => statement.visit(visitor),
+        ParsedStatement::Statement(statement) => visits::visit_mut(statement, visitor),
         ParsedStatement::Explain(explain) => visit(&mut explain.statement, visitor),
         ParsedStatement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => query.visit(visitor),
+            CopyToSource::Query(query) => visits::visit_mut(query, visitor),
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
         _ => ControlFlow::Continue(()),
@@ -225,6 +226,20 @@ impl Mends {
     }
 }
 
+/// Whether a query takes some of its rows without an order that says which.
+fn picks_rows(query: &Query) -> bool {
+    let takes_none =
+        |limit: &Expr| matches!(limit, Expr::Value(value) if value.value == Value::Number("0".into(), false));
+    let is_limited = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: Some(limit), .. }) => !takes_none(limit),
+        Some(LimitClause::LimitOffset { limit: None, offset, .. }) => offset.is_some(),
+        Some(LimitClause::OffsetCommaLimit { .. }) => true,
+        None => query.fetch.is_some(),
+    };
+    let reads_none = matches!(query.body.as_ref(), SetExpr::Select(select) if select.from.is_empty());
+    is_limited && query.order_by.is_none() && !reads_none && !matches!(query.body.as_ref(), SetExpr::Values(_))
+}
+
 impl VisitorMut for Mends {
     type Break = ();
 
@@ -237,6 +252,9 @@ impl VisitorMut for Mends {
 
     /// FETCH is LIMIT; names of WITH and of windows begin.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if picks_rows(query) {
+            self.scopes.note_volatile("LIMIT without ORDER BY");
+        }
         self.scopes.enter(query);
         let done = self.windows.enter_query(query).and_then(|()| limit_by_fetch(query));
         self.go_on(done)
@@ -298,7 +316,7 @@ impl VisitorMut for Mends {
         let done = match expr {
             Expr::Function(function) => {
                 if let Some(volatile) = rows::volatile(function) {
-                    self.scopes.note_volatile(volatile);
+                    self.scopes.note_volatile(&format!("{volatile}()"));
                 }
                 self.windows.inline(function)
             }

@@ -13,10 +13,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
-    UnaryOperator, Value, Visit, Visitor,
+    UnaryOperator, Value, Visitor,
 };
 
 use super::shape::in_halves;
+use super::visits;
 use crate::error::{Result, SqlError};
 
 /// Writes out an expression that compares rows.
@@ -121,7 +122,7 @@ pub(super) fn check_copied<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Res
             }
         }
     }
-    exprs.into_iter().try_for_each(|expr| match expr.visit(&mut Volatile) {
+    exprs.into_iter().try_for_each(|expr| match visits::visit(expr, &mut Volatile) {
         ControlFlow::Break(name) => Err(SqlError::Unsupported(format!(
             "{name}() where its value is used several times; compute it in a subquery"
         ))),

@@ -4,8 +4,8 @@
 //! name that a query around has. Here such an inner table is given a name of its own, and stands under its old one in
 //! FROM.
 //!
-//! A table of WITH is computed once for each time that it is read, so that one with a volatile function, which would
-//! have other rows each time, is refused where it is read more than once.
+//! A table of WITH is computed once for each time that it is read, so that one with a volatile function or with a LIMIT
+//! without an order, which would have other rows each time, is refused where it is read more than once.
 //!
 //! The file goes once DataFusion has a scope for each query, and computes a table that is read several times once.
 
@@ -30,7 +30,7 @@ struct Table {
     renamed: Option<Ident>,
     /// How often it has been read, by queries other than its own.
     reads: usize,
-    /// A volatile function that it calls, or that a table calls that it reads.
+    /// What gives it other rows each time, in itself or in a table that it reads.
     volatile: Option<String>,
 }
 
@@ -77,11 +77,11 @@ impl Scopes {
         }
     }
 
-    /// Notes a volatile function in the tables whose queries are visited.
-    pub(super) fn note_volatile(&mut self, function: &str) {
+    /// Notes what gives other rows each time in the tables whose queries are visited.
+    pub(super) fn note_volatile(&mut self, what: &str) {
         for scope in &mut self.queries {
             if let Some(table) = scope.tables.get_mut(scope.visited) {
-                table.volatile.get_or_insert_with(|| function.to_string());
+                table.volatile.get_or_insert_with(|| what.to_string());
             }
         }
     }
@@ -101,9 +101,9 @@ impl Scopes {
         let table = &mut scope.tables[place];
         table.reads += usize::from(!is_within_itself);
         let volatile = table.volatile.clone();
-        if let Some(function) = volatile.as_ref().filter(|_| table.reads > 1) {
+        if let Some(what) = volatile.as_ref().filter(|_| table.reads > 1) {
             return Err(SqlError::Unsupported(format!(
-                "{function}() in '{own}' of WITH, which is read several times and would have other rows each time; \
+                "{what} in '{own}' of WITH, which is read several times and would have other rows each time; \
                  make a table of it by CREATE TABLE … AS"
             )));
         }
@@ -111,8 +111,8 @@ impl Scopes {
             *name = ObjectName::from(vec![renamed.clone()]);
             alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: Vec::new(), at: None });
         }
-        if let Some(function) = volatile {
-            self.note_volatile(&function);
+        if let Some(what) = volatile {
+            self.note_volatile(&what);
         }
         Ok(())
     }

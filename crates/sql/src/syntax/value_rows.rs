@@ -8,11 +8,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, Visit, Visitor, VisitorMut,
+    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SessionDialect;
+use super::visits::has_query;
 use crate::error::{Result, SqlError};
 
 /// Writes VALUES with subqueries as SELECTs, wherever they stand in a statement.
@@ -45,7 +46,7 @@ fn rewrite(body: &mut SetExpr) -> Result<()> {
             rewrite(left)?;
             rewrite(right)
         }
-        SetExpr::Values(Values { rows, .. }) if rows.iter().flat_map(|row| &row.content).any(has_subquery) => {
+        SetExpr::Values(Values { rows, .. }) if rows.iter().flat_map(|row| &row.content).any(has_query) => {
             let width = rows.first().map_or(0, |row| row.content.len());
             if rows.iter().any(|row| row.content.len() != width) {
                 return Err(SqlError::Planning("the rows of VALUES differ in their numbers of columns".into()));
@@ -85,15 +86,4 @@ fn select(cells: Vec<Expr>) -> Result<SetExpr> {
         select.projection = cells.into_iter().enumerate().map(item).collect();
     }
     Ok(*body)
-}
-
-fn has_subquery(cell: &Expr) -> bool {
-    struct Subqueries;
-    impl Visitor for Subqueries {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    cell.visit(&mut Subqueries).is_break()
 }

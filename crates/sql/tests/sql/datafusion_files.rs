@@ -49,7 +49,7 @@ const LACKS_DATA: &str = "data that is not here";
 /// What a column is called here and there.
 const NAMES: &str = "names that DataFusion gives columns";
 /// Parts of statements for which a file expects otherwise than SQL has it, and why.
-const OTHERWISE: [(&str, &str); 29] = [
+const OTHERWISE: [(&str, &str); 31] = [
     ("\"a + int64(1)\"", NAMES),
     ("\"avg(tab3.col2)\"", NAMES),
     ("approx_distinct(cast(c9 as varchar)) count_c9_str", NAMES),
@@ -88,6 +88,11 @@ const OTHERWISE: [(&str, &str); 29] = [
     ("multiple_ordered_table_with_pk", "nothing holds a key of a table over files, so that it is refused"),
     ("from interval_group_test group by", "intervals of one length are one group"),
     ("select cast(ts as timestamp(3)) from ts_data_nanos", "casts to coarser times round"),
+    ("make_array('2020-01-01t00:00:00-04:00'::timestamp", "a timestamp without a zone leaves the offset of a text out"),
+    (
+        "cast('2005-09-10 13:31:00 +02:00' as timestamp with time zone)",
+        "a timestamp without a zone leaves the offset of a text out",
+    ),
 ];
 
 /// Folder of the crate.

@@ -60,7 +60,7 @@ async fn a_lost_device_ends_its_statement_and_not_the_session() {
         session.collect("SHOW DEVICE TABLES").await.unwrap();
         let load = session.collect("LOAD TABLE t").await.unwrap_err().to_string();
         assert!(load.starts_with("GPU-006 "), "{load}");
-        // Who insists on the device is told.
+        // Under placement `cuda` it is an error.
         session.set("warpcube.placement", "cuda").unwrap();
         assert!(failed(&session).await.starts_with("GPU-006 the device was lost in an earlier statement"));
         session.set("warpcube.placement", "auto").unwrap();

@@ -65,7 +65,7 @@ fn measured(suite: Box<Suite>, session: &Session, host: &Host) -> Result<Value> 
     let (sender, lines) = channel::<String>();
     let work = async move {
         let run = move || {
-            // Nobody listens any more only where the run is interrupted.
+            // The receiver is gone only after an interrupt.
             suite(&device, &mut |line| drop(sender.send(line.to_string())))
         };
         let done = tokio::task::spawn_blocking(run).await.map_err(|error| SqlError::Internal(error.to_string()))?;

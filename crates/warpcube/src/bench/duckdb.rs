@@ -21,7 +21,7 @@ use crate::error::{CliError, Result};
 
 const PROGRAM: &str = include_str!("../../../../bench/rivals/duckdb_rival.py");
 
-/// What was measured of DuckDB.
+/// The measurements of DuckDB.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DuckDb {
     /// Its version.
@@ -33,7 +33,7 @@ pub(super) struct DuckDb {
     cases: Vec<(String, Times)>,
 }
 
-/// What DuckDB took for a case.
+/// DuckDB's times of a case, and its answer in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Times {
     /// Rows of its answer.
@@ -44,7 +44,7 @@ pub(super) struct Times {
     pub(super) first: Duration,
     /// Median of the warm runs, if there were some.
     pub(super) warm: Option<Duration>,
-    /// Whether the rows and the sums of our answer are the same; as long as they are not compared they are not.
+    /// True if our answer has the same rows and sums; false before they are compared.
     pub(super) is_shared: bool,
 }
 
@@ -96,7 +96,7 @@ impl DuckDb {
         let pipes = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
         let work = tokio::task::spawn_blocking(move || {
             let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = pipes else { return Default::default() };
-            // A program that ends early has told why.
+            // A program that ends early has written the reason.
             let _ = stdin.write_all(request.as_bytes());
             drop(stdin);
             let (mut lines, mut reason) = (String::new(), String::new());
@@ -195,7 +195,7 @@ fn sum(column: &ArrayRef) -> std::result::Result<Option<f64>, ArrowError> {
     Ok(Some(numbers.as_primitive::<Float64Type>().iter().flatten().sum()))
 }
 
-/// A process that ends with what it works for.
+/// A process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {

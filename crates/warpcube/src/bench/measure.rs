@@ -1,4 +1,4 @@
-//! Running a case and what it took.
+//! Runs a case and measures it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::suite::Case;
 use super::{duckdb, verify};
 use crate::error::{CliError, Result};
 
-/// What was measured of one case. What was not measured is none.
+/// The measurements of one case. A figure that was not measured is none.
 #[derive(Debug, Clone)]
 pub(super) struct Measured {
     /// The case's name.
@@ -68,7 +68,7 @@ impl Measured {
     }
 }
 
-/// What a benchmark's first runs loaded.
+/// The loads of a benchmark's first runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Loading {
     /// Bytes moved to the device.
@@ -97,27 +97,27 @@ impl Loading {
     }
 }
 
-/// What a benchmark took of the device's memory, in bytes.
+/// A benchmark's use of the device's memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Memory {
     /// Of columns that are there at the end.
     pub(super) columns: u64,
     /// Of tables and results of the query that has most of them: queries take turns at that memory.
     pub(super) tables: u64,
-    /// What the driver has given and not got back at the end.
+    /// Allocated from the driver at the end.
     pub(super) held: u64,
-    /// Most that the driver had given at once, columns on their way into an encoding included.
+    /// The peak of it, with the plain bytes of columns that are being encoded.
     pub(super) held_peak: u64,
-    /// Most that was promised at once to statements and columns.
+    /// The peak of reservations of statements and columns.
     pub(super) reserved_peak: u64,
-    /// Most that may be promised.
+    /// The limit of reservations.
     pub(super) budget: u64,
     /// Allocations that warm runs asked of the driver.
     pub(super) warm_allocations: u64,
 }
 
 impl Memory {
-    /// What a session holds after all cases; none without a device.
+    /// The memory of a session after all cases; none without a device.
     pub(super) fn of(session: &Session, results: &[Measured]) -> Option<Memory> {
         let usage = session.device().get()?.pool().usage();
         let tables = session.resident_tables();

@@ -68,7 +68,7 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
     };
     let session = Arc::new(session);
     data::register(&session, &tables).await?;
-    // In a process of its own that is over before anything of ours is timed, so that all cores are its alone.
+    // DuckDB runs in a process that ends before anything of ours is timed, so that each has all cores.
     let duckdb = match arguments.rival {
         Some(rival) => {
             let runs = (rival == Rival::Duckdb).then_some(arguments.runs);
@@ -78,13 +78,13 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
     };
     let judge = if arguments.verify { Some(data::baseline(&tables).await?) } else { None };
     if let Some(judge) = &judge {
-        // Both find files in the page cache and threads awake, whoever is first.
+        // Both then find files in the page cache and threads awake.
         measure::warm_up(judge, &suite.cases).await?;
     }
     let mut results: Vec<Measured> = Vec::new();
     let mut answers = Vec::new();
     let mut differences = Vec::new();
-    // Who asked for more than the text gets it, even if nobody reads the text to its end.
+    // With --verify, --answers or --json the run goes on after the reader of its text has gone.
     let goes_on = arguments.verify || arguments.answers.is_some() || arguments.json.is_some();
     let mut printer = print::Printer::new(&suite, &session, duckdb.is_some(), goes_on)?;
     for case in &suite.cases {
@@ -115,7 +115,7 @@ async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(
         (measured.first_answer, measured.varied) = (Vec::new(), Vec::new());
         answers.extend((arguments.threads > 0).then_some(answer));
         results.push(measured);
-        // A run that is cut off leaves what it has measured.
+        // The file is written after each case, so that a run that is cut off leaves its measurements.
         if let Some(path) = &arguments.json {
             let results = json::Results { cases: &results, memory: None, threads: None, duckdb: duckdb.as_ref() };
             json::write(path, &suite, &arguments, &session, &results)?;

@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &PrimitivesArgs, settings: Vec<Assignment>, host: &
 fn on_device(arguments: &PrimitivesArgs, session: &Session, host: &Host) -> Result<()> {
     let device = session.device().get();
     if arguments.suite.list {
-        // Nothing runs, so that any device will do.
+        // No case runs; the list is the same on any device.
         let any = || Device::emulated(EmulatorOptions::default(), 0).map_err(|_| no_device(session));
         let plan = plan(&device.map_or_else(any, Ok)?, arguments)?;
         return console::print(&(plan.cases.join("\n") + "\n"));
@@ -82,7 +82,7 @@ struct Sender {
 }
 
 impl Follower for Sender {
-    // Nobody listens any more only where the run is over.
+    // The receiver is gone only after the run.
     fn measured(&mut self, result: &Value) {
         let _ = self.events.send(Event::Measured(result.clone()));
     }
@@ -120,7 +120,7 @@ fn measure(device: &Device, arguments: &PrimitivesArgs, plan: Plan, host: &Host)
     }
 }
 
-/// Prints what the work sends until it is done; an interrupt, and an output that takes no more, stop it.
+/// Prints the events of the work until it is done. An interrupt or a closed output stops it.
 fn follow<T>(
     host: &Host,
     work: tokio::task::JoinHandle<T>,
@@ -134,7 +134,7 @@ fn follow<T>(
         let mut tick = tokio::time::interval(TICK);
         loop {
             tokio::select! {
-                // The end of the program is told for good, and heard once.
+                // The program's end stays signalled, so that it is received once only.
                 () = interrupts.recv(), if !stop.load(Ordering::Relaxed) => stop.store(true, Ordering::Relaxed),
                 Some(event) = events.recv() => printer.event(&event, stop),
                 ended = &mut work => return ended,
@@ -155,7 +155,7 @@ struct Printer {
     /// Cases that are over, with those before them that have no result.
     done: usize,
     bar: Bar,
-    /// Whether the run goes on if nobody reads its text any more.
+    /// True if the run goes on after the reader of its text has gone.
     goes_on: bool,
     /// Why no more can be printed.
     failure: Option<CliError>,

@@ -14,9 +14,9 @@ use crate::footer::time;
 /// Prints as a benchmark goes on.
 pub(super) struct Printer {
     shows_placement: bool,
-    /// Whether the benchmark goes on if nobody reads its text any more.
+    /// True if the benchmark goes on after the reader of its text has gone.
     goes_on: bool,
-    /// Whether nobody does.
+    /// True once the reader has gone.
     closed: bool,
 }
 
@@ -76,7 +76,7 @@ impl Printer {
         ))
     }
 
-    /// Prints what came of threads.
+    /// Prints the result of the run on several threads.
     pub(super) fn threads(&mut self, ran: &Threads) -> Result<()> {
         let Threads { threads, statements, differences, .. } = ran;
         self.line(&format!(

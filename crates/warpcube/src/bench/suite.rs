@@ -39,7 +39,7 @@ pub(super) struct Case {
 pub(super) struct Suite {
     /// Its name in results.
     pub(super) name: &'static str,
-    /// Who makes its tables.
+    /// The generator of its tables.
     pub(super) generator: Generator,
     /// Its largest table.
     pub(super) largest: &'static str,

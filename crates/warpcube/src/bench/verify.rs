@@ -144,7 +144,7 @@ fn values(array: &ArrayRef) -> Vec<Value> {
     (0..array.len()).map(value).collect()
 }
 
-/// The columns of the answer that the query's last `ORDER BY` names, by name or number. What it orders by besides is
+/// The columns of the answer that the query's last `ORDER BY` names, by name or number. Other keys of the ORDER BY are
 /// not in the answer and cannot be compared.
 fn order_columns(sql: &str, batch: &RecordBatch) -> Vec<usize> {
     let lower = sql.to_lowercase();

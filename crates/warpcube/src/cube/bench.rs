@@ -22,7 +22,7 @@ use crate::host::Host;
 /// terms, so that this is wider than the bound that holds for the terms.
 const ROUNDING: f64 = 1e-9;
 
-/// What an algorithm gave.
+/// The result of an algorithm.
 enum Outcome {
     Measured { ms: f64, first_ms: f64, answer: Box<TableAnswer> },
     LeftOut(String),
@@ -167,7 +167,7 @@ pub(super) fn compare(one: &Cells, other: &Cells) -> Comparison {
     worst
 }
 
-/// True if two values differ by what other orders of additions round otherwise.
+/// True if two values differ by no more than rounding in another order of additions.
 fn is_rounding(one: CellValue, other: CellValue) -> bool {
     match (one, other) {
         (CellValue::Decimal { units, scale }, CellValue::Decimal { units: with, scale: other }) => {

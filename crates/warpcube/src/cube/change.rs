@@ -29,7 +29,7 @@ pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, hos
     done(&line, &notes(&report))
 }
 
-/// What changes did beside what they say.
+/// Effects of changes beyond their text.
 fn notes(report: &Report) -> Vec<String> {
     let aside = report.facts_aside.iter().map(|aside| {
         let facts = counted(aside.facts, "fact");

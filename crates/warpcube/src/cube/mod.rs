@@ -34,7 +34,7 @@ use crate::host::Host;
 use crate::progress::Bar;
 use args::{CubeCommand, ShellCube};
 
-/// Names of a list that are told.
+/// Most names that a message lists.
 const NAMES_MAX: usize = 8;
 
 /// Runs a command.
@@ -323,7 +323,7 @@ pub(super) fn done(line: &str, notes: &[String]) -> Result<()> {
     console::print(&(format!("{}\n", escape::line(line)) + &notes.collect::<String>()))
 }
 
-/// What a load did that the user may not have meant.
+/// Effects of a load that the user may not have meant.
 fn notes(report: &Report) -> Vec<String> {
     let of = |what: &'static str, all: &[NamedElements]| {
         let note = |one: &NamedElements| format!("{what} {}: {}", one.dimension, some_of(&one.names));

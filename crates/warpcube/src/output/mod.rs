@@ -97,18 +97,18 @@ pub(crate) struct Output {
     target: String,
     /// The hidden file and the place it takes when it is whole.
     place: Option<(Hidden, PathBuf)>,
-    /// Whether nobody wants the rest.
+    /// True if the rest of the result is not wanted.
     stop: Arc<AtomicBool>,
 }
 
-/// A piece of a result that is written on another thread: formatting takes its time, and a reader may never come, but
-/// whoever waits may stop waiting.
+/// A piece of a result that another thread writes. Formatting may take long, and a pipe may never get a reader; the
+/// caller can stop waiting.
 pub(crate) struct Writing {
     task: JoinHandle<Result<Option<Output>>>,
     stop: Arc<AtomicBool>,
 }
 
-/// How long a stopped thread is waited for, so that it takes its file away.
+/// Longest wait for a stopped thread, which removes its file.
 const STOP_WAIT: Duration = Duration::from_millis(50);
 
 impl Writing {
@@ -125,7 +125,7 @@ impl Writing {
     }
 }
 
-/// Bytes on their way out, unless nobody wants them.
+/// A writer that refuses bytes once the result is not wanted.
 struct Stoppable<W> {
     inner: W,
     stop: Arc<AtomicBool>,
@@ -181,8 +181,8 @@ impl Output {
             Format::Auto | Format::Table => Ok(Box::new(TableWriter::new(sink, schema, terminal, max_rows))),
             Format::Csv => Ok(writers::separated(sink, schema, b',')),
             Format::Tsv => Ok(writers::separated(sink, schema, b'\t')),
-            Format::Json => Ok(writers::json(sink)),
-            Format::Ndjson => Ok(writers::ndjson(sink)),
+            Format::Json => writers::json(sink, &schema),
+            Format::Ndjson => writers::ndjson(sink, &schema),
             Format::Parquet => writers::parquet(sink, schema),
             Format::Arrow if is_file => writers::arrow_file(sink, &schema),
             Format::Arrow => writers::arrow_stream(sink, &schema),
@@ -248,7 +248,8 @@ fn create(destination: Destination) -> io::Result<Created> {
     }
 }
 
-/// A pipe, opened by the thread that writes first: it waits for a reader, and whoever waits for it may stop waiting.
+/// A pipe, opened at the first write on the writing thread: opening waits for a reader, and the caller can stop
+/// waiting.
 struct Pipe {
     path: PathBuf,
     file: Option<File>,

@@ -24,7 +24,7 @@ const COLUMN_LEAST: usize = 6;
 const BETWEEN: usize = 3;
 /// Characters of a column's width beside those of its cells.
 const PADDING: usize = 2;
-/// What stands in the place of columns that are left out.
+/// The text in the place of columns that are left out.
 const LEFT_OUT: &str = "…";
 
 /// Collects rows and writes them as one table.
@@ -118,7 +118,7 @@ fn shown(needed: &[usize], width: Option<usize>) -> (Vec<usize>, usize) {
     if fits((0..count).map(least).sum()) {
         return ((0..count).collect(), count);
     }
-    // One place is for what tells of the others; at least one column is shown.
+    // One column shows how many are left out; at least one column is shown.
     let (mut first, mut last, mut taken) = (1, 0, least(0) + 1 + BETWEEN);
     loop {
         let is_front = first <= last;

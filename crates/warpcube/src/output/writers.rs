@@ -1,5 +1,6 @@
 //! The formats that Arrow and Parquet write for us.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
-use warpcube_sql::shown_durations;
+use warpcube_sql::{has_no_number, no_number, shown_durations};
 
 use super::ResultWriter;
 
@@ -52,7 +53,7 @@ impl ResultWriter for Separated {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        // The writer makes the header with its first batch, however empty, and hands on what it has after each.
+        // The writer makes the header with its first batch, even an empty one, and is flushed after each batch.
         match self.header.take() {
             Some(schema) => self.write(&RecordBatch::new_empty(schema)),
             None => Ok(()),
@@ -106,19 +107,37 @@ struct Json<F: JsonFormat> {
 }
 
 /// One array of objects; NULL is written, so that every object has every key.
-pub(super) fn json(sink: Sink) -> Box<dyn ResultWriter> {
+pub(super) fn json(sink: Sink, schema: &Schema) -> io::Result<Box<dyn ResultWriter>> {
+    check_names(schema)?;
     let writer = JsonWriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(sink);
-    Box::new(Json { writer, end: b"\n" })
+    Ok(Box::new(Json { writer, end: b"\n" }))
 }
 
 /// One object a line.
-pub(super) fn ndjson(sink: Sink) -> Box<dyn ResultWriter> {
+pub(super) fn ndjson(sink: Sink, schema: &Schema) -> io::Result<Box<dyn ResultWriter>> {
+    check_names(schema)?;
     let writer = JsonWriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(sink);
-    Box::new(Json { writer, end: b"" })
+    Ok(Box::new(Json { writer, end: b"" }))
+}
+
+/// Refuses columns of one name, of which an object would have one.
+fn check_names(schema: &Schema) -> io::Result<()> {
+    let mut names = HashSet::new();
+    match schema.fields().iter().find(|field| !names.insert(field.name())) {
+        Some(field) => Err(io::Error::other(format!(
+            "two columns of the JSON result would be named '{}'; name one otherwise with AS",
+            field.name()
+        ))),
+        None => Ok(()),
+    }
 }
 
 impl<F: JsonFormat + Send> ResultWriter for Json<F> {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        let fields = batch.schema_ref().fields();
+        if let Some((field, _)) = fields.iter().zip(batch.columns()).find(|(_, column)| has_no_number(column)) {
+            return Err(io::Error::other(no_number(field.name())));
+        }
         with_days(batch).and_then(|batch| self.writer.write(&batch)).map_err(as_io)
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(runner: &mut Runner) -> Result<()> {
     runner.interactive = true;
     let version = env!("CARGO_PKG_VERSION");
     tell(format_args!("Warpcube {version}. Statements end with ';'. \\? for help, \\q to leave."));
-    // The editor takes SIGINT for itself when it is made; who listens later shares it.
+    // The editor takes SIGINT when it is made; later listeners share it.
     let mut editor = editor(runner)?;
     if let Some(path) = startup_file() {
         match runner.file(&path) {

@@ -19,6 +19,29 @@ fn text_formats() {
 }
 
 #[test]
+fn json_refuses_what_it_has_no_word_for() {
+    let place = Place::new();
+    for format in ["json", "ndjson"] {
+        for (query, expected) in [
+            ("SELECT 1 AS a, 'NaN'::double AS x", "column 'x' has NaN or an infinity, which JSON has no number for"),
+            (
+                "SELECT value, [1.5e0 / (value - 3)] AS l FROM generate_series(1, 5)",
+                "column 'l' has NaN or an infinity",
+            ),
+            ("SELECT 1 AS a, 2 AS a", "two columns of the JSON result would be named 'a'; name one otherwise with AS"),
+        ] {
+            let error = place.run(&["--format", format, "-c", query]).error(1);
+            assert!(error.starts_with("CLI-002 cannot write the standard output: "), "{error}");
+            assert!(error.contains(expected), "{error}");
+        }
+        place.run(&["--format", format, "-c", "SELECT 1 AS a, 2 AS a WHERE false", "-o", "none.json"]).error(1);
+        assert!(!place.path("none.json").exists());
+    }
+    assert_eq!(formatted("ndjson", "SELECT 'NaN'::double::text AS x"), "{\"x\":\"NaN\"}\n");
+    assert_eq!(formatted("csv", "SELECT 1 AS a, 'NaN'::double AS a"), "a,a\n1,NaN\n");
+}
+
+#[test]
 fn empty_results_keep_their_shape() {
     let query = "SELECT 1 AS a WHERE false";
     assert_eq!(formatted("csv", query), "a\n");

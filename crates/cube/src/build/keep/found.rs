@@ -1,4 +1,4 @@
-//! Which element of the source an element of the cube is.
+//! Identity: which element of the source an element of the cube is.
 //!
 //! An element is known by the name that the source gave it, never by another element's alternative name; an element of
 //! levels first by the values that lead to it, whatever elements are called.
@@ -25,7 +25,7 @@ pub(super) fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, E
             now.insert(*id, found);
         }
     }
-    // A name that was looked for as a key is no guess; those of elements whose key is not stored come behind.
+    // Elements whose key is known come first; the names of the others are guesses.
     let is_stored = |id: &&ElementId| {
         let element = old.element(**id);
         element.key().is_some() || !element.is_renamed()
@@ -82,7 +82,7 @@ pub(super) fn key(element: &Element) -> &str {
     element.key().or_else(|| of_rows().flatten().map(String::as_str)).unwrap_or(element.name())
 }
 
-/// Row values that lead to an element of the first level hierarchy.
+/// The row values of an element of the first level hierarchy, from the top level down.
 pub(super) fn place(dimension: &Dimension, id: ElementId) -> Option<Vec<Option<String>>> {
     let mut values = vec![None; dimension.hierarchies().first()?.levels.len()];
     let mut next = Some(id);

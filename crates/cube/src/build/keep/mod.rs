@@ -1,5 +1,4 @@
-//! What a refresh keeps of a dimension: what people made in the live cube, over what the source now says; and what a
-//! load keeps of it.
+//! Merge of a live cube's dimension into the source's: a refresh keeps what people made by hand, a load keeps less.
 //!
 //! Elements that a change added stay, with every edge that has one of them at an end; an edge between two elements of
 //! the source is the source's, and stays away if a change has taken it away. An element of the source that was renamed
@@ -25,7 +24,7 @@ use crate::model::{
     Absent, Attribute, Change, Dimension, Displaced, Element, ElementId, ElementKind, Unlinked, folded,
 };
 
-/// A dimension of the source with what was kept.
+/// A dimension of the source with the kept parts of the cube's.
 pub(super) struct Kept {
     pub(super) dimension: Dimension,
     /// Names of elements that the cube did not have.
@@ -38,14 +37,14 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// A dimension of which nothing is kept.
+    /// A dimension of the source alone.
     pub(super) fn new(dimension: Dimension, added: Vec<String>) -> Kept {
         let (removed, moved) = (Vec::new(), Vec::new());
         Kept { dimension, added, removed, moved, default: None, told: Told::default() }
     }
 }
 
-/// What was kept and is told.
+/// Kept and dropped parts that the report lists.
 #[derive(Default)]
 pub(super) struct Told {
     /// Edges of the source that stay away, as `child from parent`.
@@ -68,7 +67,7 @@ pub(super) struct Told {
     pub(super) default_kept: Option<DefaultMove>,
 }
 
-/// The source's dimension with what was made by hand in the cube's.
+/// Merge by a refresh.
 pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDefinition) -> Result<Kept, BuildError> {
     let mut keeping = Keeping::new(source, old, definition);
     let of_source = keeping.dimension.elements().to_vec();
@@ -93,7 +92,7 @@ pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDef
     Ok(Kept { dimension, added, removed, moved, default, told })
 }
 
-/// The source's dimension with what a load keeps of the cube's: `added` are the elements that it tells.
+/// Merge by a load; `added` are the elements for its report.
 pub(super) fn carried(
     source: Dimension,
     old: &Dimension,
@@ -115,7 +114,7 @@ pub(super) fn carried(
     Ok(Kept { default, told, ..Kept::new(dimension, added) })
 }
 
-/// The default element if it is another one than the cube's.
+/// The default elements before and after, if they differ.
 fn moved_default(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId, ElementId>) -> Option<DefaultMove> {
     let (before, after) = (old.default_element()?, dimension.default_element()?);
     (now.get(&before) != Some(&after)).then(|| DefaultMove {
@@ -191,12 +190,12 @@ fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<Held<'a
     old.elements().iter().map(of_element).chain(old.absent().iter().map(of_absent)).collect()
 }
 
-/// A dimension of the source that gets what is kept.
+/// A dimension of the source while the kept parts are added to it.
 struct Keeping<'a> {
     dimension: Dimension,
     old: &'a Dimension,
     definition: &'a DimensionDefinition,
-    /// The element of the dimension for each element of the cube that it has.
+    /// Elements of the cube, absent ones included, to those of the dimension.
     now: HashMap<ElementId, ElementId>,
     /// Names, folded, that the source has for elements, of those that rows had for elements made by hand.
     met: HashSet<String>,
@@ -238,7 +237,7 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Takes away the edges of the source that changes have taken away.
+    /// Removes the edges of the source that changes have removed.
     fn unlinked(&mut self) -> Result<(), BuildError> {
         for held in held(self.old, self.definition) {
             let Some(child) = self.now.get(&held.id).copied() else { continue };
@@ -269,7 +268,7 @@ impl<'a> Keeping<'a> {
         self.told.nowhere = names;
     }
 
-    /// Keeps the default element that the cube has by the rule, where the rule gives another one now.
+    /// Keeps the cube's default element by rule, if the rule gives another one now.
     fn default(&mut self) -> Result<(), BuildError> {
         if self.definition.default.is_some() || self.dimension.chosen_default().is_some() {
             return Ok(());
@@ -286,8 +285,9 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Adds elements made by hand that the source does not have, each behind the element that it stood behind. An
-    /// alternative name of the source that is the name of one stays a name in rows of the source alone.
+    /// Adds elements made by hand that the source does not have, each after its predecessor in the cube. If such a name
+    /// is an alternative name in the source, rows of the source still find the source's element by it; queries find the
+    /// added one.
     fn elements(&mut self) -> Result<(), BuildError> {
         let mut before = None;
         for old in self.old.elements() {
@@ -309,7 +309,7 @@ impl<'a> Keeping<'a> {
         Ok(())
     }
 
-    /// Adds the edges that have an element made by hand at an end.
+    /// Adds the edges of the cube with an element made by hand at an end.
     fn edges(&mut self) -> Result<(), BuildError> {
         for old in self.old.elements() {
             let element = self.old.element(*old);
@@ -330,7 +330,7 @@ impl<'a> Keeping<'a> {
         self.now.get(&old).is_some_and(|element| self.dimension.element(*element).is_handmade())
     }
 
-    /// Labels and the default element, where the definition gives none.
+    /// Keeps captions, alternative names, attributes and the chosen default element, if the definition gives none.
     fn labels(&mut self) -> Result<(), BuildError> {
         let (old, definition) = (self.old, self.definition);
         for held in held(old, definition) {

@@ -18,7 +18,7 @@ fn parents(dimension: &Dimension) -> Parents {
     parents
 }
 
-/// The elements whose parents are others than before, or have other weights.
+/// The elements whose parents or weights have changed.
 pub(super) fn moved(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId, ElementId>) -> Vec<MovedElement> {
     let (before, after) = (parents(old), parents(dimension));
     let names = |dimension: &Dimension, edges: &[(ElementId, f64)]| {

@@ -24,7 +24,7 @@ impl Keeping<'_> {
         for Wanted { element, name, .. } in &wanted {
             self.take_alias(name, Some(*element))?;
         }
-        // A name is free if no element has it, or one that gets another name too.
+        // A name is free if no element has it, or if the element that has it gets another name too.
         loop {
             let given_up: HashSet<String> = wanted.iter().map(|wanted| folded(&wanted.of_source)).collect();
             let is_free = |wanted: &Wanted| {
@@ -85,8 +85,8 @@ impl Keeping<'_> {
         (wanted, held)
     }
 
-    /// Gives elements of levels the names as alternative ones that their values gave them before, where no element has
-    /// them: of several elements of a value, the one that had it for its name is still found by it.
+    /// Adds former names of elements of levels as alternative names, if no element has them: if several elements now
+    /// share a value, the one that was named by it is still found by it.
     pub(super) fn former_names(&mut self) -> Result<(), BuildError> {
         for old in self.old.elements() {
             let (Some(element), before) = (self.now.get(old).copied(), self.old.element(*old)) else { continue };
@@ -109,8 +109,8 @@ impl Keeping<'_> {
         Ok(())
     }
 
-    /// Takes an alternative name from the element of the source that has it, unless that is the one it is for. Rows of
-    /// the source find it by the name still.
+    /// Removes an alternative name from the element of the source that has it, unless it is `element`. Rows of the source
+    /// still find that one by the name.
     pub(super) fn take_alias(&mut self, name: &str, element: Option<ElementId>) -> Result<(), BuildError> {
         let Some(holder) = self.dimension.find_key(name).filter(|holder| Some(*holder) != element) else {
             return Ok(());

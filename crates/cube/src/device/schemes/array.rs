@@ -19,10 +19,10 @@ const BLOCKS: u32 = 32;
 
 /// A value that kernels move and add.
 pub trait DeviceValue: Value + Pod {
-    /// What kernels add it in.
+    /// The type in which kernels add it.
     const SUM_TYPE: &'static str;
 
-    /// Sum of the magnitudes of values, if it may pass what kernels add in.
+    /// The sum of the magnitudes of values, if it may exceed that type.
     fn excess(values: &[Self]) -> Option<u128>;
 }
 

@@ -137,7 +137,7 @@ impl<'a, V: DeviceValue> Lookup<'a, V> {
         Ok(())
     }
 
-    /// What the last launch found; `coordinates` are those that were uploaded.
+    /// The result of the last launch; `coordinates` are those that were uploaded.
     ///
     /// # Errors
     /// The first coordinate outside of the shape; a device that fails.

@@ -24,7 +24,7 @@ pub struct Retrieval<'a, V> {
     offsets: DeviceSlice,
     candidates: u64,
     ranges: Ranges,
-    /// What chooses among the candidates; absent where all lie inside.
+    /// The selection among the candidates; absent if all lie inside.
     choice: Option<Choice>,
     emit: Kernel,
     results: u64,
@@ -161,7 +161,7 @@ impl<'a, V: DeviceValue> Retrieval<'a, V> {
         Ok(())
     }
 
-    /// First and last of what the ranges are bounded by: positions of a search, or sums from 0 to all candidates.
+    /// The first and the last bound of the ranges: positions of a search, or sums from 0 to all candidates.
     fn read_bounds(&self, stream: &mut Stream) -> Result<[u64; 2]> {
         let mut bounds = [0u64; 2];
         match &self.ranges {

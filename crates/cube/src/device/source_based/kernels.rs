@@ -1,4 +1,4 @@
-//! Kernels of the source-based algorithm by what their text depends on.
+//! Kernels of the source-based algorithm, by the variant of their text.
 
 use warpcube_gpu::prims::{Element, Scan, ScanKind};
 use warpcube_gpu::{Device, Kernel, Program};
@@ -8,7 +8,7 @@ use crate::device::DeviceError;
 use crate::device::cells::CellKernel;
 use crate::device::keys::RESIDENT_KEYS;
 
-/// What the text of the aggregation kernels depends on.
+/// The variant of the aggregation kernels' text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceForm {
     pub(super) key_words: u32,

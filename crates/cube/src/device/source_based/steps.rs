@@ -31,7 +31,7 @@ pub const BATCH_PARENTS: u64 = 2048;
 /// Blocks of children on a multiprocessor.
 const CHILD_BLOCKS: u32 = 2;
 
-/// What a plan depends on besides the map.
+/// The inputs of a plan besides the map.
 pub(super) struct SourceInputs<'a> {
     pub(super) variant: SourceVariant,
     pub(super) layout: &'a KeyLayout,

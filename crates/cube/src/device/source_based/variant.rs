@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Most parallel hash functions: those that Meinke measured (5.2).
 pub const HASH_FUNCTIONS_MAX: u32 = 12_288;
 
-/// What the lanes of a warp do with values for one target before they add them to a hash table.
+/// Preaggregation: how the lanes of a warp add up values for one target before they reach a hash table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Preaggregation {
     /// Each lane adds its value.
@@ -58,7 +58,7 @@ pub enum MapPlace {
 /// the map is left out where it lies in constant memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceVariant {
-    /// What a warp does before it adds.
+    /// Preaggregation of a warp.
     pub preaggregation: Preaggregation,
     /// How cells reach their targets.
     pub expansion: Expansion,
@@ -143,7 +143,7 @@ impl SourceVariant {
     /// The form of names.
     pub const FORM: &str = "gpu-source/<preaggregation>/<expansion>[/<map>]/h<functions>";
 
-    /// What the parts of a name may be, in words.
+    /// The possible parts of a name, in words.
     pub fn parts() -> String {
         let or = |names: &[&str]| match names {
             [rest @ .., last] => format!("{} or {last}", rest.join(", ")),

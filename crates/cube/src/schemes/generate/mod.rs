@@ -23,7 +23,7 @@ pub const TABLE_6_1: [([u32; 4], usize); 5] = [
     ([50, 100, 100, 200], 10_000_000),
 ];
 
-/// What is to be generated. Equal specifications give equal arrays.
+/// The array to be generated. Equal specifications give equal arrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Specification {
     shape: Shape,
@@ -125,7 +125,7 @@ impl Specification {
     }
 
     fn filled<V: Value>(&self, draw: impl Fn(&mut Random) -> V) -> Result<Cells<V>> {
-        // A stream of its own, so that cells of one seed have the same coordinates whatever their values.
+        // A random stream of its own, so that coordinates depend on the seed alone and not on values.
         let mut random = Random::new(!self.seed);
         let values = (0..self.cells).map(|_| draw(&mut random)).collect();
         Cells::new(self.shape.clone(), self.coordinates()?, values)

@@ -1,5 +1,5 @@
-//! Kernels that make and check what primitives are given of more than 2^31 rows. Each check adds the number of wrong
-//! rows to the first word of `out`, and a sum that the host compares to the second.
+//! Kernels that make the inputs, and check the outputs, of primitives over more than 2^31 rows. Each check adds the
+//! number of wrong rows to the first word of `out`, and a sum that the host compares to the second.
 
 /// Members: two inputs and two outputs of a primitive, rows of the kernel, another number, rows of the case, and what a
 /// check finds.

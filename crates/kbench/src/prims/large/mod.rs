@@ -22,7 +22,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
     measure(bench).map_err(|failure| failure.to_string())
 }
 
-/// What kernels of [`TEXT`] are given: inputs `in` and `in2`, columns `a` and `b`, a number.
+/// Parameters of the kernels of [`TEXT`]: inputs `in` and `in2`, columns `a` and `b`, a number.
 #[derive(Clone, Copy, Default)]
 struct Given<'a> {
     input: Option<&'a DeviceSlice>,
@@ -104,7 +104,7 @@ impl Large<'_, '_> {
         Ok(u32::from_le_bytes(bytes).into())
     }
 
-    /// Refuses what a check finds to be wrong.
+    /// Runs a check; an error if it finds a wrong row or another sum.
     fn check(&mut self, name: &str, n: u64, given: Given<'_>, expected: u64) -> Result<(), Failure> {
         match self.kernel(name, n, given)? {
             [0, sum] if sum == expected => Ok(()),
@@ -120,7 +120,7 @@ impl Large<'_, '_> {
         }
     }
 
-    /// Runs and measures a primitive over what it reads, what it writes and its scratch memory.
+    /// Runs and measures a primitive, given its inputs, its outputs and its scratch memory.
     fn time(
         &mut self,
         read: &[&DeviceSlice],

@@ -9,11 +9,14 @@ use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
-    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, Query, SelectItem, Statement as SqlStatement,
-    TableAlias, TableFactor, TableWithJoins, Value, Values, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, Query, SelectItem, SetExpr,
+    Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins, Value, Values, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
+use super::super::items::folded;
 use super::super::rows::check_copied;
+use super::super::visits;
 use super::parts::{self, Target, aliased, column_of, number};
 use super::{assigned, insert_into, named, refuse};
 use crate::error::{Result, SqlError};
@@ -31,10 +34,11 @@ struct Clause {
 
 pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlStatement, bool)> {
     let Merge { merge_token: _, optimizer_hints, into: _, table, source, on, clauses, output } = merge;
-    refuse("MERGE", &[("hints", !optimizer_hints.is_empty()), ("OUTPUT or RETURNING", output.is_some())])?;
+    refuse("MERGE", &[("hints", !optimizer_hints.is_empty()), ("OUTPUT", output.is_some())])?;
     let target = Target::of(state, table, "MERGE INTO").await?;
     let (source, name) = marked(source)?;
     let there = column_of(&name, THERE);
+    let sides = Sides { target: target.qualifier(), source: &name };
     let (mut without_target, mut without_source) = (false, false);
     if clauses.is_empty() {
         return Err(SqlError::Syntax("expected WHEN in MERGE".into()));
@@ -58,12 +62,10 @@ pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlS
         let mut condition = and(is_there(target.row(), with_row), is_there(there.clone(), with_source));
         if let Some(mut predicate) = predicate {
             check_copied([&predicate])?;
-            if !with_row {
-                of_source(&mut predicate, &name);
-            }
+            sides.read(&mut predicate, with_row, with_source)?;
             condition = and(condition, Expr::Nested(Box::new(predicate)));
         }
-        read.push(of_clause(&target, &name, condition, action, with_row)?);
+        read.push(of_clause(&target, &sides, condition, action, (with_row, with_source))?);
     }
     let constraint = JoinConstraint::On(*on);
     let join_operator = match (without_target, without_source) {
@@ -87,7 +89,13 @@ pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlS
     Ok((statement, merges))
 }
 
-fn of_clause(target: &Target, source: &Ident, condition: Expr, action: MergeAction, with_row: bool) -> Result<Clause> {
+fn of_clause(
+    target: &Target,
+    sides: &Sides,
+    condition: Expr,
+    action: MergeAction,
+    (with_row, with_source): (bool, bool),
+) -> Result<Clause> {
     let own = || vec![None; target.columns().len()];
     match (action, with_row) {
         (MergeAction::Delete { delete_token: _ }, true) => {
@@ -97,7 +105,9 @@ fn of_clause(target: &Target, source: &Ident, condition: Expr, action: MergeActi
             let MergeUpdateExpr { update_token: _, assignments, update_predicate, delete_predicate } = update;
             let has_where = update_predicate.is_some() || delete_predicate.is_some();
             refuse("MERGE", &[("WHERE of an action", has_where)])?;
-            Ok(Clause { condition, action: Action::Update, values: assigned(target, assignments)? })
+            let mut values = assigned(target, assignments)?;
+            values.iter_mut().flatten().try_for_each(|value| sides.read(value, with_row, with_source))?;
+            Ok(Clause { condition, action: Action::Update, values })
         }
         (MergeAction::Insert(insert), false) => {
             let MergeInsertExpr { insert_token: _, columns, kind_token: _, kind, insert_predicate } = insert;
@@ -120,7 +130,7 @@ fn of_clause(target: &Target, source: &Ident, condition: Expr, action: MergeActi
             for (column, mut value) in numbers.into_iter().zip(row.content) {
                 match parts::is_default(&value) {
                     true => value = target.default_of(column),
-                    false => of_source(&mut value, source),
+                    false => sides.read(&mut value, with_row, with_source)?,
                 }
                 if values[column].replace(value).is_some() {
                     let name = &target.columns()[column];
@@ -139,12 +149,7 @@ fn of_clause(target: &Target, source: &Ident, condition: Expr, action: MergeActi
 
 /// The source with its mark, and its name.
 fn marked(source: TableFactor) -> Result<(TableFactor, Ident)> {
-    let alias = match &source {
-        TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } => alias.as_ref(),
-        _ => None,
-    };
-    let bare = || named(&source)?.0.last()?.as_ident().cloned();
-    let Some(name) = alias.map(|alias| alias.name.clone()).or_else(bare) else {
+    let Some(name) = name_of(&source) else {
         return Err(SqlError::Unsupported("a source of MERGE without a name; give it one with AS".into()));
     };
     let items = vec![
@@ -156,30 +161,90 @@ fn marked(source: TableFactor) -> Result<(TableFactor, Ident)> {
     Ok((TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None }, name))
 }
 
-/// Where no row of the table is matched, a bare name is a column of the source; names within subqueries stay.
-fn of_source(expr: &mut Expr, source: &Ident) {
-    struct OfSource<'a> {
-        source: &'a Ident,
-        depth: usize,
+/// The names of both sides.
+struct Sides<'a> {
+    target: &'a Ident,
+    source: &'a Ident,
+}
+
+impl Sides<'_> {
+    /// Reads an expression of a clause whose rows have one side alone: bare names are columns of that side, and columns
+    /// of the other are refused. Bare names within subqueries stay.
+    fn read(&self, expr: &mut Expr, with_row: bool, with_source: bool) -> Result<()> {
+        let (own, absent, clause) = match (with_row, with_source) {
+            (true, true) => return Ok(()),
+            (false, _) => (self.source, self.target, "NOT MATCHED"),
+            (true, false) => (self.target, self.source, "NOT MATCHED BY SOURCE"),
+        };
+        let mut reader = OneSide { own, absent, depth: 0, is_hidden: Vec::new(), refused: None };
+        let _ = visits::visit_mut(expr, &mut reader);
+        match reader.refused {
+            Some(column) => Err(SqlError::Planning(format!(
+                "'{column}' in WHEN {clause} of MERGE, for whose rows '{absent}' has none"
+            ))),
+            None => Ok(()),
+        }
     }
-    impl VisitorMut for OfSource<'_> {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let (Expr::Identifier(name), 0) = (&*expr, self.depth) {
-                *expr = Expr::CompoundIdentifier(vec![self.source.clone(), name.clone()]);
+}
+
+struct OneSide<'a> {
+    own: &'a Ident,
+    absent: &'a Ident,
+    depth: usize,
+    /// For each query around, whether a table of it has the name of the absent side.
+    is_hidden: Vec<bool>,
+    refused: Option<String>,
+}
+
+impl VisitorMut for OneSide<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        let absent = folded(self.absent);
+        let tables = match query.body.as_ref() {
+            SetExpr::Select(select) => select.from.as_slice(),
+            _ => &[],
+        };
+        let is_absent = |factor: &TableFactor| name_of(factor).is_some_and(|name| folded(&name) == absent);
+        let hides = |table: &TableWithJoins| {
+            is_absent(&table.relation) || table.joins.iter().any(|join| is_absent(&join.relation))
+        };
+        self.is_hidden.push(tables.iter().any(hides));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        self.is_hidden.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) if self.depth == 0 => {
+                *expr = Expr::CompoundIdentifier(vec![self.own.clone(), name.clone()]);
             }
-            ControlFlow::Continue(())
+            Expr::CompoundIdentifier(parts) if !self.is_hidden.contains(&true) => {
+                let table = parts.len().checked_sub(2).and_then(|place| parts.get(place));
+                if table.is_some_and(|table| folded(table) == folded(self.absent)) {
+                    self.refused = Some(expr.to_string());
+                    return ControlFlow::Break(());
+                }
+            }
+            _ => {}
         }
+        ControlFlow::Continue(())
     }
-    let _ = expr.visit(&mut OfSource { source, depth: 0 });
+}
+
+/// The name that a table's columns are called by.
+fn name_of(factor: &TableFactor) -> Option<Ident> {
+    let alias = match factor {
+        TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } => alias.as_ref(),
+        _ => None,
+    };
+    alias.map(|alias| alias.name.clone()).or_else(|| named(factor)?.0.last()?.as_ident().cloned())
 }
 
 fn is_there(expr: Expr, is: bool) -> Expr {

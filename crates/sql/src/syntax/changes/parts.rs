@@ -9,11 +9,11 @@ use datafusion::datasource::TableType;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, Statement as SqlStatement,
-    TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    TableAlias, TableFactor, TableWithJoins, Value, VisitorMut,
 };
 
 use super::super::items::folded;
-use super::super::{Mends, relations};
+use super::super::{Mends, relations, visits};
 use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, ROW, Role};
 
@@ -80,6 +80,11 @@ impl Target {
             None => last(&name)?.clone(),
         };
         Ok(Target { name, qualifier, is_aliased, columns, table })
+    }
+
+    /// The name that its columns are called by.
+    pub(super) fn qualifier(&self) -> &Ident {
+        &self.qualifier
     }
 
     pub(super) fn columns(&self) -> &[String] {
@@ -163,7 +168,7 @@ impl Target {
         let Ok(parts) = idents(&self.name) else { return };
         if parts.len() > 1 && !self.is_aliased {
             let names = parts.into_iter().map(folded).collect();
-            let _ = statement.visit(&mut Unqualify(names, self.qualifier.clone()));
+            let _ = visits::visit_mut(statement, &mut Unqualify(names, self.qualifier.clone()));
         }
     }
 }

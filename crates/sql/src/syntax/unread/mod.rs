@@ -23,9 +23,10 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, CreateExternalTable, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    Array, Expr, Query, Select, Statement as SqlStatement, TableFactor, TypedString, Visit, Visitor,
+    Array, Expr, Query, Select, Statement as SqlStatement, TableFactor, TypedString, Visitor,
 };
 
+use super::visits;
 use crate::error::{Result, SqlError};
 
 /// Refuses what nothing would read of a statement.
@@ -43,10 +44,10 @@ pub(super) fn check(state: &SessionState, parsed: &ParsedStatement) -> Result<()
 
 fn visit(parsed: &ParsedStatement, clauses: &mut Clauses<'_>) -> ControlFlow<SqlError> {
     match parsed {
-        ParsedStatement::Statement(statement) => statement.visit(clauses),
+        ParsedStatement::Statement(statement) => visits::visit(statement, clauses),
         ParsedStatement::Explain(explain) => visit(&explain.statement, clauses),
         ParsedStatement::CopyTo(copy) => match &copy.source {
-            CopyToSource::Query(query) => query.visit(clauses),
+            CopyToSource::Query(query) => visits::visit(query, clauses),
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
         ParsedStatement::CreateExternalTable(table) => {

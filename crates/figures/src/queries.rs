@@ -1,4 +1,4 @@
-//! The figure of the front page: the queries of the Star Schema Benchmark beside other programs.
+//! The figures of queries: those of the Star Schema Benchmark and of TPC-H beside other programs.
 //!
 //! DataFusion's times are of the same run as ours. Those of hand-written CUDA programs, and DuckDB's as long as our
 //! results have none, come from a report of their own.
@@ -13,7 +13,7 @@ use crate::svg;
 /// A program's times, in milliseconds, one for each query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Times {
-    /// The program, and what was timed of it.
+    /// The program, and the timed part of it.
     pub name: String,
     /// By the order of the queries.
     pub ms: Vec<f64>,
@@ -30,7 +30,7 @@ impl Times {
 
 /// The times of all programs that have one for every query of `report`, the quickest first: `others` is the report with
 /// rivals that were measured by themselves.
-pub fn ssb_times(report: &Value, others: &Value) -> Vec<Times> {
+pub fn query_times(report: &Value, others: &Value) -> Vec<Times> {
     let cases = || report["results"].as_array().into_iter().flatten();
     let of = |name: &str, pointer: &str, from: &Value| {
         let at = |case: &Value| {
@@ -58,9 +58,18 @@ pub fn ssb_times(report: &Value, others: &Value) -> Vec<Times> {
     times
 }
 
-/// The figure, if the report has times of ours.
+/// The figure of the Star Schema Benchmark, if the report has times of ours; `others` as in [`query_times`].
 pub fn ssb(report: &Value, others: &Value) -> Option<Figure> {
-    let times = ssb_times(report, others);
+    by_query("ssb", "Star Schema Benchmark", report, others)
+}
+
+/// The figure of TPC-H, if the report has times of ours.
+pub fn tpch(report: &Value) -> Option<Figure> {
+    by_query("tpch", "TPC-H", report, &Value::Null)
+}
+
+fn by_query(name: &'static str, benchmark: &str, report: &Value, others: &Value) -> Option<Figure> {
+    let times = query_times(report, others);
     let names: Vec<String> = report["results"]
         .as_array()?
         .iter()
@@ -78,7 +87,7 @@ pub fn ssb(report: &Value, others: &Value) -> Option<Figure> {
         ["device", "date"].into_iter().filter_map(|key| Some(report[key].as_str()?.to_string())).collect();
     let elsewhen = times.iter().filter_map(|times| Some(format!("{}: {}", times.name, times.date.as_ref()?)));
     note.extend(elsewhen);
-    let title = format!("Star Schema Benchmark, scale {}, by query", report["params"]["sf"]);
+    let title = format!("{benchmark}, scale {}, by query", report["params"]["sf"]);
     let chart = Chart {
         title: title.clone(),
         note: note.join("; "),
@@ -86,7 +95,7 @@ pub fn ssb(report: &Value, others: &Value) -> Option<Figure> {
         y: Axis { label: "milliseconds", scale: Scale::Log10 },
         panels: vec![Panel { title: String::new(), series: series.collect() }],
     };
-    Some(Figure { name: "ssb", title, svg: svg::draw(&chart) })
+    Some(Figure { name, title, svg: svg::draw(&chart) })
 }
 
 /// A time with three digits.
@@ -120,7 +129,7 @@ mod tests {
                 {"case": "q1.1", "rivals": {"handwritten_ms": 1.0, "duckdb_ms": 60.0}},
             ],
         });
-        let times = ssb_times(&report(Value::Null), &others);
+        let times = query_times(&report(Value::Null), &others);
         let names: Vec<&str> = times.iter().map(|times| times.name.as_str()).collect();
         let hand = "hand-written CUDA, on the device";
         assert_eq!(names, ["Warpcube, on the device", hand, "DuckDB 2.0, 16 threads", "DataFusion"]);
@@ -130,16 +139,19 @@ mod tests {
         assert!(svg.contains("Warpcube, on the device (mean 0.200 ms)"), "{svg}");
         assert!(svg.contains("D; 2026-02-01; hand-written CUDA, on the device: 2026-01-31; DuckDB"), "{svg}");
         // Of the same run, once that has them.
-        let own = ssb_times(&report(json!({"duckdb": {"version": "2.1", "threads": 8}})), &others);
+        let own = query_times(&report(json!({"duckdb": {"version": "2.1", "threads": 8}})), &others);
         assert!(own.iter().any(|times| times.name == "DuckDB 2.1, 8 threads" && times.ms == [7.0, 7.0]), "{own:?}");
     }
 
     #[test]
     fn a_program_without_a_time_for_every_query_is_left_out() {
         let others = json!({"results": [{"case": "q1.1", "rivals": {"handwritten_ms": 1.0}}]});
-        let times = ssb_times(&report(Value::Null), &others);
+        let times = query_times(&report(Value::Null), &others);
         assert_eq!(times.len(), 2, "{times:?}");
         assert!(ssb(&json!({}), &others).is_none());
+        let figure = tpch(&report(Value::Null)).unwrap();
+        assert_eq!((figure.name, figure.title.as_str()), ("tpch", "TPC-H, scale 20, by query"));
+        assert!(figure.svg.contains("DataFusion") && !figure.svg.contains("hand-written"), "{}", figure.svg);
     }
 
     #[test]
