@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use warpcube_cube::build::DefaultMove;
 use warpcube_cube::change::Report;
 use warpcube_sql::{Progress, Session};
 
@@ -48,7 +47,7 @@ fn notes(report: &Report) -> Vec<String> {
         let (dimension, names) = (&unlinked.dimension, some_of(&unlinked.names));
         format!("unlinked in {dimension} until change 'relink …', at a refresh and load too: {names}")
     });
-    let is_told = |kept: &&DefaultMove| report.nowhere.iter().all(|one| one.dimension != kept.dimension);
+    let of_nothing = report.nowhere.iter().map(|one| one.dimension.as_str());
     let exported = "captions, alternative names, attributes and default elements have no place in an export";
     let exported = report.is_not_exported.then(|| exported.to_string());
     let others = (!report.other_cubes.is_empty())
@@ -60,7 +59,7 @@ fn notes(report: &Report) -> Vec<String> {
         .chain(unlinked)
         .chain(defaults(&report.defaults))
         .chain(report.nowhere.iter().map(|one| nowhere(&one.dimension, &one.names)))
-        .chain(defaults_kept(report.defaults_kept.iter().filter(is_told)))
+        .chain(defaults_kept(&report.defaults_kept, of_nothing, &report.two_paths))
         .chain(two_paths(&report.two_paths))
         .chain(of_source)
         .chain(labels)

@@ -375,8 +375,8 @@ fn notes(report: &Report) -> Vec<String> {
         format!("names ignore case, so that spellings of {dimension} are one element: {}", some_of(names))
     }));
     notes.extend(defaults(&report.defaults));
-    let is_told = |kept: &&DefaultMove| report.nowhere.iter().all(|one| one.dimension != kept.dimension);
-    notes.extend(defaults_kept(report.defaults_kept.iter().filter(is_told)));
+    let unlinked = report.nowhere.iter().map(|one| one.dimension.as_str());
+    notes.extend(defaults_kept(&report.defaults_kept, unlinked, &report.two_paths));
     notes.extend(two_paths(&report.two_paths));
     if report.texts_lost > 0 {
         notes.push(format!("{} of elements that are gone dropped", counted(report.texts_lost, "text")));
@@ -392,11 +392,19 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Default elements that a change, a refresh or a load left where they were.
-fn defaults_kept<'a>(kept: impl Iterator<Item = &'a DefaultMove>) -> impl Iterator<Item = String> {
-    kept.map(|DefaultMove { dimension, before, after }| {
+/// Default elements that a change, a refresh or a load left where they were. Other notes have the reason in dimensions
+/// with elements below nothing or over two paths.
+fn defaults_kept<'a>(
+    kept: &[DefaultMove],
+    unlinked: impl Iterator<Item = &'a str>,
+    two_paths: &'a [TwoPaths],
+) -> Vec<String> {
+    let told: Vec<&str> = unlinked.chain(two_paths.iter().map(|one| one.dimension.as_str())).collect();
+    let others = kept.iter().filter(|kept| !told.contains(&kept.dimension.as_str()));
+    let note = |DefaultMove { dimension, before, after }: &DefaultMove| {
         format!("default of {dimension} stays {before}; by the rule it would be {after}: change 'default …' sets it")
-    })
+    };
+    others.map(note).collect()
 }
 
 /// Elements that lie below nothing, as edges of the source to their parents were taken away.
