@@ -21,6 +21,10 @@ class Dimension:
 
     def __init__(self, name):
         self.name, self.elements, self.unlinked = name, [], set()
+        self.has_levels = False
+        # Names by the keys of elements that the source does not have now, and their edges with elements made by hand:
+        # parent, child and weight, with the key in place of the element that is away.
+        self.away, self.away_edges = {}, []
 
     def add(self, name, is_base, key=None):
         """A new element."""
@@ -59,25 +63,29 @@ class Dimension:
     def remove(self, element):
         """Takes an element away with its edges."""
         self.elements.remove(element)
+        self.away_edges = [edge for edge in self.away_edges if element not in edge[:2]]
         for other in self.elements:
             other.children.pop(element, None)
 
     def loaded(self, source):
         """The source's dimension in the place of this one: edges that were unlinked by hand stay away."""
-        has_both = lambda of, edge: of.of_key(edge[0]) and of.of_key(edge[1])
-        source.unlinked = {edge for edge in self.unlinked if has_both(self, edge) and has_both(source, edge)}
+        is_known = lambda key: self.of_key(key) or key in self.away
+        source.unlinked = {edge for edge in self.unlinked if all(is_known(key) for key in edge)}
         for parent, child in source.unlinked:
-            source.of_key(parent).children.pop(source.of_key(child), None)
+            if source.of_key(parent):
+                source.of_key(parent).children.pop(source.of_key(child), None)
+        source.away = {key: None for edge in source.unlinked for key in edge if not source.of_key(key)}
         return source
 
     def refreshed(self, source):
         """This dimension after a refresh: the source's elements under the names given here, elements made by hand, and
-        edges that have one of them at an end."""
+        edges that have one of them at an end; names and edges of elements that are away come back with them."""
         source, made = self.loaded(source), Dimension(self.name)
         now = {}
         for element in source.elements:
             old = self.of_key(element.key)
-            copy = made.add(old.name if old else element.name, element.is_base, element.key)
+            name = old.name if old else self.away.get(element.key) or element.name
+            copy = made.add(name, element.is_base, element.key)
             now[element.key] = copy
             if old:
                 now[old] = copy
@@ -87,11 +95,22 @@ class Dimension:
         for old in self.elements:
             if old.key is None:
                 now[old] = made.add(old.name, old.is_base)
+        edges = []
         for old in self.elements:
             for child, weight in old.children.items():
-                if (old.key is None or child.key is None) and old in now and child in now:
-                    now[old].children[now[child]] = weight
-        made.unlinked = source.unlinked
+                if old.key is None or child.key is None:
+                    edges.append((*(end if end in now else end.key for end in (old, child)), weight))
+        for parent, child, weight in edges + self.away_edges:
+            ends = [now.get(end, end) for end in (parent, child)]
+            if any(isinstance(end, str) for end in ends):
+                made.away_edges.append((*ends, weight))
+            elif ends[0] not in made.below(ends[1]):
+                ends[0].children.setdefault(ends[1], weight)
+        made.unlinked, made.has_levels = source.unlinked, source.has_levels
+        gone = {old.key: old.name for old in self.elements if old.key is not None and old not in now}
+        made.away = {**self.away, **gone}
+        for element in source.elements:
+            made.away.pop(element.key, None)
         return made
 
 
@@ -116,6 +135,11 @@ class Cube:
             if all(element is not None and element.is_base for element in elements):
                 found.append((tuple(elements), values))
         return found
+
+    def values(self):
+        """What SQL has for base elements, by dimension and name: their keys where the base is a level."""
+        value = lambda of, element: element.key if of.has_levels and element.key else element.name
+        return [{one.name: value(of, one) for one in of.elements} for of in self.dimensions]
 
     def base_sums(self):
         """Names and elements of base cells with a value of the first measure, which is a sum, and that."""

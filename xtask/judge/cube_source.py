@@ -67,6 +67,7 @@ class Form:
     def dimension(self, rows):
         """The dimension as the source has it."""
         made = Dimension(self.name)
+        made.has_levels = self.kind in ("levels", "table")
         used = {keys[self.at] for keys, _ in rows}
         keys = {"values": used, "levels": used, "list": set(self.listed)}.get(self.kind, set(self.keys))
         for key in sorted(keys):

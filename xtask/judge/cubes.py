@@ -131,7 +131,8 @@ class Sequence:
     def check_sql(self, path, cube):
         """Compares the rows of the table of base cells that a condition leaves."""
         at = self.rng.randrange(len(cube.dimensions))
-        names = [element.name for element in cube.dimensions[at].elements if element.is_base]
+        values = cube.values()
+        names = [values[at][element.name] for element in cube.dimensions[at].elements if element.is_base]
         wanted = self.rng.sample(names, self.rng.randint(0, min(2, len(names)))) + ["none"]
         columns = [dimension.name.lower() for dimension in cube.dimensions] + [cube.measures[0].name.lower()]
         listed = ", ".join(f"'{name}'" for name in wanted)
@@ -139,7 +140,8 @@ class Sequence:
         found = {}
         for row in self.ran("--format", "csv", "-c", sql):
             found[tuple(row[column] for column in columns[:-1])] = (1, Fraction(row[columns[-1]]))
-        expected = {of: (1, amount) for of, _, amount in cube.base_sums() if of[at] in wanted}
+        rows = [(tuple(by[name] for by, name in zip(values, of)), amount) for of, _, amount in cube.base_sums()]
+        expected = {of: (1, amount) for of, amount in rows if of[at] in wanted}
         self.agree(sql, found, expected)
 
     @staticmethod

@@ -57,6 +57,21 @@ pub enum ModelError {
         /// The element that holds it, by its primary name.
         other: String,
     },
+    /// Two elements of levels get one name of the values that lead to them.
+    #[error(
+        "dimension '{dimension}': {one} and {other} both get the name '{name}', the values with a '-' between them; \
+         give one of them another value"
+    )]
+    SharedPath {
+        /// The dimension.
+        dimension: String,
+        /// The name.
+        name: String,
+        /// Values that lead to one of them.
+        one: Path,
+        /// Values that lead to the other.
+        other: Path,
+    },
     /// Two dimensions or two measures of a cube share a name, case ignored.
     #[error("cube '{cube}': two {what} are named '{name}'; names are unique, case ignored")]
     DuplicatePart {

@@ -391,7 +391,8 @@ fn refusals_name_the_place_and_change_nothing() {
         ),
         (
             "link Spain below Europe",
-            "column 1: dimension 'Region': Europe → Spain is given twice; add the weights up in one entry",
+            "column 18: Spain lies below Europe already; its weight changes with move Spain from Europe below Europe \
+             weight 1",
         ),
         ("move Spain below World, World", "column 25: World stands here a second time"),
         ("unlink Spain from World", "column 1: dimension 'Region': 'Spain' is no child of 'World'"),

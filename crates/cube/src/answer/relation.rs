@@ -28,7 +28,8 @@ struct NameColumn {
 
 /// The columns of a cube as a relation.
 ///
-/// A level of a level hierarchy has the values of the source, and the level's name, after the dimension's and a `_` if
+/// A dimension whose base is a level of a level hierarchy has the values of the source, others have names of elements.
+/// A level above has the values of the source, and the level's name, after the dimension's and a `_` if
 /// another column has it; it is NULL for a base element below several elements of the level, or at a weight that is not
 /// one. Level n of other hierarchies is `<dimension>_<n>`, if each base element lies below at most one element of it;
 /// elements that weigh a base element otherwise than by 1 do not count.
@@ -227,7 +228,7 @@ fn name_columns(cube: &Cube) -> Vec<NameColumn> {
     for (number, dimension) in cube.model.dimensions().iter().enumerate() {
         let bases: Vec<Option<ElementId>> =
             (0..dimension.base_count() as u32).map(|at| dimension.at_base(at)).collect();
-        columns.push(column(number, dimension, dimension.name().to_string(), &bases, Element::name));
+        columns.push(column(number, dimension, dimension.name().to_string(), &bases, Element::value));
         for (name, elements) in levels(dimension, &bases) {
             let mut free = name;
             if !taken.insert(folded(&free)) {

@@ -31,6 +31,7 @@ impl LevelRows<'_> {
         definition: &DimensionDefinition,
         mut table: Table<'_>,
     ) -> Result<Dimension, BuildError> {
+        let file = definition.table.as_deref().unwrap_or_default();
         let columns = self.levels.iter().map(|level| table.names(level)).collect::<Result<Vec<_>, _>>()?;
         let label_columns = LabelColumns::of(definition, &mut table)?;
         let sort = table.sort(definition)?;
@@ -40,7 +41,7 @@ impl LevelRows<'_> {
         let mut labels = label_columns.of_rows(&batch);
         for (row, id) in order.into_iter().zip(found) {
             if let Some(id) = id {
-                labels.label(&mut dimension, id, row)?;
+                labels.label(&mut dimension, id, row).map_err(|error| error.in_row(self.name, file, row))?;
             }
         }
         Ok(dimension)

@@ -46,10 +46,11 @@ use arrow::array::RecordBatchReader;
 
 pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
-pub use report::{Aside, DefaultMove, MovedElement, NamedElements, RenamedElement, Report, TakenName};
+pub use report::{Aside, DefaultMove, GivenName, MovedElement, NamedElements, RenamedElement, Report, TakenName};
 
 use self::dimension::{Input, Plan};
 use self::keep::Kept;
+pub(crate) use self::keep::has_labels_of_table;
 use self::measures::MeasurePlan;
 use self::source::{Reading, Source};
 use crate::define::{Definition, Encoding};

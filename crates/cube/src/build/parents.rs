@@ -75,7 +75,7 @@ pub(super) fn of_table(
     }
     // Last: rows and parents are found by keys, never by alternative names of others.
     for (at, id) in order.into_iter().zip(ids) {
-        labels.label(builder.dimension(), id, at)?;
+        labels.label(builder.dimension(), id, at).map_err(|error| error.in_row(name, file, at))?;
     }
     Ok(builder.finish()?)
 }

@@ -40,6 +40,17 @@ pub struct Report {
     pub renamed: Vec<RenamedElement>,
     /// Alternative names of the source that a refresh left to elements made by hand.
     pub taken: Vec<TakenName>,
+    /// Names that changes gave elements, and that a refresh left to other elements of the source.
+    pub given: Vec<GivenName>,
+    /// Elements that were made by hand, and that the source has now.
+    pub adopted: Vec<NamedElements>,
+    /// Elements that are gone, and at which something was made by hand, which comes back with them.
+    pub away: Vec<NamedElements>,
+    /// What was made by hand and is dropped: by a load elements, and other things as `name X of A`; by a refresh edges
+    /// of elements that are back, as `X below Y`, which would make a cycle by now.
+    pub dropped: Vec<NamedElements>,
+    /// Elements that lie below nothing, as edges of the source to their parents stay away.
+    pub nowhere: Vec<NamedElements>,
     /// Spellings of the source that differ from the name of their element in case alone, as `TRUE as true`; facts that
     /// name elements of tables are not looked at. Dimensions without any are left out.
     pub respelled: Vec<NamedElements>,
@@ -64,6 +75,11 @@ impl Report {
         self.unlinked.extend(NamedElements::of(name, told.unlinked));
         self.renamed.extend(told.renamed);
         self.taken.extend(told.taken);
+        self.given.extend(told.given);
+        self.adopted.extend(NamedElements::of(name, told.adopted));
+        self.away.extend(NamedElements::of(name, told.away));
+        self.dropped.extend(NamedElements::of(name, told.dropped));
+        self.nowhere.extend(NamedElements::of(name, told.nowhere));
         self.two_paths.extend(dimension.two_paths());
         dimension
     }
@@ -107,6 +123,18 @@ pub struct TakenName {
     /// The name.
     pub name: String,
     /// The element of the source. Its rows find it by the name, queries do not.
+    pub element: String,
+}
+
+/// A name that a change gave an element, and that the source has for another one. The element gets it again once it is
+/// free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenName {
+    /// The dimension.
+    pub dimension: String,
+    /// The name.
+    pub name: String,
+    /// The element that had it.
     pub element: String,
 }
 

@@ -70,8 +70,9 @@ impl Versions {
         let disagreement = |dimension: String, first: &str| CatalogError::Disagreement {
             dimension,
             reason: format!(
-                "it was changed in '{first}' and otherwise in '{}', but is one in the database: make the same changes \
-                 in both (warpcube cube change)",
+                "it was changed in '{first}' and otherwise in '{}': take one of the two back, as change 'remove …' \
+                 does with an element that was added, and make the changes of the other one in both cubes, in one \
+                 order",
                 cube.name
             ),
         };

@@ -14,8 +14,13 @@ pub struct Report {
     pub texts_aside: u64,
     /// Names of other cubes of the catalog that lost the removed elements, too.
     pub other_cubes: Vec<String>,
-    /// Elements of the source that were removed or placed otherwise, which a refresh undoes; none without a definition.
+    /// Elements of the source that were removed, or placed otherwise below others or in the order, which a refresh
+    /// undoes; none without a definition.
     pub of_source: Vec<SourceElements>,
+    /// Labels that the definition or its source gives, as `size of A`, which a refresh sets again.
+    pub labels_of_source: Vec<SourceElements>,
+    /// Elements that lie below nothing, as changes took edges of the source away.
+    pub nowhere: Vec<SourceElements>,
     /// Edges of the source that were taken away, as `child from parent`; refreshes and loads leave them out. None
     /// without a definition.
     pub unlinked: Vec<SourceElements>,

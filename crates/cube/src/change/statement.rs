@@ -1,12 +1,16 @@
 //! Statements one after the other: names become elements of the cube as the statements before have left it.
 
+mod noted;
+
 use std::cell::{OnceCell, RefCell};
 
 use arrow::error::ArrowError;
 
+use self::noted::{Noted, noted};
 use super::aside::{self, Freed};
-use super::report::{FactsAside, Report, SourceElements};
+use super::report::{FactsAside, Report};
 use crate::build::DefaultMove;
+use crate::define::Definition;
 use crate::error::ModelError;
 use crate::facts::Facts;
 use crate::model::{
@@ -14,7 +18,7 @@ use crate::model::{
 };
 use crate::query::{
     Action, ChangeStatement, ElementName, Literal, Neighbour, Placed, QueryError, Span, find_dimension, find_element,
-    namesake_warning,
+    namesake_warning, quoted,
 };
 use crate::store::{Origin, StoredCube};
 
@@ -32,6 +36,9 @@ pub(super) struct Changing<'a> {
     before_renames: Option<CubeModel>,
     /// Names that stand for one of several elements.
     warnings: RefCell<Vec<String>>,
+    /// The definition, if a label needs it.
+    definition: OnceCell<Option<Definition>>,
+    noted: Noted,
     report: Report,
 }
 
@@ -50,8 +57,9 @@ impl<'a> Changing<'a> {
     pub(super) fn new(old: &'a StoredCube, text: &'a str) -> Changing<'a> {
         let filled = old.model.dimensions().iter().map(|_| OnceCell::new()).collect();
         let model = old.model.clone();
-        let (freed, renames, before_renames, warnings, report) = Default::default();
-        Changing { old, text, model, filled, freed, renames, before_renames, warnings, report }
+        let (freed, renames, before_renames, warnings, definition) = Default::default();
+        let (noted, report) = Default::default();
+        Changing { old, text, model, filled, freed, renames, before_renames, warnings, definition, noted, report }
     }
 
     /// Applies a statement. Renames in a row are applied together: each may take a name that one behind it frees.
@@ -92,11 +100,13 @@ impl<'a> Changing<'a> {
                 let wanted = self.position(at, place)?;
                 // The element leaves its old position first.
                 let position = wanted - usize::from((self.dimension(at).position(id) as usize) < wanted);
+                self.note_element(at, id);
                 self.change(at, Change::Reposition { element: id, position }, span).map(drop)
             }
             Action::Remove { elements } => elements.iter().try_for_each(|element| self.remove(element)),
             Action::Caption { element, caption } => {
                 let (at, id) = self.found(element)?;
+                self.note_label(at, id, "caption", |definition| definition.caption.is_some());
                 self.change(at, Change::Caption { element: id, caption: caption.clone() }, span).map(drop)
             }
             Action::Alias { element, alias } => {
@@ -109,18 +119,27 @@ impl<'a> Changing<'a> {
                 if let (NUMBER_FORMAT, Attribute::Text(pattern)) = (folded(attribute).as_str(), &value) {
                     pattern.parse::<NumberFormat>().map_err(|reason| self.error(span, reason))?;
                 }
+                let wanted = folded(attribute);
+                self.note_label(at, id, attribute, |definition| {
+                    definition.attributes.iter().any(|given| folded(given) == wanted)
+                });
                 let attribute = attribute.clone();
                 self.change(at, Change::SetAttribute { element: id, attribute, value }, span).map(drop)
             }
             Action::Default { element } => {
                 let (at, id) = self.found(element)?;
+                if self.definition_of(at).is_some_and(|definition| definition.default.is_some()) {
+                    let dimension = self.model.dimensions()[at].name();
+                    noted(&mut self.report.labels_of_source, dimension, "the default element".to_owned());
+                }
                 self.change(at, Change::SetDefault { element: Some(id) }, span).map(drop)
             }
         }
     }
 
     /// The changed cube.
-    pub(super) fn finish(self) -> Result<(StoredCube, Report), ArrowError> {
+    pub(super) fn finish(mut self) -> Result<(StoredCube, Report), ArrowError> {
+        self.tell_noted();
         let Changing { old, mut model, freed, mut report, warnings, .. } = self;
         let split = aside::split(old, &model, &freed)?;
         let facts_aside = freed.iter().zip(&split.facts_of).filter(|(_, facts)| **facts > 0);
@@ -243,9 +262,7 @@ impl<'a> Changing<'a> {
         let (done, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.renames).into_iter().partition(|rename| rename.dimension == at);
         self.renames = waiting;
-        let is_exchange = done.len() > 1;
-        done.iter()
-            .try_for_each(|rename| self.label(rename, is_exchange).map_err(|error| Box::new((error, rename.span))))
+        done.iter().try_for_each(|rename| self.label(rename).map_err(|error| Box::new((error, rename.span))))
     }
 
     /// The place of the rename that an error is of.
@@ -266,10 +283,11 @@ impl<'a> Changing<'a> {
     }
 
     /// Gives a renamed element the labels that follow from its new name.
-    fn label(&mut self, rename: &Rename, is_exchange: bool) -> Result<(), ModelError> {
+    fn label(&mut self, rename: &Rename) -> Result<(), ModelError> {
         let Rename { dimension: at, element, .. } = *rename;
         // Reports show captions: one by which the element was found would hide the new name.
         if rename.is_caption {
+            self.note_label(at, element, "caption", |definition| definition.caption.is_some());
             let caption = Some(rename.name.clone());
             self.model.apply(at, Change::Caption { element, caption }, &|_| false)?;
         }
@@ -279,12 +297,15 @@ impl<'a> Changing<'a> {
         // The source names the element as before. A name that was an alternative one of the element has changed places
         // with the old one; a name that another element has got is kept apart.
         let dimension = self.dimension(at);
-        let holder = dimension.find_key(&rename.old);
-        let is_taken = dimension.find_of_source(&rename.old).is_some_and(|id| {
-            dimension.element(id).source_name().is_some_and(|name| folded(name) == folded(&rename.old))
+        let named = dimension.element(element);
+        let of_source = named.key().unwrap_or(&rename.old);
+        let is_others = dimension.find_of_source(of_source).is_some_and(|holder| {
+            let names = dimension.element(holder).source_names();
+            holder != element && names.iter().all(|name| folded(name) != folded(of_source))
         });
-        if is_exchange && !is_taken && dimension.element(element).source_name().is_none() {
-            let name = rename.old.clone();
+        let holder = dimension.find_key(&rename.old);
+        if is_others && named.source_names().is_empty() {
+            let name = of_source.to_owned();
             self.model.apply(at, Change::SourceName { element, name }, &|_| false)?;
         }
         if holder.is_none() {
@@ -321,7 +342,7 @@ impl<'a> Changing<'a> {
                 match is_kept {
                     true => self.unlink(at, child, parent, span)?,
                     false => {
-                        self.note(at, parent, child);
+                        self.note_edge(at, parent, child);
                         self.change(at, Change::Unlink { parent, child }, span)?;
                     }
                 }
@@ -330,7 +351,7 @@ impl<'a> Changing<'a> {
         for (parent, placed) in wanted.into_iter().zip(parents) {
             match self.is_parent(at, parent, child) {
                 true => {
-                    self.note(at, parent, child);
+                    self.note_edge(at, parent, child);
                     self.change(at, Change::Weigh { parent, child, weight: placed.weight }, span)?;
                 }
                 false => self.link(at, child, placed, span)?,
@@ -344,8 +365,17 @@ impl<'a> Changing<'a> {
     }
 
     fn link(&mut self, at: usize, child: ElementId, parent: &Placed, span: Span) -> Result<(), QueryError> {
-        let (weight, parent) = (parent.weight, self.within(at, &parent.element)?);
-        self.note(at, parent, child);
+        let (weight, place, parent) = (parent.weight, parent.element.span, self.within(at, &parent.element)?);
+        if self.is_parent(at, parent, child) {
+            let name = |id| quoted(self.dimension(at).element(id).name());
+            let (child, parent) = (name(child), name(parent));
+            let message = format!(
+                "{child} lies below {parent} already; its weight changes with move {child} from {parent} below \
+                 {parent} weight {weight}"
+            );
+            return Err(self.error(place, message));
+        }
+        self.note_edge(at, parent, child);
         self.change(at, Change::Link { parent, child, weight, place: None }, span).map(drop)
     }
 
@@ -355,10 +385,7 @@ impl<'a> Changing<'a> {
         self.change(at, Change::Unlink { parent, child }, span)?;
         if let Some(weight) = edge.filter(|_| self.is_of_source(at, parent, child)).map(|edge| edge.weight) {
             self.change(at, Change::KeepUnlinked { parent, child, weight }, span)?;
-            let of = &self.model.dimensions()[at];
-            let name = |id| of.element(id).name();
-            let (dimension, edge) = (of.name(), format!("{} from {}", name(child), name(parent)));
-            noted(&mut self.report.unlinked, dimension, edge);
+            self.noted.unlinked.push((at, [parent, child]));
         }
         Ok(())
     }
@@ -367,24 +394,43 @@ impl<'a> Changing<'a> {
     fn relink(&mut self, element: &ElementName, parents: &[ElementName], span: Span) -> Result<(), QueryError> {
         let (at, child) = self.found(element)?;
         let unlinked = self.dimension(at).element(child).unlinked().to_vec();
+        let dimension = self.dimension(at);
+        let name = |held: &Unlinked| match dimension.get(held.parent) {
+            Some(parent) => parent.name().to_owned(),
+            None => dimension.absent_of(held.parent).map_or_else(String::new, |absent| absent.key.clone()),
+        };
+        let is_there = |held: &&Unlinked| !held.is_gone && dimension.get(held.parent).is_some();
         let refused = |place: Span, from: String| {
-            let name = |held: &Unlinked| self.dimension(at).element(held.parent).name();
             let held = match unlinked.is_empty() {
                 true => "is unlinked from no element".to_owned(),
                 false => format!("is unlinked from {}", unlinked.iter().map(name).collect::<Vec<_>>().join(", ")),
             };
             self.error(place, format!("{element} {held}{from}: link places it below further ones"))
         };
-        let mut wanted = if parents.is_empty() { unlinked.clone() } else { Vec::new() };
+        let gone = |place: Span, held: &Unlinked| {
+            let parent = name(held);
+            self.error(
+                place,
+                format!("the source does not have {element} below {parent} any more: link places it there"),
+            )
+        };
+        let mut wanted = Vec::new();
+        if parents.is_empty() {
+            wanted.extend(unlinked.iter().filter(is_there).copied());
+        }
         for parent in parents {
             let id = self.within(at, parent)?;
             let held = unlinked.iter().find(|held| held.parent == id);
-            wanted.push(*held.ok_or_else(|| refused(parent.span, format!(", not from {parent}")))?);
+            let held = held.ok_or_else(|| refused(parent.span, format!(", not from {parent}")))?;
+            wanted.push(*Some(held).filter(is_there).ok_or_else(|| gone(parent.span, held))?);
         }
         if wanted.is_empty() {
-            return Err(refused(element.span, String::new()));
+            return Err(match unlinked.first() {
+                Some(held) => gone(element.span, held),
+                None => refused(element.span, String::new()),
+            });
         }
-        for Unlinked { parent, weight } in wanted {
+        for Unlinked { parent, weight, .. } in wanted {
             self.change(at, Change::Link { parent, child, weight, place: None }, span)?;
         }
         Ok(())
@@ -392,7 +438,7 @@ impl<'a> Changing<'a> {
 
     fn remove(&mut self, element: &ElementName) -> Result<(), QueryError> {
         let (at, id) = self.found(element)?;
-        self.note(at, id, id);
+        self.note_element(at, id);
         self.change(at, Change::Remove { element: id }, element.span).map(drop)
     }
 
@@ -411,14 +457,6 @@ impl<'a> Changing<'a> {
             self.freed.push(Freed { dimension: at, base, name: before.element(id).name().to_owned() });
         }
         Ok(effect.added)
-    }
-
-    /// Notes an edge between elements of the source, or an element of it, that a refresh brings back.
-    fn note(&mut self, at: usize, parent: ElementId, child: ElementId) {
-        if self.is_of_source(at, parent, child) {
-            let dimension = &self.model.dimensions()[at];
-            noted(&mut self.report.of_source, dimension.name(), dimension.element(child).name().to_owned());
-        }
     }
 
     /// True if the cube has a source and both elements are of it.
@@ -486,15 +524,6 @@ impl<'a> Changing<'a> {
 
     fn error(&self, span: Span, message: String) -> QueryError {
         QueryError::new(self.text, span, message)
-    }
-}
-
-/// Adds a name to those of a dimension, once.
-fn noted(all: &mut Vec<SourceElements>, dimension: &str, name: String) {
-    match all.iter_mut().find(|noted| noted.dimension == dimension) {
-        Some(noted) if noted.names.contains(&name) => {}
-        Some(noted) => noted.names.push(name),
-        None => all.push(SourceElements { dimension: dimension.to_owned(), names: vec![name] }),
     }
 }
 

@@ -182,7 +182,7 @@ impl Dimension {
         Ok(id)
     }
 
-    fn next_id(&self) -> Result<ElementId> {
+    pub(super) fn next_id(&self) -> Result<ElementId> {
         let number = u32::try_from(self.slots.len()).ok().filter(|number| *number < u32::MAX);
         number.map(ElementId).ok_or_else(|| self.too_many("elements", u32::MAX as usize))
     }

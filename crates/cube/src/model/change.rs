@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Attribute, AttributeKind, Dimension, Edge, ElementId, ElementKind, Unlinked};
+use super::{Attribute, AttributeKind, Dimension, Displaced, Edge, ElementId, ElementKind, Unlinked};
 use crate::error::{ModelError, Result};
 
 /// A change of one dimension.
@@ -77,12 +77,20 @@ pub enum Change {
         /// Each element once, with its new name.
         names: Vec<(ElementId, String)>,
     },
-    /// Sets the name that rows of the source have for an element, which may be a name of another element.
+    /// Adds a name that rows of the source have for an element, which may be a name of another element.
     SourceName {
         /// The element.
         element: ElementId,
         /// The name, unique among names of the source, case ignored.
         name: String,
+    },
+    /// Notes that a name which a change gave an element is another one's now. [`Change::Rename`] of the element ends
+    /// what is noted of its primary name.
+    Displace {
+        /// The element.
+        element: ElementId,
+        /// The name.
+        name: Displaced,
     },
     /// Changes the position of an element, and its place below its parents: before the next of its siblings.
     Reposition {
@@ -170,11 +178,7 @@ impl Dimension {
             }
             Change::KeepUnlinked { parent, child, weight } => {
                 self.living(parent)?;
-                self.living(child)?;
-                self.check_weight(&[parent, child], weight)?;
-                let unlinked = &mut self.element_mut(child).unlinked;
-                unlinked.retain(|held| held.parent != parent);
-                unlinked.push(Unlinked { parent, weight });
+                self.keep_unlinked(child, Unlinked { parent, weight, is_gone: false })?;
             }
             Change::Move { child, from, to, weight } => {
                 self.edge(from, child)?;
@@ -190,7 +194,8 @@ impl Dimension {
             }
             Change::Rename { element, name } => self.rename(&[(element, name)])?,
             Change::RenameAll { names } => self.rename(&names)?,
-            Change::SourceName { element, name } => self.set_source_name(element, name)?,
+            Change::SourceName { element, name } => self.add_source_name(element, name)?,
+            Change::Displace { element, name } => self.displace(element, name)?,
             Change::Reposition { element, position } => {
                 self.living(element)?;
                 self.reposition(element, position);
@@ -200,7 +205,10 @@ impl Dimension {
             Change::Alias { element, alias } => self.add_alias(element, &alias)?,
             Change::AddAttribute { attribute, kind } => drop(self.add_attribute(&attribute, kind)?),
             Change::SetAttribute { element, attribute, value } => self.set_attribute(element, &attribute, value)?,
-            Change::SetDefault { element } => self.set_default(element)?,
+            Change::SetDefault { element } => {
+                self.set_default(element)?;
+                self.absent.iter_mut().for_each(|absent| absent.is_default = false);
+            }
         }
         self.topology.take();
         Ok(effect)
@@ -291,9 +299,13 @@ impl Dimension {
         }
         for (id, name) in names {
             let folded = super::names::folded(name);
+            self.forget_displaced(*id, |displaced| displaced.is_primary);
             let element = self.element_mut(*id);
             element.renamed = true;
             let old = std::mem::replace(&mut element.name, name.clone());
+            if !element.handmade && element.key.is_none() {
+                element.key = Some(old.clone());
+            }
             if let Some(alias) = element.aliases.iter_mut().find(|alias| super::names::folded(alias) == folded) {
                 *alias = old;
             }
@@ -301,14 +313,41 @@ impl Dimension {
         Ok(())
     }
 
-    fn set_source_name(&mut self, id: ElementId, name: String) -> Result<()> {
+    fn add_source_name(&mut self, id: ElementId, name: String) -> Result<()> {
         self.named(&name)?;
-        let old = self.living(id)?.source_name.clone();
+        self.living(id)?;
         self.claim_source(&name, id)?;
-        if let Some(old) = old.filter(|old| super::names::folded(old) != super::names::folded(&name)) {
-            self.names.release_source(&old);
-        }
-        self.element_mut(id).source_name = Some(name);
+        let held = &mut self.element_mut(id).source_names;
+        held.retain(|held| super::names::folded(held) != super::names::folded(&name));
+        held.push(name);
+        Ok(())
+    }
+
+    fn displace(&mut self, id: ElementId, name: Displaced) -> Result<()> {
+        self.named(&name.name)?;
+        self.living(id)?;
+        let wanted = super::names::folded(&name.name);
+        self.forget_displaced(id, |held| super::names::folded(&held.name) == wanted);
+        self.names.add_displaced(&name.name, id);
+        self.element_mut(id).displaced.push(name);
+        Ok(())
+    }
+
+    /// Forgets some of the names that other elements have.
+    fn forget_displaced(&mut self, id: ElementId, is_over: impl Fn(&Displaced) -> bool) {
+        let (over, held) = std::mem::take(&mut self.element_mut(id).displaced).into_iter().partition(is_over);
+        self.element_mut(id).displaced = held;
+        let over: Vec<Displaced> = over;
+        over.iter().for_each(|displaced| self.names.remove_displaced(&displaced.name, id));
+    }
+
+    /// Notes an edge that changes have taken away; the parent may be an absent element.
+    pub(crate) fn keep_unlinked(&mut self, child: ElementId, unlinked: Unlinked) -> Result<()> {
+        self.living(child)?;
+        self.check_weight(&[child, child], unlinked.weight)?;
+        let held = &mut self.element_mut(child).unlinked;
+        held.retain(|held| held.parent != unlinked.parent);
+        held.push(unlinked);
         Ok(())
     }
 
@@ -342,8 +381,11 @@ impl Dimension {
             self.element_mut(edge.child).parents.retain(|parent| *parent != id);
         }
         self.slots.iter_mut().flatten().for_each(|other| other.unlinked.retain(|held| held.parent != id));
+        self.absent.iter_mut().for_each(|absent| absent.forget(id));
+        self.absent.retain(|absent| !absent.is_empty());
+        element.displaced.iter().for_each(|displaced| self.names.remove_displaced(&displaced.name, id));
         std::iter::once(&element.name).chain(&element.aliases).for_each(|name| self.names.release(name));
-        element.source_name.iter().for_each(|name| self.names.release_source(name));
+        element.source_names.iter().for_each(|name| self.names.release_source(name));
         if let Some(caption) = &element.caption {
             self.names.remove_caption(caption, id);
         }

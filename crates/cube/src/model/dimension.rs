@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::graph::Topology;
 use super::names::{NameIndex, nearest};
-use super::{Attribute, Element, ElementId, ElementKind};
+use super::{Absent, Attribute, Element, ElementId, ElementKind};
 use crate::error::{ModelError, Path, Result};
 
 /// Tolerance of the test whether weights below a root may all be 1, as a share of the base elements.
@@ -65,6 +65,7 @@ pub struct Dimension {
     pub(super) default: Option<ElementId>,
     pub(super) attributes: Vec<AttributeColumn>,
     pub(super) hierarchies: Vec<Hierarchy>,
+    pub(super) absent: Vec<Absent>,
     pub(super) names: NameIndex,
     pub(super) topology: OnceLock<Topology>,
 }
@@ -78,6 +79,7 @@ impl PartialEq for Dimension {
             && self.default == other.default
             && self.attributes == other.attributes
             && self.hierarchies == other.hierarchies
+            && self.absent == other.absent
     }
 }
 
@@ -179,8 +181,46 @@ impl Dimension {
         self.names.get(name)
     }
 
-    /// The element that rows of the source have this name for: its [`Element::source_name`], else its name or alias,
-    /// case ignored.
+    /// Elements of the source that it did not have when it was read last, with what was made by hand at them.
+    pub fn absent(&self) -> &[Absent] {
+        &self.absent
+    }
+
+    /// Sets the absent elements, whose numbers are those of [`Dimension::unused_id`].
+    pub(crate) fn set_absent(&mut self, absent: Vec<Absent>) {
+        self.absent = absent;
+    }
+
+    /// A number that no element gets.
+    ///
+    /// # Errors
+    /// [`ModelError::TooMany`].
+    pub(crate) fn unused_id(&mut self) -> Result<ElementId> {
+        let id = self.next_id()?;
+        self.slots.push(None);
+        self.topology.take();
+        Ok(id)
+    }
+
+    /// Elements without parents that changes have taken from a parent which the source has for them.
+    pub(crate) fn unlinked_roots(&self) -> impl Iterator<Item = ElementId> {
+        let is_taken = |held: &super::Unlinked| !held.is_gone && self.get(held.parent).is_some();
+        let is_one = move |element: &Element| element.parents.is_empty() && element.unlinked.iter().any(is_taken);
+        self.order.iter().copied().filter(move |id| is_one(self.element(*id)))
+    }
+
+    /// The absent element of this number.
+    pub(crate) fn absent_of(&self, id: ElementId) -> Option<&Absent> {
+        self.absent.iter().find(|absent| absent.id == id)
+    }
+
+    /// Elements that had this name by a change, and gave it to the element of the source that has it now.
+    pub(crate) fn displaced(&self, name: &str) -> &[ElementId] {
+        self.names.displaced(name)
+    }
+
+    /// The element that rows of the source have this name for: one of its [`Element::source_names`], else its name or
+    /// alias, case ignored.
     pub fn find_of_source(&self, name: &str) -> Option<ElementId> {
         self.names.get_of_source(name)
     }

@@ -72,6 +72,19 @@ pub struct Unlinked {
     /// The weight that the edge had last; finite.
     #[serde(with = "super::exact")]
     pub weight: f64,
+    /// True if the source had no such edge when it was read last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_gone: bool,
+}
+
+/// A name that a change gave an element, and that the source has for another one now. A refresh gives it back once it
+/// is free.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Displaced {
+    /// The name.
+    pub name: String,
+    /// True for the primary name; false for an alternative name or a caption.
+    pub is_primary: bool,
 }
 
 /// An element of a dimension. Names and edges change through [`super::Dimension::apply`] alone.
@@ -101,7 +114,26 @@ pub struct Element {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unlinked: Vec<Unlinked>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) source_name: Option<String>,
+    pub(super) key: Option<String>,
+    /// Former versions stored one name as `source_name`.
+    #[serde(default, alias = "source_name", deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
+    pub(super) source_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) displaced: Vec<Displaced>,
+}
+
+/// A text, or a list of texts.
+fn one_or_more<'de, D: serde::Deserializer<'de>>(stored: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Texts {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match Texts::deserialize(stored)? {
+        Texts::One(text) => vec![text],
+        Texts::More(texts) => texts,
+    })
 }
 
 impl Element {
@@ -120,7 +152,9 @@ impl Element {
             handmade: false,
             renamed: false,
             unlinked: Vec::new(),
-            source_name: None,
+            key: None,
+            source_names: Vec::new(),
+            displaced: Vec::new(),
         }
     }
 
@@ -154,10 +188,21 @@ impl Element {
         &self.unlinked
     }
 
-    /// The name that rows of the source have for it ([`super::Change::SourceName`]); `None` if they use its name or an
-    /// alternative one.
-    pub fn source_name(&self) -> Option<&str> {
-        self.source_name.as_deref()
+    /// The name that the source gave it, by which a refresh knows it; `None` if that is its name, for elements made by
+    /// hand, and for elements that former versions renamed.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// Names that rows of the source have for it ([`super::Change::SourceName`]) beside its name and alternative ones;
+    /// queries find other elements by them.
+    pub fn source_names(&self) -> &[String] {
+        &self.source_names
+    }
+
+    /// Names that changes gave it and other elements have now ([`super::Change::Displace`]).
+    pub fn displaced(&self) -> &[Displaced] {
+        &self.displaced
     }
 
     /// Alternative names, each unique in the dimension like names.

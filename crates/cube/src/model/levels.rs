@@ -163,16 +163,21 @@ impl Dimension {
         self.order.iter().copied().filter(|other| *other != id && has_value(other)).collect()
     }
 
-    /// Values from the top to an element.
+    /// Values from the top to an element, in one text.
     fn value_path(&self, id: ElementId) -> String {
+        self.values_to(id).join(PATH_SEPARATOR)
+    }
+
+    /// Values from the top to an element.
+    fn values_to(&self, id: ElementId) -> Vec<String> {
         let mut values = Vec::new();
         let mut next = Some(id);
         while let Some(element) = next.and_then(|id| self.get(id)) {
-            values.push(element.value());
+            values.push(element.value().to_owned());
             next = element.member.as_ref().and_then(|member| member.parent);
         }
         values.reverse();
-        values.join(PATH_SEPARATOR)
+        values
     }
 
     fn push_hierarchy(&mut self, name: &str, levels: &[&str]) -> Result<()> {
@@ -263,6 +268,7 @@ impl Growth {
 
     fn finish(mut self) -> Result<Dimension> {
         for (id, name) in self.unique_names() {
+            self.check_path(&name, id)?;
             self.dimension.claim(&name, id)?;
             let element = self.dimension.element_mut(id);
             if element.name != name {
@@ -304,6 +310,18 @@ impl Growth {
                 return named;
             }
         }
+    }
+
+    /// Refuses a name that values of another path give, too.
+    fn check_path(&self, name: &str, id: ElementId) -> Result<()> {
+        let Some(other) = self.dimension.names.get(name) else { return Ok(()) };
+        let [one, other] = [other, id].map(|id| self.dimension.values_to(id));
+        let is_same = |(one, other): (&String, &String)| folded(one) == folded(other);
+        if one.len() == other.len() && one.iter().zip(&other).all(is_same) {
+            return Ok(());
+        }
+        let (dimension, name) = (self.dimension.name.clone(), name.to_owned());
+        Err(ModelError::SharedPath { dimension, name, one: Path(one), other: Path(other) })
     }
 
     fn hierarchy_name(&self) -> &str {

@@ -5,6 +5,7 @@
 //! [`CubeModel::apply`]; each change is checked as a whole before anything moves. Stored models are checked again when
 //! they are read.
 
+mod absent;
 mod balance;
 mod build;
 mod change;
@@ -22,12 +23,13 @@ mod stored;
 mod two_paths;
 mod weights;
 
+pub use absent::{Above, Absent};
 pub use build::{Consolidation, DimensionBuilder, ParentRow};
 pub use change::{Change, Effect};
 pub use cube::{CubeEffect, CubeModel, MODEL_VERSION};
 pub(crate) use dimension::NameMatches;
 pub use dimension::{AttributeColumn, AttributeKind, Dimension, Hierarchy};
-pub use element::{Attribute, Edge, Element, ElementId, ElementKind, Member, Unlinked};
+pub use element::{Attribute, Displaced, Edge, Element, ElementId, ElementKind, Member, Unlinked};
 pub(crate) use format::settled;
 pub use format::{NUMBER_FORMAT, Number, NumberFormat};
 pub(crate) use layout::layout_of;

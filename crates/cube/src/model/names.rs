@@ -22,6 +22,8 @@ pub(super) struct NameIndex {
     captions: HashMap<String, Vec<ElementId>>,
     /// Elements whose name in the source is none of theirs.
     of_source: HashMap<String, ElementId>,
+    /// Elements that had a name by a change, which other elements have now.
+    displaced: HashMap<String, Vec<ElementId>>,
 }
 
 impl NameIndex {
@@ -67,13 +69,20 @@ impl NameIndex {
     }
 
     pub(super) fn remove_caption(&mut self, caption: &str, id: ElementId) {
-        let key = folded(caption);
-        if let Some(holders) = self.captions.get_mut(&key) {
-            holders.retain(|holder| *holder != id);
-            if holders.is_empty() {
-                self.captions.remove(&key);
-            }
-        }
+        drop_holder(&mut self.captions, caption, id);
+    }
+
+    pub(super) fn add_displaced(&mut self, name: &str, id: ElementId) {
+        self.displaced.entry(folded(name)).or_default().push(id);
+    }
+
+    pub(super) fn remove_displaced(&mut self, name: &str, id: ElementId) {
+        drop_holder(&mut self.displaced, name, id);
+    }
+
+    /// Elements that had this name by a change.
+    pub(super) fn displaced(&self, name: &str) -> &[ElementId] {
+        self.displaced.get(&folded(name)).map_or(&[], Vec::as_slice)
     }
 
     /// The element with this name or alias.
@@ -84,6 +93,17 @@ impl NameIndex {
     /// Elements with this caption.
     pub(super) fn captioned(&self, caption: &str) -> &[ElementId] {
         self.captions.get(&folded(caption)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Takes an element from those of a name.
+fn drop_holder(names: &mut HashMap<String, Vec<ElementId>>, name: &str, id: ElementId) {
+    let key = folded(name);
+    if let Some(holders) = names.get_mut(&key) {
+        holders.retain(|holder| *holder != id);
+        if holders.is_empty() {
+            names.remove(&key);
+        }
     }
 }
 

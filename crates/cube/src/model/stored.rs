@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::cube::{MODEL_VERSION, check};
 use super::names::{NameIndex, folded};
 use super::{
-    Attribute, AttributeColumn, AttributeKind, CubeModel, Dimension, Element, ElementId, ElementKind, Hierarchy,
-    Measure,
+    Absent, Attribute, AttributeColumn, AttributeKind, CubeModel, Dimension, Element, ElementId, ElementKind,
+    Hierarchy, Measure,
 };
 use crate::error::{ModelError, Result};
 use crate::facts::KeyLayout;
@@ -38,6 +38,8 @@ struct DimensionRef<'a> {
     attributes: &'a [AttributeColumn],
     order: &'a [ElementId],
     elements: &'a [Option<Element>],
+    #[serde(skip_serializing_if = "<[Absent]>::is_empty")]
+    absent: &'a [Absent],
 }
 
 #[derive(Deserialize)]
@@ -50,6 +52,8 @@ struct StoredDimension {
     attributes: Vec<AttributeColumn>,
     order: Vec<ElementId>,
     elements: Vec<Option<Element>>,
+    #[serde(default)]
+    absent: Vec<Absent>,
 }
 
 impl CubeModel {
@@ -106,6 +110,7 @@ impl Dimension {
             attributes: &self.attributes,
             order: &self.order,
             elements: &self.slots,
+            absent: &self.absent,
         }
     }
 
@@ -118,6 +123,7 @@ impl Dimension {
             default: stored.default,
             attributes: stored.attributes,
             hierarchies: stored.hierarchies,
+            absent: stored.absent,
             names: NameIndex::default(),
             topology: OnceLock::new(),
         };
@@ -130,6 +136,7 @@ impl Dimension {
         }
         dimension.check_edges()?;
         dimension.check_cycles()?;
+        dimension.check_absent()?;
         dimension.default.map(|id| dimension.living(id)).transpose()?;
         Ok(dimension)
     }
@@ -170,9 +177,10 @@ impl Dimension {
     }
 
     fn restore_names(&mut self, id: ElementId) -> Result<()> {
-        let Element { name, aliases, caption, source_name, .. } = self.element(id).clone();
+        let Element { name, aliases, caption, source_names, displaced, .. } = self.element(id).clone();
         self.claim(&name, id)?;
-        source_name.iter().try_for_each(|name| self.claim_source(name, id))?;
+        source_names.iter().try_for_each(|name| self.claim_source(name, id))?;
+        displaced.iter().for_each(|displaced| self.names.add_displaced(&displaced.name, id));
         aliases.iter().try_for_each(|alias| self.claim(alias, id))?;
         if let Some(caption) = caption {
             self.names.add_caption(&caption, id);
@@ -194,7 +202,8 @@ impl Dimension {
             }
         }
         for unlinked in &element.unlinked {
-            self.check_weight(&[unlinked.parent, id], unlinked.weight)?;
+            self.check_weight(&[id, id], unlinked.weight)?;
+            self.living_or_absent(unlinked.parent)?;
         }
         let levels =
             |member: &super::Member| self.hierarchies.get(usize::from(member.hierarchy)).map(|h| h.levels.len());
@@ -233,6 +242,31 @@ impl Dimension {
             Some(child) => Err(self.damaged(format!("the parents of '{}' do not list it", self.element(*child).name))),
             None if parents != down.len() => Err(self.damaged("children do not record their parents".to_owned())),
             None => Ok(()),
+        }
+    }
+
+    /// Checks that absent elements have numbers of their own, and that elements which they name are there.
+    fn check_absent(&self) -> Result<()> {
+        let mut seen = HashSet::new();
+        for absent in &self.absent {
+            let name = &absent.key;
+            if absent.id.index() >= self.slots.len() || self.get(absent.id).is_some() || !seen.insert(absent.id) {
+                return Err(self.damaged(format!("the absent element '{name}' has the number of another one")));
+            }
+            let above = absent.above.iter().map(|above| (above.parent, above.weight));
+            for (end, weight) in above.chain(absent.children.iter().map(|edge| (edge.child, edge.weight))) {
+                self.living(end)?;
+                self.check_weight(&[end, end], weight)?;
+            }
+            absent.unlinked.iter().try_for_each(|unlinked| self.living_or_absent(unlinked.parent))?;
+        }
+        Ok(())
+    }
+
+    fn living_or_absent(&self, id: ElementId) -> Result<()> {
+        match self.absent_of(id) {
+            Some(_) => Ok(()),
+            None => self.living(id).map(drop),
         }
     }
 

@@ -43,6 +43,15 @@ pub(crate) fn find_dimension(model: &CubeModel, text: &str, name: &str, span: Sp
 
 /// The warning of a name by which a dimension finds an element, though it is the value of other elements, too.
 pub(crate) fn namesake_warning(dimension: &Dimension, found: ElementId, name: &str) -> Option<String> {
+    let displaced = dimension.displaced(name).iter().filter(|id| **id != found);
+    let displaced: Vec<String> = displaced.map(|id| quoted(dimension.element(*id).name())).collect();
+    if !displaced.is_empty() {
+        let (found, by_hand) = (quoted(dimension.element(found).name()), displaced.join(", "));
+        return Some(format!(
+            "{name} stands for {found} of the source; a change had given the name to {by_hand}, which gets it again \
+             once the source does not have it"
+        ));
+    }
     let others = dimension.namesakes(found, name);
     let text = |id: &ElementId| quoted(dimension.element(*id).name());
     let shown: Vec<String> = others.iter().take(NEAR_MAX).map(text).collect();

@@ -102,9 +102,12 @@ fn changed_dimensions_show_in_the_export() {
         cube.model.apply(0, add("w", ElementKind::Base), &|_| true).unwrap();
     });
     let error = catalog.export(&source.path("third")).unwrap_err().to_string();
-    let told = "the cubes disagree about dimension 'E': it was changed in 'Sales' and otherwise in 'Plan', but is one \
-                in the database: make the same changes in both (warpcube cube change)";
-    assert_eq!(error, told);
+    assert_eq!(
+        error,
+        "the cubes disagree about dimension 'E': it was changed in 'Sales' and otherwise in 'Plan': take one of the \
+         two back, as change 'remove …' does with an element that was added, and make the changes of the other one \
+         in both cubes, in one order"
+    );
     assert!(!source.path("third").exists());
 }
 

@@ -130,6 +130,12 @@ impl CubeDefinition {
         Origin::Definition { file: text(&self.file), folder: text(&self.folder), is_written: !self.guesses_types }
     }
 
+    /// The file that it was read from, if it is there and has another text.
+    pub(crate) fn changed_file(&self) -> Option<&Path> {
+        let file = self.file.as_deref()?;
+        std::fs::read(file).is_ok_and(|text| text != self.text.as_bytes()).then_some(file)
+    }
+
     /// Where files that its SQL names are looked for, in this order.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let beside = self.file.as_ref().and_then(|file| file.parent());

@@ -143,7 +143,8 @@ impl Session {
                     let is_imported = old.as_ref().is_some_and(StoredCube::is_imported);
                     let source = old.as_ref().and_then(CubeDefinition::of);
                     let source = source.ok_or_else(|| without_definition(&folder, is_imported))?;
-                    statement.warn(&other_file(&source, &folder));
+                    let other = source.changed_file().filter(|file| session.check_read(file).is_ok());
+                    statement.warn(&other.map(|file| other_file(file, &folder)).into_iter().collect::<Vec<_>>());
                     (source.parse()?, source)
                 }
             };
@@ -344,19 +345,13 @@ fn ended(error: StoreError, statement: &StatementReport) -> SqlError {
     statement.check().err().unwrap_or_else(|| of_store(error))
 }
 
-/// A warning if the file of a definition is another one than the cube has kept.
-fn other_file(source: &CubeDefinition, folder: &Path) -> Vec<String> {
-    let Some(file) = &source.file else { return Vec::new() };
-    match std::fs::read(file) {
-        Ok(text) if text != source.text.as_bytes() => {
-            let (file, folder) = (file.display(), folder.display());
-            vec![format!(
-                "'{file}' is not the definition that the cube was made by: 'warpcube cube load {folder} --definition \
-                 {file}' takes it"
-            )]
-        }
-        _ => Vec::new(),
-    }
+/// The warning that the file of a definition is another one than the cube has kept.
+fn other_file(file: &Path, folder: &Path) -> String {
+    let (file, folder) = (file.display(), folder.display());
+    format!(
+        "'{file}' is not the definition that the cube was made by: 'warpcube cube load {folder} --definition {file}' \
+         takes it"
+    )
 }
 
 /// Cancels the statements of a build that nobody waits for any more.

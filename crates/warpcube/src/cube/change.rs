@@ -6,7 +6,7 @@ use std::time::Instant;
 use warpcube_cube::change::Report;
 use warpcube_sql::{Progress, Session};
 
-use super::{defaults, defaults_kept, done, follow_change, some_of, two_paths};
+use super::{defaults, defaults_kept, done, follow_change, nowhere, some_of, two_paths};
 use crate::console::tell;
 use crate::error::Result;
 use crate::footer::{counted, time};
@@ -39,10 +39,15 @@ fn notes(report: &Report) -> Vec<String> {
         let (dimension, names) = (&of_source.dimension, some_of(&of_source.names));
         format!("a refresh places {names} ({dimension}) as the source has it: change the source too")
     });
+    let labels = report.labels_of_source.iter().map(|labels| {
+        let (dimension, names) = (&labels.dimension, some_of(&labels.names));
+        format!("a refresh sets {names} ({dimension}) as the definition or the source has it: change that too")
+    });
     let unlinked = report.unlinked.iter().map(|unlinked| {
         let (dimension, names) = (&unlinked.dimension, some_of(&unlinked.names));
         format!("unlinked in {dimension} until change 'relink …', at a refresh and load too: {names}")
     });
+    let of_nothing = report.nowhere.iter().map(|one| one.dimension.as_str());
     let exported = "captions, alternative names, attributes and default elements have no place in an export";
     let exported = report.is_not_exported.then(|| exported.to_string());
     let others = (!report.other_cubes.is_empty())
@@ -53,9 +58,11 @@ fn notes(report: &Report) -> Vec<String> {
         .chain(texts)
         .chain(unlinked)
         .chain(defaults(&report.defaults))
-        .chain(defaults_kept(&report.defaults_kept))
+        .chain(report.nowhere.iter().map(|one| nowhere(&one.dimension, &one.names)))
+        .chain(defaults_kept(&report.defaults_kept, of_nothing, &report.two_paths))
         .chain(two_paths(&report.two_paths))
         .chain(of_source)
+        .chain(labels)
         .chain(exported)
         .collect()
 }

@@ -15,12 +15,13 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::{DefaultMove, NamedElements, RenamedElement, Report, TakenName};
+use warpcube_cube::build::{DefaultMove, GivenName, NamedElements, RenamedElement, Report, TakenName};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
 use warpcube_cube::model::TwoPaths;
 use warpcube_cube::palo::{DATABASE_FILE_NAME, cube_file_name};
+use warpcube_cube::query::quoted;
 use warpcube_cube::store;
 use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, StatementReport, cube_info};
 
@@ -150,6 +151,11 @@ fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Sessio
     let started = Instant::now();
     let report = fill(read, cube, kind, session, host)?;
     told(&report, cube, started)
+}
+
+/// A name as a shell takes it.
+fn shlex_quoted(name: &str) -> String {
+    shlex::try_quote(name).map_or_else(|_| name.to_string(), |quoted| quoted.into_owned())
 }
 
 pub(super) fn fill(
@@ -384,10 +390,25 @@ fn notes(report: &Report) -> Vec<String> {
     notes.extend(report.taken.iter().map(|TakenName { dimension, name, element }| {
         format!("{name} is an element of {dimension} made by hand, and in the source a name of {element}, too")
     }));
-    notes.extend(report.unlinked.iter().map(|NamedElements { dimension, names }| {
-        let names = some_of(names);
-        format!("stays unlinked in {dimension}, so that it counts nothing twice, until change 'relink …': {names}")
+    notes.extend(report.given.iter().map(|GivenName { dimension, name, element }| {
+        format!(
+            "{name} is another element of {dimension} in the source: {element}, which a change had given the name, \
+             gets it again once it is free"
+        )
     }));
+    notes.extend(of("made by hand, and the source's now, in", &report.adopted));
+    notes.extend(report.away.iter().map(|NamedElements { dimension, names }| {
+        let names = some_of(names);
+        format!("what was made by hand in {dimension} comes back with elements that are gone: {names}")
+    }));
+    notes.extend(report.dropped.iter().map(|NamedElements { dimension, names }| {
+        let (count, names) = (counted(names.len() as u64, "thing"), some_of(names));
+        format!("{count} made by hand in {dimension} dropped: {names}")
+    }));
+    notes.extend(report.unlinked.iter().map(|NamedElements { dimension, names }| {
+        format!("stays unlinked in {dimension} until change 'relink …': {}", some_of(names))
+    }));
+    notes.extend(report.nowhere.iter().map(|one| nowhere(&one.dimension, &one.names)));
     notes.extend(report.respelled.iter().map(|NamedElements { dimension, names }| {
         format!("names ignore case, so that spellings of {dimension} are one element: {}", some_of(names))
     }));
@@ -395,7 +416,8 @@ fn notes(report: &Report) -> Vec<String> {
         format!("the order of {dimension} is another one in the source now: {}", names.join(", "))
     }));
     notes.extend(defaults(&report.defaults));
-    notes.extend(defaults_kept(&report.defaults_kept));
+    let unlinked = report.nowhere.iter().map(|one| one.dimension.as_str());
+    notes.extend(defaults_kept(&report.defaults_kept, unlinked, &report.two_paths));
     notes.extend(two_paths(&report.two_paths));
     if report.texts_lost > 0 {
         notes.push(format!("{} of elements that are gone dropped", counted(report.texts_lost, "text")));
@@ -411,11 +433,27 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Default elements that a change, a refresh or a load left where they were.
-fn defaults_kept(kept: &[DefaultMove]) -> impl Iterator<Item = String> {
-    kept.iter().map(|DefaultMove { dimension, before, after }| {
+/// Default elements that a change, a refresh or a load left where they were. Other notes have the reason in dimensions
+/// with elements below nothing or over two paths.
+fn defaults_kept<'a>(
+    kept: &[DefaultMove],
+    unlinked: impl Iterator<Item = &'a str>,
+    two_paths: &'a [TwoPaths],
+) -> Vec<String> {
+    let told: Vec<&str> = unlinked.chain(two_paths.iter().map(|one| one.dimension.as_str())).collect();
+    let others = kept.iter().filter(|kept| !told.contains(&kept.dimension.as_str()));
+    let note = |DefaultMove { dimension, before, after }: &DefaultMove| {
         format!("default of {dimension} stays {before}; by the rule it would be {after}: change 'default …' sets it")
-    })
+    };
+    others.map(note).collect()
+}
+
+/// Elements that lie below nothing, as edges of the source to their parents were taken away.
+fn nowhere(dimension: &str, names: &[String]) -> String {
+    let (names, first) = (some_of(names), names.first().map(|name| quoted(name)).unwrap_or_default());
+    format!(
+        "unlinked in {dimension} and below no element, which counts them: {names}; change 'relink {first}' mends it"
+    )
 }
 
 /// Base elements that may count twice.

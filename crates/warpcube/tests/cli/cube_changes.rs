@@ -103,15 +103,20 @@ fn what_was_unlinked_by_hand_stays_unlinked() {
         let what = "base element of Region lies below an element over two paths, and may count twice there";
         format!("  1 {what}: {example}")
     };
-    let default = "  default of Region stays W; by the rule it would be FR: change 'default …' sets it";
-    assert_eq!(notes(change(&place, "add Iberia of ES below EU")), [default, twice("ES below EU").as_str()]);
+    assert_eq!(
+        notes(change(&place, "add Iberia of ES below EU")),
+        [twice("ES below EU")],
+        "not the default that stays"
+    );
     assert_eq!(total(&place, "Europe"), "125.50");
     change(&place, "unlink ES from EU");
-    let stays = "  stays unlinked in Region, so that it counts nothing twice, until change 'relink …': ES from EU";
+    let stays = "  stays unlinked in Region until change 'relink …': ES from EU";
     assert_eq!(notes(place.run(&["cube", "refresh", "plan.cube"])), [stays]);
     assert_eq!((total(&place, "Europe"), total(&place, "Iberia")), ("118.00".into(), "7.50".into()));
-    // A load makes the cube without the group, and the default element holds all base elements no more.
-    assert_eq!(notes(place.run(&["cube", "load", "plan.cube"])), [stays, default]);
+    // A load makes the cube without the group, so that no element holds what was unlinked.
+    let dropped = "  1 thing made by hand in Region dropped: Iberia";
+    let nowhere = "  unlinked in Region and below no element, which counts them: ES; change 'relink ES' mends it";
+    assert_eq!(notes(place.run(&["cube", "load", "plan.cube"])), [dropped, stays, nowhere]);
     assert_eq!(total(&place, "Europe"), "110.50");
     assert_eq!(told(change(&place, "relink ES below EU")), ["plan.cube: 1 change"]);
     assert_eq!(total(&place, "Europe"), "118.00");
@@ -164,6 +169,49 @@ fn a_second_element_of_a_name_qualifies_both() {
     let changed = change(&place, "set Dairy boss = M");
     assert!(changed.err.contains(warning), "{changed:?}");
     assert_eq!(query(&place, "rows Food-Dairy").err, "");
+}
+
+#[test]
+fn a_name_given_by_hand_gives_way_to_one_of_the_source_with_a_warning() {
+    let place = plan();
+    assert_eq!(change(&place, "rename ES to PT; set FR color = blue").code, 0);
+    let regions = place.read("regions.csv");
+    let regions = String::from_utf8(regions).unwrap();
+    place.write("regions.csv", format!("{regions}PT,EU,Portugal\n"));
+    let lines = told(place.run(&["cube", "refresh", "plan.cube"]));
+    let given = "  PT is another element of Region in the source: ES, which a change had given the name, gets it again \
+                 once it is free";
+    assert!(lines.contains(&given.to_string()), "{lines:?}");
+    let asked = place.run(&["cube", "query", "plan.cube", "rows PT where Actual, 2026 empty"]);
+    assert!(
+        asked.err.contains("warning: PT stands for PT of the source; a change had given the name to ES"),
+        "{asked:?}"
+    );
+    place.write("regions.csv", &regions);
+    let lines = told(place.run(&["cube", "refresh", "plan.cube"]));
+    assert_eq!(lines[1..], ["  gone from Region: PT"]);
+    let asked = place.run(&["cube", "query", "plan.cube", "rows PT where Actual, 2026"]);
+    assert_eq!((asked.code, asked.err.as_str()), (0, ""), "{asked:?}");
+    // A delivery without an element takes nothing that was made by hand from it.
+    place.write("regions.csv", regions.replace("FR,EU,France\n", ""));
+    place.write("plan.yaml", format!("unknown: aside\n{DEFINITION}"));
+    let lines = told(place.run(&["cube", "load", "plan.cube", "--definition", "plan.yaml"]));
+    assert!(lines.iter().any(|line| line.contains("made by hand in Region dropped")), "{lines:?}");
+}
+
+#[test]
+fn a_definition_file_that_differs_is_told() {
+    let place = plan();
+    assert_eq!(place.run(&["cube", "refresh", "plan.cube"]).err, "");
+    place.write("plan.yaml", format!("{DEFINITION}# all: Total\n"));
+    for how in ["refresh", "load"] {
+        let ran = place.run(&["cube", how, "plan.cube"]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.err.starts_with("warning: ") && ran.err.contains("load plan.cube --definition "), "{ran:?}");
+    }
+    let ran = place.run(&["cube", "load", "plan.cube", "--definition", "plan.yaml"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!(place.run(&["cube", "refresh", "plan.cube"]).err, "");
 }
 
 #[test]

@@ -1,0 +1,389 @@
+//! Merge of a live cube's dimension into the source's: a refresh keeps what people made by hand, a load keeps less.
+//!
+//! Elements that a change added stay, with every edge that has one of them at an end; an edge between two elements of
+//! the source is the source's, and stays away if a change has taken it away. An element of the source that was renamed
+//! keeps its new name unless the source has it for another element ([`names`]). A name that values of levels gave is
+//! the one that they give now, and the former one finds the element where no other has it. Captions, attributes,
+//! alternative names and the default element stay where the definition gives none. What was made by hand at an element
+//! that the source does not have comes back with it ([`away`]). A load keeps edges away, former names of levels, and a
+//! default element in whose place no total comes.
+
+mod away;
+mod found;
+mod moved;
+mod names;
+
+use std::collections::{HashMap, HashSet};
+
+use self::found::{found, key};
+use self::moved::moved;
+use super::BuildError;
+use super::report::{DefaultMove, GivenName, MovedElement, RenamedElement, TakenName};
+use crate::define::DimensionDefinition;
+use crate::model::{
+    Absent, Attribute, Change, Dimension, Displaced, Element, ElementId, ElementKind, Unlinked, folded,
+};
+
+/// A dimension of the source with the kept parts of the cube's.
+pub(super) struct Kept {
+    pub(super) dimension: Dimension,
+    /// Names of elements that the cube did not have.
+    pub(super) added: Vec<String>,
+    /// Names of elements that the dimension no longer has.
+    pub(super) removed: Vec<String>,
+    pub(super) moved: Vec<MovedElement>,
+    pub(super) default: Option<DefaultMove>,
+    pub(super) told: Told,
+}
+
+impl Kept {
+    /// A dimension of the source alone.
+    pub(super) fn new(dimension: Dimension, added: Vec<String>) -> Kept {
+        let (removed, moved) = (Vec::new(), Vec::new());
+        Kept { dimension, added, removed, moved, default: None, told: Told::default() }
+    }
+}
+
+/// Kept and dropped parts that the report lists.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Edges of the source that stay away, as `child from parent`.
+    pub(super) unlinked: Vec<String>,
+    /// Elements whose values give them another name than before.
+    pub(super) renamed: Vec<RenamedElement>,
+    /// Alternative names of the source that elements made by hand have.
+    pub(super) taken: Vec<TakenName>,
+    /// Names that changes gave elements, and that other elements have now.
+    pub(super) given: Vec<GivenName>,
+    /// Elements that were made by hand, and are the source's now.
+    pub(super) adopted: Vec<String>,
+    /// Elements that are gone, and at which something was made by hand.
+    pub(super) away: Vec<String>,
+    /// What was made by hand and is dropped.
+    pub(super) dropped: Vec<String>,
+    /// Elements that lie below nothing, as edges of the source stay away from them.
+    pub(super) nowhere: Vec<String>,
+    /// The default element that stays, and the one that the rule gives.
+    pub(super) default_kept: Option<DefaultMove>,
+}
+
+/// Merge by a refresh.
+pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDefinition) -> Result<Kept, BuildError> {
+    let mut keeping = Keeping::new(source, old, definition);
+    let of_source = keeping.dimension.elements().to_vec();
+    keeping.gather_absent(false)?;
+    keeping.names()?;
+    keeping.former_names()?;
+    keeping.elements()?;
+    keeping.unlinked()?;
+    keeping.edges()?;
+    keeping.labels()?;
+    keeping.default()?;
+    keeping.keep_absent();
+    keeping.nowhere();
+    let Keeping { dimension, now, told, .. } = keeping;
+    let known: HashSet<ElementId> = old.elements().iter().filter_map(|id| now.get(id).copied()).collect();
+    let name = |id: &ElementId| dimension.element(*id).name().to_owned();
+    let added = of_source.iter().filter(|id| !known.contains(*id)).map(name).collect();
+    let gone = old.elements().iter().filter(|id| !now.contains_key(*id));
+    let removed = gone.map(|id| old.element(*id).name().to_owned()).collect();
+    let moved = moved(old, &dimension, &now);
+    let default = moved_default(old, &dimension, &now);
+    Ok(Kept { dimension, added, removed, moved, default, told })
+}
+
+/// Merge by a load; `added` are the elements for its report.
+pub(super) fn carried(
+    source: Dimension,
+    old: &Dimension,
+    definition: &DimensionDefinition,
+    added: Vec<String>,
+) -> Result<Kept, BuildError> {
+    let mut keeping = Keeping::new(source, old, definition);
+    keeping.told.dropped = keeping.made_by_hand();
+    keeping.gather_absent(true)?;
+    keeping.former_names()?;
+    keeping.unlinked()?;
+    if keeping.dimension.whole_root().is_none() {
+        keeping.default()?;
+    }
+    keeping.keep_absent();
+    keeping.nowhere();
+    let Keeping { dimension, now, told, .. } = keeping;
+    let default = moved_default(old, &dimension, &now);
+    Ok(Kept { default, told, ..Kept::new(dimension, added) })
+}
+
+/// The default elements before and after, if they differ.
+fn moved_default(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId, ElementId>) -> Option<DefaultMove> {
+    let (before, after) = (old.default_element()?, dimension.default_element()?);
+    (now.get(&before) != Some(&after)).then(|| DefaultMove {
+        dimension: dimension.name().to_owned(),
+        before: old.element(before).name().to_owned(),
+        after: dimension.element(after).name().to_owned(),
+    })
+}
+
+fn is_name_of(element: &Element, name: &str) -> bool {
+    folded(element.name()) == folded(name)
+}
+
+/// True if rows of the dimension's table may give an element a caption and attributes: not if a change made it, if the
+/// definition lists it, or if it is of a level above the base.
+pub(crate) fn has_labels_of_table(element: &Element, definition: &DimensionDefinition) -> bool {
+    let is_of_rows = element.member().is_none() || element.kind() == ElementKind::Base;
+    let mut listed = definition.consolidated.names().chain(definition.all.as_deref());
+    !element.is_handmade() && is_of_rows && !listed.any(|name| folded(name) == folded(key(element)))
+}
+
+/// The caption of an element, unless it is the value of a level that a longer name is made of.
+fn own_caption(element: &Element) -> Option<&str> {
+    let is_own = |caption: &&str| element.member().is_none_or(|member| member.value != *caption);
+    element.has_caption().then(|| element.caption()).filter(is_own)
+}
+
+/// The caption that a change gave an element.
+fn caption_by_hand<'a>(element: &'a Element, definition: &DimensionDefinition) -> Option<&'a str> {
+    let is_of_table = definition.caption.is_some() && has_labels_of_table(element, definition);
+    own_caption(element).filter(|_| !is_of_table)
+}
+
+/// An element of the cube or one that is absent there, with what a refresh keeps of both.
+struct Held<'a> {
+    id: ElementId,
+    /// Its name in the source.
+    key: &'a str,
+    /// Its name, unless values of levels gave it.
+    name: Option<&'a str>,
+    caption: Option<&'a str>,
+    aliases: &'a [String],
+    displaced: &'a [Displaced],
+    unlinked: &'a [Unlinked],
+    absent: Option<&'a Absent>,
+}
+
+/// Elements of a cube by position, those that are absent behind them.
+fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<Held<'a>> {
+    let of_element = |id: &ElementId| {
+        let element = old.element(*id);
+        Held {
+            id: *id,
+            key: key(element),
+            name: (!old.has_name_of_values(*id)).then(|| element.name()),
+            caption: caption_by_hand(element, definition),
+            aliases: element.aliases(),
+            displaced: element.displaced(),
+            unlinked: element.unlinked(),
+            absent: None,
+        }
+    };
+    let of_absent = |absent: &'a Absent| Held {
+        id: absent.id,
+        key: &absent.key,
+        name: absent.name.as_deref(),
+        caption: absent.caption.as_deref(),
+        aliases: &absent.aliases,
+        displaced: &absent.displaced,
+        unlinked: &absent.unlinked,
+        absent: Some(absent),
+    };
+    old.elements().iter().map(of_element).chain(old.absent().iter().map(of_absent)).collect()
+}
+
+/// A dimension of the source while the kept parts are added to it.
+struct Keeping<'a> {
+    dimension: Dimension,
+    old: &'a Dimension,
+    definition: &'a DimensionDefinition,
+    /// Elements of the cube, absent ones included, to those of the dimension.
+    now: HashMap<ElementId, ElementId>,
+    /// Names, folded, that the source has for elements, of those that rows had for elements made by hand.
+    met: HashSet<String>,
+    /// What was made by hand at elements that are away, and their numbers in the dimension by those of the cube.
+    absent: Vec<Absent>,
+    away: HashMap<ElementId, ElementId>,
+    told: Told,
+}
+
+impl<'a> Keeping<'a> {
+    fn new(source: Dimension, old: &'a Dimension, definition: &'a DimensionDefinition) -> Keeping<'a> {
+        let by_hand = || old.elements().iter().map(|id| old.element(*id)).filter(|element| element.is_handmade());
+        let names = by_hand().flat_map(Element::source_names);
+        let met = names.filter(|name| source.find_key(name).is_some()).map(|name| folded(name)).collect();
+        let now = found(old, &source);
+        let adopted = old.elements().iter().filter(|id| now.contains_key(*id) && old.element(**id).is_handmade());
+        let adopted = adopted.map(|id| old.element(*id).name().to_owned()).collect();
+        let told = Told { adopted, ..Told::default() };
+        let (absent, away) = Default::default();
+        Keeping { dimension: source, old, definition, now, met, absent, away, told }
+    }
+
+    fn apply(&mut self, change: Change) -> Result<Option<ElementId>, BuildError> {
+        // The facts are read later; those that name an element of another kind are refused then.
+        Ok(self.dimension.apply(change, &|_| false)?.added)
+    }
+
+    /// Adds an edge, unless it is there.
+    fn link(
+        &mut self,
+        parent: ElementId,
+        child: ElementId,
+        weight: f64,
+        place: Option<usize>,
+    ) -> Result<(), BuildError> {
+        if self.dimension.element(parent).children().iter().all(|edge| edge.child != child) {
+            self.apply(Change::Link { parent, child, weight, place })?;
+        }
+        Ok(())
+    }
+
+    /// Removes the edges of the source that changes have removed.
+    fn unlinked(&mut self) -> Result<(), BuildError> {
+        for held in held(self.old, self.definition) {
+            let Some(child) = self.now.get(&held.id).copied() else { continue };
+            for unlinked in held.unlinked {
+                let Some(parent) = self.now.get(&unlinked.parent).copied() else {
+                    if let Some(parent) = self.away.get(&unlinked.parent).copied() {
+                        self.dimension.keep_unlinked(child, Unlinked { parent, is_gone: true, ..*unlinked })?;
+                    }
+                    continue;
+                };
+                let edge = self.dimension.element(parent).children().iter().find(|edge| edge.child == child).copied();
+                let weight = edge.map_or(unlinked.weight, |edge| edge.weight);
+                if edge.is_some() {
+                    self.apply(Change::Unlink { parent, child })?;
+                    let name = |id| self.dimension.element(id).name();
+                    self.told.unlinked.push(format!("{} from {}", name(child), name(parent)));
+                }
+                self.dimension.keep_unlinked(child, Unlinked { parent, weight, is_gone: edge.is_none() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the elements that lie below nothing, as edges of the source stay away from them.
+    fn nowhere(&mut self) {
+        let dimension = &self.dimension;
+        let names = dimension.unlinked_roots().map(|id| dimension.element(id).name().to_owned()).collect();
+        self.told.nowhere = names;
+    }
+
+    /// Keeps the cube's default element by rule, if the rule gives another one now.
+    fn default(&mut self) -> Result<(), BuildError> {
+        if self.definition.default.is_some() || self.dimension.chosen_default().is_some() {
+            return Ok(());
+        }
+        let stays = self.old.default_element().and_then(|before| self.now.get(&before).copied());
+        if let (Some(stays), Some(after)) = (stays, self.dimension.default_element())
+            && stays != after
+        {
+            self.dimension.set_default(Some(stays))?;
+            let name = |id| self.dimension.element(id).name().to_owned();
+            let (dimension, before, after) = (self.dimension.name().to_owned(), name(stays), name(after));
+            self.told.default_kept = Some(DefaultMove { dimension, before, after });
+        }
+        Ok(())
+    }
+
+    /// Adds elements made by hand that the source does not have, each after its predecessor in the cube. If such a name
+    /// is an alternative name in the source, rows of the source still find the source's element by it; queries find the
+    /// added one.
+    fn elements(&mut self) -> Result<(), BuildError> {
+        let mut before = None;
+        for old in self.old.elements() {
+            let element = self.old.element(*old);
+            if element.is_handmade() && !self.now.contains_key(old) {
+                let position = before.map_or(0, |before| self.dimension.position(before) as usize + 1);
+                let (name, kind) = (element.name().to_owned(), element.kind());
+                self.take_alias(&name, None)?;
+                let added = self.apply(Change::Add { name, kind, position: Some(position) })?;
+                self.now.extend(added.map(|added| (*old, added)));
+                for name in element.source_names().iter().filter(|name| !self.met.contains(&folded(name))) {
+                    if let Some(element) = added {
+                        self.dimension.apply(Change::SourceName { element, name: name.clone() }, &|_| false)?;
+                    }
+                }
+            }
+            before = self.now.get(old).copied().or(before);
+        }
+        Ok(())
+    }
+
+    /// Adds the edges of the cube with an element made by hand at an end.
+    fn edges(&mut self) -> Result<(), BuildError> {
+        for old in self.old.elements() {
+            let element = self.old.element(*old);
+            for (place, edge) in element.children().iter().enumerate() {
+                let is_kept = [*old, edge.child].iter().any(|end| self.is_handmade(*end));
+                if let (true, Some(parent), Some(child)) = (is_kept, self.now.get(old), self.now.get(&edge.child)) {
+                    let place = (!self.is_handmade(*old)).then_some(place);
+                    self.link(*parent, *child, edge.weight, place)?;
+                }
+            }
+        }
+        self.edges_of_back();
+        Ok(())
+    }
+
+    /// True if an element of the cube was made by hand and is not the source's now.
+    fn is_handmade(&self, old: ElementId) -> bool {
+        self.now.get(&old).is_some_and(|element| self.dimension.element(*element).is_handmade())
+    }
+
+    /// Keeps captions, alternative names, attributes and the chosen default element, if the definition gives none.
+    fn labels(&mut self) -> Result<(), BuildError> {
+        let (old, definition) = (self.old, self.definition);
+        for held in held(old, definition) {
+            let Some(id) = self.now.get(&held.id).copied() else { continue };
+            if let (Some(caption), None) = (held.caption, own_caption(self.dimension.element(id))) {
+                self.dimension.set_caption(id, Some(caption))?;
+                self.caption_of_another(held.id, id, caption)?;
+            }
+            self.aliases(&held, id)?;
+            let attributes = match held.absent {
+                Some(absent) => absent.attributes.clone(),
+                None => self.attributes(held.id),
+            };
+            for (name, value) in attributes {
+                if self.dimension.attribute(id, &name).is_none() {
+                    self.dimension.set_attribute(id, &name, value)?;
+                }
+            }
+        }
+        if definition.default.is_none() {
+            let back = old.absent().iter().find(|absent| absent.is_default && self.now.contains_key(&absent.id));
+            let default = back.map(|absent| absent.id).or(old.chosen_default());
+            self.dimension.set_default(default.and_then(|default| self.now.get(&default).copied()))?;
+        }
+        Ok(())
+    }
+
+    /// What was made by hand and a load drops, a text each.
+    fn made_by_hand(&self) -> Vec<String> {
+        let (old, mut all) = (self.old, Vec::new());
+        for id in old.elements() {
+            let (element, now) = (old.element(*id), self.now.get(id));
+            if element.is_handmade() {
+                all.extend(now.is_none().then(|| element.name().to_owned()));
+                continue;
+            }
+            let of = now.map_or(key(element), |now| self.dimension.element(*now).name());
+            let is_named = element.is_renamed() && !old.has_name_of_values(*id) && !is_name_of(element, of);
+            let aliases = if self.definition.names.is_empty() { self.aliases_by_hand(*id) } else { Vec::new() };
+            let names = is_named.then(|| element.name().to_owned()).into_iter().chain(aliases);
+            let names = names.chain(element.displaced().iter().map(|displaced| displaced.name.clone()));
+            all.extend(names.map(|name| format!("name {name} of {of}")));
+            let caption = caption_by_hand(element, self.definition);
+            all.extend(caption.map(|caption| format!("caption {caption} of {of}")));
+            let attributes = self.attributes(*id).into_iter();
+            let by_hand = |(name, value): (String, Attribute)| {
+                now.is_none_or(|now| self.dimension.attribute(*now, &name) != Some(&value)).then_some(name)
+            };
+            all.extend(attributes.filter_map(by_hand).map(|name| format!("{name} of {of}")));
+        }
+        all.extend(
+            old.absent().iter().filter(|absent| absent.is_more_than_unlinked()).map(|absent| absent.key.clone()),
+        );
+        all
+    }
+}

@@ -1,0 +1,360 @@
+//! What was made by hand over deliveries of the source that name, lack or bring elements.
+
+use warpcube_cube::aggregate::Progress;
+use warpcube_cube::answer::relation_batches;
+use warpcube_cube::build::{Built, NamedElements, Report, rebuild, refresh};
+use warpcube_cube::change::{self, change};
+use warpcube_cube::define::parse;
+use warpcube_cube::model::{Attribute, CubeModel, Dimension};
+use warpcube_cube::store::StoredCube;
+
+use crate::tables::{Memory, built, cells, cents, definition_text, outline, table, texts, tried};
+
+const REGIONS: &str = "R: {table: t, key: id, parent: up, names: also}";
+
+/// A delivery: facts of 1, 2, 4, … and rows `id parent alias [alias]` of a table, a dot for NULL.
+fn day(facts: &[&str], rows: &[&str]) -> Memory {
+    let amounts: Vec<i64> = (0..facts.len()).map(|at| 1 << at).collect();
+    let column = |at: usize| texts(&rows.iter().map(|row| row.split(' ').nth(at).unwrap_or(".")).collect::<Vec<_>>());
+    let t = table(vec![("id", column(0)), ("up", column(1)), ("also", column(2)), ("b", column(3))]);
+    Memory::default().with("gl", table(vec![("r", texts(facts)), ("amount", cents(&amounts))])).with("t", t)
+}
+
+/// A cube with its last report.
+struct Live {
+    dimensions: String,
+    cube: StoredCube,
+    built: Built,
+}
+
+impl Live {
+    fn new(memory: &Memory, dimensions: &str) -> Live {
+        let built = built(memory, dimensions);
+        let stored = StoredCube::new(built.model.clone(), built.facts.clone());
+        let cube = StoredCube { definition: Some(definition_text(dimensions)), ..stored };
+        Live { dimensions: dimensions.to_string(), cube, built }
+    }
+
+    fn change(&mut self, text: &str) -> change::Report {
+        let (cube, report) = change(&self.cube, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        self.cube = cube;
+        report
+    }
+
+    fn refused(&self, text: &str) -> String {
+        change(&self.cube, text).unwrap_err().to_string()
+    }
+
+    /// Refreshes twice: the second time changes nothing.
+    fn refresh(&mut self, memory: &Memory) -> &Report {
+        let definition = parse(&definition_text(&self.dimensions)).unwrap();
+        let built = refresh(&definition, &self.cube.model, memory, &Progress::new()).unwrap();
+        let again = refresh(&definition, &built.model, memory, &Progress::new()).unwrap();
+        assert_eq!((&again.model, &again.facts), (&built.model, &built.facts));
+        assert!(again.report.given.is_empty() && again.report.away.is_empty(), "told once: {:?}", again.report);
+        self.set(built)
+    }
+
+    fn load(&mut self, memory: &Memory) -> &Report {
+        let definition = parse(&definition_text(&self.dimensions)).unwrap();
+        let built = rebuild(&definition, &self.cube.model, memory, &Progress::new()).unwrap();
+        self.set(built)
+    }
+
+    /// Takes what was built, as the folder of a cube gives it back.
+    fn set(&mut self, built: Built) -> &Report {
+        let model = CubeModel::from_json(&built.model.to_json().unwrap()).unwrap();
+        assert_eq!(model, built.model);
+        self.cube = StoredCube { model, facts: built.facts.clone(), ..self.cube.clone() };
+        self.built = built;
+        &self.built.report
+    }
+
+    fn dimension(&self) -> &Dimension {
+        &self.cube.model.dimensions()[0]
+    }
+
+    fn outline(&self) -> String {
+        outline(&self.built, 0)
+    }
+
+    /// The name of the element that a text stands for.
+    fn found(&self, name: &str) -> &str {
+        let dimension = self.dimension();
+        dimension.element(dimension.find(name).unwrap()).name()
+    }
+
+    fn size(&self, name: &str) -> Option<&Attribute> {
+        self.dimension().attribute(self.dimension().find(name).unwrap(), "size")
+    }
+}
+
+fn listed(all: &[NamedElements]) -> String {
+    all.iter().map(|one| one.names.join(", ")).collect::<Vec<_>>().join("; ")
+}
+
+fn given(report: &Report) -> Vec<String> {
+    report.given.iter().map(|one| format!("{} of {}", one.name, one.element)).collect()
+}
+
+#[test]
+fn an_element_is_known_by_the_key_of_the_source() {
+    let rows = ["EU . .", "SE EU .", "NO EU ."];
+    let first = day(&["SE", "NO"], &rows);
+    let named = day(&["SE", "NO", "Nordic"], &["EU . .", "SE EU Nordic", "NO EU ."]);
+    let number = Attribute::Number(5.0);
+    let five = Some(&number);
+    let with_group = "EU(SE NO) SE NO Nordic(SE NO)";
+    let live = || {
+        let mut live = Live::new(&first, REGIONS);
+        live.change("add Nordic of SE, NO; set SE size = 5");
+        live.refresh(&named);
+        assert_eq!((live.outline().as_str(), live.built.report.taken.len()), (with_group, 1));
+        assert_eq!(cells(&live.built), ["SE = 0.05", "NO = 0.02"]);
+        live
+    };
+    // The alias is taken back, moves on, or becomes an element.
+    let moved = day(&["SE", "NO"], &["EU . .", "SE EU .", "NO EU Nordic"]);
+    for next in [&first, &moved] {
+        let mut live = live();
+        let report = live.refresh(next);
+        assert_eq!((listed(&report.added), listed(&report.removed)), (String::new(), String::new()));
+        assert_eq!((live.outline().as_str(), live.size("SE"), live.size("NO")), (with_group, five, None));
+    }
+    let mut adopted = live();
+    let report = adopted.refresh(&day(&["SE", "NO"], &["EU . .", "SE EU .", "NO EU .", "Nordic EU ."]));
+    assert_eq!(listed(&report.adopted), "Nordic");
+    assert_eq!((adopted.outline().as_str(), adopted.size("SE")), ("EU(SE NO Nordic) SE NO Nordic", five));
+    // A cube of a former version has one name, of which it does not say whether it is the key.
+    let mut former = live();
+    let json = former.cube.model.to_json().unwrap();
+    let older = json.replace("\"source_names\":[\"Nordic\"]", "\"source_name\":\"Nordic\"");
+    assert_ne!(json, older);
+    former.cube.model = CubeModel::from_json(&older).unwrap();
+    former.refresh(&first);
+    assert_eq!((former.outline().as_str(), former.size("SE")), (with_group, five));
+    // Two aliases that elements made by hand have.
+    let dimensions = REGIONS.replace("names: also", "names: [also, b]");
+    let mut two = Live::new(&first, &dimensions);
+    two.change("add North of SE, NO; add Nordic of SE, NO");
+    let both = day(&["SE", "NO", "North", "Nordic"], &["EU . .", "SE EU North Nordic", "NO EU ."]);
+    assert_eq!(two.refresh(&both).taken.len(), 2);
+    assert_eq!(cells(&two.built), ["SE = 0.13", "NO = 0.02"]);
+    // An element that was renamed to what becomes the alias of another one.
+    let mut renamed = Live::new(&first, REGIONS);
+    renamed.change("rename SE to Nordic; set Nordic size = 5; add G of Nordic, NO");
+    let json = renamed.cube.model.to_json().unwrap();
+    let older = json.replace(",\"key\":\"SE\"", "");
+    assert_ne!(json, older);
+    let mut former = Live::new(&first, REGIONS);
+    former.cube.model = CubeModel::from_json(&older).unwrap();
+    former.refresh(&moved);
+    assert_eq!((former.outline().as_str(), former.size("Nordic")), ("EU(Nordic NO) Nordic NO G(Nordic NO)", five));
+    renamed.refresh(&moved);
+    assert_eq!(renamed.outline(), "EU(Nordic NO) Nordic NO G(Nordic NO)");
+    assert_eq!((renamed.size("Nordic"), renamed.size("NO"), renamed.found("SE")), (five, None, "Nordic"));
+}
+
+#[test]
+fn a_name_given_by_hand_gives_way_to_one_of_the_source_and_comes_back() {
+    let first = day(&["SE", "NO"], &["EU . .", "SE EU .", "NO EU ."]);
+    let with_dk = day(&["SE", "NO", "DK"], &["EU . .", "DK EU .", "SE EU .", "NO EU ."]);
+    for (text, before) in [("rename SE to DK", "DK"), ("alias SE DK", "SE"), ("caption SE DK", "SE")] {
+        let mut live = Live::new(&first, REGIONS);
+        live.change(text);
+        assert_eq!(live.found("DK"), before);
+        let report = live.refresh(&with_dk);
+        assert_eq!((given(report), listed(&report.added)), (vec!["DK of SE".to_string()], "DK".to_string()), "{text}");
+        assert_eq!(cells(&live.built), ["DK = 0.04", "SE = 0.01", "NO = 0.02"]);
+        assert_eq!(live.found("DK"), "DK");
+        // Queries and changes that name it are warned.
+        let warned = live.change("set DK size = 1").warnings;
+        assert!(warned.len() == 1 && warned[0].starts_with("DK stands for DK of the source; a change"), "{warned:?}");
+        live.refresh(&first);
+        assert_eq!((live.found("DK"), live.found("SE")), (before, before), "{text}: it is free again");
+        assert_eq!(live.change("set SE size = 2").warnings, [""; 0]);
+    }
+    // Another name given by hand ends the wait.
+    let mut live = Live::new(&first, REGIONS);
+    live.change("rename SE to DK");
+    live.refresh(&with_dk);
+    live.change("rename SE to Sweden");
+    live.refresh(&first);
+    assert_eq!((live.found("Sweden"), live.dimension().find("DK").is_err()), ("Sweden", true));
+    // Names of levels.
+    let levels = "P: {levels: [fam, dep], all: All}";
+    let day = |fam: &[&str], dep: &[&str]| {
+        let amounts: Vec<i64> = (0..fam.len()).map(|at| 1 << at).collect();
+        let gl = table(vec![("fam", texts(fam)), ("dep", texts(dep)), ("amount", cents(&amounts))]);
+        Memory::default().with("gl", gl)
+    };
+    let first = day(&["Food", "Food"], &["Dairy", "Meat"]);
+    let mut live = Live::new(&first, levels);
+    live.change("rename Dairy to Cheese");
+    let report = live.refresh(&day(&["Food", "Food", "Drink"], &["Dairy", "Meat", "Cheese"]));
+    assert_eq!(given(report), ["Cheese of Dairy"]);
+    live.refresh(&first);
+    assert_eq!((live.found("Cheese"), live.found("Dairy")), ("Cheese", "Cheese"));
+}
+
+#[test]
+fn what_was_made_by_hand_comes_back_with_its_element() {
+    let rows = ["EU . .", "SE EU .", "NO EU ."];
+    let (whole, without) = (day(&["SE", "NO"], &rows), day(&["NO"], &["EU . .", "NO EU ."]));
+    let plain = "R: {table: t, key: id, parent: up}";
+    let mut live = Live::new(&whole, plain);
+    live.change(
+        "add Nordics of SE, NO below EU; unlink SE from EU; unlink NO from EU; rename SE to Sweden; \
+         caption Sweden Sverige; alias Sweden Svea; set Sweden size = 5; default Sweden",
+    );
+    live.refresh(&whole);
+    let (before, outline) = (live.cube.model.clone(), live.outline());
+    assert_eq!(outline, "EU(Nordics) Sweden[Sverige] NO Nordics(Sweden NO)");
+    let report = live.refresh(&without);
+    assert_eq!((listed(&report.removed), listed(&report.away)), ("Sweden".to_string(), "Sweden".to_string()));
+    assert_eq!(live.outline(), "EU(Nordics) NO Nordics(NO)");
+    assert!(live.dimension().find("Sweden").is_err() && live.dimension().find("SE").is_err());
+    let report = live.refresh(&whole);
+    assert_eq!(listed(&report.added), "Sweden");
+    assert_eq!(live.outline(), outline);
+    assert_eq!((live.found("Svea"), live.size("Sweden")), ("Sweden", Some(&Attribute::Number(5.0))));
+    assert_eq!(live.dimension().chosen_default(), live.dimension().find("Sweden").ok());
+    assert_eq!(live.cube.model, before, "all is as before");
+    // The parent that an edge was taken from is away.
+    let mut live = Live::new(&whole, plain);
+    live.change("add Nordics of SE, NO; unlink SE from EU");
+    live.refresh(&day(&["SE", "NO"], &["SE . .", "NO . ."]));
+    assert_eq!(live.outline(), "SE NO Nordics(SE NO)");
+    live.refresh(&whole);
+    assert_eq!(live.outline(), "EU(NO) SE NO Nordics(SE NO)");
+    // Elements that are values of facts, of which there are none for once; a group that is removed takes its edges.
+    let values = "R: {column: r}";
+    let mut live = Live::new(&whole, values);
+    live.change("add Nordics of SE, NO weight 2; rename SE to Sweden");
+    live.refresh(&day(&[], &rows));
+    assert_eq!(live.outline(), "Nordics()");
+    let mut removed = Live::new(&whole, values);
+    removed.set(live.built.clone());
+    removed.change("remove Nordics");
+    assert_eq!(removed.dimension().absent().len(), 1, "the name of SE is left");
+    removed.refresh(&whole);
+    assert_eq!(removed.outline(), "NO Sweden");
+    live.refresh(&whole);
+    assert!(live.outline().contains("Nordics(Sweden NO*2)"), "{}", live.outline());
+}
+
+#[test]
+fn a_load_tells_what_it_drops_and_what_counts_nowhere() {
+    let rows = ["W . .", "EU W .", "SE EU .", "NO EU .", "FR EU ."];
+    let memory = day(&["SE", "NO", "FR"], &rows);
+    let plain = "R: {table: t, key: id, parent: up}";
+    let mut live = Live::new(&memory, plain);
+    let report = live.change(
+        "add Nordics of SE, NO below EU; unlink SE from EU; unlink NO from EU; rename FR to France; \
+         caption SE Sverige; set NO size = 5",
+    );
+    assert!(report.nowhere.is_empty(), "{report:?}");
+    assert_eq!(listed(&live.refresh(&memory).nowhere), "");
+    let mut removed = Live::new(&memory, plain);
+    removed.set(live.built.clone());
+    assert_eq!(removed.change("remove Nordics").nowhere[0].names, ["SE", "NO"]);
+    assert_eq!(listed(&removed.refresh(&memory).nowhere), "SE, NO");
+    let report = live.load(&memory);
+    assert_eq!(listed(&report.dropped), "caption Sverige of SE, size of NO, name France of FR, Nordics");
+    assert_eq!((listed(&report.unlinked), listed(&report.nowhere)), ("SE from EU, NO from EU".into(), "SE, NO".into()));
+    live.change("relink SE; relink NO");
+    let report = live.load(&memory);
+    assert_eq!((listed(&report.dropped), listed(&report.nowhere)), (String::new(), String::new()));
+    assert_eq!(live.outline(), "W(EU) EU(SE NO FR) SE NO FR");
+}
+
+#[test]
+fn a_relink_gives_no_edge_that_the_source_has_no_more() {
+    let first = day(&["SE", "NO"], &["EU . .", "AM . .", "SE EU .", "NO AM ."]);
+    let moved = day(&["SE", "NO"], &["EU . .", "AM . .", "SE AM .", "NO EU ."]);
+    let mut live = Live::new(&first, REGIONS);
+    live.change("unlink SE from EU");
+    live.refresh(&moved);
+    let refused = "the source does not have SE below EU any more: link places it there";
+    assert!(live.refused("relink SE").ends_with(refused), "{}", live.refused("relink SE"));
+    assert!(live.refused("relink SE below EU").ends_with(refused));
+    live.refresh(&first);
+    assert_eq!(live.outline(), "EU() AM(NO) SE NO", "the edge stays away when it is back");
+    live.change("relink SE");
+    live.refresh(&first);
+    assert_eq!(live.outline(), "EU(SE) AM(NO) SE NO");
+    assert_eq!(
+        live.refused("link SE below EU weight 0.5"),
+        "column 15: SE lies below EU already; its weight changes with move SE from EU below EU weight 0.5"
+    );
+}
+
+#[test]
+fn changes_that_a_refresh_undoes_are_told_as_the_last_of_them_left_it() {
+    let memory = day(&["SE", "NO"], &["EU . 1", "SE EU 2", "NO EU 3"]);
+    let dimensions = "R: {table: t, key: id, parent: up, caption: b, attributes: [also], all: W,
+        format: {SE: \"0.0\"}}";
+    let told = |text: &str| {
+        let report = Live::new(&memory, dimensions).change(text);
+        let all = |all: &[change::SourceElements]| all.iter().flat_map(|one| one.names.clone()).collect::<Vec<_>>();
+        let lists = [&report.unlinked, &report.of_source, &report.labels_of_source].map(|list| all(list).join(", "));
+        lists.join(" | ")
+    };
+    assert_eq!(told("unlink NO from EU; relink NO"), " |  | ");
+    assert_eq!(told("unlink NO from EU; link NO below EU weight 0.5"), " | NO | ");
+    assert_eq!(told("unlink NO from EU"), "NO from EU |  | ");
+    assert_eq!(told("place NO before SE"), " | NO | ");
+    assert_eq!(told("add X below EU; place X before SE"), " |  | ");
+    let labels = "set SE also = \"9\"; caption NO North; set SE number_format = \"0\"";
+    assert_eq!(told(labels), " |  | also of SE, caption of NO, number_format of SE");
+    assert_eq!(told("caption NO North; rename North to Nord"), " |  | caption of NO, caption of Nord");
+    assert_eq!(told("set NO number_format = \"0\"; caption W World; set W also = \"9\"; set SE size = 1"), " |  | ");
+    // They stay where the definition gives none.
+    let mut live = Live::new(&memory, dimensions);
+    live.change(
+        "set NO number_format = \"0.000\"; caption W World; add X below EU; caption X Ex; set X also = \"9\"; \
+         set SE number_format = \"0\"",
+    );
+    live.refresh(&memory);
+    let text = |name: &str, attribute: &str| {
+        let id = live.dimension().find(name).unwrap();
+        match live.dimension().attribute(id, attribute) {
+            Some(Attribute::Text(text)) => text.clone(),
+            other => format!("{other:?}"),
+        }
+    };
+    assert_eq!([text("NO", "number_format"), text("SE", "number_format"), text("X", "also")], ["0.000", "0.0", "9"]);
+    assert_eq!((live.found("World"), live.found("Ex")), ("W", "X"));
+}
+
+#[test]
+fn the_base_of_a_relation_has_the_names_of_the_table() {
+    let day = |fam: &[&str], sku: &[&str]| {
+        let amounts: Vec<i64> = (0..fam.len()).map(|at| 1 << at).collect();
+        let gl = table(vec![("fam", texts(fam)), ("sku", texts(sku)), ("amount", cents(&amounts))]);
+        Memory::default().with("gl", gl)
+    };
+    let mut live = Live::new(&day(&["Food", "Food"], &["Milk", "Ham"]), "P: {levels: [fam, sku]}");
+    live.refresh(&day(&["Food", "Food", "Drink"], &["Milk", "Ham", "Milk"]));
+    let Built { model, facts, .. } = live.built.clone();
+    let cube = warpcube_cube::answer::Cube { model, facts: facts.into(), texts: Default::default() };
+    let batch = &relation_batches(&cube).unwrap()[0];
+    let names: Vec<String> = (0..batch.num_rows())
+        .map(|row| arrow::util::display::array_value_to_string(batch.column(0), row).unwrap())
+        .collect();
+    assert_eq!(names, ["Milk", "Ham", "Milk"]);
+}
+
+#[test]
+fn names_that_two_rows_give_are_refused_with_both() {
+    let gl = table(vec![
+        ("a", texts(&["A-B", "A", "X", "Y"])),
+        ("b", texts(&["C", "B-C", "C", "B-C"])),
+        ("amount", cents(&[1, 2, 4, 8])),
+    ]);
+    let refused = tried(&Memory::default().with("gl", gl), "P: {levels: [a, b]}").unwrap_err().to_string();
+    assert!(refused.contains("A → B-C and A-B → C both get the name 'P-A-B-C'"), "{refused}");
+    let memory = day(&["SE"], &["EU . .", "SE EU .", "NO EU se"]);
+    let refused = tried(&memory, REGIONS).unwrap_err().to_string();
+    assert!(refused.contains("row 3") && refused.contains("'se' is to be an alternative name"), "{refused}");
+}
