@@ -123,6 +123,9 @@ pub(super) fn array_bytes(words: &[u64]) -> Result<u64, EncodingError> {
     Ok(encode_column(words, None)?.chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum())
 }
 
+/// Carries of a measure's averages, and what rows of its cells cancelled.
+type BesideValues = (Option<Vec<i64>>, Option<Vec<f64>>);
+
 struct ColumnWriter<'a> {
     path: &'a Path,
     file: FileWriter,
@@ -274,7 +277,7 @@ impl<'a> FactsFile<'a> {
     }
 
     /// A measure, its carries and what rows of its cells cancelled.
-    fn measure(&mut self, measure: FactMeasure) -> Result<(FactColumn, (Option<Vec<i64>>, Option<Vec<f64>>))> {
+    fn measure(&mut self, measure: FactMeasure) -> Result<(FactColumn, BesideValues)> {
         let name = format!("measure {}", measure.name);
         let (values, filled) = match measure.value_type {
             ValueType::Decimal { .. } => {

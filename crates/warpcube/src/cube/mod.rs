@@ -153,11 +153,6 @@ fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Sessio
     told(&report, cube, started)
 }
 
-/// A name as a shell takes it.
-fn shlex_quoted(name: &str) -> String {
-    shlex::try_quote(name).map_or_else(|_| name.to_string(), |quoted| quoted.into_owned())
-}
-
 pub(super) fn fill(
     definition: Option<CubeDefinition>,
     folder: &Path,
