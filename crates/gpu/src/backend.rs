@@ -131,37 +131,39 @@ pub(crate) trait Backend: Send + Sync {
 
 /// A queue of device work, run in order.
 pub(crate) trait BackendStream: Send {
-    /// Copies host memory to the device.
+    /// Copies host memory to the device. Pageable memory has been read when the call returns.
     ///
     /// # Safety
-    /// `[source, source + bytes)` is readable until the stream is synchronised, `[target, target + bytes)` lies in one
-    /// live device allocation that no other stream touches meanwhile.
+    /// `[source, source + bytes)` is readable, and is not written, until a wait has ended the copy; page-locked memory
+    /// stays allocated for ever where the wait fails. `[target, target + bytes)` lies in one device allocation that
+    /// lives as long and that no other stream touches meanwhile.
     unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()>;
 
-    /// Copies device memory to the host.
+    /// Copies device memory to the host. Pageable memory has been written when the call returns.
     ///
     /// # Safety
-    /// As for `upload`, with the roles exchanged.
+    /// As for `upload`, with the roles exchanged; the host reads nothing of the target until the wait.
     unsafe fn download(&mut self, target: *mut u8, source: u64, bytes: usize) -> Result<()>;
 
     /// Copies between two live device allocations of the same device.
     ///
     /// # Safety
-    /// Both ranges lie in live allocations and do not overlap.
+    /// Both ranges lie in allocations of this device that live until a wait has ended the copy, for ever where the wait
+    /// fails, and do not overlap.
     unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()>;
 
     /// Sets every byte of a range.
     ///
     /// # Safety
-    /// The range lies in a live allocation.
+    /// The range lies in an allocation of this device that lives as for `copy`.
     unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()>;
 
     /// Launches a kernel with one parameter struct passed by value. A kernel launched `early` may start while the one
     /// before it runs, if the device can, and waits for its predecessors itself.
     ///
     /// # Safety
-    /// `params` has the layout of the kernel's parameter struct; every address in it is valid for the kernel's accesses
-    /// until the stream is synchronised.
+    /// The module is of this device and lives as for `copy`. `params` has the layout of the kernel's parameter struct;
+    /// every address in it, and in tables that the kernel reads, is valid for the kernel's accesses as long.
     unsafe fn launch(
         &mut self,
         module: &dyn BackendModule,
@@ -181,7 +183,7 @@ pub(crate) trait BackendStream: Send {
     ///
     /// # Safety
     /// Every step meets the obligations of the method of its name. The recording is not in flight, and the host memory
-    /// of its steps is neither read nor written until the stream is synchronised.
+    /// of its steps is neither read nor written until a wait has ended the work.
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], host: u64) -> Result<()>;
 
     /// An event behind all submitted work.
@@ -190,7 +192,8 @@ pub(crate) trait BackendStream: Send {
     /// Work submitted afterwards starts when the event is done; an event of any stream of the device.
     fn wait_event(&mut self, event: &dyn BackendEvent) -> Result<()>;
 
-    /// Waits until all submitted work is done and reports its errors.
+    /// Waits until all submitted work is done and reports its errors. After an error other than
+    /// [`crate::GpuError::Emulator`] work may be in flight for ever.
     fn synchronize(&mut self) -> Result<()>;
 }
 

@@ -198,14 +198,14 @@ impl Device {
 
     /// True if the device was lost; a restart of the process recovers it.
     pub fn is_lost(&self) -> bool {
-        self.shared.lost.load(Ordering::Acquire)
+        self.shared.is_lost()
     }
 }
 
 impl DeviceShared {
     /// Refuses work on a lost device.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.lost.load(Ordering::Acquire) {
+        if self.is_lost() {
             return Err(GpuError::DeviceLost {
                 operation: "an earlier statement".into(),
                 code: LOST_BEFORE.into(),
@@ -221,6 +221,20 @@ impl DeviceShared {
             self.lost.store(true, Ordering::Release);
         }
         result
+    }
+
+    /// The outcome of a wait for submitted work. If a wait fails, work may still be in flight, so the device is lost
+    /// whatever the status is. A finding of the emulated device is no failed wait: its work ends before a call returns.
+    pub(crate) fn ended(&self, waited: Result<()>) -> Result<()> {
+        self.note(waited.map_err(|error| match error {
+            GpuError::Driver { operation, code, message } => GpuError::DeviceLost { operation, code, message },
+            other => other,
+        }))
+    }
+
+    /// True if the device was lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     /// Frees surplus memory of the pool on a background thread, or on this one if none can start.

@@ -23,7 +23,7 @@ mod threads;
 mod trust;
 
 pub use backend::{DeviceInfo, KernelAttributes, LaunchShape};
-pub use buffer::{DeviceBuffer, HostBuffer, PART_BYTES_MIN};
+pub use buffer::{DeviceBuffer, DevicePtr, HostBuffer, PART_BYTES_MIN};
 pub use cancel::{CancelSwitch, Watch};
 pub use compile::{IdleHold, Priority};
 pub use device::{Compilation, Device, Kernel, Module};

@@ -55,7 +55,8 @@ impl CudaRecording {
             // SAFETY: as above; capturing runs no step.
             unsafe { self.capture(stream, steps, host) }?;
         }
-        // SAFETY: graph and stream are live; the caller promises the rest.
+        // SAFETY: graph and stream are live and of one context, which is current; modules of the graph's kernels live
+        // as long as the recording. The caller promises addresses and that no launch of the graph is in flight.
         check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream.handle) }.result())
     }
 
@@ -104,7 +105,8 @@ impl BackendRecording for CudaRecording {
         };
         let (from, to) = (event(from)?, event(to)?);
         self.context.bind()?;
-        // SAFETY: both events are live; the caller has waited for the launch that recorded them.
+        // SAFETY: both events are live; for one that no launch has recorded, or whose launch runs, the call gives a
+        // status.
         let elapsed = unsafe { result::event::elapsed(from, to) };
         Ok(f64::from(check("reading an event", elapsed)?))
     }
@@ -113,7 +115,8 @@ impl BackendRecording for CudaRecording {
 impl Drop for CudaRecording {
     fn drop(&mut self) {
         if !self.graph.is_null() && self.context.bind().is_ok() {
-            // SAFETY: made once, destroyed once; every launch of it was waited for.
+            // SAFETY: made once, destroyed once, with its context current. The driver frees a graph in flight after its
+            // end (CUDA driver API, `cuGraphExecDestroy`).
             let _ = unsafe { sys::cuGraphExecDestroy(self.graph) };
         }
     }

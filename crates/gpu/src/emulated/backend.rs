@@ -31,6 +31,17 @@ pub(super) struct Shared {
     pub(super) memory: Memory,
 }
 
+impl Shared {
+    /// Waits for submitted work, all of which is done: checks the guards of buffers.
+    pub(super) fn wait(&self, operation: &str) -> Result<()> {
+        if self.options.faults.failed_wait.is_due() {
+            let (operation, message) = (operation.to_string(), "an injected fault".to_string());
+            return Err(GpuError::Driver { operation, code: "EMULATED_FAULT".into(), message });
+        }
+        self.memory.check_guards(operation)
+    }
+}
+
 pub(super) struct EmulatedBackend {
     info: DeviceInfo,
     shared: Arc<Shared>,
@@ -147,8 +158,8 @@ impl Backend for EmulatedBackend {
     }
 
     unsafe fn host_write(&self, address: u64, value: u64) -> Result<()> {
-        // SAFETY: `Memory::write` finds the word within one buffer; the caller promises that it is aligned and that
-        // kernels read it by atomic loads.
+        // SAFETY: `Memory::write` finds the word within one live buffer, and copies and fills run under its lock as
+        // this store does; the caller promises that the word is aligned and that kernels read it by atomic loads.
         let store = || unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
         self.shared.memory.write("a host write", address, size_of::<u64>(), store)?;
         self.faults().host_wrote();

@@ -126,7 +126,7 @@ impl BackendStream for EmulatedStream {
     }
 
     fn synchronize(&mut self) -> Result<()> {
-        self.shared.memory.check_guards("a synchronisation")
+        self.shared.wait("a synchronisation")
     }
 }
 
@@ -141,7 +141,7 @@ impl BackendEvent for EmulatedEvent {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.shared.memory.check_guards("waiting for an event")
+        self.shared.wait("waiting for an event")
     }
 }
 
