@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::emulated::EmulatorFaults;
@@ -63,6 +64,15 @@ pub struct KernelAttributes {
     pub threads_per_block_max: u32,
 }
 
+/// Machine code of a program, which devices load.
+#[derive(Debug)]
+pub(crate) enum Image {
+    /// A whole cubin made by NVRTC.
+    Cubin(Vec<u8>),
+    /// A shared object of the emulated device.
+    Object(PathBuf),
+}
+
 /// One device.
 pub(crate) trait Backend: Send + Sync {
     /// Facts about the device.
@@ -111,6 +121,9 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Refuses kernels that launch kernels where there are none.
     fn check_device_launches(&self) -> Result<()>;
+
+    /// Loads the machine code of a program.
+    fn load(&self, program: &Program, image: &Image) -> Result<Arc<dyn BackendModule>>;
 
     /// Compiles programs that are requested next, where a backend has an advantage in compiling them together.
     fn compile_together(&self, _programs: &[Program]) {}
@@ -257,7 +270,7 @@ pub(crate) trait BackendRecording: Any + Send {
     fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64>;
 }
 
-/// A compiled program, loaded by the first call for one of its kernels at the latest; the backend downcasts it.
+/// A loaded program; the backend downcasts it.
 pub(crate) trait BackendModule: Any + Send + Sync {
     /// The compiler's figures of a kernel; an error if the program has no such kernel.
     fn attributes(&self, kernel: &str) -> Result<KernelAttributes>;

@@ -14,6 +14,7 @@ mod device;
 mod emulated;
 mod error;
 mod event;
+mod modules;
 mod pool;
 pub mod prims;
 mod program;

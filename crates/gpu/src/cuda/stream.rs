@@ -87,7 +87,7 @@ impl BackendStream for CudaStream {
             sharedMemBytes: shape.shared_bytes,
             hStream: self.handle,
             attrs: &mut attribute,
-            numAttrs: u32::from(early && module.can_start_early()),
+            numAttrs: u32::from(early && module.can_start_early),
         };
         // SAFETY: stream and function are live, their context is current. The call reads the configuration, its one
         // attribute and the one parameter, a struct passed by value, all of which live until it returns. The caller

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::module::EmulatedModule;
 use super::stream::EmulatedStream;
 use super::{EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_MULTIPROCESSOR};
-use crate::backend::{Backend, BackendStream, DeviceInfo};
+use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo, Image};
 use crate::compile::Queue;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
@@ -71,7 +71,7 @@ impl EmulatedBackend {
         &self.shared.options.faults
     }
 
-    /// The queue that compiles programs for the device and loads them.
+    /// The queue that compiles programs for the device: each has its own, whose faults concern no other device.
     pub(super) fn compiler(&self) -> Queue {
         let shared = self.shared.clone();
         Queue::new(true, move |program, _| {
@@ -88,8 +88,7 @@ impl EmulatedBackend {
                 });
             }
             let (path, ran) = shared.toolchain.object(program)?;
-            let module = EmulatedModule::load(&path, program.name(), shared.toolchain.clone())?;
-            Ok((Arc::new(module), ran))
+            Ok((Image::Object(path), ran))
         })
     }
 }
@@ -169,6 +168,13 @@ impl Backend for EmulatedBackend {
     fn check_device_launches(&self) -> Result<()> {
         let reason = "kernels of the emulated device launch no kernels".to_string();
         Err(GpuError::Unavailable { reason, repair: "use a CUDA device, or let the host launch them".to_string() })
+    }
+
+    fn load(&self, program: &Program, image: &Image) -> Result<Arc<dyn BackendModule>> {
+        let Image::Object(path) = image else {
+            return Err(GpuError::Contract(format!("program '{}' is not of the emulated device", program.name())));
+        };
+        Ok(Arc::new(EmulatedModule::load(path, program.name(), self.shared.toolchain.clone())?))
     }
 
     fn compile_together(&self, programs: &[Program]) {
