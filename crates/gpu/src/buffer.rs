@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::device::DeviceShared;
+use crate::device::{Device, DeviceShared};
 use crate::error::{GpuError, Result};
 
 /// Parts of a buffer begin at multiples of this many bytes, as buffers do.
@@ -60,8 +60,25 @@ impl fmt::Debug for DeviceBuffer {
     }
 }
 
+impl Device {
+    /// Allocates `bytes` of device memory (at least one), content undefined; `purpose` names it in errors.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`] past the budget or the device's memory.
+    pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
+        self.shared.check()?;
+        self.shared.note(DeviceBuffer::allocate(self.shared.clone(), bytes, purpose))
+    }
+
+    /// Allocates `bytes` of host memory that the device copies from and to without staging, zeroed.
+    pub fn host_buffer(&self, bytes: usize) -> Result<HostBuffer> {
+        self.shared.check()?;
+        self.shared.note(HostBuffer::allocate(self.shared.clone(), bytes))
+    }
+}
+
 impl DeviceBuffer {
-    pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
+    fn allocate(device: Arc<DeviceShared>, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
         let (address, class) = device.pool.clone().allocate(device.backend.as_ref(), bytes.max(1), purpose)?;
         if let Err(error) = device.backend.begin_buffer(address, bytes, purpose) {
             device.pool.release((address, class));

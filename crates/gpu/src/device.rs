@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::{Backend, BackendModule, DeviceInfo, Image, KernelAttributes};
-use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::compile::{Client, Handle, IdleHold, Priority};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
 use crate::modules::Modules;
 use crate::pool::{MemoryPool, size_class};
 use crate::program::Program;
-use crate::stream::Stream;
 use crate::threads::{Threads, lower_priority, use_idle_scheduling};
 
 /// A device that can run kernels; cheap to clone.
@@ -80,26 +78,11 @@ impl Device {
         &self.shared.pool
     }
 
-    /// Allocates `bytes` of device memory (at least one), content undefined; `purpose` names it in errors.
-    ///
-    /// # Errors
-    /// [`GpuError::OutOfMemory`] past the budget or the device's memory.
-    pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
-        self.shared.check()?;
-        self.shared.note(DeviceBuffer::allocate(self.shared.clone(), bytes, purpose))
-    }
-
     /// Frees the cached blocks for buffers of about `bytes` bytes on a background thread.
     pub fn free_cached(&self, bytes: usize) {
         if self.shared.pool.discard(size_class(bytes.max(1))) {
             self.shared.reclaim();
         }
-    }
-
-    /// Allocates `bytes` of host memory that the device copies from and to without staging, zeroed.
-    pub fn host_buffer(&self, bytes: usize) -> Result<HostBuffer> {
-        self.shared.check()?;
-        self.shared.note(HostBuffer::allocate(self.shared.clone(), bytes))
     }
 
     /// Succeeds if kernels can launch kernels ([`Program::with_device_launches`]).
@@ -109,12 +92,6 @@ impl Device {
     /// device runtime library beside NVRTC.
     pub fn check_device_launches(&self) -> Result<()> {
         self.shared.backend.check_device_launches()
-    }
-
-    /// A new stream.
-    pub fn stream(&self) -> Result<Stream> {
-        self.shared.check()?;
-        Ok(Stream::new(self.shared.clone(), self.shared.note(self.shared.backend.stream())?))
     }
 
     /// The program, compiled once a process and loaded once a device; the backend may cache machine code on disk.
@@ -345,7 +322,7 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EmulatorOptions;
+    use crate::emulated::EmulatorOptions;
 
     #[test]
     fn the_last_handle_frees_the_device_and_its_modules() {

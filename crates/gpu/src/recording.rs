@@ -12,7 +12,7 @@ use crate::backend::{BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::{Device, DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
-use crate::stream::{Mark, Params, Traffic, check_launch, check_range};
+use crate::launch::{Mark, Params, Traffic, check_launch, check_range};
 
 /// Alignment of the pieces of a recording's host buffer in bytes.
 const HOST_ALIGNMENT: usize = 64;

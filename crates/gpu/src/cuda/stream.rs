@@ -104,8 +104,10 @@ impl BackendStream for CudaStream {
         let recording = (recording as &mut dyn Any)
             .downcast_mut::<CudaRecording>()
             .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
-        // SAFETY: the caller promises that the steps are valid and the recording is not in flight.
-        unsafe { recording.run(self, steps, host) }
+        let handle = self.handle;
+        // SAFETY: the handle is this stream's; the caller promises that the steps are valid and the recording is not in
+        // flight.
+        unsafe { recording.run((self, handle), steps, host) }
     }
 
     fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>> {

@@ -9,6 +9,7 @@ use super::compiler::Toolchain;
 use super::faults::Operation;
 use super::memory::Memory;
 use super::module::EmulatedModule;
+use super::shared::{Shared, lost};
 use super::stream::EmulatedStream;
 use super::{EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_MULTIPROCESSOR};
 use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo, Image};
@@ -22,24 +23,6 @@ const DEFERRED: &str = "programs are deferred";
 /// Host buffers are aligned to 64 bytes.
 fn host_layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, 64).expect("a host buffer is far below isize::MAX")
-}
-
-/// State shared by the device and its streams.
-pub(super) struct Shared {
-    pub(super) options: EmulatorOptions,
-    pub(super) toolchain: Arc<Toolchain>,
-    pub(super) memory: Memory,
-}
-
-impl Shared {
-    /// Waits for submitted work, all of which is done: checks the guards of buffers.
-    pub(super) fn wait(&self, operation: &str) -> Result<()> {
-        if self.options.faults.failed_wait.is_due() {
-            let (operation, message) = (operation.to_string(), "an injected fault".to_string());
-            return Err(GpuError::Driver { operation, code: "EMULATED_FAULT".into(), message });
-        }
-        self.memory.check_guards(operation)
-    }
 }
 
 pub(super) struct EmulatedBackend {
@@ -91,12 +74,6 @@ impl EmulatedBackend {
             Ok((Image::Object(path), ran))
         })
     }
-}
-
-/// The error of an injected loss.
-pub(super) fn lost(operation: String) -> GpuError {
-    let message = "an injected fault".to_string();
-    GpuError::DeviceLost { operation, code: "EMULATED_FAULT".into(), message }
 }
 
 impl Backend for EmulatedBackend {

@@ -24,6 +24,7 @@ mod faults;
 mod memory;
 mod module;
 mod runtime;
+mod shared;
 mod stream;
 
 use std::path::PathBuf;

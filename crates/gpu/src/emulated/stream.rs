@@ -4,10 +4,10 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::backend::{Shared, lost};
 use super::faults::Operation;
 use super::module::EmulatedModule;
 use super::runtime::Arguments;
+use super::shared::{Shared, lost};
 use crate::backend::{
     BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep, submit_steps,
 };

@@ -3,7 +3,7 @@
 
 use super::{DeviceSlice, Element, TileTuning, check_element, check_length};
 use crate::error::{GpuError, Result};
-use crate::stream::Params;
+use crate::launch::Params;
 
 /// Kernel text of slots.
 pub(crate) const KEY_SLOTS: &str = include_str!("../../kernels/prims/key_slots.cuh");

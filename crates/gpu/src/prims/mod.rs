@@ -81,6 +81,7 @@ pub use segmented_sort::{SegmentedSort, SegmentedTuning};
 pub use sort::{Nulls, Sort, SortColumn, SortKey, SortSpec};
 pub use tuning::Measured;
 
+use crate::buffer::DeviceBuffer;
 use crate::error::{GpuError, Result};
 
 /// Kernel text that all primitives start with: order-preserving bits of keys.
@@ -108,7 +109,7 @@ pub(crate) fn check_element(operation: &str, operand: &str, slice: &DeviceSlice,
 }
 
 /// Refuses scratch memory that is too small.
-pub(crate) fn check_scratch(operation: &str, scratch: &crate::DeviceBuffer, bytes: usize) -> Result<()> {
+pub(crate) fn check_scratch(operation: &str, scratch: &DeviceBuffer, bytes: usize) -> Result<()> {
     if scratch.bytes() >= bytes {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //! in a partition. Rows of one partition meet a small part of a table, which stays in the L2 cache.
 
 use super::key_slots::{KEY_SLOTS, KeySlots};
-use super::radix_sort::EACH_KEY;
+use super::radix_sort::records::EACH_KEY;
 use super::tile::{TILE, TileTuning, are_aligned, vector_items};
 use super::tuning::Measured;
 use super::{DeviceSlice, Element, KEYS, KeyRange, Pairs, Queue, check_element, check_length, check_scratch};
@@ -10,8 +10,8 @@ use crate::backend::LaunchShape;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const NAME: &str = "radix_partition";
 /// Bits of a place that name the partition.

@@ -3,12 +3,12 @@
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::Result;
+use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
 use crate::prims::sum::{Sum, SumType};
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::{DeviceSlice, Element, KEYS, Queue, check_element, check_length};
 use crate::program::Program;
-use crate::stream::Params;
 
 const NAME: &str = "scan";
 /// Bytes of sums that a lane holds.

@@ -4,13 +4,13 @@ use crate::backend::LaunchShape;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
 use crate::prims::sum::{Sum, SumType};
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::tuning::{Measured, on_h200};
 use crate::prims::{DeviceSlice, Element, KEYS, Queue, ScanKind, check_element, check_length, check_scratch};
 use crate::program::Program;
-use crate::stream::Params;
 
 /// Positions of a thread, items and ends of segments.
 const THREAD_ITEMS: u64 = 16;
