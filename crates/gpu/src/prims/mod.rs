@@ -13,8 +13,8 @@
 //!
 //! Keys are of all [`Element`]s, and so are items and payload that move. Refused are: sums of 16 bytes, and sums of
 //! floats but in `f64` ([`Sum`]); scans and segmented forms of the least and largest of 16 bytes; projections of other
-//! columns than floats; in [`RadixPartition`], [`HashJoin`] and [`HashGroupBy`] other keys and values than `u32`; row
-//! numbers and offsets other than `u32` and `u64`.
+//! columns than floats; in [`HashJoin`] and [`HashGroupBy`] other keys and values than `u32`; row numbers and offsets
+//! other than `u32` and `u64`.
 
 mod element;
 mod gather;
