@@ -85,3 +85,27 @@ template <typename P> struct WcPart {
         return WcPart{WcSumOf<P>::bits(WORDS == 2 ? words[0] | words[WORDS - 1] << WC_STATE_BITS : words[0])};
     }
 };
+
+// A state of look-back over segments: whether one ended, and the part from its end on, or of all.
+template <typename P> struct WcSegment {
+    static const int WORDS = 2;
+    uint64_t ended;
+    P sum;
+
+    static WC_INLINE WcSegment none() { return WcSegment{0, wc_nothing()}; }
+    static WC_INLINE WcSegment join(const WcSegment& earlier, const WcSegment& later) {
+        return WcSegment{earlier.ended | later.ended, later.ended ? later.sum : wc_join(earlier.sum, later.sum)};
+    }
+    static WC_INLINE WcSegment join_lanes(const WcSegment& state, uint32_t last) {
+        const uint32_t nearest = wc_nearest(state.ended != 0, last);
+        const P sum = wc_lanes_join(wc_lane() <= nearest ? state.sum : wc_nothing());
+        return WcSegment{__any_sync(WC_FULL_MASK, state.ended != 0) ? 1ull : 0ull, sum};
+    }
+    WC_INLINE void pack(uint64_t (&words)[WORDS]) const {
+        words[0] = wc_sum_bits(sum) & WC_STATE_MASK;
+        words[1] = wc_sum_bits(sum) >> WC_STATE_BITS | ended << 2;
+    }
+    static WC_INLINE WcSegment unpack(const uint64_t (&words)[WORDS]) {
+        return WcSegment{words[1] >> 2, WcSumOf<P>::bits(words[0] | words[1] << WC_STATE_BITS)};
+    }
+};

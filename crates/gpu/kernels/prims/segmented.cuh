@@ -20,29 +20,7 @@
 #define WC_TILE_ITEMS (WC_THREADS * WC_ITEMS)
 #define WC_PADDED_ITEMS (WC_TILE_ITEMS + WC_TILE_ITEMS / 32)
 
-// Whether a segment ended, and the sum from its end on, or of all.
-struct SegmentState {
-    static const int WORDS = 2;
-    uint64_t ended;
-    Part sum;
-
-    static WC_INLINE SegmentState none() { return SegmentState{0, wc_nothing()}; }
-    static WC_INLINE SegmentState join(const SegmentState& earlier, const SegmentState& later) {
-        return SegmentState{earlier.ended | later.ended, later.ended ? later.sum : wc_join(earlier.sum, later.sum)};
-    }
-    static WC_INLINE SegmentState join_lanes(const SegmentState& state, uint32_t last) {
-        const uint32_t nearest = wc_nearest(state.ended != 0, last);
-        const Part sum = wc_lanes_join(wc_lane() <= nearest ? state.sum : wc_nothing());
-        return SegmentState{__any_sync(WC_FULL_MASK, state.ended != 0) ? 1ull : 0ull, sum};
-    }
-    WC_INLINE void pack(uint64_t (&words)[WORDS]) const {
-        words[0] = wc_sum_bits(sum) & WC_STATE_MASK;
-        words[1] = wc_sum_bits(sum) >> WC_STATE_BITS | ended << 2;
-    }
-    static WC_INLINE SegmentState unpack(const uint64_t (&words)[WORDS]) {
-        return SegmentState{words[1] >> 2, WcSumOf<Part>::bits(words[0] | words[1] << WC_STATE_BITS)};
-    }
-};
+typedef WcSegment<Part> SegmentState;
 
 struct SegmentedParams {
     const WC_IN* in;

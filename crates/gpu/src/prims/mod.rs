@@ -35,6 +35,7 @@ mod reduce;
 mod results;
 pub mod roofline;
 mod scan;
+mod scan_keyed;
 mod segmented;
 mod select;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub use project::{Project, Projection, project};
 pub use queue::Queue;
 pub use reduce::{Reduce, largest, least, sum};
 pub use scan::{Scan, ScanKind, scan};
+pub use scan_keyed::{ScanKeyed, scan_keyed};
 pub use segmented::{SegmentedReduce, SegmentedScan, segmented_reduce, segmented_scan};
 pub use select::{Moved, Predicate, Select, SelectOperands, SelectOrder, select};
 pub use slice::DeviceSlice;

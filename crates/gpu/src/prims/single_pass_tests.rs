@@ -4,7 +4,7 @@ use crate::prims::gpu_programs::compile_for_gpus;
 use crate::prims::monoid::Joined;
 use crate::prims::{
     Element, Moved, OrderedForm, Predicate, Projection, Reduce, Reduction, Scan, ScanKind, SelectOrder, gather,
-    partition, project, reduce, scan, segmented, select, split,
+    partition, project, reduce, scan, scan_keyed, segmented, select, split,
 };
 use crate::program::Program;
 
@@ -92,9 +92,21 @@ fn segments() -> Vec<Program> {
     ]
 }
 
+fn keyed_scans() -> Vec<Program> {
+    let tuning = crate::prims::TileTuning { threads: 256, rows: 4, blocks: 3 };
+    let program = |key, input, of, kind| {
+        scan_keyed::program(key, Joined::in_states("scan_keyed", input, of).unwrap(), kind, tuning)
+    };
+    vec![
+        program(Element::U32, Element::U32, Reduction::Sum(Element::U64), ScanKind::Inclusive),
+        program(Element::I128, Element::F64, Reduction::Largest, ScanKind::Exclusive),
+        program(Element::F32, Element::U8, Reduction::Count, ScanKind::Inclusive),
+    ]
+}
+
 #[test]
 fn kernels_compile_for_gpus() {
-    [scans(), reductions(), selections(), aggregations(), movers(), segments()]
+    [scans(), keyed_scans(), reductions(), selections(), aggregations(), movers(), segments()]
         .iter()
         .flatten()
         .for_each(compile_for_gpus);
