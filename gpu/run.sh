@@ -13,6 +13,7 @@
 # BASE      an older program (stage base-turns)
 # CUBE_TESTS    the programs of crates/cube/tests (stages cube-tests and cube-sanitizer)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
+# STREAM_TESTS  the programs of crates/gpu/tests/events.rs and cuda_cancel.rs (stage streams)
 # NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh); a PYTHON with DuckDB's
 #           package (default: .venv/bin/python, or python3) has it measured too (stages ssb and tpch)
 set -u
@@ -486,6 +487,12 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             [ "$(grep -l "^test result: ok" "$2"/encoding-*.log | wc -l)" -eq "$(ls "$2"/encoding-*.log | wc -l)" ]
         ' sql-encodings "$tests" "$out"
         ;;
+    streams)
+        # Events between streams, and kernels that are ended from another thread while they fill the device.
+        for test in ${STREAM_TESTS:-target/release/deps/events target/release/deps/cuda_cancel}; do
+            WARPCUBE_TEST_DEVICE=cuda limit "streams-$(basename "$test")" 60 "$test" --include-ignored --test-threads 1
+        done
+        ;;
     column)
         # Every encoding, encoded and decoded by the GPU, against the CPU.
         for test in ${COLUMN_TESTS:-target/release/deps/encodings target/release/deps/residency}; do
@@ -571,7 +578,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
             "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch," \
-            "interrupts, tune, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer, fuzz" >&2
+            "interrupts, tune, streams, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer," \
+            "fuzz" >&2
         exit 2
         ;;
     esac

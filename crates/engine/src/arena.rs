@@ -10,6 +10,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use warpcube_gpu::DevicePtr;
+
 /// Alignment of zones in bytes.
 const ALIGNMENT: usize = 256;
 /// Least bytes of a redzone.
@@ -41,9 +43,9 @@ impl Zone {
 
 /// An address among constants.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Pointer {
+pub(crate) enum Pointer<'pin> {
     /// Of memory outside of the arena.
-    Address(u64),
+    Address(DevicePtr<'pin>),
     /// So many bytes into a zone.
     Within(Zone, usize),
 }
@@ -114,14 +116,14 @@ impl Arena {
     }
 
     /// A zone of addresses that is uploaded.
-    pub(crate) fn pointers(&mut self, pointers: &[Pointer]) -> Zone {
-        let outside = |pointer: &Pointer| match pointer {
-            Pointer::Address(address) => *address,
+    pub(crate) fn pointers(&mut self, pointers: &[Pointer<'_>]) -> Zone {
+        let outside = |pointer: &Pointer<'_>| match pointer {
+            Pointer::Address(address) => address.word(),
             Pointer::Within(..) => 0,
         };
         let content: Vec<u64> = pointers.iter().map(outside).collect();
         let zone = self.constant(bytemuck::cast_slice(&content));
-        let within = |(index, pointer): (usize, &Pointer)| match pointer {
+        let within = |(index, pointer): (usize, &Pointer<'_>)| match pointer {
             Pointer::Within(target, distance) => Some((zone.offset + 8 * index, *target, *distance)),
             Pointer::Address(_) => None,
         };
@@ -150,15 +152,15 @@ impl Arena {
         self.zone(Part::Scratch, offset, bytes)
     }
 
-    /// Content of the constants, at the start of an arena with this address.
-    pub(crate) fn constants(&self, address: u64) -> Cow<'_, [u8]> {
+    /// Content of the constants, of an arena that starts there.
+    pub(crate) fn constants(&self, start: DevicePtr<'_>) -> Cow<'_, [u8]> {
         if self.addresses.is_empty() {
             return Cow::Borrowed(&self.constants);
         }
         let mut constants = self.constants.clone();
         for (offset, zone, distance) in &self.addresses {
-            let target = address + (self.offset(*zone) + distance) as u64;
-            constants[*offset..offset + 8].copy_from_slice(&target.to_le_bytes());
+            let target = start.offset(self.offset(*zone) + distance);
+            constants[*offset..offset + 8].copy_from_slice(&target.word().to_le_bytes());
         }
         Cow::Owned(constants)
     }
@@ -214,9 +216,9 @@ mod tests {
     fn addresses_within_the_arena_follow_it() {
         let mut arena = Arena::default();
         let cells = arena.zeroed(64);
-        let pointers = arena.pointers(&[Pointer::Address(7), Pointer::Within(cells, 16)]);
-        let words = |address: u64| -> Vec<u64> {
-            let constants = arena.constants(address);
+        let pointers = arena.pointers(&[Pointer::Address(DevicePtr::NULL.offset(7)), Pointer::Within(cells, 16)]);
+        let words = |start: usize| -> Vec<u64> {
+            let constants = arena.constants(DevicePtr::NULL.offset(start));
             let at = arena.offset(pointers);
             constants[at..at + 16].chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
         };
@@ -239,6 +241,6 @@ mod tests {
         });
         assert_eq!(end, arena.bytes());
         // What is uploaded and zeroed covers whole redzones.
-        assert_eq!((arena.constants(0).len(), arena.zeroed_range()), (512, (512, 768 + 256 + 24)));
+        assert_eq!((arena.constants(DevicePtr::NULL).len(), arena.zeroed_range()), (512, (512, 768 + 256 + 24)));
     }
 }

@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::emulated::EmulatorFaults;
@@ -63,6 +64,15 @@ pub struct KernelAttributes {
     pub threads_per_block_max: u32,
 }
 
+/// Machine code of a program, which devices load.
+#[derive(Debug)]
+pub(crate) enum Image {
+    /// A whole cubin made by NVRTC.
+    Cubin(Vec<u8>),
+    /// A shared object of the emulated device.
+    Object(PathBuf),
+}
+
 /// One device.
 pub(crate) trait Backend: Send + Sync {
     /// Facts about the device.
@@ -112,6 +122,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Refuses kernels that launch kernels where there are none.
     fn check_device_launches(&self) -> Result<()>;
 
+    /// Loads the machine code of a program.
+    fn load(&self, program: &Program, image: &Image) -> Result<Arc<dyn BackendModule>>;
+
     /// Compiles programs that are requested next, where a backend has an advantage in compiling them together.
     fn compile_together(&self, _programs: &[Program]) {}
 
@@ -131,37 +144,39 @@ pub(crate) trait Backend: Send + Sync {
 
 /// A queue of device work, run in order.
 pub(crate) trait BackendStream: Send {
-    /// Copies host memory to the device.
+    /// Copies host memory to the device. Pageable memory has been read when the call returns.
     ///
     /// # Safety
-    /// `[source, source + bytes)` is readable until the stream is synchronised, `[target, target + bytes)` lies in one
-    /// live device allocation that no other stream touches meanwhile.
+    /// `[source, source + bytes)` is readable, and is not written, until a wait has ended the copy; page-locked memory
+    /// stays allocated for ever where the wait fails. `[target, target + bytes)` lies in one device allocation that
+    /// lives as long and that no other stream touches meanwhile.
     unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()>;
 
-    /// Copies device memory to the host.
+    /// Copies device memory to the host. Pageable memory has been written when the call returns.
     ///
     /// # Safety
-    /// As for `upload`, with the roles exchanged.
+    /// As for `upload`, with the roles exchanged; the host reads nothing of the target until the wait.
     unsafe fn download(&mut self, target: *mut u8, source: u64, bytes: usize) -> Result<()>;
 
     /// Copies between two live device allocations of the same device.
     ///
     /// # Safety
-    /// Both ranges lie in live allocations and do not overlap.
+    /// Both ranges lie in allocations of this device that live until a wait has ended the copy, for ever where the wait
+    /// fails, and do not overlap.
     unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()>;
 
     /// Sets every byte of a range.
     ///
     /// # Safety
-    /// The range lies in a live allocation.
+    /// The range lies in an allocation of this device that lives as for `copy`.
     unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()>;
 
     /// Launches a kernel with one parameter struct passed by value. A kernel launched `early` may start while the one
     /// before it runs, if the device can, and waits for its predecessors itself.
     ///
     /// # Safety
-    /// `params` has the layout of the kernel's parameter struct; every address in it is valid for the kernel's accesses
-    /// until the stream is synchronised.
+    /// The module is of this device and lives as for `copy`. `params` has the layout of the kernel's parameter struct;
+    /// every address in it, and in tables that the kernel reads, is valid for the kernel's accesses as long.
     unsafe fn launch(
         &mut self,
         module: &dyn BackendModule,
@@ -181,7 +196,7 @@ pub(crate) trait BackendStream: Send {
     ///
     /// # Safety
     /// Every step meets the obligations of the method of its name. The recording is not in flight, and the host memory
-    /// of its steps is neither read nor written until the stream is synchronised.
+    /// of its steps is neither read nor written until a wait has ended the work.
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], host: u64) -> Result<()>;
 
     /// An event behind all submitted work.
@@ -190,7 +205,8 @@ pub(crate) trait BackendStream: Send {
     /// Work submitted afterwards starts when the event is done; an event of any stream of the device.
     fn wait_event(&mut self, event: &dyn BackendEvent) -> Result<()>;
 
-    /// Waits until all submitted work is done and reports its errors.
+    /// Waits until all submitted work is done and reports its errors. After an error other than
+    /// [`crate::GpuError::Emulator`] work may be in flight for ever.
     fn synchronize(&mut self) -> Result<()>;
 }
 
@@ -254,7 +270,7 @@ pub(crate) trait BackendRecording: Any + Send {
     fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64>;
 }
 
-/// A compiled program, loaded by the first call for one of its kernels at the latest; the backend downcasts it.
+/// A loaded program; the backend downcasts it.
 pub(crate) trait BackendModule: Any + Send + Sync {
     /// The compiler's figures of a kernel; an error if the program has no such kernel.
     fn attributes(&self, kernel: &str) -> Result<KernelAttributes>;

@@ -4,10 +4,11 @@
 //! free list. Streams hold handles of all buffers they use, so no block is reused under running work.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::device::DeviceShared;
+use crate::device::{Device, DeviceShared};
 use crate::error::{GpuError, Result};
 
 /// Parts of a buffer begin at multiples of this many bytes, as buffers do.
@@ -22,6 +23,31 @@ pub struct DeviceBuffer {
     bytes: usize,
 }
 
+/// An address in device memory. The borrow `'pin` keeps its buffer allocated, so no address outlives its memory.
+///
+/// The host never follows an address; kernels do, by a parameter or a table in device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DevicePtr<'pin> {
+    address: u64,
+    pin: PhantomData<&'pin DeviceBuffer>,
+}
+
+impl<'pin> DevicePtr<'pin> {
+    /// The null pointer.
+    pub const NULL: DevicePtr<'static> = DevicePtr { address: 0, pin: PhantomData };
+
+    /// The address `bytes` bytes further on, in the same buffer.
+    pub fn offset(self, bytes: usize) -> DevicePtr<'pin> {
+        DevicePtr { address: self.address + bytes as u64, ..self }
+    }
+
+    /// The word that kernels read as this pointer. A word pins nothing: the launcher of a kernel that reads it keeps
+    /// the buffer until the kernel has ended ([`crate::Params::keep`], or a pin).
+    pub fn word(self) -> u64 {
+        self.address
+    }
+}
+
 struct DeviceAllocation {
     device: Arc<DeviceShared>,
     address: u64,
@@ -34,8 +60,25 @@ impl fmt::Debug for DeviceBuffer {
     }
 }
 
+impl Device {
+    /// Allocates `bytes` of device memory (at least one), content undefined; `purpose` names it in errors.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`] past the budget or the device's memory.
+    pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
+        self.shared.check()?;
+        self.shared.note(DeviceBuffer::allocate(self.shared.clone(), bytes, purpose))
+    }
+
+    /// Allocates `bytes` of host memory that the device copies from and to without staging, zeroed.
+    pub fn host_buffer(&self, bytes: usize) -> Result<HostBuffer> {
+        self.shared.check()?;
+        self.shared.note(HostBuffer::allocate(self.shared.clone(), bytes))
+    }
+}
+
 impl DeviceBuffer {
-    pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
+    fn allocate(device: Arc<DeviceShared>, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
         let (address, class) = device.pool.clone().allocate(device.backend.as_ref(), bytes.max(1), purpose)?;
         if let Err(error) = device.backend.begin_buffer(address, bytes, purpose) {
             device.pool.release((address, class));
@@ -62,8 +105,12 @@ impl DeviceBuffer {
         Ok(DeviceBuffer { inner: self.inner.clone(), offset: self.offset + offset, bytes })
     }
 
-    /// The device address, for parameter structs; only the device can read it.
-    pub fn address(&self) -> u64 {
+    /// The pointer to the first byte, for tables that kernels read.
+    pub fn pointer(&self) -> DevicePtr<'_> {
+        DevicePtr { address: self.address(), pin: PhantomData }
+    }
+
+    pub(crate) fn address(&self) -> u64 {
         self.inner.address + self.offset as u64
     }
 
@@ -89,9 +136,10 @@ impl DeviceBuffer {
         self.check_range(offset, size_of::<u64>())?;
         let device = &self.inner.device;
         device.check()?;
-        // SAFETY: buffers are aligned to 256 bytes at least, so the word is aligned; it lies in this buffer, which is
-        // live. Kernels load such a word by relaxed atomics.
-        device.note(unsafe { device.backend.host_write(self.address() + offset as u64, value) })
+        // SAFETY: buffers are aligned to 256 bytes at least and `offset` to 8, so the word is aligned; it lies in this
+        // buffer, which `self` keeps allocated until the call returns. Kernels that run meanwhile load such a word by
+        // relaxed atomics, which is the caller's part.
+        device.ended(unsafe { device.backend.host_write(self.address() + offset as u64, value) })
     }
 
     /// Refuses a range, in bytes, that exceeds the buffer.
@@ -134,7 +182,8 @@ impl HostBuffer {
     pub(crate) fn allocate(device: Arc<DeviceShared>, bytes: usize) -> Result<HostBuffer> {
         let bytes = bytes.max(1);
         let (address, size) = device.pool.allocate_host(device.backend.as_ref(), bytes)?;
-        // SAFETY: the pool gave `size` writable bytes at `address`, at least `bytes`, which nothing else owns.
+        // SAFETY: the pool gave `size` writable bytes at `address`, at least `bytes`. Only this call knows the address,
+        // and no device work uses it: the pool takes memory back from buffers without work in flight alone.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
         Ok(HostBuffer { device, address, bytes, size })
     }
@@ -150,23 +199,25 @@ impl HostBuffer {
 
     /// The content.
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: allocated with `bytes` bytes, initialised at allocation, and no device work writes to it while `self`
-        // is borrowed: `Stream::download` borrows the slice of `as_mut_slice` until the copy has ended, and
-        // `Stream::run` borrows a recording, which owns its buffer, mutably until its work has.
+        // SAFETY: `address` is not null and aligned to 64 bytes; the allocation has `bytes` bytes at least, which
+        // `allocate` has initialised, and `self` owns them. No device work writes to them while `self` is borrowed:
+        // `Stream::download` borrows the slice of `as_mut_slice` until the copies have ended, `Stream::run` borrows a
+        // recording mutably until its work has ended, and the output of a recording whose wait failed is refused.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
     }
 
     /// The content, writable.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as for `as_slice`; a stream that still reads it holds a second handle (`Stream::upload_from` takes
-        // an `Arc`), so that no `&mut` exists.
+        // SAFETY: as for `as_slice`. `&mut self` is the only handle: a stream that copies from the buffer holds an
+        // `Arc` of it until the copy has ended (`Stream::upload_from`), behind which no `&mut` exists.
         unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) }
     }
 }
 
 impl Drop for HostBuffer {
+    /// On a lost device the memory is leaked: a download into it may still be in flight.
     fn drop(&mut self) {
-        if self.device.pool.discard_host((self.address, self.size)) {
+        if !self.device.is_lost() && self.device.pool.discard_host((self.address, self.size)) {
             self.device.reclaim();
         }
     }

@@ -8,14 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::backend::{Backend, BackendModule, DeviceInfo, KernelAttributes};
-use crate::buffer::{DeviceBuffer, HostBuffer};
-use crate::compile::{Handle, IdleHold, Priority, Queue};
+use crate::backend::{Backend, BackendModule, DeviceInfo, Image, KernelAttributes};
+use crate::compile::{Client, Handle, IdleHold, Priority};
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, LOST_BEFORE, Result};
+use crate::modules::Modules;
 use crate::pool::{MemoryPool, size_class};
 use crate::program::Program;
-use crate::stream::Stream;
 use crate::threads::{Threads, lower_priority, use_idle_scheduling};
 
 /// A device that can run kernels; cheap to clone.
@@ -27,7 +26,9 @@ pub struct Device {
 pub(crate) struct DeviceShared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) pool: Arc<MemoryPool>,
-    compiler: Queue,
+    /// Dropped before the modules, whose loads it waits for.
+    compiler: Client,
+    modules: Arc<Modules>,
     architecture: u32,
     /// Threads that free memory.
     reclaimers: Threads,
@@ -49,12 +50,16 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// A device over a backend and its compiler; `budget` is the limit of device memory in bytes.
-    pub(crate) fn new(backend: Arc<dyn Backend>, compiler: Queue, budget: u64) -> Device {
+    /// A device over a backend and a client of its compiler; `budget` is the limit of device memory in bytes.
+    pub(crate) fn new(backend: Arc<dyn Backend>, compiler: Client, budget: u64) -> Device {
         let (major, minor) = backend.info().compute_capability;
         let (architecture, pool) = (major * 10 + minor, Arc::new(MemoryPool::new(budget)));
         let (reclaimers, lost) = (Threads::default(), AtomicBool::new(false));
-        Device { shared: Arc::new(DeviceShared { backend, pool, compiler, architecture, reclaimers, lost }) }
+        let modules = Arc::new(Modules::new(backend.clone()));
+        let loads = Arc::downgrade(&modules);
+        // An error is that of the next request, which loads again.
+        compiler.loads(move |program, image| drop(loads.upgrade().map(|modules| modules.load(program, image))));
+        Device { shared: Arc::new(DeviceShared { backend, pool, compiler, modules, architecture, reclaimers, lost }) }
     }
 
     /// Facts about the device.
@@ -73,26 +78,11 @@ impl Device {
         &self.shared.pool
     }
 
-    /// Allocates `bytes` of device memory (at least one), content undefined; `purpose` names it in errors.
-    ///
-    /// # Errors
-    /// [`GpuError::OutOfMemory`] past the budget or the device's memory.
-    pub fn buffer(&self, bytes: usize, purpose: &str) -> Result<DeviceBuffer> {
-        self.shared.check()?;
-        self.shared.note(DeviceBuffer::allocate(self.shared.clone(), bytes, purpose))
-    }
-
     /// Frees the cached blocks for buffers of about `bytes` bytes on a background thread.
     pub fn free_cached(&self, bytes: usize) {
         if self.shared.pool.discard(size_class(bytes.max(1))) {
             self.shared.reclaim();
         }
-    }
-
-    /// Allocates `bytes` of host memory that the device copies from and to without staging, zeroed.
-    pub fn host_buffer(&self, bytes: usize) -> Result<HostBuffer> {
-        self.shared.check()?;
-        self.shared.note(HostBuffer::allocate(self.shared.clone(), bytes))
     }
 
     /// Succeeds if kernels can launch kernels ([`Program::with_device_launches`]).
@@ -104,13 +94,7 @@ impl Device {
         self.shared.backend.check_device_launches()
     }
 
-    /// A new stream.
-    pub fn stream(&self) -> Result<Stream> {
-        self.shared.check()?;
-        Ok(Stream::new(self.shared.clone(), self.shared.note(self.shared.backend.stream())?))
-    }
-
-    /// The program, compiled once a process and loaded; the backend may cache machine code on disk.
+    /// The program, compiled once a process and loaded once a device; the backend may cache machine code on disk.
     ///
     /// # Errors
     /// As [`Compilation::wait`].
@@ -135,7 +119,10 @@ impl Device {
     /// [`Priority::Now`] as [`Priority::Soon`].
     pub fn request(&self, programs: &[Program], priority: Priority) -> Compilation {
         let (Device { shared }, priority) = (self.clone(), priority.on_this_thread());
-        let request = |program| shared.compiler.request(program, shared.architecture, priority);
+        let request = |program: &Program| match shared.modules.get(program) {
+            Some(module) => Requested::Loaded(module),
+            None => Requested::Compiled(shared.compiler.request(program, shared.architecture, priority)),
+        };
         Compilation { programs: programs.iter().map(request).collect(), device: shared }
     }
 
@@ -144,12 +131,13 @@ impl Device {
         self.shared.compiler.hold_idle()
     }
 
-    /// True if a program was compiled in this process and its module is cached.
+    /// True if a module of the program is loaded, or its machine code is cached in this process.
     pub fn is_compiled(&self, program: &Program) -> bool {
-        self.shared.compiler.get(program, self.shared.architecture).is_some()
+        let Device { shared } = self;
+        shared.modules.get(program).is_some() || shared.compiler.has(program, shared.architecture)
     }
 
-    /// True if a module of the program is cached in this process, or its machine code on disk.
+    /// True if [`Device::is_compiled`], or the machine code is cached on disk.
     pub fn is_cached(&self, program: &Program) -> bool {
         self.is_compiled(program) || self.shared.backend.is_on_disk(program)
     }
@@ -163,25 +151,27 @@ impl Device {
         }
     }
 
-    /// Cancels the waiting requests below [`Priority::Now`].
+    /// Cancels the device's waiting requests below [`Priority::Now`]. A program that another device requested is
+    /// compiled all the same.
     pub fn cancel_waiting(&self) {
         self.shared.compiler.cancel(|priority, _| priority > Priority::Now);
     }
 
-    /// Closes the compile queue before the process ends: a program that is not cached is [`GpuError::Cancelled`].
+    /// Ends requests before the process ends: a program that is not cached is [`GpuError::Cancelled`].
     pub fn close(&self) {
         self.shared.compiler.close();
     }
 
-    /// Waits until no request of the compile queue waits or runs, and joins its threads and those that free memory:
-    /// `exit` destroys the state of compiler and driver, which a running thread would use. An engine calls it when
-    /// it is dropped, a session when it closes or is settled.
+    /// Waits until no request of this device waits or runs, and joins threads that compile and free memory: `exit`
+    /// destroys the state of compiler and driver, which a running thread would use. Threads that compile for another
+    /// device are joined when that device settles. An engine calls it when it is dropped, a session when it closes or
+    /// is settled.
     pub fn settle(&self) {
         self.shared.compiler.settle();
         self.shared.reclaimers.join();
     }
 
-    /// Number of runs of the compiler; a program found in a cache counts none.
+    /// Number of runs of the compiler, which CUDA devices share; a program found in a cache counts none.
     pub fn compiles(&self) -> u64 {
         self.shared.compiler.compiles()
     }
@@ -198,14 +188,14 @@ impl Device {
 
     /// True if the device was lost; a restart of the process recovers it.
     pub fn is_lost(&self) -> bool {
-        self.shared.lost.load(Ordering::Acquire)
+        self.shared.is_lost()
     }
 }
 
 impl DeviceShared {
     /// Refuses work on a lost device.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.lost.load(Ordering::Acquire) {
+        if self.is_lost() {
             return Err(GpuError::DeviceLost {
                 operation: "an earlier statement".into(),
                 code: LOST_BEFORE.into(),
@@ -223,6 +213,20 @@ impl DeviceShared {
         result
     }
 
+    /// The outcome of a wait for submitted work. If a wait fails, work may still be in flight, so the device is lost
+    /// whatever the status is. A finding of the emulated device is no failed wait: its work ends before a call returns.
+    pub(crate) fn ended(&self, waited: Result<()>) -> Result<()> {
+        self.note(waited.map_err(|error| match error {
+            GpuError::Driver { operation, code, message } => GpuError::DeviceLost { operation, code, message },
+            other => other,
+        }))
+    }
+
+    /// True if the device was lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
     /// Frees surplus memory of the pool on a background thread, or on this one if none can start.
     pub(crate) fn reclaim(&self) {
         let (pool, backend) = (self.pool.clone(), self.backend.clone());
@@ -235,7 +239,12 @@ impl DeviceShared {
 /// Requested programs of a device ([`Device::request`]); dropping it cancels none.
 pub struct Compilation {
     device: Arc<DeviceShared>,
-    programs: Vec<Handle>,
+    programs: Vec<Requested>,
+}
+
+enum Requested {
+    Loaded(Arc<dyn BackendModule>),
+    Compiled(Handle),
 }
 
 impl Compilation {
@@ -244,16 +253,30 @@ impl Compilation {
     /// # Errors
     /// The first error of a program; [`GpuError::Cancelled`] for a cancelled request.
     pub fn wait(&self) -> Result<Vec<Arc<Module>>> {
-        self.programs.iter().map(|handle| self.module(handle.wait())).collect()
+        let wait = |requested: &Requested| match requested {
+            Requested::Loaded(module) => Ok(self.module(module.clone())),
+            Requested::Compiled(handle) => handle.wait().and_then(|image| self.load(handle, &image)),
+        };
+        self.programs.iter().map(wait).collect()
     }
 
     /// As [`Compilation::wait`], or none while a request waits or runs.
     pub fn poll(&self) -> Option<Result<Vec<Arc<Module>>>> {
-        self.programs.iter().map(|handle| Some(self.module(handle.poll()?))).collect()
+        let poll = |requested: &Requested| match requested {
+            Requested::Loaded(module) => Some(Ok(self.module(module.clone()))),
+            Requested::Compiled(handle) => Some(handle.poll()?.and_then(|image| self.load(handle, &image))),
+        };
+        self.programs.iter().map(poll).collect()
     }
 
-    fn module(&self, outcome: Result<Arc<dyn BackendModule>>) -> Result<Arc<Module>> {
-        Ok(Arc::new(Module { device: self.device.clone(), backend: self.device.note(outcome)? }))
+    /// The module that the compiler's thread has loaded, or that is loaded now: machine code that was compiled before
+    /// the device was opened, or for another one.
+    fn load(&self, handle: &Handle, image: &Image) -> Result<Arc<Module>> {
+        Ok(self.module(self.device.note(self.device.modules.load(handle.program(), image))?))
+    }
+
+    fn module(&self, backend: Arc<dyn BackendModule>) -> Arc<Module> {
+        Arc::new(Module { device: self.device.clone(), backend })
     }
 }
 
@@ -299,7 +322,7 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EmulatorOptions;
+    use crate::emulated::EmulatorOptions;
 
     #[test]
     fn the_last_handle_frees_the_device_and_its_modules() {

@@ -34,7 +34,7 @@ impl Event {
     /// As [`Event::is_done`].
     pub fn synchronize(&self) -> Result<()> {
         self.device.check()?;
-        self.device.note(self.backend.synchronize())
+        self.device.ended(self.backend.synchronize())
     }
 }
 

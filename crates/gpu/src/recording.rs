@@ -12,7 +12,7 @@ use crate::backend::{BackendRecording, BackendStream, LaunchShape, WorkStep};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::{Device, DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
-use crate::stream::{Mark, Params, Traffic, check_launch, check_range};
+use crate::launch::{Mark, Params, Traffic, check_launch, check_range};
 
 /// Alignment of the pieces of a recording's host buffer in bytes.
 const HOST_ALIGNMENT: usize = 64;
@@ -37,6 +37,11 @@ impl Work {
     pub fn new(device: &Device) -> Work {
         let (steps, host, buffers, modules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Work { device: device.shared.clone(), steps, host, buffers, modules, marks: 0, traffic: Traffic::default() }
+    }
+
+    /// Refuses work of another device than `device`.
+    pub(crate) fn check_device(&self, device: &Arc<DeviceShared>) -> Result<()> {
+        check_device(&self.device, device)
     }
 
     fn host(&mut self, bytes: usize) -> Range<usize> {
@@ -114,6 +119,14 @@ impl Work {
     }
 }
 
+/// Refuses recorded work of another device than the stream's.
+fn check_device(own: &Arc<DeviceShared>, stream: &Arc<DeviceShared>) -> Result<()> {
+    match Arc::ptr_eq(own, stream) {
+        true => Ok(()),
+        false => Err(GpuError::Contract("the recorded work belongs to another device than the stream".into())),
+    }
+}
+
 /// True if a range, an address and its bytes, lies in another.
 fn is_within((address, bytes): (u64, usize), (outer, outer_bytes): (u64, usize)) -> bool {
     outer <= address && address + bytes as u64 <= outer + outer_bytes as u64
@@ -123,13 +136,14 @@ fn is_within((address, bytes): (u64, usize), (outer, outer_bytes): (u64, usize))
 pub struct Recording {
     backend: Box<dyn BackendRecording>,
     steps: Vec<WorkStep>,
-    host: HostBuffer,
+    /// Shared with the stream of a run, which leaks it where the wait for the run fails.
+    pub(crate) host: Arc<HostBuffer>,
     buffers: Vec<(u64, usize)>,
     device: Arc<DeviceShared>,
     /// Copies of one run.
     pub(crate) traffic: Traffic,
     /// Keeps the kernels loaded; dropped after the backend's recording, which uses them.
-    _modules: Vec<Arc<Module>>,
+    pub(crate) modules: Vec<Arc<Module>>,
 }
 
 impl Recording {
@@ -137,10 +151,12 @@ impl Recording {
     pub(crate) fn new(work: Work, stream: &mut dyn BackendStream) -> Result<Recording> {
         let mut host = HostBuffer::allocate(work.device.clone(), work.host.len())?;
         host.as_mut_slice()[..work.host.len()].copy_from_slice(&work.host);
-        // SAFETY: the modules are a field of the recording and dropped after the backend's.
+        let host = Arc::new(host);
+        // SAFETY: `Work` took kernels of its device alone, which is the stream's (`Stream::prepare`). Modules and host
+        // memory are fields of the recording behind the backend's, so they are dropped after it.
         let backend = work.device.note(unsafe { stream.record(&work.steps, host.address()) })?;
         let Work { device, steps, buffers, modules, traffic, .. } = work;
-        Ok(Recording { backend, steps, host, buffers, device, traffic, _modules: modules })
+        Ok(Recording { backend, steps, host, buffers, device, traffic, modules })
     }
 
     /// True if all device memory of the work lies in these buffers.
@@ -151,22 +167,35 @@ impl Recording {
         self.buffers.iter().all(|known| buffers.iter().any(|buffer| holds(known, buffer)))
     }
 
-    /// Submits the work; the caller synchronises before it uses the recording again.
-    pub(crate) fn submit(&mut self, stream: &mut dyn BackendStream, buffers: &[&DeviceBuffer]) -> Result<()> {
+    /// Refuses a lost device, a stream of another one, and buffers that the work was not recorded with.
+    pub(crate) fn check(&self, stream: &Arc<DeviceShared>, buffers: &[&DeviceBuffer]) -> Result<()> {
+        check_device(&self.device, stream)?;
         self.device.check()?;
-        if !self.is_on(buffers) {
-            return Err(GpuError::Contract(
+        match self.is_on(buffers) {
+            true => Ok(()),
+            false => Err(GpuError::Contract(
                 "recorded work runs over the buffers it was recorded with, not over other buffers".into(),
-            ));
+            )),
         }
-        // SAFETY: ranges and kernels were checked when the work was described, over these buffers, which the caller
-        // keeps until the stream is synchronised; the host memory belongs to the recording, which is borrowed mutably.
+    }
+
+    /// Submits the work to an idle stream. The caller has passed [`Recording::check`], keeps buffers, host memory and
+    /// modules until the wait that follows, and leaks them if it fails.
+    pub(crate) fn submit(&mut self, stream: &mut dyn BackendStream) -> Result<()> {
+        // SAFETY: ranges and kernels were checked when the work was described, over buffers that the caller keeps, of
+        // the stream's device. The recording is not in flight: each run waits. Host memory is neither read nor written
+        // until the wait, because the run borrows the recording mutably, and not after a failed one ([`Self::output`]).
         unsafe { stream.replay(self.backend.as_mut(), &self.steps, self.host.address()) }
     }
 
-    /// The bytes that the last run downloaded.
-    pub fn output(&self, output: &Output) -> &[u8] {
-        &self.host.as_slice()[output.0.clone()]
+    /// The bytes that the last run downloaded; zeros before the first.
+    ///
+    /// # Errors
+    /// That of a lost device, whose last copies may be in flight; [`GpuError::Contract`] for the output of other work.
+    pub fn output(&self, output: &Output) -> Result<&[u8]> {
+        self.device.check()?;
+        let bytes = self.host.as_slice().get(output.0.clone());
+        bytes.ok_or_else(|| GpuError::Contract(format!("bytes {:?} are no output of the recorded work", output.0)))
     }
 
     /// Milliseconds between two marks of the last run.

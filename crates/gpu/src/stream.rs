@@ -1,126 +1,67 @@
 //! Work on a device in order: copies, fills, launches.
 //!
 //! A stream owns the buffers, staged host data and modules of its running work until [`Stream::synchronize`]; a stream
-//! that is dropped with work in flight waits for it. Streams run beside each other; one waits for another by an
-//! [`Event`].
+//! that is dropped with work in flight waits for it. A wait that fails loses the device, and what the work used is
+//! leaked: the device may still access it. Streams run beside each other; one waits for another by an [`Event`].
 
 use std::sync::Arc;
 
 use crate::backend::{BackendStream, LaunchShape};
 use crate::buffer::{DeviceBuffer, HostBuffer};
-use crate::device::{DeviceShared, Kernel, Module};
+use crate::device::{Device, DeviceShared, Kernel, Module};
 use crate::error::{GpuError, Result};
 use crate::event::Event;
+use crate::launch::{Params, Traffic, check_launch, check_range};
 use crate::recording::{Recording, Work};
 
 /// The stream copies host data up to this size, so that the upload does not wait.
 const STAGED_BYTES_MAX: usize = 256 << 10;
 
-/// The parameter struct of a kernel, built member by member; every member has 8 bytes.
-#[derive(Debug, Clone, Default)]
-pub struct Params {
-    bytes: Vec<u8>,
-    buffers: Vec<DeviceBuffer>,
-}
-
-impl Params {
-    /// An empty struct.
-    pub fn new() -> Params {
-        Params::default()
-    }
-
-    /// A pointer to the start of a buffer.
-    pub fn buffer(self, buffer: &DeviceBuffer) -> Params {
-        self.buffer_at(buffer, 0)
-    }
-
-    /// A pointer into a buffer; `offset` in bytes, at most its size.
-    pub fn buffer_at(mut self, buffer: &DeviceBuffer, offset: usize) -> Params {
-        assert!(offset <= buffer.bytes(), "a parameter points past its buffer");
-        // Most members of a struct point into one buffer.
-        if self.buffers.last().is_none_or(|last| last.address() != buffer.address()) {
-            self.buffers.push(buffer.clone());
-        }
-        self.u64(buffer.address() + offset as u64)
-    }
-
-    /// Appends the members of another struct.
-    pub fn append(mut self, other: Params) -> Params {
-        self.bytes.extend(other.bytes);
-        self.buffers.extend(other.buffers);
-        self
-    }
-
-    /// A null pointer.
-    pub fn null(self) -> Params {
-        self.u64(0)
-    }
-
-    /// A signed integer.
-    pub fn i64(self, value: i64) -> Params {
-        self.u64(value as u64)
-    }
-
-    /// An unsigned integer.
-    pub fn u64(mut self, value: u64) -> Params {
-        self.bytes.extend_from_slice(&value.to_ne_bytes());
-        self
-    }
-
-    /// A double.
-    pub fn f64(self, value: f64) -> Params {
-        self.u64(value.to_bits())
-    }
-
-    /// Keeps a buffer alive that the kernel accesses by an address in device memory.
-    pub fn keep(mut self, buffer: &DeviceBuffer) -> Params {
-        self.buffers.push(buffer.clone());
-        self
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(crate) fn buffers(&self) -> &[DeviceBuffer] {
-        &self.buffers
-    }
-
-    /// Size of the struct in bytes.
-    pub fn size(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-/// A point in time of recorded work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark(pub(crate) usize);
-
-/// Bytes copied over the bus.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// From host to device.
-    pub uploaded: u64,
-    /// From device to host.
-    pub downloaded: u64,
-}
-
 /// A queue of device work.
 pub struct Stream {
     device: Arc<DeviceShared>,
     backend: Box<dyn BackendStream>,
-    buffers: Vec<DeviceBuffer>,
-    staged: Vec<Box<[u8]>>,
-    hosts: Vec<Arc<HostBuffer>>,
-    modules: Vec<Arc<Module>>,
+    in_flight: InFlight,
     busy: bool,
     traffic: Traffic,
 }
 
+/// What submitted work uses.
+#[derive(Default)]
+struct InFlight {
+    buffers: Vec<DeviceBuffer>,
+    staged: Vec<Box<[u8]>>,
+    hosts: Vec<Arc<HostBuffer>>,
+    modules: Vec<Arc<Module>>,
+}
+
+impl InFlight {
+    /// Releases everything; the work has ended.
+    fn release(&mut self) {
+        self.buffers.clear();
+        self.staged.clear();
+        self.hosts.clear();
+        self.modules.clear();
+    }
+
+    fn keep_module(&mut self, module: &Arc<Module>) {
+        if !self.modules.iter().any(|known| Arc::ptr_eq(known, module)) {
+            self.modules.push(module.clone());
+        }
+    }
+}
+
+impl Device {
+    /// A new stream.
+    pub fn stream(&self) -> Result<Stream> {
+        self.shared.check()?;
+        Ok(Stream::new(self.shared.clone(), self.shared.note(self.shared.backend.stream())?))
+    }
+}
+
 impl Stream {
-    pub(crate) fn new(device: Arc<DeviceShared>, backend: Box<dyn BackendStream>) -> Stream {
-        let (buffers, staged, hosts, modules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Stream { device, backend, buffers, staged, hosts, modules, busy: false, traffic: Traffic::default() }
+    fn new(device: Arc<DeviceShared>, backend: Box<dyn BackendStream>) -> Stream {
+        Stream { device, backend, in_flight: InFlight::default(), busy: false, traffic: Traffic::default() }
     }
 
     /// Checks a range of a buffer, keeps the buffer until the stream is synchronised, and gives the range's address;
@@ -131,7 +72,7 @@ impl Stream {
             return Ok(None);
         }
         self.busy = true;
-        self.buffers.push(buffer.clone());
+        self.in_flight.buffers.push(buffer.clone());
         Ok(Some(buffer.address() + offset as u64))
     }
 
@@ -141,12 +82,15 @@ impl Stream {
         self.traffic.uploaded += source.len() as u64;
         if source.len() <= STAGED_BYTES_MAX {
             let copy: Box<[u8]> = source.into();
-            // SAFETY: the copy is owned by the stream until it is synchronised; the range was checked.
+            // SAFETY: the stream owns the copy's heap memory, which does not move, until a wait has ended the work, and
+            // leaks it where the wait fails; the target's range was checked and its buffer is kept likewise.
             let result = unsafe { self.backend.upload(address, copy.as_ptr(), copy.len()) };
-            self.staged.push(copy);
+            self.in_flight.staged.push(copy);
             return self.device.note(result);
         }
-        // SAFETY: `source` outlives the synchronisation below, which follows a refused copy too; the range was checked.
+        // SAFETY: `source` outlives the synchronisation below, which follows a refused copy too. Where that fails, the
+        // driver has copied pageable memory to its own before the call returned, and page-locked memory stays allocated
+        // (`HostBuffer` leaks it). The target's range was checked and its buffer is kept.
         let result = unsafe { self.backend.upload(address, source.as_ptr(), source.len()) };
         let ended = self.synchronize();
         self.device.note(result)?;
@@ -167,10 +111,10 @@ impl Stream {
         })?;
         let Some(address) = self.address(target, offset, bytes)? else { return Ok(()) };
         self.traffic.uploaded += bytes as u64;
-        // SAFETY: the stream keeps the host buffer until it is synchronised; behind an `Arc` no code can write to it;
-        // the ranges were checked.
+        // SAFETY: the stream keeps the host buffer until a wait has ended the work, and leaks it where the wait fails;
+        // behind an `Arc` no code writes to it. Both ranges were checked and the target's buffer is kept likewise.
         let result = unsafe { self.backend.upload(address, slice.as_ptr(), bytes) };
-        self.hosts.push(source.clone());
+        self.in_flight.hosts.push(source.clone());
         self.device.note(result)
     }
 
@@ -181,21 +125,20 @@ impl Stream {
 
     /// Copies several ranges of a buffer, each from its offset, and waits once for all of them.
     pub fn download_all(&mut self, source: &DeviceBuffer, ranges: &mut [(usize, &mut [u8])]) -> Result<()> {
-        for (offset, target) in ranges.iter() {
-            check_range(&self.device, source, *offset, target.len())?;
-        }
-        for (offset, target) in ranges.iter_mut() {
-            let Some(address) = self.address(source, *offset, target.len())? else { continue };
+        let addresses: Vec<Option<u64>> =
+            ranges.iter().map(|(offset, target)| self.address(source, *offset, target.len())).collect::<Result<_>>()?;
+        let mut copied = Ok(());
+        for (address, (_, target)) in addresses.into_iter().zip(ranges) {
+            let Some(address) = address.filter(|_| copied.is_ok()) else { continue };
             self.traffic.downloaded += target.len() as u64;
-            // SAFETY: the targets are borrowed until the synchronisation below; the ranges were checked.
-            let result = unsafe { self.backend.download(target.as_mut_ptr(), address, target.len()) };
-            if result.is_err() {
-                // Submitted copies must not outlive the borrow of the targets.
-                let _ = self.synchronize();
-            }
-            self.device.note(result)?;
+            // SAFETY: the targets are borrowed until the synchronisation below, which every path from here reaches.
+            // Where that fails, a copy to pageable memory has ended with its call (CUDA driver API, synchronisation of
+            // copies), and page-locked memory stays allocated (`HostBuffer` leaks it). The ranges were checked, and the
+            // stream keeps the buffer.
+            copied = unsafe { self.backend.download(target.as_mut_ptr(), address, target.len()) };
         }
-        self.synchronize()
+        let ended = self.synchronize();
+        self.device.note(copied).and(ended)
     }
 
     /// Copies `bytes` from one buffer to another, or to another range of the same one.
@@ -218,7 +161,8 @@ impl Stream {
                 to.abs_diff(from)
             )));
         }
-        // SAFETY: both ranges were checked and do not overlap; their buffers are kept until the stream is synchronised.
+        // SAFETY: both ranges were checked and do not overlap; the stream keeps their buffers until a wait has ended
+        // the work, and leaks them where the wait fails.
         let result = unsafe { self.backend.copy(to, from, bytes) };
         self.device.note(result)
     }
@@ -226,7 +170,8 @@ impl Stream {
     /// Sets `bytes` bytes of a buffer from `offset` on to `value`.
     pub fn fill(&mut self, target: &DeviceBuffer, offset: usize, value: u8, bytes: usize) -> Result<()> {
         let Some(address) = self.address(target, offset, bytes)? else { return Ok(()) };
-        // SAFETY: the range was checked and the buffer is kept until the stream is synchronised.
+        // SAFETY: the range was checked; the stream keeps the buffer until a wait has ended the work, and leaks it
+        // where the wait fails.
         let result = unsafe { self.backend.fill(address, value, bytes) };
         self.device.note(result)
     }
@@ -238,14 +183,13 @@ impl Stream {
     pub fn launch(&mut self, kernel: &Kernel, shape: LaunchShape, params: &Params) -> Result<()> {
         check_launch(&self.device, kernel, shape, params)?;
         self.busy = true;
-        self.buffers.extend(params.buffers.iter().cloned());
-        if !self.modules.iter().any(|module| Arc::ptr_eq(module, &kernel.module)) {
-            self.modules.push(kernel.module.clone());
-        }
-        // SAFETY: the module, and the buffers named in `params`, which are of this device, are kept until the stream is
-        // synchronised; the struct's layout is the launcher's obligation, which runs on the emulated device check.
+        self.in_flight.buffers.extend(params.buffers().iter().cloned());
+        self.in_flight.keep_module(&kernel.module);
+        // SAFETY: the module and the buffers named in `params` are of this device, and the stream keeps them until a
+        // wait has ended the work, and leaks them where the wait fails. The struct's layout, and buffers that the
+        // kernel reaches by words in device memory, are the launcher's part, which runs on the emulated device check.
         let result =
-            unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, &params.bytes, false) };
+            unsafe { self.backend.launch(kernel.module.backend.as_ref(), &kernel.name, shape, params.bytes(), false) };
         self.device.note(result)
     }
 
@@ -282,80 +226,42 @@ impl Stream {
         if !self.busy {
             return Ok(());
         }
-        let result = self.backend.synchronize();
         self.busy = false;
-        self.buffers.clear();
-        self.staged.clear();
-        self.hosts.clear();
-        self.modules.clear();
-        self.device.note(result)
+        let ended = self.device.ended(self.backend.synchronize());
+        if ended.as_ref().is_err_and(GpuError::is_device_lost) {
+            std::mem::forget(std::mem::take(&mut self.in_flight));
+        }
+        self.in_flight.release();
+        ended
     }
 
     /// Records work for repeated runs.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for work of another device.
     pub fn prepare(&mut self, work: Work) -> Result<Recording> {
+        work.check_device(&self.device)?;
         self.synchronize()?;
         Recording::new(work, self.backend.as_mut())
     }
 
     /// Runs recorded work over its buffers, and waits for it.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for work of another device, and for other buffers than it was recorded with.
     pub fn run(&mut self, recording: &mut Recording, buffers: &[&DeviceBuffer]) -> Result<()> {
+        recording.check(&self.device, buffers)?;
         self.synchronize()?;
         self.busy = true;
-        self.buffers.extend(buffers.iter().map(|buffer| (*buffer).clone()));
+        self.in_flight.buffers.extend(buffers.iter().map(|buffer| (*buffer).clone()));
+        self.in_flight.hosts.push(recording.host.clone());
+        recording.modules.iter().for_each(|module| self.in_flight.keep_module(module));
         self.traffic.uploaded += recording.traffic.uploaded;
         self.traffic.downloaded += recording.traffic.downloaded;
-        let submitted = recording.submit(self.backend.as_mut(), buffers);
+        let submitted = recording.submit(self.backend.as_mut());
         // Submitted work is waited for after an error too.
         let done = self.synchronize();
         self.device.note(submitted).and(done)
-    }
-}
-
-/// Refuses a buffer of another device, and a range that exceeds the buffer.
-pub(crate) fn check_range(
-    device: &Arc<DeviceShared>,
-    buffer: &DeviceBuffer,
-    offset: usize,
-    bytes: usize,
-) -> Result<()> {
-    device.check()?;
-    if !Arc::ptr_eq(buffer.device(), device) {
-        return Err(GpuError::Contract("the buffer belongs to another device".into()));
-    }
-    buffer.check_range(offset, bytes)
-}
-
-/// Refuses a launch with arguments of another device or past the limits of device and kernel.
-pub(crate) fn check_launch(
-    device: &Arc<DeviceShared>,
-    kernel: &Kernel,
-    shape: LaunchShape,
-    params: &Params,
-) -> Result<()> {
-    if !Arc::ptr_eq(&kernel.module.device, device) {
-        return Err(GpuError::Contract(format!("kernel '{}' belongs to another device", kernel.name)));
-    }
-    if params.buffers.iter().any(|buffer| !Arc::ptr_eq(buffer.device(), device)) {
-        return Err(GpuError::Contract(format!("kernel '{}' takes a buffer of another device", kernel.name)));
-    }
-    if shape.grid == 0 || shape.block == 0 {
-        return Err(GpuError::Contract(format!("kernel '{}' cannot be launched with {shape:?}", kernel.name)));
-    }
-    device.check()?;
-    let attributes = kernel.attributes();
-    let shared_bytes = shape.shared_bytes as usize + attributes.static_shared_bytes as usize;
-    let demands = [
-        ("threads", shape.block as usize, attributes.threads_per_block_max as usize),
-        ("bytes of shared memory", shared_bytes, device.backend.info().shared_memory_per_block),
-        ("bytes of parameters", params.bytes.len(), device.backend.info().params_bytes_max),
-    ];
-    match demands.iter().find(|(_, asked, limit)| asked > limit) {
-        None => Ok(()),
-        Some((what, asked, limit)) => Err(GpuError::LaunchRefused {
-            operation: format!("launching kernel '{}' as {shape:?}", kernel.name),
-            code: "LAUNCH_LIMIT".into(),
-            message: format!("the launch asks for {asked} {what}, and the limit is {limit}"),
-        }),
     }
 }
 

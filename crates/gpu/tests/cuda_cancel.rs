@@ -1,7 +1,6 @@
 //! Cancelling on a real device: a kernel that would run for ever is ended from another thread.
 //!
-//! The test needs a GPU and NVRTC: `cargo test -p warpcube-gpu --test cuda_cancel -- --ignored --nocapture`. If host
-//! writes do not reach a running kernel, it never ends.
+//! The test needs a GPU and NVRTC (`gpu/run.sh streams`). If host writes do not reach a running kernel, it never ends.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

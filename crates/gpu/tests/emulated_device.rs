@@ -303,6 +303,89 @@ fn a_loss_found_by_an_allocation_is_remembered() {
     assert_eq!(device.pool().usage().live, 0);
 }
 
+/// A device whose faults the test sets, with a stream.
+fn faulty() -> (Rig, Arc<EmulatorFaults>) {
+    let faults = Arc::new(EmulatorFaults::default());
+    let options = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    (Rig { stream: device.stream().unwrap(), device }, faults)
+}
+
+#[test]
+fn a_failed_wait_loses_the_device_and_leaks_what_its_work_used() {
+    for fails in [true, false] {
+        let (Rig { device, mut stream }, faults) = faulty();
+        let module = device.compile(&Program::new("copy", COPY)).unwrap();
+        let (input, output) = (device.buffer(800, "input").unwrap(), device.buffer(800, "output").unwrap());
+        let host = Arc::new(device.host_buffer(800).unwrap());
+        stream.upload_from(&input, 0, &host, 0, 800).unwrap();
+        let params = Params::new().buffer(&input).buffer(&output).i64(100);
+        stream.launch(&module.kernel("copy").unwrap(), shape(1, 256, 0), &params).unwrap();
+        if fails {
+            faults.fail_wait(1);
+        }
+        let waited = stream.synchronize();
+        assert_eq!((waited.is_err_and(|error| error.is_device_lost()), device.is_lost()), (fails, fails));
+        let (left_module, left_host) = (Arc::downgrade(&module), Arc::downgrade(&host));
+        drop((input, output, params, host, module, stream));
+        assert_eq!((left_module.upgrade().is_some(), left_host.upgrade().is_some()), (fails, fails));
+        assert_eq!(device.pool().usage().live > 0, fails);
+    }
+}
+
+#[test]
+fn every_wait_that_fails_loses_the_device() {
+    type Wait = fn(&mut Rig) -> Result<(), GpuError>;
+    let waits: [Wait; 5] = [
+        |rig| rig.stream.download(&rig.device.buffer(8, "test")?, 0, &mut [0; 8]),
+        |rig| rig.stream.upload(&rig.device.buffer(1 << 20, "test")?, 0, &vec![0; 1 << 20]),
+        |rig| rig.stream.record()?.synchronize(),
+        |rig| {
+            let buffer = rig.device.buffer(8, "test")?;
+            let mut work = Work::new(&rig.device);
+            let output = work.download(&buffer, 0, 8)?;
+            let mut recording = rig.stream.prepare(work)?;
+            let ran = rig.stream.run(&mut recording, &[&buffer]);
+            // The copy may still write what the recording owns.
+            assert!(recording.output(&output).is_err_and(|error| error.is_device_lost()));
+            ran
+        },
+        |rig| {
+            rig.stream.fill(&rig.device.buffer(8, "test")?, 0, 0, 8)?;
+            drop(std::mem::replace(&mut rig.stream, rig.device.stream()?));
+            rig.stream.record().map(drop)
+        },
+    ];
+    for wait in waits {
+        let (mut rig, faults) = faulty();
+        faults.fail_wait(1);
+        let lost = wait(&mut rig);
+        assert!(lost.as_ref().is_err_and(GpuError::is_device_lost) && rig.device.is_lost(), "{lost:?}");
+        assert!(rig.stream.record().is_err(), "a lost device refuses work");
+    }
+}
+
+#[test]
+fn page_locked_memory_that_a_download_may_still_write_is_not_freed() {
+    let (mut rig, faults) = faulty();
+    let buffer = rig.upload(&[5u64; 100]);
+    let mut host = rig.device.host_buffer(9 << 20).unwrap();
+    faults.fail_wait(1);
+    assert!(rig.stream.download(&buffer, 0, &mut host.as_mut_slice()[..800]).is_err());
+    faults.hold_host_free();
+    drop(host);
+    assert!(!faults.wait_until_held(Duration::from_millis(100)), "a background thread frees it");
+}
+
+#[test]
+fn no_copy_of_a_download_begins_if_a_range_is_refused() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let buffer = rig.upload(&[5u64; 4]);
+    let (mut first, mut second) = ([0; 8], [0; 8]);
+    let refused = rig.stream.download_all(&buffer, &mut [(0, &mut first), (25, &mut second)]);
+    assert!(matches!(refused, Err(GpuError::Contract(_))) && first == [0; 8], "{refused:?}");
+}
+
 #[test]
 fn cached_blocks_of_a_size_are_freed_in_the_background() {
     let device = Device::emulated(EmulatorOptions::default(), BUDGET).unwrap();

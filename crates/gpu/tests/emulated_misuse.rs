@@ -143,7 +143,7 @@ fn writes_to_a_buffer_that_was_dropped() {
     let source = "struct P { uint64_t a; };\nWC_KERNEL(stale, P, 32, 1) { *(uint64_t*)p.a = 7; }";
     let stale = kernel(&rig.device, "stale", source);
     let buffer = rig.device.buffer(2048, "short life").unwrap();
-    let address = buffer.address();
+    let address = buffer.pointer().word();
     drop(buffer);
     rig.stream.launch(&stale, shape(1, 32, 0), &Params::new().u64(address)).unwrap();
     let _again = rig.device.buffer(2048, "next life").unwrap();

@@ -27,8 +27,8 @@ fn a_recording_does_the_same_each_time() {
     let mut recording = rig.stream.prepare(work).unwrap();
     for _ in 0..3 {
         rig.stream.run(&mut recording, &[&buffer]).unwrap();
-        assert_eq!(bytemuck::pod_read_unaligned::<u64>(recording.output(&head)), 1);
-        let values: Vec<u64> = recording.output(&all).chunks(8).map(bytemuck::pod_read_unaligned).collect();
+        assert_eq!(bytemuck::pod_read_unaligned::<u64>(recording.output(&head).unwrap()), 1);
+        let values: Vec<u64> = recording.output(&all).unwrap().chunks(8).map(bytemuck::pod_read_unaligned).collect();
         assert_eq!(values, [1, 11, 13, 0x0101_0101_0101_0101]);
         assert!(recording.elapsed_ms(start, end).unwrap() > 0.0 && recording.elapsed_ms(start, start).unwrap() == 0.0);
         // Work between two runs may write to the buffer.
@@ -65,6 +65,43 @@ fn a_part_of_a_recorded_buffer_is_no_other_buffer() {
     rig.stream.run(&mut recording, &[&whole]).unwrap();
     let bytes = rig.download::<u8>(&whole);
     assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == if (256..768).contains(&at) { 8 } else { 7 }));
+}
+
+#[test]
+fn recorded_work_of_another_device_is_refused() {
+    let (mut rig, mut other) = (Rig::new(LaneOrder::Forward), Rig::new(LaneOrder::Forward));
+    let buffer = rig.upload(&[1u64; 4]);
+    let work = || {
+        let mut work = Work::new(&rig.device);
+        work.fill(&buffer, 0, 7, 32).unwrap();
+        work
+    };
+    let refused = other.stream.prepare(work()).err().unwrap();
+    let words = "the recorded work belongs to another device than the stream";
+    assert!(matches!(&refused, GpuError::Contract(message) if message == words), "{refused}");
+    let mut recording = rig.stream.prepare(work()).unwrap();
+    let refused = other.stream.run(&mut recording, &[&buffer]).unwrap_err();
+    assert!(matches!(&refused, GpuError::Contract(message) if message == words), "{refused}");
+    assert_eq!(rig.download::<u64>(&buffer), [1; 4]);
+    rig.stream.run(&mut recording, &[&buffer]).unwrap();
+    assert_eq!(rig.download::<u8>(&buffer), [7; 32]);
+    other.assert_works();
+}
+
+#[test]
+fn an_output_of_other_work_is_refused() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let buffer = rig.upload(&[1u64; 40]);
+    let output = |bytes| {
+        let mut work = Work::new(&rig.device);
+        let output = work.download(&buffer, 0, bytes).unwrap();
+        (work, output)
+    };
+    let ((work, small), (_, large)) = (output(8), output(320));
+    let mut recording = rig.stream.prepare(work).unwrap();
+    rig.stream.run(&mut recording, &[&buffer]).unwrap();
+    assert_eq!(recording.output(&small).unwrap(), 1u64.to_ne_bytes());
+    assert!(matches!(recording.output(&large), Err(GpuError::Contract(_))));
 }
 
 #[test]

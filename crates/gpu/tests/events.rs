@@ -2,7 +2,7 @@
 
 mod emulated_support;
 
-use emulated_support::{Rig, device, kernel, shape};
+use emulated_support::{Rig, kernel, shape};
 use warpcube_gpu::{Device, GpuError, LaneOrder, Params};
 
 /// Ends when the second word is set, then doubles the first.
@@ -37,7 +37,7 @@ fn a_stream_waits_for_another() {
 #[test]
 fn events_of_other_devices_are_refused() {
     let mut rig = Rig::new(LaneOrder::Forward);
-    let event = device(LaneOrder::Forward).stream().unwrap().record().unwrap();
+    let event = Rig::new(LaneOrder::Forward).stream.record().unwrap();
     let refused = rig.stream.wait(&event);
     assert!(matches!(&refused, Err(GpuError::Contract(message)) if message.contains("another device")), "{refused:?}");
     rig.assert_works();

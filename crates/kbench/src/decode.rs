@@ -155,7 +155,7 @@ fn measure(
     let program = Program::new("decode", format!("{PLAIN_LIBRARY}{}{text}", decoding_library(&text).concat()));
     let kernel = device.compile(&program)?.kernel("decode")?;
     let mut stream = device.stream()?;
-    let addresses: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
+    let addresses: Vec<u64> = segments.iter().map(|segment| segment.values().pointer().word()).collect();
     let rows: Vec<u64> = segments.iter().map(|segment| segment.rows().into()).collect();
     let tables = [addresses, rows].map(|table| table.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
     let values = device.buffer(segments.len() * CHUNK_ROWS * storage.width(), "decoded values")?;

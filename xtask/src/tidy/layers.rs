@@ -9,7 +9,16 @@ use super::TextFile;
 /// be, and no path may go through a name that the root gives on.
 const LAYERS: [(&str, &[&[&str]]); 5] = [
     ("column", &[&["units"], &["error"], &["source"], &["format"], &["device"], &["load"], &["residency"]]),
-    ("gpu", &[&["*"], &["prims"]]),
+    (
+        "gpu",
+        &[
+            &["error", "program", "threads", "trust"],
+            &["backend", "emulated", "cuda", "pool", "modules", "compile", "device", "buffer", "launch", "event"],
+            &["cancel", "recording"],
+            &["stream"],
+            &["prims"],
+        ],
+    ),
     (
         "cube",
         &[
@@ -107,7 +116,7 @@ fn findings(name: &str, layers: &[&[&str]], files: &[TextFile]) -> Vec<String> {
 }
 
 /// The module of a file, from the crate's root; none for what is no module's file, nothing for the root.
-fn module_of(path: &str) -> Option<Vec<&str>> {
+pub(super) fn module_of(path: &str) -> Option<Vec<&str>> {
     let mut module: Vec<&str> = path.strip_suffix(".rs")?.split('/').collect();
     if matches!(module.last(), Some(&"mod" | &"lib" | &"main")) {
         module.pop();
@@ -116,7 +125,7 @@ fn module_of(path: &str) -> Option<Vec<&str>> {
 }
 
 /// All paths of a file that begin with `crate` or `super`, from the crate's root, each with its line.
-fn paths(text: &str, module: &[&str]) -> Vec<(usize, Vec<String>)> {
+pub(super) fn paths(text: &str, module: &[&str]) -> Vec<(usize, Vec<String>)> {
     let tokens = tokens(text);
     let word = |at: usize| tokens.get(at).map_or("", |(_, token)| token.as_str());
     let (mut found, mut depth) = (Vec::new(), 0);
@@ -150,6 +159,20 @@ fn paths(text: &str, module: &[&str]) -> Vec<(usize, Vec<String>)> {
                 tree(&tokens, &mut next, prefix, &mut |path| found.push((*line, path)));
             }
             _ => {}
+        }
+    }
+    found
+}
+
+/// All paths of `use` items of a file that begin with neither `crate` nor `super`.
+pub(super) fn paths_given_on(text: &str) -> Vec<Vec<String>> {
+    let tokens = tokens(text);
+    let word = |at: usize| tokens.get(at).map_or("", |(_, token)| token.as_str());
+    let mut found = Vec::new();
+    for at in (0..tokens.len()).filter(|at| word(*at) == "use") {
+        let mut next = if word(at + 1) == "self" { at + 3 } else { at + 1 };
+        if !matches!(word(next), "crate" | "super") {
+            tree(&tokens, &mut next, Vec::new(), &mut |path| found.push(path));
         }
     }
     found

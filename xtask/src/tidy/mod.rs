@@ -2,6 +2,7 @@
 //!
 //! Each check gives a list of findings, `file:line: what is wrong`; tidy fails if there is one.
 
+mod circles;
 mod documents;
 mod edges;
 mod features;
@@ -40,6 +41,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(documents::check(&files));
     findings.extend(edges::check()?);
     findings.extend(layers::check(&files));
+    findings.extend(circles::check(&files));
     findings.extend(features::check()?);
     findings.extend(crate::docs::differences(&files)?);
     findings.extend(crate::bench_table::differences()?);

@@ -53,7 +53,7 @@ impl ColumnLayout {
         ColumnLayout {
             storage: column.storage(),
             segments: column.encoding().stored().clone(),
-            lookup: column.lookup().map(|values| values.address()),
+            lookup: column.lookup().map(|values| values.pointer().word()),
             codes: column.lookup().map_or(0, |values| values.bytes() / column.storage().width()),
             bytes: column.bytes_per_value(),
             sorted: column.facts().is_sorted(),

@@ -106,7 +106,7 @@ impl ResidentColumn {
         let module = device.compile(&program_of_texts())?;
         let (sources_of, copies) = (module.kernel("text_sources")?, module.kernel("text_copies")?);
         let count = places.len() as u64;
-        let segments: Vec<u64> = self.segments().iter().map(|segment| segment.values().address()).collect();
+        let segments: Vec<u64> = self.segments().iter().map(|segment| segment.values().pointer().word()).collect();
         let chunk_rows: Vec<u32> = self.segments().iter().map(|segment| segment.rows()).collect();
         let mut uploaded = |bytes: &[u8]| -> Result<_> {
             let buffer = device.buffer(bytes.len(), "places of strings")?;

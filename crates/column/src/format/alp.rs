@@ -24,7 +24,7 @@ use super::bitpack::GROUP_ROWS;
 use super::codec::{Codec, EncodedBytes};
 use super::packed::{OffsetBits, Packed, PackedWriter};
 use super::patches::{PatchReader, PatchWriter};
-use super::plain::{Plain, VectorValidity, is_valid_in};
+use super::values::{Plain, VectorValidity, is_valid_in};
 use super::word::{Native, Word, is_valid, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};

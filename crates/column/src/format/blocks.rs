@@ -14,7 +14,7 @@
 //! A vector has 8 of the `B` blocks. Values of storages of up to 4 bytes are sign-extended to 32 bits, values of 8
 //! bytes have 64. Source: section 5.3 of Shanbhag, "Interactive Data Analytics Using GPUs"; the 64-bit form is ours.
 
-use super::plain::padded;
+use super::values::padded;
 use super::word::{Native, Word, append, word_at};
 use crate::error::encoding::{EncodingError, Result};
 

@@ -11,6 +11,7 @@ use bytemuck::NoUninit;
 use super::bytes::TextBuilder;
 use super::coding::StringCoder;
 use super::strings::LocalDictionary;
+use super::values::nulls_of;
 use crate::error::{ColumnError, Result};
 use crate::units::{CHUNK_ROWS, Statistics, Storage, VECTOR_ROWS, is_string};
 
@@ -300,11 +301,6 @@ impl SegmentBuilder {
         }
         self.rows += array.len();
     }
-}
-
-/// The validity of an array that has nulls.
-pub(super) fn nulls_of(array: &dyn Array) -> Option<&NullBuffer> {
-    array.nulls().filter(|nulls| nulls.null_count() > 0)
 }
 
 /// Whether arrays of type `found` hold values of a column of type `declared`.

@@ -16,9 +16,8 @@ use arrow::array::{Array, ArrayRef, AsArray, GenericStringArray, OffsetSizeTrait
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::build::nulls_of;
 use super::codec::{Codec, EncodedBytes};
-use super::plain::{Plain, padded};
+use super::values::{Plain, nulls_of, padded};
 use crate::error::encoding::EncodingError;
 use crate::error::{ColumnError, Result};
 use crate::units::Storage;

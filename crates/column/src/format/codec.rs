@@ -1,6 +1,6 @@
 //! The interface of encodings.
 
-use super::plain::{Plain, padded};
+use super::values::{Plain, padded};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};
 

@@ -9,8 +9,8 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type};
 
-use super::build::nulls_of;
 use super::strings::LocalDictionary;
+use super::values::nulls_of;
 use crate::error::{ColumnError, Result};
 
 /// Views in the cache.

@@ -28,7 +28,7 @@ use super::WIDTHS;
 use super::bitpack::GROUP_ROWS;
 use super::codec::{Codec, EncodedBytes};
 use super::packed::{ladder, pack_group, unpack_group};
-use super::plain::Plain;
+use super::values::Plain;
 use super::word::{Native, Word, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};

@@ -15,7 +15,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::codec::{Codec, EncodedBytes};
 use super::packed::{Packed, ladder};
-use super::plain::{Plain, is_valid_in, padded};
+use super::values::{Plain, is_valid_in, padded};
 use super::word::{Native, with_native};
 use super::{Encoding, decode as decode_codes, encode_into};
 use crate::error::encoding::{EncodingError, Result};

@@ -38,8 +38,8 @@ use arrow::array::StringArray;
 use thiserror::Error;
 
 use super::Encoding;
-use super::plain::padded;
 use super::serial::{FieldReader, Fields};
+use super::values::padded;
 use crate::units::{CHUNK_ROWS, Dictionary, Statistics, Storage, Traits};
 
 /// The first and the last bytes of a file.

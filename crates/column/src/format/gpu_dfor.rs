@@ -13,7 +13,7 @@
 
 use super::blocks::{BLOCK_ROWS, BlockReader, BlockWriter};
 use super::codec::{Codec, EncodedBytes};
-use super::plain::Plain;
+use super::values::Plain;
 use super::word::{Native, Word, signed, with_native};
 use crate::error::encoding::Result;
 

@@ -6,7 +6,7 @@
 
 use super::blocks::{BLOCK_ROWS, BlockReader, BlockWriter};
 use super::codec::{Codec, EncodedBytes};
-use super::plain::Plain;
+use super::values::Plain;
 use super::word::{Native, Word, with_native};
 use crate::error::encoding::Result;
 

@@ -26,6 +26,7 @@ mod profile;
 mod rle;
 mod serial;
 pub(crate) mod strings;
+mod values;
 mod word;
 
 pub use crate::error::encoding::{EncodingError, Result};
@@ -40,13 +41,13 @@ pub use file::{EncodedChunk, EncodedColumn, EncodedFile, FORMAT_VERSION, FileErr
 pub use nsf::Nsf;
 pub use nsv::Nsv;
 pub use packed::{OffsetBits, Packed, WIDTHS, ladder};
-pub use plain::Plain;
 pub(crate) use profile::Sample;
 pub use profile::{DistinctSketch, Profile};
+pub use values::Plain;
 
 use crate::units::Storage;
 use codec::EncodedBytes;
-use plain::{check_shape, clear_nulls};
+use values::{check_shape, clear_nulls};
 
 /// Encodes a segment.
 ///

@@ -9,7 +9,7 @@
 //! "Interactive Data Analytics Using GPUs".
 
 use super::codec::{Codec, EncodedBytes};
-use super::plain::{Plain, is_valid_in, padded};
+use super::values::{Plain, is_valid_in, padded};
 use super::word::{Native, with_native};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};

@@ -13,7 +13,7 @@
 //! vectors independent.
 
 use super::codec::{Codec, EncodedBytes};
-use super::plain::{Plain, is_valid_in};
+use super::values::{Plain, is_valid_in};
 use super::word::{Native, Word, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::VECTOR_ROWS;

@@ -22,7 +22,7 @@
 use super::bitpack::{GROUP_ROWS, pack_wide, packer, unpack_wide, unpacker};
 use super::codec::{Codec, EncodedBytes};
 use super::patches::{PatchReader, PatchWriter};
-use super::plain::{Plain, VectorValidity};
+use super::values::{Plain, VectorValidity};
 use super::word::{Native, Word, append, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::{Storage, VECTOR_ROWS};

@@ -3,7 +3,7 @@
 //! The profile of a column is the sum of the profiles of its segments. Floats count by their bits.
 
 use super::packed::OffsetBits;
-use super::plain::{Plain, padded, rows_mask};
+use super::values::{Plain, padded, rows_mask};
 use super::word::{Native, with_native};
 use crate::error::encoding::Result;
 use crate::units::{Storage, Traits, VECTOR_ROWS};

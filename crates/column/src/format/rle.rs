@@ -14,7 +14,7 @@
 //! vectors are ours.
 
 use super::codec::{Codec, EncodedBytes};
-use super::plain::Plain;
+use super::values::Plain;
 use super::word::{Native, append, with_native, word_at};
 use crate::error::encoding::{EncodingError, Result};
 use crate::units::VECTOR_ROWS;

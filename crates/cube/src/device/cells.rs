@@ -1,7 +1,7 @@
 //! The filled places of the last sums, in order. `kernels/cells.cuh` is the device's side of this file.
 
 use warpcube_gpu::prims::Queue;
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream};
+use warpcube_gpu::{Device, DeviceBuffer, DevicePtr, Kernel, LaunchShape, Params, Program, Stream};
 
 use super::contract::DeviceError;
 use super::plan::Axis;
@@ -137,7 +137,8 @@ impl CellOutput {
         let params = params.buffer_at(cells, from).u64(places).u64(capacity).u64(axes.len() as u64);
         let params = padded(params, axes.iter().map(|axis| axis.0));
         let params = padded(params, axes.iter().map(|axis| axis.1));
-        let address = |table: &Option<usize>| table.map_or(0, |offset| workspace.address() + offset as u64);
+        let address =
+            |table: &Option<usize>| table.map_or(DevicePtr::NULL, |offset| workspace.pointer().offset(offset)).word();
         let params = padded(params, axes.iter().map(|axis| address(&axis.2)));
         let grid = places.div_ceil(TILE_PLACES).max(1) as u32;
         let shape = LaunchShape { grid, block: THREADS, shared_bytes: SHARED_BYTES };

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use warpcube_column::{ColumnSource, EncodingChoice, LoadLimits, Pinned, Relation, Residency, TableRequest};
-use warpcube_gpu::{Device, DeviceBuffer, Params, Stream};
+use warpcube_gpu::{Device, DeviceBuffer, DevicePtr, Params, Stream};
 
 use super::contract::DeviceError;
 use super::keys::{PackedKeys, ResidentKeys};
@@ -144,8 +144,9 @@ pub(super) fn value_buffers(relation: &Relation) -> impl Iterator<Item = &Device
 /// Puts the addresses of values and of validity, a word a chunk, into a workspace; gives the offsets of both.
 pub(super) fn put_addresses(relation: &Relation, workspace: &mut Workspace) -> [usize; 2] {
     let segments = relation.columns[0].segments();
-    let values: Vec<u64> = segments.iter().map(|segment| segment.values().address()).collect();
-    let validity = segments.iter().map(|segment| segment.validity().map_or(0, DeviceBuffer::address));
+    let values: Vec<u64> = segments.iter().map(|segment| segment.values().pointer().word()).collect();
+    let validity =
+        segments.iter().map(|segment| segment.validity().map_or(DevicePtr::NULL, DeviceBuffer::pointer).word());
     let validity: Vec<u64> = validity.collect();
     [values, validity].map(|words| workspace.put(bytemuck::cast_slice(&words)))
 }

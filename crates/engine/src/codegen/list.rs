@@ -102,7 +102,7 @@ impl BoundList {
     }
 
     /// Where each column's values lie from a place on.
-    pub(crate) fn columns_at(&self, first: u64) -> impl Iterator<Item = Pointer> {
+    pub(crate) fn columns_at(&self, first: u64) -> impl Iterator<Item = Pointer<'static>> {
         let of_words = self.words.into_iter().flat_map(|words| (0..self.pack.words).map(move |word| (words, word)));
         let word = move |(words, word): (Zone, usize)| {
             Pointer::Within(words, 8 * (word * self.places as usize + first as usize))

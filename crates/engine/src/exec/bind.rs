@@ -7,7 +7,7 @@ use warpcube_column::format::Encoding;
 use warpcube_column::{
     ColumnLayout, Relation, ResidentColumn, RowCount, Storage, Traits, VECTOR_ROWS, program_of_texts,
 };
-use warpcube_gpu::{DeviceInfo, Effort, Program};
+use warpcube_gpu::{DeviceBuffer, DeviceInfo, DevicePtr, Effort, Program};
 
 use crate::arena::{Arena, Pointer, Zone};
 use crate::codegen::build::Unique;
@@ -344,7 +344,7 @@ type Known<'a> = (&'a [Option<BuiltTable>], &'a [Option<BoundGroups>], &'a [Opti
 
 /// A pipeline whose tables and groups are bound.
 struct Ready<'a> {
-    scanned: Scanned,
+    scanned: Scanned<'a>,
     /// As it is written: over the columns of groups, with tests of strings in the place of functions.
     pipeline: Cow<'a, Pipeline>,
     registers: Vec<Option<Facts>>,
@@ -358,7 +358,7 @@ impl<'a> Ready<'a> {
     fn of(
         fragment: &'a Fragment,
         index: usize,
-        tables: &[Relation],
+        tables: &'a [Relation],
         ((built, groups, lists), several): (Known<'_>, u32),
     ) -> Result<Ready<'a>> {
         let pipeline = fragment.pipelines.get(index).ok_or_else(|| malformed(index, "is not there"))?;
@@ -428,7 +428,7 @@ fn malformed(pipeline: usize, what: &str) -> EngineError {
 }
 
 /// What a pipeline scans: columns cut into the same chunks.
-struct Scanned {
+struct Scanned<'pin> {
     /// Rows of each chunk.
     chunks: Vec<u32>,
     columns: Vec<Facts>,
@@ -439,14 +439,14 @@ struct Scanned {
     /// Runs and order of each column, where they are known.
     traits: Vec<Option<Traits>>,
     /// Addresses: for each chunk, each column's values and validity.
-    pointers: Vec<Pointer>,
+    pointers: Vec<Pointer<'pin>>,
     /// What the columns of a group table stand for.
     values: Vec<GroupValue>,
 }
 
-impl Scanned {
+impl<'pin> Scanned<'pin> {
     /// A table of the fragment, by its number.
-    fn of_table(number: usize, table: &Relation) -> Result<Scanned> {
+    fn of_table(number: usize, table: &'pin Relation) -> Result<Scanned<'pin>> {
         let RowCount::Known(_) = table.rows else {
             return unsupported("a relation whose rows only the device has counted");
         };
@@ -454,8 +454,8 @@ impl Scanned {
         for chunk in 0..table.chunks.len() {
             for column in &table.columns {
                 let segment = &column.segments()[chunk];
-                pointers.push(Pointer::Address(segment.values().address()));
-                pointers.push(Pointer::Address(segment.validity().map_or(0, |words| words.address())));
+                pointers.push(Pointer::Address(segment.values().pointer()));
+                pointers.push(Pointer::Address(segment.validity().map_or(DevicePtr::NULL, DeviceBuffer::pointer)));
             }
         }
         Ok(Scanned {
@@ -471,7 +471,7 @@ impl Scanned {
     }
 
     /// The table of groups: keys, then cells, as plain columns with a row a place.
-    fn of_groups(groups: &BoundGroups) -> Scanned {
+    fn of_groups(groups: &BoundGroups) -> Scanned<'pin> {
         let columns = column_facts(groups);
         let (mut chunks, mut pointers) = (Vec::new(), Vec::new());
         let ordered = groups.ordered.map(|ordered| (ordered.seen, ordered.cells, ordered.places));
@@ -487,7 +487,7 @@ impl Scanned {
                     Some(Pointer::Within(groups.word_columns?, distance))
                 });
                 for values in std::iter::once(keys).chain(words).chain((0..groups.cell_count).map(column)) {
-                    pointers.extend([values, Pointer::Address(0)]);
+                    pointers.extend([values, Pointer::Address(DevicePtr::NULL)]);
                 }
                 chunks.push(rows as u32);
                 first += rows;
@@ -497,11 +497,11 @@ impl Scanned {
     }
 
     /// A list: where there are rows, then their words.
-    fn of_list(list: &BoundList) -> Scanned {
+    fn of_list(list: &BoundList) -> Scanned<'pin> {
         let (mut chunks, mut pointers, mut first) = (Vec::new(), Vec::new(), 0);
         while first < list.places {
             let rows = (list.places - first).min(GROUP_CHUNK_ROWS);
-            pointers.extend(list.columns_at(first).flat_map(|values| [values, Pointer::Address(0)]));
+            pointers.extend(list.columns_at(first).flat_map(|values| [values, Pointer::Address(DevicePtr::NULL)]));
             chunks.push(rows as u32);
             first += rows;
         }
@@ -509,7 +509,12 @@ impl Scanned {
     }
 
     /// Plain columns of 8 bytes a row that an earlier pipeline writes, and what they stand for.
-    fn of_words(chunks: Vec<u32>, columns: Vec<Facts>, pointers: Vec<Pointer>, values: Vec<GroupValue>) -> Scanned {
+    fn of_words(
+        chunks: Vec<u32>,
+        columns: Vec<Facts>,
+        pointers: Vec<Pointer<'pin>>,
+        values: Vec<GroupValue>,
+    ) -> Scanned<'pin> {
         let storage = |facts: &Facts| if facts.ty.is_float() { Storage::F64 } else { Storage::U64 };
         Scanned {
             chunks,
@@ -530,7 +535,7 @@ impl Scanned {
 
 /// Cuts a scan into tickets: large ones keep the counter cool, and those of the last chunks are smaller, so that
 /// warps end together. Small tables have one for each warp, of `least` rows or more.
-fn lay_out_scan(arena: &mut Arena, table: &Scanned, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
+fn lay_out_scan(arena: &mut Arena, table: &Scanned<'_>, info: &DeviceInfo, tuning: &Tuning, least: u64) -> ScanZones {
     let (table_rows, warps) = (table.rows(), u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR);
     let rows_min = tuning.step_rows_max();
     let wanted = table_rows / (warps * tuning.tickets_per_warp);

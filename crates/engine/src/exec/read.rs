@@ -31,16 +31,16 @@ pub(crate) fn read<'a>(
     match &bound.root {
         Root::Groups(groups, Some(compacted)) => {
             let reading =
-                Reading { first: recorded.outputs()[0], arena, stream, at: bound.arena.offset(compacted.zone) };
+                Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(compacted.zone) };
             read_compacted((groups, *compacted), reading, groups_max)
         }
         Root::Groups(groups, None) => read_whole(bound, groups, recorded),
         Root::TopK(top) => {
-            let reading = Reading { first: recorded.outputs()[0], arena, stream, at: bound.arena.offset(top.output) };
+            let reading = Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(top.output) };
             read_top(top, reading, groups_max)
         }
         Root::Rows(rows) => {
-            let (control, first) = (recorded.outputs()[0], recorded.outputs()[1]);
+            let (control, first) = (recorded.outputs()?[0], recorded.outputs()?[1]);
             if let Err(too_small) = check(word(control, 0), word(control, 1))? {
                 return Ok(Err(too_small));
             }
@@ -96,7 +96,7 @@ fn read_whole<'a>(
     groups: &BoundGroups,
     recorded: &Recorded,
 ) -> Result<Result<Rows<'a>, TooSmall>> {
-    let outputs = recorded.outputs();
+    let outputs = recorded.outputs()?;
     let (head, tail) = (outputs[0], outputs[1]);
     if let Err(too_small) = check(word(head, 0), word(head, 1))? {
         return Ok(Err(too_small));

@@ -42,7 +42,7 @@ impl Recorded {
         // A point in time between two launches would keep the second from starting early.
         let early = tuning.early_launch && !times_launches;
         let mut work = Work::new(device);
-        work.upload(arena, 0, &bound.arena.constants(arena.address()))?;
+        work.upload(arena, 0, &bound.arena.constants(arena.pointer()))?;
         let mut marks = vec![work.mark()];
         let (offset, bytes) = bound.arena.zeroed_range();
         work.fill(arena, offset, 0, bytes)?;
@@ -143,8 +143,8 @@ impl Recorded {
     }
 
     /// What was downloaded: control and groups, or the compacted groups.
-    pub(crate) fn outputs(&self) -> Vec<&[u8]> {
-        self.outputs.iter().map(|output| self.recording.output(output)).collect()
+    pub(crate) fn outputs(&self) -> Result<Vec<&[u8]>> {
+        Ok(self.outputs.iter().map(|output| self.recording.output(output)).collect::<Result<_, _>>()?)
     }
 
     /// Time on the device of the last run.

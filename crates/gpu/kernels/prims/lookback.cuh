@@ -159,7 +159,7 @@ struct WcCount {
     static WC_INLINE WcCount unpack(const uint64_t (&words)[WORDS]) { return WcCount{words[0]}; }
 };
 
-// The bits of a sum of 4 or 8 bytes, and back.
+// The bits of a sum, or of a part of another kind, of 4 or 8 bytes, and back.
 WC_DEVICE uint64_t wc_sum_bits(uint32_t sum) { return sum; }
 WC_DEVICE uint64_t wc_sum_bits(uint64_t sum) { return sum; }
 WC_DEVICE uint64_t wc_sum_bits(double sum) { return (uint64_t)__double_as_longlong(sum); }
@@ -172,21 +172,4 @@ template <> struct WcSumOf<uint64_t> {
 };
 template <> struct WcSumOf<double> {
     static WC_INLINE double bits(uint64_t bits) { return __longlong_as_double((int64_t)bits); }
-};
-
-// A sum that wraps, or of doubles; one word where it has 4 bytes, else two.
-template <typename S> struct WcSum {
-    static const int WORDS = sizeof(S) <= 4 ? 1 : 2;
-    S sum;
-
-    static WC_INLINE WcSum none() { return WcSum{(S)0}; }
-    static WC_INLINE WcSum join(const WcSum& earlier, const WcSum& later) { return WcSum{earlier.sum + later.sum}; }
-    static WC_INLINE WcSum join_lanes(const WcSum& state, uint32_t) { return WcSum{wc_lanes_total(state.sum)}; }
-    WC_INLINE void pack(uint64_t (&words)[WORDS]) const {
-        words[0] = wc_sum_bits(sum) & WC_STATE_MASK;
-        if (WORDS == 2) words[WORDS - 1] = wc_sum_bits(sum) >> WC_STATE_BITS;
-    }
-    static WC_INLINE WcSum unpack(const uint64_t (&words)[WORDS]) {
-        return WcSum{WcSumOf<S>::bits(WORDS == 2 ? words[0] | words[WORDS - 1] << WC_STATE_BITS : words[0])};
-    }
 };

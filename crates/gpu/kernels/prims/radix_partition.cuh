@@ -1,33 +1,58 @@
-// Radix partition: keys of 32 bits and payload of 32 bits moved to the partitions that their places begin with; in a
-// partition rows lie in any order.
+// Radix partition: keys of any type, and payload of any size beside them or the numbers of rows, moved to 256
+// partitions by the hash of the key or by its place in a range; in a partition rows lie in any order.
 //
-// Input: n keys and values. Output: both by partition, and the row that each partition begins at. Three kernels: counts
-// by partition, the places where partitions begin, and the move. Mapping: a block a tile; a row's rank among those of
-// its partition in the tile comes from a counter in shared memory, the tile's place in each partition from a counter in
-// device memory. Shared memory: the tile in its new order and two words a partition. Registers: a lane's rows. Bytes:
-// keys three times, values twice; runs of a tile are written by neighbouring lanes. Numerics: none.
-// Source: Schuh, Chen, Dittrich: An Experimental Comparison of Thirteen Relational Equi-Joins in Main Memory (2016),
-// section 3 (software write-combining), with shared memory as the buffer.
+// Input: n keys of WC_KEY, payload of WC_PAYLOAD where that is defined: n elements, or none (null), for the numbers of
+// rows. Output: both by partition, and the row that each partition begins at. Three kernels: counts by partition, the
+// places where partitions begin, and the move. Mapping: a block a tile; a row's rank among those of its partition in
+// the tile comes from a counter in shared memory, the tile's place in each partition from a counter in device memory.
+// Shared memory: the tile in its new order and two words a partition. Registers: a lane's rows. Bytes: keys three
+// times, payload twice; runs of a tile are written by neighbouring lanes. Numerics: keys count by their ordered bits
+// (keys.cuh). Source: Schuh, Chen, Dittrich: An Experimental Comparison of Thirteen Relational Equi-Joins in Main
+// Memory (2016), section 3 (software write-combining), with shared memory as the buffer.
 
 #define WC_TILE (WC_THREADS * WC_ROWS * WC_VEC)
 constexpr uint32_t PARTITIONS = 1u << WC_PARTITION_BITS;
+typedef WcKey<WC_KEY>::Bits KeyBits;
+
+// Where a key belongs: ordered bits less `least`; above `width` in the last partition.
+struct PartitionOf {
+    uint64_t least[2];  // low word, high word
+    uint64_t width[2];
+    uint64_t hashed;  // or by the bits from `shift` on
+    uint64_t shift;
+};
 
 struct PartitionParams {
-    const uint32_t* keys;
-    const uint32_t* values;
-    uint32_t* keys_out;
-    uint32_t* values_out;
+    const WC_KEY* keys;
+    const WC_PAYLOAD_TYPE* values;
+    WC_KEY* keys_out;
+    WC_PAYLOAD_TYPE* values_out;
     uint64_t n;
     uint64_t aligned;
-    KeySlots slots;    // its shift leads from a place to the partition
+    PartitionOf of;
     uint64_t* counts;  // a word a partition: zero before, then counts, then the next free row
     uint64_t* starts;  // the first row of each partition, and n
 };
 
-// Rows with keys outside of the range go to the last partition.
-WC_DEVICE uint32_t wc_partition_of(const KeySlots& slots, uint32_t key) {
-    const uint32_t relative = wc_relative(slots, key), home = wc_home(slots, relative);
-    return relative > (uint32_t)slots.width || home >= PARTITIONS ? PARTITIONS - 1 : home;
+WC_DEVICE uint128_t wc_wide(const uint64_t (&words)[2]) { return (uint128_t)words[1] << 64 | words[0]; }
+
+// The high bits of a product with an odd number (multiply-shift hashing: Dietzfelbinger et al. 1997), as in
+// key_slots.cuh for keys of 32 bits.
+WC_DEVICE uint32_t wc_hash_of(uint32_t bits) { return bits * 0x9e3779b1u >> (32 - WC_PARTITION_BITS); }
+WC_DEVICE uint32_t wc_hash_of(uint64_t bits) {
+    return (uint32_t)(bits * 0x9e3779b97f4a7c15ull >> (64 - WC_PARTITION_BITS));
+}
+WC_DEVICE uint32_t wc_hash_of(uint128_t bits) {
+    return wc_hash_of((uint64_t)bits ^ (uint64_t)(bits >> 64) * (uint64_t)0xc2b2ae3d27d4eb4full);
+}
+WC_DEVICE uint32_t wc_hash_of(uint8_t bits) { return wc_hash_of((uint32_t)bits); }
+
+WC_DEVICE uint32_t wc_partition_of(const PartitionOf& of, WC_KEY key) {
+    const KeyBits relative = (KeyBits)(WcKey<WC_KEY>::to_bits(key) - (KeyBits)wc_wide(of.least));
+    if (relative > (KeyBits)wc_wide(of.width)) return PARTITIONS - 1;
+    if (of.hashed) return wc_hash_of(relative);
+    const KeyBits place = relative >> (uint32_t)of.shift;
+    return place >= PARTITIONS - 1 ? PARTITIONS - 1 : (uint32_t)place;
 }
 
 // A block has a counter of each partition for each lane: lanes of a warp meet in no bank.
@@ -36,8 +61,8 @@ WC_KERNEL(radix_partition_count, PartitionParams, WC_COUNT_THREADS, 1) {
     for (uint32_t at = threadIdx.x; at < PARTITIONS * WC_COUNT_COLUMNS; at += blockDim.x) cells[at] = 0;
     __syncthreads();
     uint32_t* own = cells + (wc_lane() & (WC_COUNT_COLUMNS - 1));
-    wc_each_key(p.keys, p.n, [&](uint32_t key) {
-        atomicAdd(own + wc_partition_of(p.slots, key) * WC_COUNT_COLUMNS, 1u);
+    wc_each_key(p.keys, p.n, [&](WC_KEY key) {
+        atomicAdd(own + wc_partition_of(p.of, key) * WC_COUNT_COLUMNS, 1u);
     });
     __syncthreads();
     for (uint32_t bin = threadIdx.x; bin < PARTITIONS; bin += blockDim.x) {
@@ -64,18 +89,33 @@ WC_KERNEL(radix_partition_starts, PartitionParams, 32, 1) {
 }
 
 WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) {
-    uint32_t* swap_keys = (uint32_t*)wc_shared();
-    uint32_t* swap_values = swap_keys + WC_TILE;
+    WC_KEY* swap_keys = (WC_KEY*)wc_shared();
+    WC_PAYLOAD_TYPE* swap_values = (WC_PAYLOAD_TYPE*)(swap_keys + WC_TILE);
+#ifdef WC_PAYLOAD
     uint64_t* offsets = (uint64_t*)(swap_values + WC_TILE);
+#else
+    uint64_t* offsets = (uint64_t*)(swap_keys + WC_TILE);
+#endif
     uint32_t* counters = (uint32_t*)(offsets + PARTITIONS);
     uint32_t* parts = counters + PARTITIONS;
     for (uint32_t bin = threadIdx.x; bin < PARTITIONS; bin += WC_THREADS) counters[bin] = 0;
 
     const uint64_t tile_row = (uint64_t)blockIdx.x * WC_TILE, from = tile_row + wc_warp() * (32 * WC_VEC * WC_ROWS);
     const uint32_t rows = (uint32_t)(p.n - tile_row < WC_TILE ? p.n - tile_row : WC_TILE);
-    uint32_t keys[WC_ROWS][WC_VEC], values[WC_ROWS][WC_VEC];
-    wc_load_part<WC_VEC, WC_ROWS>(keys, p.keys, from, p.n, p.aligned != 0, 0u);
-    wc_load_part<WC_VEC, WC_ROWS>(values, p.values, from, p.n, p.aligned != 0, 0u);
+    WC_KEY keys[WC_ROWS][WC_VEC];
+    wc_load_part<WC_VEC, WC_ROWS>(keys, p.keys, from, p.n, p.aligned != 0, (WC_KEY)0);
+#ifdef WC_PAYLOAD
+    WC_PAYLOAD values[WC_ROWS][WC_VEC];
+    if (p.values != nullptr) {
+        wc_load_part<WC_VEC, WC_ROWS>(values, p.values, from, p.n, p.aligned != 0, (WC_PAYLOAD)0);
+    } else {
+#pragma unroll
+        for (int j = 0; j < WC_ROWS; ++j) {
+#pragma unroll
+            for (int k = 0; k < WC_VEC; ++k) values[j][k] = (WC_PAYLOAD)(from + (j * 32 + wc_lane()) * WC_VEC + k);
+        }
+    }
+#endif
     __syncthreads();
 
     // Partition and rank of a row, 16 bits each.
@@ -86,7 +126,7 @@ WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) {
 #pragma unroll
         for (int k = 0; k < WC_VEC; ++k) {
             if (from + (j * 32 + wc_lane()) * WC_VEC + k >= p.n) continue;
-            const uint32_t bin = wc_partition_of(p.slots, keys[j][k]);
+            const uint32_t bin = wc_partition_of(p.of, keys[j][k]);
             ranks[j][k] = bin << 16 | atomicAdd(counters + bin, 1u);
         }
     }
@@ -116,7 +156,9 @@ WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) {
             if (from + (j * 32 + wc_lane()) * WC_VEC + k >= p.n) continue;
             const uint32_t at = counters[ranks[j][k] >> 16] + (ranks[j][k] & 0xffffu);
             swap_keys[at] = keys[j][k];
+#ifdef WC_PAYLOAD
             swap_values[at] = values[j][k];
+#endif
         }
     }
     __syncthreads();
@@ -124,9 +166,11 @@ WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) {
     for (uint32_t i = 0; i < WC_ROWS * WC_VEC; ++i) {
         const uint32_t at = i * WC_THREADS + threadIdx.x;
         if (at >= rows) continue;
-        const uint32_t key = swap_keys[at];
-        const uint64_t row = offsets[wc_partition_of(p.slots, key)] + at;
+        const WC_KEY key = swap_keys[at];
+        const uint64_t row = offsets[wc_partition_of(p.of, key)] + at;
         p.keys_out[row] = key;
+#ifdef WC_PAYLOAD
         p.values_out[row] = swap_values[at];
+#endif
     }
 }

@@ -1,25 +1,15 @@
-// Reduce: the sum, the least or the largest of all items.
+// Reduce: the sum, the number, the least or the largest of all items (monoid.cuh).
 //
-// Input: n items of WC_IN. Output: one WC_SUM (WC_IN for the least and the largest). Scratch: a counter of 64 bytes,
+// Input: n items of WC_IN. Output: one Result. Scratch: a counter of 64 bytes,
 // zero before a launch, then a partial result a block, of WORDS words. Mapping: as many blocks as are resident, each at
 // every gridDim.x-th tile; the last block that is done joins the partial results in the order of blocks. Shared memory:
 // WORDS words a warp and a flag. Registers: a lane's items, 128 bytes at the default tuning. Bytes: each item once.
 // Numerics: integers wrap; doubles are added in an order that depends on n, on the grid and on whether the input is
 // aligned, so runs over one slice on one device agree. Floats compare by their bits (keys.cuh): one NaN, the largest.
 
-#if defined(WC_LEAST) || defined(WC_LARGEST)
-typedef WcKey<WC_IN>::Bits Part;
-#ifdef WC_LEAST
-WC_DEVICE Part wc_nothing() { return (Part)~(Part)0; }
-WC_DEVICE Part wc_join(Part a, Part b) { return b < a ? b : a; }
-#else
-WC_DEVICE Part wc_nothing() { return 0; }
-WC_DEVICE Part wc_join(Part a, Part b) { return b > a ? b : a; }
-#endif
-WC_DEVICE Part wc_part(WC_IN item) { return WcKey<WC_IN>::to_bits(item); }
-typedef WC_IN Result;
-WC_DEVICE Result wc_result(Part part) { return WcKey<WC_IN>::from_bits(part); }
+// Words of a part.
 constexpr int WORDS = sizeof(Part) > 8 ? 2 : 1;
+#if defined(WC_LEAST) || defined(WC_LARGEST)
 WC_DEVICE void wc_part_words(Part part, uint64_t (&words)[WORDS]) {
     words[0] = (uint64_t)part;
     if (WORDS == 2) words[WORDS - 1] = (uint64_t)((uint128_t)part >> 64);
@@ -28,13 +18,6 @@ WC_DEVICE Part wc_part_of(const uint64_t (&words)[WORDS]) {
     return WORDS == 2 ? (Part)((uint128_t)words[WORDS - 1] << 64 | words[0]) : (Part)words[0];
 }
 #else
-typedef WC_SUM Part;
-WC_DEVICE Part wc_nothing() { return (Part)0; }
-WC_DEVICE Part wc_join(Part a, Part b) { return a + b; }
-WC_DEVICE Part wc_part(WC_IN item) { return WC_WIDEN(item); }
-typedef WC_SUM Result;
-WC_DEVICE Result wc_result(Part part) { return part; }
-constexpr int WORDS = 1;
 WC_DEVICE void wc_part_words(Part part, uint64_t (&words)[WORDS]) { words[0] = wc_sum_bits(part); }
 WC_DEVICE Part wc_part_of(const uint64_t (&words)[WORDS]) { return WcSumOf<Part>::bits(words[0]); }
 #endif

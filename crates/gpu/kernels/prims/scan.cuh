@@ -1,6 +1,7 @@
-// Scan: each output is the sum of all inputs up to its own (inclusive) or before its own (exclusive).
+// Scan: each output is the join (monoid.cuh: sum, number, least or largest) of all inputs up to its own (inclusive) or
+// before its own (exclusive), the first of these the result of nothing.
 //
-// Input: n items of WC_IN. Output: n sums of WC_SUM; may be the input itself where both have one type. Scratch:
+// Input: n items of WC_IN. Output: n of Result; may be the input itself where both have one type. Scratch:
 // lookback.cuh. Mapping: a block a tile by ticket, rows of 16 bytes a lane (tile.cuh). Shared memory: the ticket, the
 // prefix of the tile and a sum a warp. Registers: the sums of a lane, 128 bytes at the default tuning. Bytes: each item
 // read once, each sum written once, 16 to 32 bytes of descriptors a tile. Numerics: integers wrap; sums of doubles are
@@ -8,11 +9,11 @@
 // Source: Merrill and Garland 2016 for the look-back; lanes scan by shuffles (Sengupta et al., Scan Primitives for GPU
 // Computing, 2007, in the form of Hillis and Steele).
 
-typedef WcSum<WC_SUM> ScanState;
+typedef WcPart<Part> ScanState;
 
 struct ScanParams {
     const WC_IN* in;
-    WC_SUM* out;
+    Result* out;
     char* scratch;
     uint64_t n;
     uint64_t aligned;
@@ -21,8 +22,8 @@ struct ScanParams {
 
 struct ScanShared {
     uint64_t tile;
-    WC_SUM before;
-    WC_SUM warps[WC_THREADS / 32];
+    Part before;
+    Part warps[WC_THREADS / 32];
 };
 
 WC_KERNEL(wc_scan, ScanParams, WC_THREADS, WC_BLOCKS) {
@@ -37,45 +38,45 @@ WC_KERNEL(wc_scan, ScanParams, WC_THREADS, WC_BLOCKS) {
     WC_IN items[WC_ROWS][WC_VEC];
     wc_load_part<WC_VEC, WC_ROWS>(items, p.in, from, p.n, p.aligned != 0, (WC_IN)0);
     wc_prefetch_part<PART_ITEMS>(p.in, from + p.ahead * TILE_ITEMS, p.n, p.aligned != 0);
-    // Sums in each lane's part of a row, then over the lanes of a row, then over rows.
-    WC_SUM sums[WC_ROWS][WC_VEC], lanes[WC_ROWS], total = 0;
+    // Joins in each lane's part of a row, then over the lanes of a row, then over rows.
+    Part sums[WC_ROWS][WC_VEC], lanes[WC_ROWS], total = wc_nothing();
 #pragma unroll
     for (int j = 0; j < WC_ROWS; ++j) {
-        sums[j][0] = WC_WIDEN(items[j][0]);
+        sums[j][0] = wc_part(items[j][0]);
 #pragma unroll
-        for (int k = 1; k < WC_VEC; ++k) sums[j][k] = sums[j][k - 1] + WC_WIDEN(items[j][k]);
-        lanes[j] = wc_lanes_sum(sums[j][WC_VEC - 1]);
+        for (int k = 1; k < WC_VEC; ++k) sums[j][k] = wc_join(sums[j][k - 1], wc_part(items[j][k]));
+        lanes[j] = wc_lanes_join_up_to(sums[j][WC_VEC - 1]);
     }
 #pragma unroll
     for (int j = 0; j < WC_ROWS; ++j) {
-        const WC_SUM row = __shfl_sync(WC_FULL_MASK, lanes[j], 31);
-        lanes[j] = wc_from_below(lanes[j], (WC_SUM)0) + total;
-        total += row;
+        const Part row = __shfl_sync(WC_FULL_MASK, lanes[j], 31);
+        lanes[j] = wc_join(total, wc_from_below(lanes[j], wc_nothing()));
+        total = wc_join(total, row);
     }
     if (lane == 0) shared.warps[warp] = total;
     __syncthreads();
 
-    const WC_SUM warp_sum = lane < WC_THREADS / 32 ? shared.warps[lane] : (WC_SUM)0;
+    const Part warp_sum = lane < WC_THREADS / 32 ? shared.warps[lane] : wc_nothing();
     if (warp == 0) {
-        const ScanState own = {wc_warp_sum(warp_sum)};
+        const ScanState own = {wc_warps_join(warp_sum)};
         if (lane == 0) wc_announce_tile(p.scratch, tile, own);
         const ScanState before = wc_look_back(p.scratch, tile, own, 500);
-        if (lane == 0) shared.before = before.sum;
+        if (lane == 0) shared.before = before.part;
     }
-    WC_SUM before = wc_warp_sum(lane < warp ? warp_sum : (WC_SUM)0);
+    Part before = wc_warps_join(lane < warp ? warp_sum : wc_nothing());
     __syncthreads();
-    before += shared.before;
+    before = wc_join(shared.before, before);
 
 #pragma unroll
     for (int j = 0; j < WC_ROWS; ++j) {
-        const WC_SUM base = before + lanes[j];
-        WC_SUM out[WC_VEC];
+        const Part base = wc_join(before, lanes[j]);
+        Result out[WC_VEC];
 #pragma unroll
         for (int k = 0; k < WC_VEC; ++k) {
 #ifdef WC_EXCLUSIVE
-            out[k] = k == 0 ? base : base + sums[j][k == 0 ? 0 : k - 1];
+            out[k] = wc_result(k == 0 ? base : wc_join(base, sums[j][k == 0 ? 0 : k - 1]));
 #else
-            out[k] = base + sums[j][k];
+            out[k] = wc_result(wc_join(base, sums[j][k]));
 #endif
         }
         wc_store_row<WC_VEC>(p.out, from + j * 32 * WC_VEC + lane * WC_VEC, p.n, p.aligned != 0, out);

@@ -1,7 +1,8 @@
-// Segmented reduce and scan: sums over segments of any sizes, one huge, millions of tiny ones, empty ones.
+// Segmented reduce and scan: joins (monoid.cuh) over segments of any sizes, one huge, millions of tiny ones, empty
+// ones.
 //
 // Input: n items of WC_IN; segments + 1 ascending offsets, segment s having the rows offsets[s] .. offsets[s + 1].
-// Output: a WC_SUM a segment (reduce), or one a row (WC_SCAN, without the row itself where WC_EXCLUSIVE is defined).
+// Output: a Result a segment (reduce), or one a row (WC_SCAN, without the row itself where WC_EXCLUSIVE is defined).
 // Scratch: lookback.cuh with states of two words, then the first segment of each tile and of the end.
 // Balance: items and ends of segments are merged by position, the end of segment s at offsets[s + 1] + s, and a tile is
 // WC_TILE_ITEMS positions of the merged sequence: each tile has as much to do, whatever the sizes. wc_segment_starts
@@ -9,7 +10,8 @@
 // Mapping: a block a tile by ticket; a thread has 16 positions, of which a bitmap in shared memory says which are ends.
 // Shared memory: items and results of a tile, padded by a word in 32 so that threads 16 positions apart use different
 // banks. Registers: 16 sums a thread. Bytes: items and offsets once, results once. Numerics: integers wrap; doubles
-// are added in an order that differs from run to run where a segment has several tiles; an empty segment has sum 0.
+// are added in an order that differs from run to run where a segment has several tiles; an empty segment has the
+// result of nothing.
 // Source: Merrill and Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication (SC 2016), for the balance;
 // Sengupta et al. 2007 for segmented scans by flags.
 
@@ -18,34 +20,12 @@
 #define WC_TILE_ITEMS (WC_THREADS * WC_ITEMS)
 #define WC_PADDED_ITEMS (WC_TILE_ITEMS + WC_TILE_ITEMS / 32)
 
-// Whether a segment ended, and the sum from its end on, or of all.
-struct SegmentState {
-    static const int WORDS = 2;
-    uint64_t ended;
-    WC_SUM sum;
-
-    static WC_INLINE SegmentState none() { return SegmentState{0, (WC_SUM)0}; }
-    static WC_INLINE SegmentState join(const SegmentState& earlier, const SegmentState& later) {
-        return SegmentState{earlier.ended | later.ended, later.ended ? later.sum : earlier.sum + later.sum};
-    }
-    static WC_INLINE SegmentState join_lanes(const SegmentState& state, uint32_t last) {
-        const uint32_t nearest = wc_nearest(state.ended != 0, last);
-        const WC_SUM sum = wc_lanes_total(wc_lane() <= nearest ? state.sum : (WC_SUM)0);
-        return SegmentState{__any_sync(WC_FULL_MASK, state.ended != 0) ? 1ull : 0ull, sum};
-    }
-    WC_INLINE void pack(uint64_t (&words)[WORDS]) const {
-        words[0] = wc_sum_bits(sum) & WC_STATE_MASK;
-        words[1] = wc_sum_bits(sum) >> WC_STATE_BITS | ended << 2;
-    }
-    static WC_INLINE SegmentState unpack(const uint64_t (&words)[WORDS]) {
-        return SegmentState{words[1] >> 2, WcSumOf<WC_SUM>::bits(words[0] | words[1] << WC_STATE_BITS)};
-    }
-};
+typedef WcSegment<Part> SegmentState;
 
 struct SegmentedParams {
     const WC_IN* in;
     const uint64_t* offsets;
-    WC_SUM* out;
+    Result* out;
     char* scratch;
     uint64_t* starts;
     uint64_t n;
@@ -114,7 +94,7 @@ WC_DEVICE void wc_stage_items(
 
 WC_KERNEL(wc_segmented, SegmentedParams, WC_THREADS, WC_BLOCKS) {
     SegmentedShared& shared = *(SegmentedShared*)wc_shared();
-    WC_SUM* results = (WC_SUM*)(wc_shared() + sizeof(SegmentedShared));
+    Part* results = (Part*)(wc_shared() + sizeof(SegmentedShared));
     WC_IN* staged = (WC_IN*)(results + WC_PADDED_ITEMS);
     if (threadIdx.x == 0) shared.tile = wc_draw_tile(p.scratch);
     for (uint32_t i = threadIdx.x; i < WC_TILE_ITEMS / 32; i += WC_THREADS) shared.ends[i] = 0;
@@ -143,23 +123,23 @@ WC_KERNEL(wc_segmented, SegmentedParams, WC_THREADS, WC_BLOCKS) {
     ends_before += wc_warp_inclusive_sum(own_ends) - own_ends;
     const uint32_t rows_before = threadIdx.x * WC_ITEMS - ends_before;
 
-    WC_SUM items[WC_ITEMS], sum = (WC_SUM)0;
+    Part items[WC_ITEMS], sum = wc_nothing();
     uint32_t row = rows_before;
 #pragma unroll
     for (int i = 0; i < WC_ITEMS; ++i) {
-        items[i] = (WC_SUM)0;
+        items[i] = wc_nothing();
         if (ends >> i & 1u) {
-            sum = (WC_SUM)0;
+            sum = wc_nothing();
         } else {
-            if (row < rows) items[i] = WC_WIDEN(staged[wc_padded(row)]);
-            sum += items[i];
+            if (row < rows) items[i] = wc_part(staged[wc_padded(row)]);
+            sum = wc_join(sum, items[i]);
             row++;
         }
     }
     // What reaches the thread's first position from the lanes below, the warps before and the tiles before.
     const uint32_t ended = __ballot_sync(WC_FULL_MASK, ends != 0);
-    const WC_SUM up_to = wc_lanes_sum_since(sum, ended);
-    WC_SUM reaching = wc_from_below(up_to, (WC_SUM)0);
+    const Part up_to = wc_lanes_join_since(sum, ended);
+    Part reaching = wc_from_below(up_to, wc_nothing());
     if (lane == 31) {
         shared.sums[warp] = wc_sum_bits(up_to);
         shared.ended[warp] = ended;
@@ -169,7 +149,7 @@ WC_KERNEL(wc_segmented, SegmentedParams, WC_THREADS, WC_BLOCKS) {
 #pragma unroll
     for (uint32_t w = 0; w < WC_WARPS; ++w) {
         if (w == warp) warps = own;
-        const SegmentState part = {shared.ended[w] != 0 ? 1ull : 0ull, WcSumOf<WC_SUM>::bits(shared.sums[w])};
+        const SegmentState part = {shared.ended[w] != 0 ? 1ull : 0ull, WcSumOf<Part>::bits(shared.sums[w])};
         own = SegmentState::join(own, part);
     }
     if (warp == 0) {
@@ -179,8 +159,8 @@ WC_KERNEL(wc_segmented, SegmentedParams, WC_THREADS, WC_BLOCKS) {
     }
     __syncthreads();
     if ((ended & ((1u << lane) - 1)) == 0) {
-        reaching = warps.sum + reaching;
-        if (warps.ended == 0) reaching = WcSumOf<WC_SUM>::bits(shared.before) + reaching;
+        reaching = wc_join(warps.sum, reaching);
+        if (warps.ended == 0) reaching = wc_join(WcSumOf<Part>::bits(shared.before), reaching);
     }
 
     sum = reaching;
@@ -195,12 +175,12 @@ WC_KERNEL(wc_segmented, SegmentedParams, WC_THREADS, WC_BLOCKS) {
             results[wc_padded(segment)] = sum;
             segment++;
 #endif
-            sum = (WC_SUM)0;
+            sum = wc_nothing();
         } else {
 #if defined(WC_SCAN) && defined(WC_EXCLUSIVE)
             if (row < rows) results[wc_padded(row)] = sum;
 #endif
-            sum += items[i];
+            sum = wc_join(sum, items[i]);
 #if defined(WC_SCAN) && !defined(WC_EXCLUSIVE)
             if (row < rows) results[wc_padded(row)] = sum;
 #endif
@@ -217,6 +197,6 @@ WC_KERNEL(wc_segmented, SegmentedParams, WC_THREADS, WC_BLOCKS) {
 #endif
     const uint32_t shift = (uint32_t)first & 31u;
     for (uint32_t i = threadIdx.x; i < count + shift; i += WC_THREADS) {
-        if (i >= shift) p.out[first - shift + i] = results[wc_padded(i - shift)];
+        if (i >= shift) p.out[first - shift + i] = wc_result(results[wc_padded(i - shift)]);
     }
 }

@@ -1,9 +1,10 @@
 //! Compiled kernels on disk, by content.
 //!
-//! The key covers source, prelude, options, architecture and NVRTC version. A file is an 8-byte magic, the SHA-256 of
-//! the image and the image; a program whose file fails this check is compiled again. Folder and file belong to this
-//! user and are writable by no other, because the device runs their content; otherwise nothing is cached. Files appear
-//! by renaming, so that devices, threads and processes share the folder.
+//! The key covers source, prelude, options, architecture and NVRTC version, and of programs that are linked the
+//! versions of nvJitLink and of the device runtime library. A file is an 8-byte magic, the SHA-256 of the image and the
+//! image; a program whose file fails this check is compiled again. Folder and file belong to this user and are writable
+//! by no other, because the device runs their content; otherwise nothing is cached. Files appear by renaming, so that
+//! devices, threads and processes share the folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,8 +62,17 @@ fn key(program: &Program, architecture: u32) -> String {
     // Without a compiler the target is the GPU's own architecture and the version unknown.
     let (target, version) = nvrtc::target(architecture).unwrap_or((architecture, (0, 0)));
     let options = nvrtc::options(program, target, version).join(" ");
+    let linker = program.has_device_launches().then(|| nvrtc::linker(architecture));
+    name(program, &options, version, linker)
+}
+
+/// The file of a program by all that its machine code depends on.
+fn name(program: &Program, options: &str, compiler: (i32, i32), linker: Option<&str>) -> String {
     let mut hasher = Sha256::new();
-    hasher.update(format!("{}|{options}|{version:?}", program.hash()));
+    hasher.update(format!("{}|{options}|{compiler:?}", program.hash()));
+    if let Some(linker) = linker {
+        hasher.update(format!("|{linker}"));
+    }
     format!("{}.cubin", hexadecimal(hasher, 20))
 }
 
@@ -85,6 +95,28 @@ fn write(path: &Path, image: &[u8]) -> std::io::Result<()> {
 mod tests {
     use super::*;
     use crate::trust::write_new;
+
+    #[test]
+    fn each_version_has_its_own_file() {
+        let (program, other) = (Program::new("a", "x"), Program::new("a", "y"));
+        let linker = "nvJitLink 13.0, cudadevrt 0";
+        let names = [
+            name(&program, "-a", (13, 0), None),
+            name(&other, "-a", (13, 0), None),
+            name(&program, "-b", (13, 0), None),
+            name(&program, "-a", (12, 9), None),
+            name(&program, "-a", (13, 0), Some(linker)),
+            name(&program, "-a", (13, 0), Some("nvJitLink 13.1, cudadevrt 0")),
+            name(&program, "-a", (13, 0), Some("nvJitLink 13.0, cudadevrt 1")),
+        ];
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        // The linker is asked about by programs that are linked alone.
+        let (launches, (target, version)) = (program.with_device_launches(), nvrtc::target(90).unwrap_or((90, (0, 0))));
+        let options = |program| nvrtc::options(program, target, version).join(" ");
+        assert_eq!(key(&program, 90), name(&program, &options(&program), version, None));
+        assert_eq!(key(&launches, 90), name(&launches, &options(&launches), version, Some(nvrtc::linker(90))));
+    }
 
     #[test]
     fn a_damaged_file_is_not_used() {

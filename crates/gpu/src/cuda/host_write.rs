@@ -11,23 +11,30 @@ use parking_lot::Mutex;
 use super::driver::{Context, check};
 use super::stream::CudaStream;
 use crate::backend::BackendStream;
-use crate::error::Result;
+use crate::error::{GpuError, LOST_BEFORE, Result};
 
-/// A stream, and a word of page-locked memory that only holders of the lock access.
-pub(super) struct HostWriter(Mutex<(CudaStream, *mut u64)>);
+/// A stream, and a word of page-locked memory.
+pub(super) struct HostWriter(Mutex<Writer>);
 
-// SAFETY: the writer alone owns the word, and page-locked memory belongs to no thread.
-unsafe impl Send for HostWriter {}
-// SAFETY: as for `Send`; the word is behind the lock.
-unsafe impl Sync for HostWriter {}
+struct Writer {
+    stream: CudaStream,
+    /// Page-locked memory that this struct owns.
+    word: *mut u64,
+    /// True from the start of a copy until a wait has ended it.
+    in_flight: bool,
+}
+
+// SAFETY: the writer alone owns the word, and any thread may use and free page-locked memory; the stream is `Send`.
+unsafe impl Send for Writer {}
 
 impl HostWriter {
     /// A writer for the context's device.
     pub(super) fn new(context: Arc<Context>) -> Result<HostWriter> {
         let stream = CudaStream::new(context)?;
-        // SAFETY: the stream's context is current on this thread.
+        // SAFETY: `CudaStream::new` has made its context current on this thread.
         let word = unsafe { result::malloc_host(size_of::<u64>(), sys::CU_MEMHOSTALLOC_PORTABLE) };
-        Ok(HostWriter(Mutex::new((stream, check("allocating page-locked host memory", word)?.cast()))))
+        let word = check("allocating page-locked host memory", word)?.cast();
+        Ok(HostWriter(Mutex::new(Writer { stream, word, in_flight: false })))
     }
 
     /// Writes a word; returns when it is written.
@@ -35,22 +42,30 @@ impl HostWriter {
     /// # Safety
     /// `address` is aligned to 8 bytes and 8 bytes there lie in a live allocation.
     pub(super) unsafe fn write(&self, address: u64, value: u64) -> Result<()> {
-        let (stream, word) = &mut *self.0.lock();
-        // SAFETY: each copy from the word is waited for here, so none is in flight; the caller promises the target.
-        unsafe {
-            word.write(value);
-            stream.upload(address, word.cast(), size_of::<u64>())?;
+        let Writer { stream, word, in_flight } = &mut *self.0.lock();
+        if std::mem::replace(in_flight, true) {
+            let message = "an earlier write has not ended".to_string();
+            let (operation, code) = ("writing while kernels run".to_string(), LOST_BEFORE.to_string());
+            return Err(GpuError::DeviceLost { operation, code, message });
         }
-        stream.synchronize()
+        // SAFETY: the word is aligned, owned, and under the lock; no copy from it is in flight, as `in_flight` was
+        // false.
+        unsafe { word.write(value) };
+        // SAFETY: the word stays as it is until the wait below has ended the copy; where the wait fails it is never
+        // written or freed. The caller promises the target.
+        let copied = unsafe { stream.upload(address, word.cast(), size_of::<u64>()) };
+        let ended = stream.synchronize();
+        *in_flight = ended.is_err();
+        copied.and(ended)
     }
 }
 
-impl Drop for HostWriter {
+impl Drop for Writer {
     fn drop(&mut self) {
-        let (stream, word) = self.0.get_mut();
-        if stream.context.bind().is_ok() {
-            // SAFETY: allocated once, freed once; every copy was waited for.
-            let _ = unsafe { result::free_host(word.cast()) };
+        if !self.in_flight && self.stream.context.bind().is_ok() {
+            // SAFETY: allocated once in `HostWriter::new`, freed once here, with its context current; every copy from
+            // it has ended.
+            let _ = unsafe { result::free_host(self.word.cast()) };
         }
     }
 }

@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use libloading::Library;
 use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
 
 use super::library::companion;
 use crate::error::{GpuError, Result};
+use crate::program::hexadecimal;
 
 type Status = c_int;
 type Handle = *mut c_void;
@@ -33,6 +36,8 @@ struct Api {
     destroy: unsafe extern "C" fn(*mut Handle) -> Status,
     /// The device runtime library.
     runtime: PathBuf,
+    /// Versions of both libraries, in words.
+    versions: String,
     _library: Library,
 }
 
@@ -42,6 +47,14 @@ struct Api {
 /// [`GpuError::CompilerUnavailable`] with the reason.
 pub(super) fn check(nvrtc: &Path, major: i32) -> Result<()> {
     api(nvrtc, major).map(|_| ())
+}
+
+/// Versions of the linker and of the device runtime library of an NVRTC: part of the key of linked programs.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn versions(nvrtc: &Path, major: i32) -> Result<&'static str> {
+    api(nvrtc, major).map(|api| api.versions.as_str())
 }
 
 /// The linker beside an NVRTC of a major version, loaded once and never unloaded.
@@ -71,6 +84,7 @@ fn load(nvrtc: &Path, major: i32) -> std::result::Result<Api, String> {
             *unsafe { library.get($name.as_bytes()) }.map_err(|error| format!("it has no {}: {error}", $name))?
         };
     }
+    let versions = format!("nvJitLink {}, cudadevrt {}", version(&library, &path)?, digest(&runtime)?);
     Ok(Api {
         create: symbol!("nvJitLinkCreate"),
         add_data: symbol!("nvJitLinkAddData"),
@@ -82,8 +96,30 @@ fn load(nvrtc: &Path, major: i32) -> std::result::Result<Api, String> {
         log: symbol!("nvJitLinkGetErrorLog"),
         destroy: symbol!("nvJitLinkDestroy"),
         runtime,
+        versions,
         _library: library,
     })
+}
+
+/// The linker's version; of one older than the function that tells it (CUDA 12.2), the digest of its file.
+fn version(library: &Library, path: &Path) -> std::result::Result<String, String> {
+    type Ask = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> Status;
+    // SAFETY: the name and signature are those of nvJitLink.h, the same in CUDA 12 and 13.
+    let Ok(ask) = (unsafe { library.get::<Ask>(c"nvJitLinkVersion") }) else { return digest(path) };
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both are writable.
+    match unsafe { ask(&mut major, &mut minor) } {
+        0 => Ok(format!("{major}.{minor}")),
+        status => Err(format!("nvJitLinkVersion returned {status}")),
+    }
+}
+
+/// The digest of a library's file: an archive does not tell its version.
+fn digest(path: &Path) -> std::result::Result<String, String> {
+    let mut hasher = Sha256::new();
+    let mut file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    io::copy(&mut file, &mut hasher).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(hexadecimal(hasher, 20))
 }
 
 /// Links relocatable machine code of an architecture with the device runtime library.
@@ -160,6 +196,7 @@ impl Drop for Linking<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::nvrtc;
+    use super::super::nvrtc::tests::build;
     use super::*;
     use crate::program::Program;
 
@@ -182,6 +219,34 @@ mod tests {
             Err(GpuError::CompilerUnavailable { reason, .. }) => eprintln!("not linked: {reason}"),
             Err(error) => panic!("{error:?}"),
         }
+    }
+
+    /// Source of a linker of a version, or of one that does not tell it.
+    fn library(version: Option<(u32, u32)>) -> String {
+        let names = ["Create", "AddData", "AddFile", "Complete", "GetLinkedCubinSize", "GetLinkedCubin"];
+        let names = names.into_iter().chain(["GetErrorLogSize", "GetErrorLog", "Destroy"]);
+        let functions: String = names.map(|name| format!("int nvJitLink{name}() {{ return 0; }}\n")).collect();
+        let told = version.map_or(String::new(), |(major, minor)| {
+            format!("int nvJitLinkVersion(unsigned* a, unsigned* b) {{ *a = {major}; *b = {minor}; return 0; }}\n")
+        });
+        format!("extern \"C\" {{\n{functions}{told}}}\n")
+    }
+
+    #[test]
+    fn versions_tell_linkers_and_runtimes_apart() {
+        let versions = |version, runtime: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let nvrtc = folder.path().join("libnvrtc.so.0");
+            build(&nvrtc.with_file_name("libnvJitLink.so.0"), &library(version));
+            fs::write(nvrtc.with_file_name("libcudadevrt.a"), runtime).unwrap();
+            load(&nvrtc, 0).unwrap_or_else(|reason| panic!("{reason}")).versions
+        };
+        let first = versions(Some((13, 0)), "one");
+        assert!(first.starts_with("nvJitLink 13.0, cudadevrt "), "{first}");
+        assert_eq!(versions(Some((13, 0)), "one"), first);
+        assert_ne!(versions(Some((13, 1)), "one"), first);
+        assert_ne!(versions(Some((13, 0)), "two"), first);
+        assert_eq!(versions(None, "one").len(), "nvJitLink ".len() + 40 + ", cudadevrt ".len() + 40);
     }
 
     #[test]

@@ -17,14 +17,14 @@ mod stream;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::panic::resume_unwind;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Weak};
 use std::thread::{self, ScopedJoinHandle};
 
 use cudarc::driver::{result, sys};
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo, KernelAttributes};
-use crate::compile::{Priority, Queue};
+use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo, Image, KernelAttributes};
+use crate::compile::{Client, Priority, Queue};
 use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
@@ -85,33 +85,24 @@ struct CudaBackend {
     host_writer: HostWriter,
 }
 
-/// The context for modules, set once the device is open.
-type Opened = Arc<OnceLock<Loader>>;
-
-struct Loader {
-    context: Arc<Context>,
-    shared_bytes_max: usize,
-    /// True if the device has programmatic dependent launch.
-    can_start_early: bool,
-}
-
-/// The queue that compiles programs and, once the device is open, loads them.
-fn compiler(opened: Opened) -> Queue {
-    Queue::new(false, move |program, architecture| {
-        let (cubin, ran) = cache::cubin(program, architecture)?;
-        let module = CudaModule::new(cubin, opened.clone());
-        if opened.get().is_some() {
-            module.load()?;
-        }
-        Ok((Arc::new(module), ran))
+/// The queue that compiles cubins: one a process, as long as a device is open.
+fn cubins() -> Arc<Queue> {
+    static CUBINS: Mutex<Weak<Queue>> = Mutex::new(Weak::new());
+    let mut known = CUBINS.lock();
+    known.upgrade().unwrap_or_else(|| {
+        let queue = Arc::new(Queue::new(false, |program, architecture| {
+            let (cubin, ran) = cache::cubin(program, architecture)?;
+            Ok((Image::Cubin(cubin), ran))
+        }));
+        *known = Arc::downgrade(&queue);
+        queue
     })
 }
 
 impl CudaBackend {
-    fn open(ordinal: usize, programs: ToCompile) -> Result<(CudaBackend, Queue)> {
+    fn open(ordinal: usize, programs: ToCompile) -> Result<(CudaBackend, Client)> {
         let _span = tracing::info_span!("open").entered();
-        let opened = Opened::default();
-        let compiler = compiler(opened.clone());
+        let compiler = Client::new(cubins());
         let request = |architecture| {
             let programs = programs(&|program| cache::is_on_disk(program, architecture));
             programs.iter().for_each(|program| drop(compiler.request(program, architecture, Priority::Now)));
@@ -138,8 +129,6 @@ impl CudaBackend {
         let version = nvrtc::target(major * 10 + minor).ok().map(|(_, version)| version);
         info.params_bytes_max = info.params_bytes_max.min(driver::params_bytes_max(version));
         let host_writer = HostWriter::new(context.clone())?;
-        let shared_bytes_max = info.shared_memory_per_block;
-        opened.get_or_init(|| Loader { context: context.clone(), shared_bytes_max, can_start_early: major >= 9 });
         Ok((CudaBackend { context, info, host_writer }, compiler))
     }
 }
@@ -200,6 +189,13 @@ impl Backend for CudaBackend {
         unsafe { self.host_writer.write(address, value) }
     }
 
+    fn load(&self, program: &Program, image: &Image) -> Result<Arc<dyn BackendModule>> {
+        let Image::Cubin(cubin) = image else {
+            return Err(GpuError::Contract(format!("program '{}' is not of a CUDA device", program.name())));
+        };
+        Ok(Arc::new(CudaModule::load(self.context.clone(), &self.info, cubin)?))
+    }
+
     fn stream(&self) -> Result<Box<dyn BackendStream>> {
         Ok(Box::new(stream::CudaStream::new(self.context.clone())?))
     }
@@ -215,21 +211,21 @@ impl Backend for CudaBackend {
     }
 }
 
-/// A compiled program, loaded at its first use at the latest and unloaded when dropped.
+/// A loaded program, unloaded when dropped.
 pub(super) struct CudaModule {
-    opened: Opened,
-    image: Mutex<Image>,
+    context: Arc<Context>,
+    handle: sys::CUmodule,
+    /// Limit of a block's dynamic shared memory in bytes.
+    shared_bytes_max: usize,
+    /// True if kernels may start while their predecessor runs: the device has programmatic dependent launch.
+    pub(super) can_start_early: bool,
     functions: Mutex<HashMap<String, Function>>,
 }
 
-enum Image {
-    Cubin(Vec<u8>),
-    Loaded(sys::CUmodule),
-}
-
-// SAFETY: module and function handles may be used from any thread with the context current, which `bind` ensures.
+// SAFETY: any thread may use module and function handles while their context is current, which each call ensures by
+// `bind`; the driver serialises calls.
 unsafe impl Send for CudaModule {}
-// SAFETY: as for `Send`; module and functions are behind mutexes.
+// SAFETY: as for `Send`; the module's handle never changes, and the functions are behind a mutex.
 unsafe impl Sync for CudaModule {}
 
 #[derive(Clone, Copy)]
@@ -239,43 +235,23 @@ pub(super) struct Function {
 }
 
 impl CudaModule {
-    fn new(cubin: Vec<u8>, opened: Opened) -> CudaModule {
-        CudaModule { opened, image: Mutex::new(Image::Cubin(cubin)), functions: Mutex::default() }
-    }
-
-    fn loader(&self) -> Result<&Loader> {
-        self.opened.get().ok_or_else(|| GpuError::Contract("the module's device is not open yet".into()))
-    }
-
-    /// Loads the machine code once.
-    fn load(&self) -> Result<sys::CUmodule> {
-        let mut image = self.image.lock();
-        let cubin = match &*image {
-            Image::Loaded(module) => return Ok(*module),
-            Image::Cubin(cubin) => cubin,
-        };
-        self.loader()?.context.bind()?;
-        // SAFETY: a context is current and `cubin` is a whole image made by NVRTC, checked by the cache.
-        let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) };
-        let module = check("loading a compiled kernel", module)?;
-        *image = Image::Loaded(module);
-        Ok(module)
-    }
-
-    /// True if its kernels may start while their predecessor runs.
-    pub(super) fn can_start_early(&self) -> bool {
-        self.opened.get().is_some_and(|loader| loader.can_start_early)
+    fn load(context: Arc<Context>, info: &DeviceInfo, cubin: &[u8]) -> Result<CudaModule> {
+        context.bind()?;
+        // SAFETY: the context is current. `cubin` is a whole image, whose length is part of it: NVRTC or nvJitLink made
+        // it, and the cache on disk has compared its digest. The driver copies it before the call returns.
+        let handle = check("loading a compiled kernel", unsafe { result::module::load_data(cubin.as_ptr().cast()) })?;
+        let (shared_bytes_max, can_start_early) = (info.shared_memory_per_block, info.compute_capability.0 >= 9);
+        Ok(CudaModule { context, handle, shared_bytes_max, can_start_early, functions: Mutex::default() })
     }
 
     pub(super) fn function(&self, name: &str) -> Result<Function> {
         if let Some(function) = self.functions.lock().get(name) {
             return Ok(*function);
         }
-        let (module, loader) = (self.load()?, self.loader()?);
-        loader.context.bind()?;
+        self.context.bind()?;
         let c_name = CString::new(name).map_err(|_| GpuError::Contract(format!("kernel name {name:?}")))?;
-        // SAFETY: the module is loaded for as long as `self` lives.
-        let handle = check("finding a kernel", unsafe { result::module::get_function(module, c_name) })?;
+        // SAFETY: the module is loaded for as long as `self` lives, and its context is current.
+        let handle = check("finding a kernel", unsafe { result::module::get_function(self.handle, c_name) })?;
         let attribute = |which| {
             // SAFETY: the handle was just given by the driver.
             let value = unsafe { result::function::get_function_attribute(handle, which) };
@@ -288,7 +264,7 @@ impl CudaModule {
             static_shared_bytes: attribute(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
             threads_per_block_max: attribute(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         };
-        let dynamic = loader.shared_bytes_max as i32 - attributes.static_shared_bytes as i32;
+        let dynamic = self.shared_bytes_max as i32 - attributes.static_shared_bytes as i32;
         let which = A::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: as above; the limit is the device's own.
         let raised = unsafe { result::function::set_function_attribute(handle, which, dynamic) };
@@ -306,7 +282,7 @@ impl BackendModule for CudaModule {
 
     fn blocks_per_multiprocessor(&self, kernel: &str, block: u32, shared_bytes: u32) -> Result<u32> {
         let function = self.function(kernel)?;
-        self.loader()?.context.bind()?;
+        self.context.bind()?;
         let (block, shared_bytes) = (block as i32, shared_bytes as usize);
         // SAFETY: the handle is live.
         let blocks =
@@ -317,12 +293,10 @@ impl BackendModule for CudaModule {
 
 impl Drop for CudaModule {
     fn drop(&mut self) {
-        if let (Image::Loaded(module), Some(loader)) = (self.image.get_mut(), self.opened.get())
-            && loader.context.bind().is_ok()
-        {
-            // SAFETY: loaded once, unloaded once; streams and recordings hold the modules of their kernels until the
-            // work is done.
-            let _ = unsafe { result::module::unload(*module) };
+        if self.context.bind().is_ok() {
+            // SAFETY: loaded once, unloaded once, with its context current. Streams and recordings hold the modules of
+            // their kernels until the work has ended, and leak them where the wait for it failed.
+            let _ = unsafe { result::module::unload(self.handle) };
         }
     }
 }

@@ -266,6 +266,12 @@ pub fn check_device_launches(architecture: u32) -> Result<()> {
     jitlink::check(Path::new(&api.path), api.version.0)
 }
 
+/// Versions of what links programs whose kernels launch kernels; without it, words that no version has.
+pub(super) fn linker(architecture: u32) -> &'static str {
+    let versions = api(Some(architecture)).and_then(|api| jitlink::versions(Path::new(&api.path), api.version.0));
+    versions.unwrap_or("no linker")
+}
+
 /// Compiler options of a program for a version; part of the key of the cache on disk.
 pub(super) fn options(program: &Program, architecture: u32, version: (i32, i32)) -> Vec<String> {
     let mut options =
@@ -310,7 +316,7 @@ impl Drop for ProgramHandle {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::process::Command;
 
     use super::*;
@@ -352,7 +358,8 @@ mod tests {
         assert!(repair(None).contains("'pip install nvidia-cuda-nvrtc'"));
     }
 
-    fn build(path: &Path, source: &str) {
+    /// Builds a library of that name.
+    pub(crate) fn build(path: &Path, source: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text = path.with_extension("cc");
         std::fs::write(&text, source).unwrap();

@@ -11,8 +11,7 @@ use cudarc::driver::{result, sys};
 
 use super::driver::{Context, check, check_launch};
 use super::event::CudaEvent;
-use super::stream::CudaStream;
-use crate::backend::{BackendRecording, WorkStep, submit_steps};
+use crate::backend::{BackendRecording, BackendStream, WorkStep, submit_steps};
 use crate::error::{GpuError, Result};
 
 pub(super) struct CudaRecording {
@@ -35,44 +34,55 @@ impl CudaRecording {
         Ok(CudaRecording { context, graph: std::ptr::null_mut(), has_run: false, events })
     }
 
-    /// Submits the steps of the recording to an idle stream.
+    /// Submits the steps of the recording to an idle stream, given with its handle.
     ///
     /// # Safety
     /// As for [`BackendStream::replay`](crate::backend::BackendStream::replay).
-    pub(super) unsafe fn run(&mut self, stream: &mut CudaStream, steps: &[WorkStep], host: u64) -> Result<()> {
+    pub(super) unsafe fn run<S: BackendStream>(
+        &mut self,
+        (stream, handle): (&mut S, sys::CUstream),
+        steps: &[WorkStep],
+        host: u64,
+    ) -> Result<()> {
         self.context.bind()?;
         if !std::mem::replace(&mut self.has_run, true) {
             let mut events = self.events.iter();
-            let mark = |stream: &mut CudaStream| {
+            let mark = |_: &mut S| {
                 let event = events.next().ok_or_else(|| GpuError::Contract("more marks than recorded".into()))?;
                 // SAFETY: event and stream are live and of one context.
-                check("recording an event", unsafe { result::event::record(event.handle, stream.handle) })
+                check("recording an event", unsafe { result::event::record(event.handle, handle) })
             };
             // SAFETY: by the caller's promise.
             return unsafe { submit_steps(stream, steps, host, mark) };
         }
         if self.graph.is_null() {
             // SAFETY: as above; capturing runs no step.
-            unsafe { self.capture(stream, steps, host) }?;
+            unsafe { self.capture((stream, handle), steps, host) }?;
         }
-        // SAFETY: graph and stream are live; the caller promises the rest.
-        check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, stream.handle) }.result())
+        // SAFETY: graph and stream are live and of one context, which is current; modules of the graph's kernels live
+        // as long as the recording. The caller promises addresses and that no launch of the graph is in flight.
+        check_launch("launching recorded work", unsafe { sys::cuGraphLaunch(self.graph, handle) }.result())
     }
 
     /// Captures the steps on an idle stream.
     ///
     /// # Safety
     /// As for [`CudaRecording::run`].
-    unsafe fn capture(&mut self, stream: &mut CudaStream, steps: &[WorkStep], host: u64) -> Result<()> {
+    unsafe fn capture<S: BackendStream>(
+        &mut self,
+        (stream, handle): (&mut S, sys::CUstream),
+        steps: &[WorkStep],
+        host: u64,
+    ) -> Result<()> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live.
-        check("recording work", unsafe { sys::cuStreamBeginCapture_v2(stream.handle, mode) }.result())?;
+        check("recording work", unsafe { sys::cuStreamBeginCapture_v2(handle, mode) }.result())?;
         let mut events = self.events.iter();
-        let mark = |stream: &mut CudaStream| {
+        let mark = |_: &mut S| {
             let event = events.next().ok_or_else(|| GpuError::Contract("more marks than recorded".into()))?;
             let flag = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
             // SAFETY: event and stream are live and of one context.
-            let status = unsafe { sys::cuEventRecordWithFlags(event.handle, stream.handle, flag) };
+            let status = unsafe { sys::cuEventRecordWithFlags(event.handle, handle, flag) };
             check("recording an event", status.result())
         };
         // SAFETY: calls on a capturing stream touch no memory; the caller promises the rest.
@@ -80,7 +90,7 @@ impl CudaRecording {
         let mut graph = std::ptr::null_mut();
         // A capture that failed is ended too: the stream would be unusable.
         // SAFETY: the stream is capturing and `graph` is writable.
-        let ended = check("recording work", unsafe { sys::cuStreamEndCapture(stream.handle, &mut graph) }.result());
+        let ended = check("recording work", unsafe { sys::cuStreamEndCapture(handle, &mut graph) }.result());
         let made = captured.and(ended).and_then(|()| {
             // SAFETY: `graph` is the graph just captured and the handle is writable.
             let status = unsafe { sys::cuGraphInstantiateWithFlags(&mut self.graph, graph, 0) };
@@ -104,7 +114,8 @@ impl BackendRecording for CudaRecording {
         };
         let (from, to) = (event(from)?, event(to)?);
         self.context.bind()?;
-        // SAFETY: both events are live; the caller has waited for the launch that recorded them.
+        // SAFETY: both events are live; for one that no launch has recorded, or whose launch runs, the call gives a
+        // status.
         let elapsed = unsafe { result::event::elapsed(from, to) };
         Ok(f64::from(check("reading an event", elapsed)?))
     }
@@ -113,7 +124,8 @@ impl BackendRecording for CudaRecording {
 impl Drop for CudaRecording {
     fn drop(&mut self) {
         if !self.graph.is_null() && self.context.bind().is_ok() {
-            // SAFETY: made once, destroyed once; every launch of it was waited for.
+            // SAFETY: made once, destroyed once, with its context current. The driver frees a graph in flight after its
+            // end (CUDA driver API, `cuGraphExecDestroy`).
             let _ = unsafe { sys::cuGraphExecDestroy(self.graph) };
         }
     }

@@ -31,7 +31,7 @@ impl CudaStream {
 impl BackendStream for CudaStream {
     unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: the caller promises that the ranges are valid until the stream is synchronised.
+        // SAFETY: the stream is live and its context current; the caller promises the ranges.
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source.cast(), bytes, self.handle) };
         check("copying to the device", status.result())
     }
@@ -45,14 +45,14 @@ impl BackendStream for CudaStream {
 
     unsafe fn copy(&mut self, target: u64, source: u64, bytes: usize) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: the caller promises that both ranges lie in live allocations.
+        // SAFETY: the stream is live and its context current; the caller promises both ranges.
         let status = unsafe { sys::cuMemcpyDtoDAsync_v2(target, source, bytes, self.handle) };
         check("copying on the device", status.result())
     }
 
     unsafe fn fill(&mut self, target: u64, value: u8, bytes: usize) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: the caller promises that the range lies in a live allocation.
+        // SAFETY: the stream is live and its context current; the caller promises the range.
         let status = unsafe { sys::cuMemsetD8Async(target, value, bytes, self.handle) };
         check("filling device memory", status.result())
     }
@@ -87,10 +87,11 @@ impl BackendStream for CudaStream {
             sharedMemBytes: shape.shared_bytes,
             hStream: self.handle,
             attrs: &mut attribute,
-            numAttrs: u32::from(early && module.can_start_early()),
+            numAttrs: u32::from(early && module.can_start_early),
         };
-        // SAFETY: the one parameter is a struct passed by value; the call reads it and the attribute. The caller
-        // promises that its addresses are valid.
+        // SAFETY: stream and function are live, their context is current. The call reads the configuration, its one
+        // attribute and the one parameter, a struct passed by value, all of which live until it returns. The caller
+        // promises the struct's size and addresses.
         let status = unsafe { sys::cuLaunchKernelEx(&config, function.handle, &mut pointer, std::ptr::null_mut()) };
         check_launch(&format!("launching kernel '{kernel}' as {shape:?}"), status.result())
     }
@@ -103,13 +104,15 @@ impl BackendStream for CudaStream {
         let recording = (recording as &mut dyn Any)
             .downcast_mut::<CudaRecording>()
             .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
-        // SAFETY: the caller promises that the steps are valid and the recording is not in flight.
-        unsafe { recording.run(self, steps, host) }
+        let handle = self.handle;
+        // SAFETY: the handle is this stream's; the caller promises that the steps are valid and the recording is not in
+        // flight.
+        unsafe { recording.run((self, handle), steps, host) }
     }
 
     fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>> {
         let event = CudaEvent::new(self.context.clone(), false)?;
-        // SAFETY: event and stream are live and of one context.
+        // SAFETY: event and stream are live and of the context that `CudaEvent::new` has made current.
         check("recording an event", unsafe { result::event::record(event.handle, self.handle) })?;
         Ok(Arc::new(event))
     }
@@ -120,7 +123,8 @@ impl BackendStream for CudaStream {
             .ok_or_else(|| GpuError::Contract("the event belongs to another device".into()))?;
         self.context.bind()?;
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: event and stream are live and of one context.
+        // SAFETY: event and stream are live and of one context, which is current: `Stream::wait` refuses the event of
+        // another device.
         check("waiting for an event", unsafe { result::stream::wait_event(self.handle, event.handle, flags) })
     }
 
@@ -134,7 +138,8 @@ impl BackendStream for CudaStream {
 impl Drop for CudaStream {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: created once, destroyed once; the owner has synchronised.
+            // SAFETY: created once, destroyed once, with its context current. The driver releases a stream whose work
+            // has not ended when it has (CUDA driver API, `cuStreamDestroy`).
             let _ = unsafe { result::stream::destroy(self.handle) };
         }
     }

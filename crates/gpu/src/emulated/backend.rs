@@ -9,9 +9,10 @@ use super::compiler::Toolchain;
 use super::faults::Operation;
 use super::memory::Memory;
 use super::module::EmulatedModule;
+use super::shared::{Shared, lost};
 use super::stream::EmulatedStream;
 use super::{EmulatorFaults, EmulatorOptions, MULTIPROCESSORS, SHARED_BYTES_PER_MULTIPROCESSOR};
-use crate::backend::{Backend, BackendStream, DeviceInfo};
+use crate::backend::{Backend, BackendModule, BackendStream, DeviceInfo, Image};
 use crate::compile::Queue;
 use crate::error::{GpuError, Result};
 use crate::program::Program;
@@ -22,13 +23,6 @@ const DEFERRED: &str = "programs are deferred";
 /// Host buffers are aligned to 64 bytes.
 fn host_layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, 64).expect("a host buffer is far below isize::MAX")
-}
-
-/// State shared by the device and its streams.
-pub(super) struct Shared {
-    pub(super) options: EmulatorOptions,
-    pub(super) toolchain: Arc<Toolchain>,
-    pub(super) memory: Memory,
 }
 
 pub(super) struct EmulatedBackend {
@@ -60,7 +54,7 @@ impl EmulatedBackend {
         &self.shared.options.faults
     }
 
-    /// The queue that compiles programs for the device and loads them.
+    /// The queue that compiles programs for the device: each has its own, whose faults concern no other device.
     pub(super) fn compiler(&self) -> Queue {
         let shared = self.shared.clone();
         Queue::new(true, move |program, _| {
@@ -77,16 +71,9 @@ impl EmulatedBackend {
                 });
             }
             let (path, ran) = shared.toolchain.object(program)?;
-            let module = EmulatedModule::load(&path, program.name(), shared.toolchain.clone())?;
-            Ok((Arc::new(module), ran))
+            Ok((Image::Object(path), ran))
         })
     }
-}
-
-/// The error of an injected loss.
-pub(super) fn lost(operation: String) -> GpuError {
-    let message = "an injected fault".to_string();
-    GpuError::DeviceLost { operation, code: "EMULATED_FAULT".into(), message }
 }
 
 impl Backend for EmulatedBackend {
@@ -147,8 +134,8 @@ impl Backend for EmulatedBackend {
     }
 
     unsafe fn host_write(&self, address: u64, value: u64) -> Result<()> {
-        // SAFETY: `Memory::write` finds the word within one buffer; the caller promises that it is aligned and that
-        // kernels read it by atomic loads.
+        // SAFETY: `Memory::write` finds the word within one live buffer, and copies and fills run under its lock as
+        // this store does; the caller promises that the word is aligned and that kernels read it by atomic loads.
         let store = || unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
         self.shared.memory.write("a host write", address, size_of::<u64>(), store)?;
         self.faults().host_wrote();
@@ -158,6 +145,13 @@ impl Backend for EmulatedBackend {
     fn check_device_launches(&self) -> Result<()> {
         let reason = "kernels of the emulated device launch no kernels".to_string();
         Err(GpuError::Unavailable { reason, repair: "use a CUDA device, or let the host launch them".to_string() })
+    }
+
+    fn load(&self, program: &Program, image: &Image) -> Result<Arc<dyn BackendModule>> {
+        let Image::Object(path) = image else {
+            return Err(GpuError::Contract(format!("program '{}' is not of the emulated device", program.name())));
+        };
+        Ok(Arc::new(EmulatedModule::load(path, program.name(), self.shared.toolchain.clone())?))
     }
 
     fn compile_together(&self, programs: &[Program]) {

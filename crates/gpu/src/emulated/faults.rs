@@ -17,6 +17,7 @@ pub struct EmulatorFaults {
     pub(super) lost_launch: Countdown,
     pub(super) refused_launch: Countdown,
     pub(super) stray_launch: Countdown,
+    pub(super) failed_wait: Countdown,
     pub(super) failed_allocation: Countdown,
     pub(super) lost_allocation: Countdown,
     compiler_missing: AtomicBool,
@@ -68,6 +69,12 @@ impl EmulatorFaults {
     /// The kernel of the `nth` launch from now (1 is the next) writes to a redzone of each buffer that has one.
     pub fn damage_redzones(&self, nth: u64) {
         self.stray_launch.set(nth);
+    }
+
+    /// The `nth` wait of a stream or an event from now (1 is the next) fails with a status of the driver, as if work
+    /// were still in flight.
+    pub fn fail_wait(&self, nth: u64) {
+        self.failed_wait.set(nth);
     }
 
     /// The `nth` device buffer from now (1 is the next) fails with [`crate::GpuError::OutOfMemory`].

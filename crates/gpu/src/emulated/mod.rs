@@ -24,6 +24,7 @@ mod faults;
 mod memory;
 mod module;
 mod runtime;
+mod shared;
 mod stream;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use std::time::Duration;
 
 pub use faults::EmulatorFaults;
 
+use crate::compile::Client;
 use crate::device::Device;
 use crate::error::Result;
 
@@ -101,7 +103,7 @@ impl Device {
     /// [`GpuError::Unavailable`](crate::GpuError::Unavailable) without a folder for compiled objects.
     pub fn emulated(options: EmulatorOptions, budget: u64) -> Result<Device> {
         let backend = backend::EmulatedBackend::new(options)?;
-        let compiler = backend.compiler();
+        let compiler = Client::new(Arc::new(backend.compiler()));
         Ok(Device::new(Arc::new(backend), compiler, budget))
     }
 

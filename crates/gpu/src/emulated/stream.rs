@@ -4,10 +4,10 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::backend::{Shared, lost};
 use super::faults::Operation;
 use super::module::EmulatedModule;
 use super::runtime::Arguments;
+use super::shared::{Shared, lost};
 use crate::backend::{
     BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep, submit_steps,
 };
@@ -126,7 +126,7 @@ impl BackendStream for EmulatedStream {
     }
 
     fn synchronize(&mut self) -> Result<()> {
-        self.shared.memory.check_guards("a synchronisation")
+        self.shared.wait("a synchronisation")
     }
 }
 
@@ -141,7 +141,7 @@ impl BackendEvent for EmulatedEvent {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.shared.memory.check_guards("waiting for an event")
+        self.shared.wait("waiting for an event")
     }
 }
 

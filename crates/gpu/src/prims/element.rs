@@ -100,6 +100,10 @@ pub type OrderedBits = u128;
 pub trait Key: Pod + PartialEq + fmt::Debug + Send + Sync {
     /// Its name for devices.
     const ELEMENT: Element;
+    /// The least key.
+    const LEAST: Self;
+    /// The largest key: NaN for floats.
+    const LARGEST: Self;
 
     /// Bits whose unsigned order is the order of keys.
     fn ordered_bits(self) -> OrderedBits;
@@ -109,6 +113,8 @@ macro_rules! unsigned_key {
     ($($rust:ty => $element:ident),*) => {$(
         impl Key for $rust {
             const ELEMENT: Element = Element::$element;
+            const LEAST: $rust = <$rust>::MIN;
+            const LARGEST: $rust = <$rust>::MAX;
 
             fn ordered_bits(self) -> OrderedBits {
                 self.into()
@@ -121,6 +127,8 @@ macro_rules! signed_key {
     ($($rust:ty, $unsigned:ty => $element:ident),*) => {$(
         impl Key for $rust {
             const ELEMENT: Element = Element::$element;
+            const LEAST: $rust = <$rust>::MIN;
+            const LARGEST: $rust = <$rust>::MAX;
 
             fn ordered_bits(self) -> OrderedBits {
                 (self as $unsigned ^ (1 << (<$unsigned>::BITS - 1))).into()
@@ -133,6 +141,8 @@ macro_rules! float_key {
     ($($rust:ty, $unsigned:ty => $element:ident),*) => {$(
         impl Key for $rust {
             const ELEMENT: Element = Element::$element;
+            const LEAST: $rust = <$rust>::NEG_INFINITY;
+            const LARGEST: $rust = <$rust>::NAN;
 
             fn ordered_bits(self) -> OrderedBits {
                 let one = if self.is_nan() { <$rust>::NAN } else if self == 0.0 { 0.0 } else { self };

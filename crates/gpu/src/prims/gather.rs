@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::device::{Device, Kernel, Module};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::tuning::{Measured, on_h200};
 use crate::prims::{DeviceSlice, Element, KEYS, Queue, check_element, check_length};
 use crate::program::Program;
-use crate::stream::Params;
 
 /// The tuning. What is gathered waits for row numbers, so that many small blocks hide more. Not measured: other shapes,
 /// and row numbers in a random order.

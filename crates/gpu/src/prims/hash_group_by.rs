@@ -17,8 +17,8 @@ use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const NAME: &str = "hash_group_by";
 /// Items of 16 bytes.

@@ -8,7 +8,8 @@
 //! fastest.
 
 use super::key_slots::{KEY_SLOTS, KeySlots, TableTuning};
-use super::radix_partition::{PARTITIONS, RadixPartition, partitions};
+use super::radix_partition::{PARTITIONS, PartitionBy, RadixPartition};
+use super::radix_sort::Records;
 use super::roofline::DeviceRates;
 use super::tile::{TILE, TileTuning, are_aligned, vector_items};
 use super::tuning::Measured;
@@ -17,8 +18,8 @@ use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const NAME: &str = "hash_join";
 /// Items of 16 bytes.
@@ -230,7 +231,11 @@ impl HashJoin {
             (true, false) => ("hash_join_build_direct", "hash_join_direct"),
             (true, true) => ("hash_join_build_direct", "hash_join_direct_shared"),
         };
-        let partition = if strategy.is_partitioned() { Some(RadixPartition::new(device)?) } else { None };
+        let partition = if strategy.is_partitioned() {
+            Some(RadixPartition::new(device, Element::U32, Some(Element::U32))?)
+        } else {
+            None
+        };
         Ok(HashJoin {
             spec,
             strategy,
@@ -350,10 +355,17 @@ impl HashJoin {
         let keys = DeviceSlice::new(scratch, 0, Element::U32, n)?;
         let values = DeviceSlice::new(scratch, column_bytes(n), Element::U32, n)?;
         let starts = DeviceSlice::new(scratch, 2 * column_bytes(n), Element::U64, PARTITIONS as u64 + 1)?;
-        let output = Pairs { keys: &keys, values: &values };
-        let slots = partitions(self.spec.slots(self.strategy));
+        let KeyRange { least, most } = self.spec.range;
+        let (least, most) = (least.into(), most.into());
+        // Partitions have slots that follow each other.
+        let by = match self.strategy.is_direct() {
+            true => PartitionBy::Range { least, most },
+            false => PartitionBy::Hash { least, most },
+        };
+        let records = [(rows.keys, rows.values), (&keys, &values)];
+        let records = records.map(|(keys, values)| Records { keys, values: Some(values) });
         let counters = 2 * column_bytes(n) + starts_bytes();
-        partition.launch_by(queue, [rows, output], slots, &starts, (scratch, counters))?;
+        partition.launch_at(queue, records, by, &starts, (scratch, counters))?;
         Ok((keys, values))
     }
 

@@ -3,13 +3,13 @@
 //! Few bins are counted in shared memory, several counters a bin; many in device memory
 //! (`kernels/prims/histogram.cuh`).
 
-use super::radix_sort::EACH_KEY;
+use super::radix_sort::records::EACH_KEY;
 use super::{DeviceSlice, Element, KEYS, Key, OrderedBits, Queue, check_element, check_length};
 use crate::backend::LaunchShape;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const KERNELS: &str = include_str!("../../kernels/prims/histogram.cuh");
 /// Counters of a bin in a block at most.

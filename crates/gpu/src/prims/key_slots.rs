@@ -3,7 +3,7 @@
 
 use super::{DeviceSlice, Element, TileTuning, check_element, check_length};
 use crate::error::{GpuError, Result};
-use crate::stream::Params;
+use crate::launch::Params;
 
 /// Kernel text of slots.
 pub(crate) const KEY_SLOTS: &str = include_str!("../../kernels/prims/key_slots.cuh");
@@ -95,18 +95,6 @@ impl KeySlots {
         KeySlots { least, width: most - least, factor: FACTOR, shift: 32 - log, mask: (1 << log) - 1 }
     }
 
-    /// The same keys in `2^bits` partitions of slots that follow each other.
-    pub(crate) fn partitions(self, bits: u32) -> KeySlots {
-        let place_bits = if self.factor == 1 { u32::BITS - self.width.leading_zeros() } else { u32::BITS };
-        KeySlots { shift: place_bits.saturating_sub(bits), mask: (1 << bits) - 1, ..self }
-    }
-
-    /// The slot of a key; none if the range has not got the key.
-    pub(crate) fn home(self, key: u32) -> Option<u64> {
-        let relative = key.wrapping_sub(self.least);
-        (relative <= self.width).then(|| (relative.wrapping_mul(self.factor) >> self.shift).into())
-    }
-
     /// The members `KeySlots` of parameter structs.
     pub(crate) fn params(self, params: Params) -> Params {
         let KeySlots { least, width, factor, shift, mask } = self;
@@ -117,19 +105,30 @@ impl KeySlots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prims::radix_partition::{PartitionBy, radix_partition};
+
+    /// The slot of a key; none if the range has not got the key.
+    fn home(slots: KeySlots, key: u32) -> Option<u64> {
+        let relative = key.wrapping_sub(slots.least);
+        (relative <= slots.width).then(|| (relative.wrapping_mul(slots.factor) >> slots.shift).into())
+    }
 
     #[test]
     fn partitions_hold_slots_that_follow_each_other() {
         let range = KeyRange { least: 1000, most: 250_000 };
-        for slots in [KeySlots::direct(range), KeySlots::hashed(range, 20)] {
-            let partitions = slots.partitions(8);
-            let mut homes: Vec<(u64, u64)> = (range.least..=range.most)
-                .map(|key| (slots.home(key).unwrap(), partitions.home(key).unwrap()))
-                .collect();
-            homes.sort_unstable();
-            assert!(homes.windows(2).all(|pair| pair[0].1 <= pair[1].1));
-            assert!(homes.last().unwrap().1 < 256 && homes.last().unwrap().0 <= slots.mask);
-            assert_eq!((slots.home(999), slots.home(250_001)), (None, None));
+        let (least, most) = (range.least.into(), range.most.into());
+        let keys: Vec<u32> = (range.least..=range.most).collect();
+        let ways = [
+            (KeySlots::direct(range), PartitionBy::Range { least, most }),
+            (KeySlots::hashed(range, 20), PartitionBy::Hash { least, most }),
+        ];
+        for (slots, by) in ways {
+            let partitions = radix_partition(&keys, by).unwrap();
+            let of =
+                |rows: &Vec<u64>| rows.iter().map(|row| home(slots, keys[*row as usize]).unwrap()).collect::<Vec<_>>();
+            let homes: Vec<Vec<u64>> = partitions.iter().map(of).filter(|homes| !homes.is_empty()).collect();
+            assert!(homes.windows(2).all(|pair| pair[0].iter().max() <= pair[1].iter().min()));
+            assert_eq!((home(slots, 999), home(slots, 250_001)), (None, None));
         }
     }
 
@@ -137,7 +136,7 @@ mod tests {
     fn keys_that_follow_each_other_meet_rarely() {
         let slots = KeySlots::hashed(KeyRange::ALL, 12);
         for step in [1, 7, 64, 1 << 16] {
-            let mut homes: Vec<_> = (0..2048u32).map(|i| slots.home(i.wrapping_mul(step))).collect();
+            let mut homes: Vec<_> = (0..2048u32).map(|i| home(slots, i.wrapping_mul(step))).collect();
             homes.sort_unstable();
             homes.dedup();
             assert!(homes.len() > 1500, "step {step}: {} slots", homes.len());

@@ -3,14 +3,14 @@
 //! The output is cut into tiles of one size; one kernel finds where each begins in both inputs, one merges tiles
 //! (`kernels/prims/merge.cuh`).
 
-use super::radix_sort::{Records, check_records, payload_type};
+use super::radix_sort::records::{Records, check_records, payload_type, places};
 use super::{Element, KEYS, Key, Queue, check_scratch};
 use crate::backend::LaunchShape;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::Result;
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const KERNELS: &str = include_str!("../../kernels/prims/merge.cuh");
 /// Threads of a block that finds where tiles begin.
@@ -103,7 +103,7 @@ impl Merge {
             return Ok(());
         }
         let all = [inputs[0], inputs[1], output];
-        let params = super::radix_sort::places(Params::new(), all).u64(lengths[0]).u64(lengths[1]);
+        let params = places(Params::new(), all).u64(lengths[0]).u64(lengths[1]);
         let params = params.u64(descending.into()).buffer(scratch);
         let tiles = self.tiles(rows);
         let grid = (tiles + 1).div_ceil(SPLIT_THREADS.into()) as u32;

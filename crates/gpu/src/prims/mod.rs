@@ -12,8 +12,9 @@
 //! counts are 64-bit; input is not written unless the launcher says so; no launch reads what none has written.
 //!
 //! Keys are of all [`Element`]s, and so are items and payload that move. Refused are: sums of 16 bytes, and sums of
-//! floats but in `f64` ([`Sum`]); projections of other columns than floats; in [`RadixPartition`], [`HashJoin`] and
-//! [`HashGroupBy`] other keys and values than `u32`; row numbers and offsets other than `u32` and `u64`.
+//! floats but in `f64` ([`Sum`]); scans and segmented forms of the least and largest of 16 bytes; projections of other
+//! columns than floats; in [`HashJoin`] and [`HashGroupBy`] other keys and values than `u32`; row numbers and offsets
+//! other than `u32` and `u64`.
 
 mod element;
 mod gather;
@@ -23,6 +24,7 @@ pub mod hash_group_by;
 pub mod hash_join;
 mod key_slots;
 mod lookback;
+mod monoid;
 mod ordered;
 mod partition;
 mod project;
@@ -33,6 +35,7 @@ mod reduce;
 mod results;
 pub mod roofline;
 mod scan;
+mod scan_keyed;
 mod segmented;
 mod select;
 #[cfg(test)]
@@ -46,6 +49,7 @@ mod tuning;
 
 pub use element::{Element, Key, OrderedBits};
 pub use gather::{Gather, Scatter, gather, scatter};
+pub use monoid::{Monoid, Reduction};
 pub use ordered::{
     Aggregate, DataShape, FusedAggregation, FusedTuning, Fusion, OrderedAggregation, OrderedAlgorithm, OrderedData,
     OrderedFinding, OrderedFindings, OrderedForm, OrderedLauncher, OrderedOperands, OrderedPlan, OrderedTuner,
@@ -54,8 +58,9 @@ pub use ordered::{
 pub use partition::{Partition, partition};
 pub use project::{Project, Projection, project};
 pub use queue::Queue;
-pub use reduce::{Reduce, Reduction, largest, least, sum};
+pub use reduce::{Reduce, largest, least, sum};
 pub use scan::{Scan, ScanKind, scan};
+pub use scan_keyed::{ScanKeyed, scan_keyed};
 pub use segmented::{SegmentedReduce, SegmentedScan, segmented_reduce, segmented_scan};
 pub use select::{Moved, Predicate, Select, SelectOperands, SelectOrder, select};
 pub use slice::DeviceSlice;
@@ -81,6 +86,7 @@ pub use segmented_sort::{SegmentedSort, SegmentedTuning};
 pub use sort::{Nulls, Sort, SortColumn, SortKey, SortSpec};
 pub use tuning::Measured;
 
+use crate::buffer::DeviceBuffer;
 use crate::error::{GpuError, Result};
 
 /// Kernel text that all primitives start with: order-preserving bits of keys.
@@ -108,7 +114,7 @@ pub(crate) fn check_element(operation: &str, operand: &str, slice: &DeviceSlice,
 }
 
 /// Refuses scratch memory that is too small.
-pub(crate) fn check_scratch(operation: &str, scratch: &crate::DeviceBuffer, bytes: usize) -> Result<()> {
+pub(crate) fn check_scratch(operation: &str, scratch: &DeviceBuffer, bytes: usize) -> Result<()> {
     if scratch.bytes() >= bytes {
         return Ok(());
     }

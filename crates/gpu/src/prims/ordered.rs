@@ -19,12 +19,12 @@ pub use tuner::{OrderedTuner, TunedPlan};
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
 use crate::prims::sum::{Sum, SumType};
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::{DeviceSlice, Element, KEYS, Key, Queue, check_element, check_length};
 use crate::program::Program;
-use crate::stream::Params;
 
 const NAME: &str = "ordered aggregation";
 /// Items of a lane, a bit each in a word of marks.

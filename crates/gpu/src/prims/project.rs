@@ -2,11 +2,11 @@
 
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::tuning::{Measured, on_h200};
 use crate::prims::{DeviceSlice, Element, KEYS, Queue, check_element, check_length};
 use crate::program::Program;
-use crate::stream::Params;
 
 const NAME: &str = "project";
 /// The tuning. Other shapes were not measured: these are at the floor.

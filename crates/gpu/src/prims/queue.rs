@@ -4,9 +4,10 @@ use crate::backend::LaunchShape;
 use crate::buffer::DeviceBuffer;
 use crate::device::Kernel;
 use crate::error::Result;
+use crate::launch::Params;
 use crate::prims::DeviceSlice;
 use crate::recording::Work;
-use crate::stream::{Params, Stream};
+use crate::stream::Stream;
 
 /// A stream, which runs work at once, or recorded work, which runs again and again.
 pub trait Queue {

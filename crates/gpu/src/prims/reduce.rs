@@ -1,15 +1,16 @@
-//! Reduce: the sum, the least or the largest of all items, in one launch.
+//! Reduce: the sum, the number, the least or the largest of all items, in one launch.
 
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
-use crate::prims::sum::{Sum, SumType};
+use crate::prims::monoid::{Joined, MONOID, Reduction};
+use crate::prims::sum::Sum;
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::tuning::{Measured, on_h200};
 use crate::prims::{DeviceSlice, Element, KEYS, Key, Queue, check_element, check_length};
 use crate::program::Program;
-use crate::stream::Params;
 
 const NAME: &str = "reduce";
 /// The tuning. Other shapes were not measured: this one is at the floor.
@@ -19,24 +20,11 @@ const TUNING: Measured<TileTuning> = on_h200!(
     "2^31 words added up in 1.849 ms, floor 1.888"
 );
 
-/// What items are reduced to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reduction {
-    /// Their sum, in elements of this type.
-    Sum(Element),
-    /// The least of them, in the order of keys.
-    Least,
-    /// The largest of them, in the order of keys; NaN if there is one.
-    Largest,
-}
-
 /// Reductions of one type on a device.
 #[derive(Clone)]
 pub struct Reduce {
     kernel: Kernel,
-    input: Element,
-    output: Element,
-    has_identity: bool,
+    types: Joined,
     blocks_max: u32,
     vector: u32,
     tuning: TileTuning,
@@ -61,14 +49,10 @@ impl Reduce {
     /// # Errors
     /// As [`Reduce::new`].
     pub fn with_tuning(device: &Device, input: Element, reduction: Reduction, tuning: TileTuning) -> Result<Reduce> {
-        let kernel = device.compile(&program(input, reduction, tuning)?)?.kernel("wc_reduce")?;
-        let output = match reduction {
-            Reduction::Sum(sum) => sum,
-            Reduction::Least | Reduction::Largest => input,
-        };
+        let types = Joined::new(NAME, input, reduction)?;
+        let kernel = device.compile(&program(types, tuning))?.kernel("wc_reduce")?;
         let blocks_max = device.info().multiprocessors * tuning.blocks;
-        let (has_identity, vector) = (matches!(reduction, Reduction::Sum(_)), vector_items(input.bytes()));
-        Ok(Reduce { kernel, input, output, has_identity, blocks_max, vector, tuning })
+        Ok(Reduce { kernel, types, blocks_max, vector: vector_items(input.bytes()), tuning })
     }
 
     /// Blocks of a launch.
@@ -78,7 +62,7 @@ impl Reduce {
 
     /// Words of 8 bytes of a partial result, `WORDS` of the kernel.
     fn words(&self) -> usize {
-        self.output.bytes().div_ceil(size_of::<u64>())
+        self.types.part_bytes().div_ceil(size_of::<u64>())
     }
 
     /// Scratch memory that a launch over `n` items needs.
@@ -99,10 +83,10 @@ impl Reduce {
         scratch: &DeviceBuffer,
     ) -> Result<()> {
         let n = input.len();
-        check_element(NAME, "the input", input, self.input)?;
-        check_element(NAME, "the output", out, self.output)?;
+        check_element(NAME, "the input", input, self.types.input)?;
+        check_element(NAME, "the output", out, self.types.output())?;
         check_length(NAME, "the output", out, 1)?;
-        if n == 0 && !self.has_identity {
+        if n == 0 && matches!(self.types.of, Reduction::Least | Reduction::Largest) {
             return Err(GpuError::Contract(format!("{NAME}: 0 elements have no least and no largest")));
         }
         let blocks = self.blocks(n);
@@ -119,15 +103,10 @@ impl Reduce {
 }
 
 /// The program of one reduction.
-pub(crate) fn program(input: Element, reduction: Reduction, tuning: TileTuning) -> Result<Program> {
-    let types = match reduction {
-        Reduction::Sum(sum) => SumType::new(NAME, input, sum)?.text(),
-        Reduction::Least => format!("#define WC_IN {}\n#define WC_LEAST\n", input.c_type()),
-        Reduction::Largest => format!("#define WC_IN {}\n#define WC_LARGEST\n", input.c_type()),
-    };
+pub(crate) fn program(types: Joined, tuning: TileTuning) -> Program {
     let text = include_str!("../../kernels/prims/reduce.cuh");
-    let shape = tuning.text(vector_items(input.bytes()));
-    Ok(Program::new(NAME, [&types, &shape, KEYS, TILE, LOOKBACK, text].concat()))
+    let shape = tuning.text(vector_items(types.input.bytes()));
+    Program::new(NAME, [&types.text(), &shape, KEYS, TILE, LOOKBACK, MONOID, text].concat())
 }
 
 /// The sum on the host.

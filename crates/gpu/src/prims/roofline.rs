@@ -319,7 +319,8 @@ pub const H200: DeviceRates = DeviceRates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, EmulatorOptions};
+    use crate::device::Device;
+    use crate::emulated::EmulatorOptions;
 
     #[test]
     fn streams_are_copies_and_reads() {

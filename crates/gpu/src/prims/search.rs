@@ -7,8 +7,8 @@ use super::{DeviceSlice, Element, KEYS, Key, Queue, check_element, check_length}
 use crate::backend::LaunchShape;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const KERNELS: &str = include_str!("../../kernels/prims/search.cuh");
 /// Threads of a block, `SEARCH_THREADS` of the kernels, and blocks a multiprocessor.

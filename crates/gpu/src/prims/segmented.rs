@@ -1,16 +1,17 @@
-//! Segmented reduce and scan: sums over segments of any sizes, balanced by merging items and ends of segments.
+//! Segmented reduce and scan: joins (sum, number, least, largest) over segments of any sizes, balanced by merging items
+//! and ends of segments.
 
 use crate::backend::LaunchShape;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
-use crate::prims::sum::{Sum, SumType};
+use crate::prims::monoid::{Joined, MONOID, Monoid, Reduction};
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::tuning::{Measured, on_h200};
 use crate::prims::{DeviceSlice, Element, KEYS, Queue, ScanKind, check_element, check_length, check_scratch};
 use crate::program::Program;
-use crate::stream::Params;
 
 /// Positions of a thread, items and ends of segments.
 const THREAD_ITEMS: u64 = 16;
@@ -18,17 +19,17 @@ const THREAD_ITEMS: u64 = 16;
 const STARTS_BLOCK: u32 = 128;
 /// Words of a state of look-back.
 const WORDS: usize = 2;
-/// The tuning for sums of up to 32 bits; wider ones take more registers. Not measured: other shapes, wider sums, other
+/// The tuning for parts of up to 32 bits; wider ones take more registers. Not measured: other shapes, wider sums, other
 /// segments.
 const TUNING: Measured<TileTuning> = on_h200!(
     TileTuning { threads: 256, rows: 1, blocks: 4 },
     "2026-11-25",
     "2^31 words in segments of 1,000 reduced in 6.44 ms, scanned in 9.00, floors 1.89 and 4.09"
 );
-/// Blocks a multiprocessor for wider sums.
+/// Blocks a multiprocessor for wider parts.
 const WIDE_BLOCKS: u32 = 3;
 
-/// Sums of segments on a device.
+/// Reductions of segments on a device.
 #[derive(Clone)]
 pub struct SegmentedReduce(Segmented);
 
@@ -42,7 +43,7 @@ struct Segmented {
     operation: &'static str,
     starts: Kernel,
     kernel: Kernel,
-    types: SumType,
+    types: Joined,
     tuning: TileTuning,
 }
 
@@ -54,20 +55,20 @@ struct Layout {
 }
 
 impl SegmentedReduce {
-    /// Compiles sums of `input` in elements of `sum`.
+    /// Compiles reductions of `input`.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] for types that have no sums.
-    pub fn new(device: &Device, input: Element, sum: Element) -> Result<SegmentedReduce> {
-        SegmentedReduce::with_tuning(device, input, sum, tuning(sum))
+    /// [`GpuError::Contract`] for types that have no such sums, and for the least and largest of 16 bytes.
+    pub fn new(device: &Device, input: Element, of: Reduction) -> Result<SegmentedReduce> {
+        SegmentedReduce::with_tuning(device, input, of, tuning(Joined { input, of }))
     }
 
     /// The same with blocks of another shape; a tile has 16 positions a thread, and rows do not count.
     ///
     /// # Errors
     /// As [`SegmentedReduce::new`].
-    pub fn with_tuning(device: &Device, input: Element, sum: Element, tuning: TileTuning) -> Result<SegmentedReduce> {
-        Ok(SegmentedReduce(Segmented::new(device, "segmented reduce", [input, sum], None, tuning)?))
+    pub fn with_tuning(device: &Device, input: Element, of: Reduction, tuning: TileTuning) -> Result<SegmentedReduce> {
+        Ok(SegmentedReduce(Segmented::new(device, "segmented reduce", (input, of), None, tuning)?))
     }
 
     /// Scratch memory that a launch over so many items and segments needs.
@@ -75,8 +76,9 @@ impl SegmentedReduce {
         self.0.layout(n, segments).bytes
     }
 
-    /// Writes the sum of each segment to `out`. Segment `s` has the rows `offsets[s] .. offsets[s + 1]`; offsets
-    /// ([`Element::U64`]) ascend from 0 to the length of the input. An empty segment has the sum 0.
+    /// Writes the join of each segment to `out`. Segment `s` has the rows `offsets[s] .. offsets[s + 1]`; offsets
+    /// ([`Element::U64`]) ascend from 0 to the length of the input. An empty segment has the result of nothing
+    /// ([`Reduction`]).
     ///
     /// # Errors
     /// [`GpuError::Contract`] for other types or lengths, or too little scratch memory.
@@ -94,12 +96,12 @@ impl SegmentedReduce {
 }
 
 impl SegmentedScan {
-    /// Compiles scans of `input` with sums in `sum`.
+    /// Compiles scans of `input`.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] for types that have no sums.
-    pub fn new(device: &Device, input: Element, sum: Element, kind: ScanKind) -> Result<SegmentedScan> {
-        SegmentedScan::with_tuning(device, input, sum, kind, tuning(sum))
+    /// As [`SegmentedReduce::new`].
+    pub fn new(device: &Device, input: Element, of: Reduction, kind: ScanKind) -> Result<SegmentedScan> {
+        SegmentedScan::with_tuning(device, input, of, kind, tuning(Joined { input, of }))
     }
 
     /// The same with blocks of another shape; a tile has 16 positions a thread, and rows do not count.
@@ -109,11 +111,11 @@ impl SegmentedScan {
     pub fn with_tuning(
         device: &Device,
         input: Element,
-        sum: Element,
+        of: Reduction,
         kind: ScanKind,
         tuning: TileTuning,
     ) -> Result<SegmentedScan> {
-        Ok(SegmentedScan(Segmented::new(device, "segmented scan", [input, sum], Some(kind), tuning)?))
+        Ok(SegmentedScan(Segmented::new(device, "segmented scan", (input, of), Some(kind), tuning)?))
     }
 
     /// Scratch memory that a launch over so many items and segments needs.
@@ -138,9 +140,9 @@ impl SegmentedScan {
     }
 }
 
-/// The tuning for a type of sums.
-pub(crate) fn tuning(sum: Element) -> TileTuning {
-    let blocks = if sum.bytes() > 4 { WIDE_BLOCKS } else { TUNING.value.blocks };
+/// The tuning for a reduction.
+pub(crate) fn tuning(types: Joined) -> TileTuning {
+    let blocks = if types.part_bytes() > 4 { WIDE_BLOCKS } else { TUNING.value.blocks };
     TileTuning { blocks, ..TUNING.value }
 }
 
@@ -148,11 +150,11 @@ impl Segmented {
     fn new(
         device: &Device,
         operation: &'static str,
-        [input, sum]: [Element; 2],
+        (input, of): (Element, Reduction),
         scan: Option<ScanKind>,
         tuning: TileTuning,
     ) -> Result<Segmented> {
-        let types = SumType::new(operation, input, sum)?;
+        let types = Joined::in_states(operation, input, of)?;
         let module = device.compile(&program(types, scan, tuning))?;
         let (starts, kernel) = (module.kernel("wc_segment_starts")?, module.kernel("wc_segmented")?);
         Ok(Segmented { operation, starts, kernel, types, tuning })
@@ -184,12 +186,12 @@ impl Segmented {
         let (operation, n, segments) = (self.operation, input.len(), self.segments(offsets)?);
         check_element(operation, "the input", input, self.types.input)?;
         check_element(operation, "the slice of offsets", offsets, Element::U64)?;
-        check_element(operation, "the output", out, self.types.sum)?;
+        check_element(operation, "the output", out, self.types.output())?;
         let layout = self.layout(n, segments);
         check_scratch(operation, scratch, layout.bytes)?;
         let (threads, padded) = (self.tuning.threads as usize, self.tile_items() as usize * 33 / 32);
         let head = (16 + threads / 32 * 12 + threads / 2 * 4).next_multiple_of(16);
-        let shared = head + padded * (self.types.sum.bytes() + self.types.input.bytes());
+        let shared = head + padded * (self.types.part_bytes() + self.types.input.bytes());
         let shape = self.tuning.shape(operation, layout.tiles, shared)?;
         lookback::reset(operation, queue, scratch, layout.tiles, WORDS)?;
         if layout.tiles == 0 {
@@ -206,7 +208,7 @@ impl Segmented {
 }
 
 /// The program of a reduce, or of a kind of scan.
-pub(crate) fn program(types: SumType, scan: Option<ScanKind>, tuning: TileTuning) -> Program {
+pub(crate) fn program(types: Joined, scan: Option<ScanKind>, tuning: TileTuning) -> Program {
     let kind = match scan {
         None => "",
         Some(ScanKind::Inclusive) => "#define WC_SCAN\n",
@@ -214,17 +216,17 @@ pub(crate) fn program(types: SumType, scan: Option<ScanKind>, tuning: TileTuning
     };
     let shape = tuning.text(vector_items(types.input.bytes()));
     let text = include_str!("../../kernels/prims/segmented.cuh");
-    Program::new("segmented", [&types.text(), kind, &shape, KEYS, TILE, LOOKBACK, text].concat())
+    Program::new("segmented", [&types.text(), kind, &shape, KEYS, TILE, LOOKBACK, MONOID, text].concat())
 }
 
-/// The sums of segments on the host.
-pub fn segmented_reduce<S: Sum>(items: &[S], offsets: &[u64]) -> Vec<S> {
+/// The joins of segments on the host.
+pub fn segmented_reduce<T: Copy>(items: &[T], offsets: &[u64], monoid: Monoid<T>) -> Vec<T> {
     let segments = offsets.windows(2).map(|ends| &items[ends[0] as usize..ends[1] as usize]);
-    segments.map(|segment| super::sum(segment.iter().copied())).collect()
+    segments.map(|segment| segment.iter().copied().fold(monoid.nothing, monoid.join)).collect()
 }
 
 /// The scans of segments on the host.
-pub fn segmented_scan<S: Sum>(items: &[S], offsets: &[u64], kind: ScanKind) -> Vec<S> {
+pub fn segmented_scan<T: Copy>(items: &[T], offsets: &[u64], kind: ScanKind, monoid: Monoid<T>) -> Vec<T> {
     let segments = offsets.windows(2).map(|ends| &items[ends[0] as usize..ends[1] as usize]);
-    segments.flat_map(|segment| super::scan(segment.iter().copied(), kind)).collect()
+    segments.flat_map(|segment| super::scan(segment.iter().copied(), kind, monoid)).collect()
 }

@@ -6,14 +6,16 @@
 //! counts and look-back of their own. The host waits for nothing and knows no sizes, so it allots scratch memory for
 //! the worst of them.
 
-use super::radix_sort::{BINS, EACH_KEY, Form, RadixOrder, RadixTuning, Records, TILE, check_records, places};
-use super::{DeviceSlice, Element, KEYS, Key, Queue, check_scratch, radix_sort};
+use super::radix_sort::records::{
+    self, BINS, EACH_KEY, Form, RadixOrder, RadixTuning, Records, TILE, check_records, places,
+};
+use super::{DeviceSlice, Element, KEYS, Key, Queue, check_scratch};
 use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const KERNELS: &str = include_str!("../../kernels/prims/segmented_sort.cuh");
 const PACKS: &str = include_str!("../../kernels/prims/segmented_pack.cuh");
@@ -362,7 +364,7 @@ pub fn reference<K: Key>(keys: &[K], offsets: &[u64], order: &RadixOrder) -> Vec
     let mut rows: Vec<u64> = (0..keys.len() as u64).collect();
     for segment in offsets.windows(2) {
         let range = segment[0] as usize..segment[1] as usize;
-        let sorted = radix_sort::reference(&keys[range.clone()], order);
+        let sorted = records::reference(&keys[range.clone()], order);
         rows[range].iter_mut().zip(sorted).for_each(|(row, at)| *row = segment[0] + at);
     }
     rows

@@ -4,11 +4,11 @@
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::{DeviceSlice, Element, KEYS, Queue, check_element, check_length};
 use crate::program::Program;
-use crate::stream::Params;
 
 /// Items of a lane, a bit each in a word of marks.
 const LANE_ITEMS_MAX: u32 = 32;

@@ -13,8 +13,8 @@ use crate::backend::{DeviceInfo, LaunchShape};
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::program::Program;
-use crate::stream::Params;
 
 const KERNELS: &str = include_str!("../../kernels/prims/sort.cuh");
 

@@ -33,11 +33,6 @@ impl SumType {
         Err(GpuError::Contract(format!("{operation}: no sums of {input} in {sum}")))
     }
 
-    /// Words of a state of look-back.
-    pub(crate) fn words(self) -> usize {
-        if self.sum.bytes() <= 4 { 1 } else { 2 }
-    }
-
     /// What kernels call the types: `WC_IN`, `WC_SUM` (unsigned for integers, so that they may wrap), `WC_WIDEN`.
     pub(crate) fn text(self) -> String {
         let sum = match self.sum {

@@ -31,9 +31,9 @@ use crate::backend::DeviceInfo;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::{DeviceSlice, Element, KEYS, ONE_BLOCK, Queue, check_element, check_length, check_scratch};
 use crate::program::Program;
-use crate::stream::Params;
 use bitonic::Bitonic;
 use plan::{Plan, Range, Shapes};
 use sort_and_choose::SortAndChoose;
@@ -280,7 +280,7 @@ impl TopK {
         let kernels = match spec.algorithm {
             Algorithm::Bitonic(level) => {
                 let module = device.compile(&bitonic_program(spec, level, tuning))?;
-                Kernels::Bitonic(Box::new(Bitonic::new(&module, spec, level, &shapes)?))
+                Kernels::Bitonic(Box::new(Bitonic::new(&module, spec, level, shapes.multiprocessors)?))
             }
             Algorithm::SortAndChoose => {
                 let module = device.compile(&choose_program(spec, tuning))?;

@@ -8,7 +8,10 @@ use crate::emulated_support::{ORDERS, Rig, kernel, orders, shape};
 /// One block looks back from the last tile; the second block, if there is one, announces the tiles before, latest
 /// first, word by word. The state is the last item and a sum of 124 bits of all, so order and all words count.
 const TEXT: &str = concat!(
+    "#define WC_IN uint64_t\n#define WC_SUM uint64_t\n#define WC_WIDEN(x) (x)\n",
+    include_str!("../../kernels/prims/tile.cuh"),
     include_str!("../../kernels/prims/lookback.cuh"),
+    include_str!("../../kernels/prims/monoid.cuh"),
     r#"
 struct Both {
     static const int WORDS = 3;
@@ -29,7 +32,7 @@ struct Both {
     }
     static WC_INLINE Both unpack(const uint64_t (&words)[WORDS]) { return Both{words[0], words[1], words[2]}; }
 };
-typedef WcSum<uint64_t> Sum;
+typedef WcPart<uint64_t> Sum;
 struct P {
     char* counts; char* sums; char* boths; const uint64_t* items; uint64_t* out; uint64_t tiles; uint64_t known;
 };
@@ -51,7 +54,7 @@ WC_KERNEL(look_back, P, 32, 1) {
         const Sum sum = wc_look_back(p.sums, p.tiles, Sum{item});
         const Both both = wc_look_back(p.boths, p.tiles, Both{1, p.tiles, item & 0xffff});
         p.out[wc_lane() * 5] = count.count;
-        p.out[wc_lane() * 5 + 1] = sum.sum;
+        p.out[wc_lane() * 5 + 1] = sum.part;
         p.out[wc_lane() * 5 + 2] = both.items;
         p.out[wc_lane() * 5 + 3] = both.last;
         p.out[wc_lane() * 5 + 4] = both.sum;

@@ -19,6 +19,7 @@ mod radix_partition;
 mod radix_sort;
 mod reduce;
 mod scan;
+mod scan_keyed;
 mod search;
 mod segmented;
 mod segmented_sort;

@@ -45,23 +45,21 @@ fn segments_of_four_bytes_are_sorted() {
 #[test]
 fn rows_are_partitioned() {
     let mut rig = small();
-    let pairs: Vec<(u32, u32)> = noise(4).map(|x| (x as u32, (x >> 32) as u32)).take(20_000).collect();
-    let columns: [Vec<u32>; 2] = [pairs.iter().map(|row| row.0).collect(), pairs.iter().map(|row| row.1).collect()];
-    let [keys, values] = columns.map(|column| given(&mut rig, Element::U32, &column));
-    let out = [room(&rig, Element::U32, 20_000), room(&rig, Element::U32, 20_000)];
-    let starts = room(&rig, Element::U64, PARTITIONS + 1);
-    let partition = RadixPartition::new(&rig.device).unwrap();
+    let keys: Vec<u32> = noise(4).map(|x| x as u32).take(20_000).collect();
+    let (input, out) = (given(&mut rig, Element::U32, &keys), room(&rig, Element::U32, 20_000));
+    let (numbers, starts) = (room(&rig, Element::U32, 20_000), room(&rig, Element::U64, PARTITIONS + 1));
+    let partition = RadixPartition::new(&rig.device, Element::U32, Some(Element::U32)).unwrap();
     let memory = scratch(&rig, partition.scratch_bytes());
-    let (input, output) = (Pairs { keys: &keys, values: &values }, Pairs { keys: &out[0], values: &out[1] });
-    partition.launch(&mut rig.stream, input, output, PartitionBy::Hash, &starts, &memory).unwrap();
+    let records = [Records { keys: &input, values: None }, Records { keys: &out, values: Some(&numbers) }];
+    let by = PartitionBy::hash(Element::U32);
+    partition.launch(&mut rig.stream, records, by, &starts, &memory).unwrap();
     let starts = taken::<u64>(&mut rig, &starts);
-    let [keys, values] = out.each_ref().map(|slice| taken::<u32>(&mut rig, slice));
-    for (at, mut expected) in radix_partition(&pairs, PartitionBy::Hash).unwrap().into_iter().enumerate() {
-        let rows = starts[at] as usize..starts[at + 1] as usize;
-        let mut found: Vec<(u32, u32)> = rows.map(|row| (keys[row], values[row])).collect();
-        found.sort_unstable();
-        expected.sort_unstable();
-        assert_eq!(found, expected, "partition {at}");
+    let (found, numbers) = (taken::<u32>(&mut rig, &out), taken::<u32>(&mut rig, &numbers));
+    assert!(found.iter().zip(&numbers).all(|(key, row)| keys[*row as usize] == *key));
+    for (at, expected) in radix_partition(&keys, by).unwrap().into_iter().enumerate() {
+        let mut rows = numbers[starts[at] as usize..starts[at + 1] as usize].to_vec();
+        rows.sort_unstable();
+        assert!(rows.into_iter().map(u64::from).eq(expected), "partition {at}");
     }
 }
 

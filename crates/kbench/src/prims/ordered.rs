@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Scan, ScanKind, TileTuning,
+    DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Reduction, Scan, ScanKind, TileTuning,
 };
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Params, Work};
 
@@ -102,7 +102,7 @@ impl Shared {
         let device = bench.device.clone();
         let values = numbers(&device, &mut bench.stream, n, 5)?;
         let prefixes = room(&device, Element::U64, n)?;
-        let wide = Scan::new(&device, Element::U32, Element::U64, ScanKind::Exclusive)?;
+        let wide = Scan::new(&device, Element::U32, Reduction::Sum(Element::U64), ScanKind::Exclusive)?;
         let memory = scratch(&device, wide.scratch_bytes(n))?;
         wide.launch(&mut bench.stream, &values, &prefixes, &memory)?;
         let last_value = taken::<4>(&mut bench.stream, &values, n - 1, 1)?[0];
@@ -118,7 +118,7 @@ impl Shared {
             starts: room(&device, Element::U32, n)?,
             runs: room(&device, Element::U64, 1)?,
             wrong: room(&device, Element::U64, 1)?,
-            scan: Scan::new(&device, Element::U32, Element::U32, ScanKind::Exclusive)?,
+            scan: Scan::new(&device, Element::U32, Reduction::Sum(Element::U32), ScanKind::Exclusive)?,
             check: kernel(&device, "ordered_check", CHECK)?,
         })
     }
@@ -133,7 +133,7 @@ impl Shared {
     /// Makes keys 1, 2, 3, … of heads of runs.
     pub(super) fn number(&self, bench: &mut Bench<'_>, keys: &DeviceSlice) -> Result<(), GpuError> {
         let device = bench.device.clone();
-        let numbers = Scan::new(&device, Element::U32, Element::U32, ScanKind::Inclusive)?;
+        let numbers = Scan::new(&device, Element::U32, Reduction::Sum(Element::U32), ScanKind::Inclusive)?;
         let memory = scratch(&device, numbers.scratch_bytes(self.n))?;
         numbers.launch(&mut bench.stream, keys, keys, &memory)?;
         bench.stream.synchronize()

@@ -3,7 +3,7 @@
 use serde_json::json;
 use warpcube_gpu::Params;
 use warpcube_gpu::prims::radix_partition::{PARTITIONS, TUNING};
-use warpcube_gpu::prims::{Element, Pairs, PartitionBy, RadixPartition};
+use warpcube_gpu::prims::{Element, PartitionBy, RadixPartition, Records};
 
 use super::Bench;
 use super::hashed::{Failure, kernel, numbers, room, scratch, walk, word};
@@ -40,16 +40,16 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let moved = [room(&device, Element::U32, n)?, room(&device, Element::U32, n)?];
     let (starts, sums) = (room(&device, Element::U64, PARTITIONS as u64 + 1)?, room(&device, Element::U64, 2)?);
     let check = kernel(&device, "partition_check", &[KEYED, TEXT].concat())?;
-    let all = warpcube_gpu::prims::KeyRange::ALL;
     for (case, tuning) in shapes {
-        let Ok(partition) = RadixPartition::with_tuning(&device, tuning) else { continue };
+        let Ok(partition) = RadixPartition::with_tuning(&device, Element::U32, Some(Element::U32), tuning) else {
+            continue;
+        };
         let memory = scratch(&device, partition.scratch_bytes())?;
-        let input = Pairs { keys: &rows[0], values: &rows[1] };
-        let output = Pairs { keys: &moved[0], values: &moved[1] };
+        let records = [&rows, &moved].map(|[keys, values]| Records { keys, values: Some(values) });
         let read = rows.each_ref().map(|column| column.buffer());
         let written = [moved[0].buffer(), moved[1].buffer(), starts.buffer(), &memory];
-        let by = PartitionBy::Range(all);
-        let ms = bench.time(&read, &written, |work| partition.launch(work, input, output, by, &starts, &memory))?;
+        let by = PartitionBy::place(Element::U32);
+        let ms = bench.time(&read, &written, |work| partition.launch(work, records, by, &starts, &memory))?;
         let mut found = Vec::new();
         for ([keys, values], is_moved) in [(&rows, false), (&moved, true)] {
             bench.stream.fill(sums.buffer(), 0, 0, 16)?;

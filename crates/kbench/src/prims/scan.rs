@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use warpcube_gpu::Params;
-use warpcube_gpu::prims::{Element, Scan, ScanKind};
+use warpcube_gpu::prims::{Element, Reduction, Scan, ScanKind};
 
 use super::Bench;
 use super::hashed::{Failure, kernel, numbers, room, scratch, walk, word};
@@ -25,7 +25,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), String> {
 
 fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let case = "scan/u32";
-    let shapes = bench.shapes(case, Scan::tuning(Element::U32, Element::U32));
+    let shapes = bench.shapes(case, Scan::tuning(Element::U32, Reduction::Sum(Element::U32)));
     if shapes.is_empty() {
         return Ok(());
     }
@@ -35,7 +35,7 @@ fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let check = kernel(&device, "scan_check", CHECK)?;
     for (case, tuning) in shapes {
         let kind = ScanKind::Exclusive;
-        let scans = Scan::with_tuning(&device, Element::U32, Element::U32, kind, tuning)?;
+        let scans = Scan::with_tuning(&device, Element::U32, Reduction::Sum(Element::U32), kind, tuning)?;
         let memory = scratch(&device, scans.scratch_bytes(n))?;
         let written = [out.buffer(), &memory];
         let ms = bench.time(&[input.buffer()], &written, |work| scans.launch(work, &input, &out, &memory))?;

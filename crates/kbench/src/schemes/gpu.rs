@@ -132,8 +132,8 @@ fn with_transfers(
         stream.run(&mut recording, &lookup.buffers()).map_err(message)?;
         times.push(begin.elapsed().as_secs_f64() * 1e3);
     }
-    let (values, _) = recording.output(&values).as_chunks::<8>();
-    let filled = recording.output(&filled);
+    let (values, _) = recording.output(&values).map_err(message)?.as_chunks::<8>();
+    let filled = recording.output(&filled).map_err(message)?;
     let is_right = |(at, expected): (usize, &Option<i64>)| {
         let is_filled = filled[at / 8] >> (at % 8) & 1 != 0;
         expected.is_some() == is_filled && expected.unwrap_or_default() == i64::from_le_bytes(values[at])

@@ -2,7 +2,7 @@
 
 use warpcube_gpu::prims::search::{Search, SearchMethod, SearchSide};
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, Moved, Predicate, Queue, Scan, ScanKind, Select, SelectOperands, SelectOrder,
+    DeviceSlice, Element, Moved, Predicate, Queue, Reduction, Scan, ScanKind, Select, SelectOperands, SelectOrder,
 };
 use warpcube_gpu::{DeviceBuffer, Kernel, Params, Stream};
 
@@ -239,7 +239,7 @@ impl Ranges {
             stream.upload(keys.buffer(), 0, &bytes)?;
             return Ok(Ranges::Searched { search, keys });
         }
-        let scan = Scan::new(&array.device, Element::U64, Element::U64, ScanKind::Exclusive)?;
+        let scan = Scan::new(&array.device, Element::U64, Reduction::Sum(Element::U64), ScanKind::Exclusive)?;
         let scratch = array.scratch(scan.scratch_bytes(blocks + 1))?;
         Ok(Ranges::InBlocks { ranges: array.kernel("wc_scheme_ranges")?, scan, scratch })
     }

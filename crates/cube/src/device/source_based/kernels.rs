@@ -1,6 +1,6 @@
 //! Kernels of the source-based algorithm, by the variant of their text.
 
-use warpcube_gpu::prims::{Element, Scan, ScanKind};
+use warpcube_gpu::prims::{Element, Reduction, Scan, ScanKind};
 use warpcube_gpu::{Device, Kernel, Program};
 
 use super::variant::{Expansion, MapPlace, Preaggregation};
@@ -70,7 +70,7 @@ impl SourceForm {
         };
         Ok(SourceKernels {
             filter: prefilter.kernel("wc_source_filter")?,
-            scan: Scan::new(device, Element::U32, Element::U32, ScanKind::Exclusive)?,
+            scan: Scan::new(device, Element::U32, Reduction::Sum(Element::U32), ScanKind::Exclusive)?,
             compact: prefilter.kernel("wc_source_compact")?,
             add,
             merge: merge.kernel("wc_source_merge")?,

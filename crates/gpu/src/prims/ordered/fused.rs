@@ -9,11 +9,11 @@ use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel};
 use crate::error::{GpuError, Result};
+use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
 use crate::prims::tile::{TILE, are_aligned};
 use crate::prims::{DeviceSlice, KEYS, Queue, check_scratch};
 use crate::program::Program;
-use crate::stream::Params;
 
 use super::{Checked, FusedTuning, Fusion, NAME, OrderedForm, OrderedOperands, Variant};
 
@@ -219,7 +219,7 @@ pub(crate) fn program(form: OrderedForm, fusion: Fusion, variant: Variant, tunin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EmulatorOptions;
+    use crate::emulated::EmulatorOptions;
     use crate::prims::Element;
     use crate::prims::gpu_programs::{compile_for_gpus, compile_for_hopper};
 

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use super::plan::Shapes;
 use super::{BitonicLevel, TopKSpec};
 use crate::backend::LaunchShape;
 use crate::buffer::DeviceBuffer;
 use crate::device::{Kernel, Module};
 use crate::error::Result;
+use crate::launch::Params;
 use crate::prims::{DeviceSlice, Queue};
-use crate::stream::Params;
 
 /// Candidates that the last kernel sorts.
 const LAST: u64 = 2048;
@@ -115,13 +114,18 @@ struct Items {
 }
 
 impl Bitonic {
-    pub(super) fn new(module: &Arc<Module>, spec: &TopKSpec, level: BitonicLevel, shapes: &Shapes) -> Result<Bitonic> {
+    pub(super) fn new(
+        module: &Arc<Module>,
+        spec: &TopKSpec,
+        level: BitonicLevel,
+        multiprocessors: u32,
+    ) -> Result<Bitonic> {
         Ok(Bitonic {
             spec: *spec,
             level,
             sizes: Sizes::new(spec.k, level),
             pair_bytes: spec.element.bytes() + spec.rows.bytes(),
-            multiprocessors: shapes.multiprocessors,
+            multiprocessors,
             sort_reduce: module.kernel("topk_sort_reduce")?,
             reduce: module.kernel("topk_reduce")?,
             sort_runs: module.kernel("topk_sort_runs")?,

@@ -176,9 +176,10 @@ fn bitonic_ms(machine: &Machine, level: BitonicLevel, n: f64, bytes: f64, pair: 
 mod tests {
     use super::*;
     use crate::backend::DeviceInfo;
+    use crate::device::Device;
+    use crate::emulated::EmulatorOptions;
     use crate::prims::Element;
     use crate::prims::results::measured_on_h200;
-    use crate::{Device, EmulatorOptions};
 
     fn spec(k: u64, algorithm: Algorithm) -> TopKSpec {
         TopKSpec { rows: Element::U32, ..TopKSpec::new(Element::F32, k, algorithm) }

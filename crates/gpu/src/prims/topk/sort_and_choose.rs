@@ -10,9 +10,9 @@ use crate::backend::LaunchShape;
 use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
 use crate::device::{Device, Kernel, Module};
 use crate::error::Result;
+use crate::launch::Params;
 use crate::prims::{DeviceSlice, Queue, RadixOrder, RadixSort, RadixTuning, Records, radix_sort};
 use crate::program::Program;
-use crate::stream::Params;
 
 use super::{Order, TopKSpec};
 

@@ -153,14 +153,14 @@ pub(super) fn radix_partition(large: &mut Large<'_, '_>) -> Result<f64, Failure>
     let values = large.made("large_backwards", Element::U32, n, 0)?;
     let [keys_out, values_out] = [large.room(Element::U32, n)?, large.room(Element::U32, n)?];
     let starts = large.room(Element::U64, 257)?;
-    let partition = RadixPartition::new(&large.bench.device)?;
+    let partition = RadixPartition::new(&large.bench.device, Element::U32, Some(Element::U32))?;
     let memory = large.scratch(partition.scratch_bytes())?;
-    let (input, by) = (Pairs { keys: &keys, values: &values }, PartitionBy::Range(KeyRange::ALL));
-    let output = Pairs { keys: &keys_out, values: &values_out };
+    let records = [(&keys, &values), (&keys_out, &values_out)];
+    let (records, by) =
+        (records.map(|(keys, values)| Records { keys, values: Some(values) }), PartitionBy::place(Element::U32));
     let written = [&keys_out, &values_out, &starts];
-    let ms = large.time(&[&keys, &values], &written, &memory, |work| {
-        partition.launch(work, input, output, by, &starts, &memory)
-    })?;
+    let ms = large
+        .time(&[&keys, &values], &written, &memory, |work| partition.launch(work, records, by, &starts, &memory))?;
     let given = Given { input: Some(&keys), second: Some(&values), ..Given::default() };
     let [_, expected] = large.kernel("large_hash", n, given)?;
     let given = Given { input: Some(&keys_out), second: Some(&values_out), wide: Some(&starts), ..Given::default() };

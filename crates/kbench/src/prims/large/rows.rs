@@ -25,7 +25,7 @@ pub(super) fn reduce(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
 
 pub(super) fn scan(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
     let (keys, sums) = (large.keys()?, large.room(Element::U64, large.n)?);
-    let scan = Scan::new(&large.bench.device, Element::U32, Element::U64, ScanKind::Exclusive)?;
+    let scan = Scan::new(&large.bench.device, Element::U32, Reduction::Sum(Element::U64), ScanKind::Exclusive)?;
     let memory = large.scratch(scan.scratch_bytes(large.n))?;
     let ms = large.time(&[&keys], &[&sums], &memory, |work| scan.launch(work, &keys, &sums, &memory))?;
     let given = Given { input: Some(&keys), wide: Some(&sums), ..Given::default() };
@@ -36,7 +36,7 @@ pub(super) fn scan(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
 pub(super) fn segmented_reduce(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
     let (keys, (starts, segments)) = (large.keys()?, large.offsets(SEGMENT)?);
     let sums = large.room(Element::U32, segments)?;
-    let reduce = SegmentedReduce::new(&large.bench.device, Element::U32, Element::U32)?;
+    let reduce = SegmentedReduce::new(&large.bench.device, Element::U32, Reduction::Sum(Element::U32))?;
     let memory = large.scratch(reduce.scratch_bytes(large.n, segments))?;
     let ms =
         large.time(&[&keys, &starts], &[&sums], &memory, |work| reduce.launch(work, &keys, &starts, &sums, &memory))?;
@@ -48,7 +48,8 @@ pub(super) fn segmented_reduce(large: &mut Large<'_, '_>) -> Result<f64, Failure
 pub(super) fn segmented_scan(large: &mut Large<'_, '_>) -> Result<f64, Failure> {
     let (keys, (starts, segments)) = (large.keys()?, large.offsets(SEGMENT)?);
     let sums = large.room(Element::U32, large.n)?;
-    let scan = SegmentedScan::new(&large.bench.device, Element::U32, Element::U32, ScanKind::Inclusive)?;
+    let scan =
+        SegmentedScan::new(&large.bench.device, Element::U32, Reduction::Sum(Element::U32), ScanKind::Inclusive)?;
     let memory = large.scratch(scan.scratch_bytes(large.n, segments))?;
     let ms =
         large.time(&[&keys, &starts], &[&sums], &memory, |work| scan.launch(work, &keys, &starts, &sums, &memory))?;
