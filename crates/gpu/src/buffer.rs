@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::device::DeviceShared;
+use crate::device::{Device, DeviceShared};
 use crate::error::{GpuError, Result};
 
 /// Parts of a buffer begin at multiples of this many bytes, as buffers do.
@@ -100,6 +100,11 @@ impl DeviceBuffer {
             Some(end) if end <= self.bytes => Ok(()),
             _ => Err(GpuError::Contract(format!("{bytes} bytes at {offset} of a buffer of {}", self.bytes))),
         }
+    }
+
+    /// Whether this is memory of a device.
+    pub fn is_of(&self, device: &Device) -> bool {
+        Arc::ptr_eq(&self.inner.device, &device.shared)
     }
 
     pub(crate) fn device(&self) -> &Arc<DeviceShared> {

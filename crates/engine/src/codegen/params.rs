@@ -12,6 +12,8 @@ use crate::arena::Zone;
 pub(crate) enum Argument {
     /// A pointer to a zone of the statement's arena.
     Zone(Zone),
+    /// A pointer so many bytes into a zone.
+    Within(Zone, usize),
     /// A signed integer.
     I64(i64),
     /// An unsigned integer.
@@ -48,7 +50,7 @@ impl ParamList {
     /// Takes over the numbers of another list, for its own members of the same numbers; pointers stay.
     pub(crate) fn take_numbers(&mut self, other: ParamList) {
         for (member, (_, value)) in self.members.iter_mut().skip(other.first).zip(other.members) {
-            if !matches!(value, Argument::Zone(_)) {
+            if !matches!(value, Argument::Zone(_) | Argument::Within(_, _)) {
                 member.1 = value;
             }
         }
@@ -88,7 +90,7 @@ impl ParamList {
     }
 
     /// The values in member order.
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+    pub(crate) fn arguments(&self) -> impl ExactSizeIterator<Item = &Argument> {
         self.members.iter().map(|(_, argument)| argument)
     }
 }

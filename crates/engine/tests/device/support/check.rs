@@ -113,9 +113,18 @@ pub fn compare_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable])
 /// Runs a fragment with what `cache` keeps of earlier runs, and compares with the interpreter.
 #[track_caller]
 pub fn compare_again(engine: &Engine, fragment: &Fragment, cache: &BindingCache, tables: &[&MemoryTable]) -> RunReport {
+    compare_with(fragment, tables, |options| engine.run_again(fragment, cache, &requests(fragment, tables), options))
+}
+
+/// Compares what a run of a fragment gives with the interpreter over these tables.
+#[track_caller]
+pub fn compare_with(
+    fragment: &Fragment,
+    tables: &[&MemoryTable],
+    run: impl FnOnce(&RunOptions) -> Result<(RecordBatch, RunReport), EngineError>,
+) -> RunReport {
     let expected = interpret(fragment, tables);
-    let outcome = engine.run_again(fragment, cache, &requests(fragment, tables), &RunOptions::default());
-    match (expected, outcome) {
+    match (expected, run(&RunOptions::default())) {
         (Outcome::Rows(expected), Ok((batch, report))) => {
             compare(&expected, &batch, fragment);
             report

@@ -1,0 +1,63 @@
+//! How a scan is cut into tickets, which warps draw.
+
+use warpcube_column::VECTOR_ROWS;
+
+use crate::plan::input::PipelineInput;
+
+/// Rows of the largest ticket; offsets within a ticket are 16 bits wide.
+const TICKET_ROWS_MAX: u64 = 64 << 10;
+/// Rows that large tickets are multiples of: some steps of any scan, worked on in turn.
+const TICKET_ROWS_STEP: u64 = 4 << 10;
+/// How much smaller the small tickets are.
+const SMALLER: u64 = 4;
+/// Warps a multiprocessor that tickets are cut for.
+const WARPS_PER_MULTIPROCESSOR: u64 = 32;
+
+/// The tickets of a scan, chunk by chunk.
+#[derive(Debug, Clone)]
+pub(crate) struct Tickets {
+    /// Number of tickets.
+    pub(crate) count: u32,
+    /// First ticket of each chunk.
+    pub(crate) firsts: Vec<u32>,
+    /// Rows of each chunk's tickets.
+    pub(crate) rows: Vec<u32>,
+    /// First vector of each chunk, and number of vectors.
+    pub(crate) first_vectors: Vec<u32>,
+    pub(crate) vectors: u32,
+}
+
+impl Tickets {
+    /// Large tickets keep the counter cool, and those of the last chunks are smaller, so that warps end together. Small
+    /// tables have one for each warp, of `least` rows or more.
+    pub(crate) fn of(input: &PipelineInput, least: u64) -> Tickets {
+        let (tuning, info) = (input.tuning, input.info);
+        let (scanned, warps) = (input.rows, u64::from(info.multiprocessors) * WARPS_PER_MULTIPROCESSOR);
+        let rows_min = tuning.step_rows_max();
+        let wanted = scanned / (warps * tuning.tickets_per_warp);
+        let step = if wanted < 4 * TICKET_ROWS_STEP { rows_min } else { rows_min.max(TICKET_ROWS_STEP) };
+        let large = wanted.next_multiple_of(step).clamp(rows_min, TICKET_ROWS_MAX);
+        let small = (large / SMALLER).next_multiple_of(rows_min).min(large);
+        let of_warp = scanned.div_ceil(warps).next_multiple_of(least);
+        let (large, small) = if of_warp < rows_min { (of_warp, of_warp) } else { (large, small) };
+        let chunks = input.chunk_rows.len();
+        let mut tickets = Tickets {
+            count: 0,
+            firsts: Vec::with_capacity(chunks),
+            rows: Vec::with_capacity(chunks),
+            first_vectors: Vec::with_capacity(chunks),
+            vectors: 0,
+        };
+        let mut before = 0.0;
+        for chunk_rows in input.chunk_rows {
+            let of_chunk = if before < (1.0 - tuning.small_tickets) * scanned as f64 { large } else { small };
+            tickets.rows.push(of_chunk as u32);
+            before += f64::from(*chunk_rows);
+            tickets.firsts.push(tickets.count);
+            tickets.count += u64::from(*chunk_rows).div_ceil(of_chunk) as u32;
+            tickets.first_vectors.push(tickets.vectors);
+            tickets.vectors += chunk_rows.div_ceil(VECTOR_ROWS as u32);
+        }
+        tickets
+    }
+}
