@@ -58,6 +58,8 @@ pub struct Tuning {
     pub filters_first: bool,
     /// Tickets a warp draws on average, were all of them large.
     pub tickets_per_warp: u64,
+    /// Most chunks that a launch scans; zero has one launch scan all of them.
+    pub launch_chunks: u32,
     /// Share of rows, the last ones, that are cut into smaller tickets.
     pub small_tickets: f64,
     /// Most copies of group cells in global memory, where many rows add to few groups, and most bytes of them.
@@ -171,6 +173,7 @@ impl Default for Tuning {
             skip_rows: 1 << 20,
             filters_first: true,
             tickets_per_warp: 4,
+            launch_chunks: 0,
             small_tickets: 0.3,
             group_copies: 32,
             copies_bytes: 4 << 20,
@@ -241,6 +244,7 @@ impl FromStr for Tuning {
                 "skip_rows" => tuning.skip_rows = number()?.into(),
                 "filters_first" => tuning.filters_first = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
+                "launch_chunks" => tuning.launch_chunks = number()?,
                 "small_tickets" => tuning.small_tickets = share()?,
                 "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
                 "copies_bytes" => tuning.copies_bytes = number()? as usize,

@@ -139,14 +139,15 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
 
 /// Writes the number of a row among those that enter; there may be no room for it.
 fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory, flags: &str) {
-    let numbers = Argument::Zone(matches.numbers);
     match plan.numbering {
         Numbering::Scanned(_) => {
-            let first_rows = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", numbers));
+            let first_rows = Argument::Chunk(matches.numbers, 8);
+            let first_rows = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", first_rows));
             rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
         }
         Numbering::Counted => {
-            let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", numbers));
+            let counter = Argument::Zone(matches.numbers);
+            let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", counter));
             let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(plan.rows)));
             rows.line(&format!("const uint64_t number = wc_fetch_add({counter}, (uint64_t)1);"));
             rows.line(&format!("if (number >= {most}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));

@@ -62,6 +62,11 @@ impl LaunchGroup {
         scans.chain(self.last_block(bound).map(|last| last.shared_bytes)).max().unwrap_or(0)
     }
 
+    /// Launches of the kernel: those of the member that has most.
+    pub(crate) fn launches(&self, bound: &[BoundPipeline]) -> usize {
+        self.members.iter().map(|index| bound[*index].plan.tickets.len()).max().unwrap_or(1)
+    }
+
     /// What the last of its blocks does at its end, where a member is a top-k of few candidates.
     pub(crate) fn last_block(&self, bound: &[BoundPipeline]) -> Option<LastBlock> {
         self.members.iter().find_map(|index| match &bound[*index].sink {

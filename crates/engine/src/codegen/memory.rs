@@ -68,13 +68,13 @@ pub(crate) struct Operands<'a> {
 pub(crate) struct ScanMemory {
     /// Pointers: for each chunk, each column's values and validity.
     pub(crate) segments: Zone,
-    /// First ticket of each chunk.
+    /// First ticket of each chunk in its launch.
     pub(crate) first_tickets: Zone,
     /// Rows of each chunk.
     pub(crate) chunk_rows: Zone,
     /// Rows of each chunk's tickets.
     pub(crate) ticket_rows: Zone,
-    /// First vector of each chunk.
+    /// First vector of each chunk in its launch.
     pub(crate) first_vectors: Zone,
     /// Number of chunks.
     pub(crate) chunks: u32,
@@ -88,20 +88,22 @@ pub(crate) struct CountMemory {
     /// A pointer to the number of rows, a `uint64_t`.
     count: Zone,
     /// `uint64_t` a chunk: the number of its first row.
-    first_rows: Zone,
+    pub(crate) first_rows: Zone,
 }
 
 impl CountMemory {
     /// Declares the number of rows, `counted`, and that of the first row of the `chunk`, `first_row`.
-    pub(crate) fn declare(self, params: &mut ParamList) -> String {
+    /// `first_rows` points to those of the chunks that the kernel knows.
+    pub(crate) fn declare(self, params: &mut ParamList, first_rows: Argument) -> String {
         let count = params.add("const uint64_t* const*", Argument::Zone(self.count));
-        let first_rows = params.add("const uint64_t*", Argument::Zone(self.first_rows));
+        let first_rows = params.add("const uint64_t*", first_rows);
         format!("        const uint64_t counted = **{count}, first_row = wc_load_cached({first_rows} + chunk);\n")
     }
 }
 
 impl ScanMemory {
-    pub(crate) fn lay_out(arena: &mut Arena, input: &PipelineInput, tickets: &Tickets, view: &View) -> ScanMemory {
+    pub(crate) fn lay_out(arena: &mut Arena, input: &PipelineInput, launches: &[Tickets], view: &View) -> ScanMemory {
+        let all = |of: fn(&Tickets) -> &[u32]| launches.iter().flat_map(of).copied().collect::<Vec<u32>>();
         let count = view.count.map(|count| CountMemory {
             count: arena.pointers(&[count]),
             first_rows: arena.constant(bytemuck::cast_slice(&first_rows(input.chunk_rows))),
@@ -109,10 +111,10 @@ impl ScanMemory {
         ScanMemory {
             count,
             segments: arena.pointers(&view.pointers()),
-            first_tickets: arena.constant(bytemuck::cast_slice(&tickets.firsts)),
+            first_tickets: arena.constant(bytemuck::cast_slice(&all(|tickets| &tickets.firsts))),
             chunk_rows: arena.constant(bytemuck::cast_slice(input.chunk_rows)),
-            ticket_rows: arena.constant(bytemuck::cast_slice(&tickets.rows)),
-            first_vectors: arena.constant(bytemuck::cast_slice(&tickets.first_vectors)),
+            ticket_rows: arena.constant(bytemuck::cast_slice(&all(|tickets| &tickets.rows))),
+            first_vectors: arena.constant(bytemuck::cast_slice(&all(|tickets| &tickets.first_vectors))),
             chunks: input.chunk_rows.len() as u32,
         }
     }

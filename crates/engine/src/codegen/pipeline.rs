@@ -15,7 +15,7 @@ use warpcube_column::ColumnReader;
 use crate::arena::Arena;
 use crate::codegen::filters::{Filters, Site};
 use crate::codegen::memory::{BoundGroups, BoundTable, Operands};
-use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::params::{Argument, Counted, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::{RowWriter, Statements};
 use crate::codegen::sink::BoundSink;
@@ -127,9 +127,10 @@ impl KernelWriter<'_> {
         let control = self.params.add("uint64_t*", Argument::Zone(self.operands.control.zone));
         let error_slot = control.clone();
         self.error_slot.clone_from(&error_slot);
-        let segments = self.params.add("const uint64_t*", Argument::Zone(scan.segments));
-        let chunk_rows = self.params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
-        let chunks = self.params.add("uint64_t", Argument::U64(scan.chunks.into()));
+        let segments =
+            self.params.add("const uint64_t*", Argument::Chunk(scan.segments, 16 * self.input.columns.len()));
+        let chunk_rows = self.params.add("const uint32_t*", Argument::Chunk(scan.chunk_rows, 4));
+        let chunks = self.params.add("uint64_t", Argument::Count(Counted::Chunks));
 
         let mut body = String::new();
         let staged = self.fill_shared_tables(&error_slot)?;
@@ -157,7 +158,7 @@ impl KernelWriter<'_> {
             Some(counted) => {
                 let held = "counted <= first_row + begin ? begin : counted - first_row < rows_here ? \
                             (uint32_t)(counted - first_row) : rows_here";
-                let counted = counted.declare(self.params);
+                let counted = counted.declare(self.params, Argument::Chunk(counted.first_rows, 8));
                 (format!("{counted}        const uint32_t held = {held};\n"), "held")
             }
         };

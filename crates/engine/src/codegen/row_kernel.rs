@@ -46,7 +46,10 @@ impl<'a> RowKernel<'a> {
             .collect();
         let filters = Vec::new();
         let leave_out = |test: String| test + "        if (number >= counted) continue;\n        (void)first_row;\n";
-        let held = scan.count.map(|count| leave_out(count.declare(&mut params))).unwrap_or_default();
+        let held = scan
+            .count
+            .map(|count| leave_out(count.declare(&mut params, Argument::Zone(count.first_rows))))
+            .unwrap_or_default();
         RowKernel { input, operands, params, readers, control, first_rows, chunk_rows, segments, chunks, held, filters }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::codegen::memory::{TICKETS_OFFSET, TICKETS_STRIDE};
-use crate::codegen::params::Argument;
+use crate::codegen::params::{Argument, Counted};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::KernelWriter;
 
@@ -14,9 +14,9 @@ impl KernelWriter<'_> {
     /// The loop over a warp's tickets, up to where a ticket's chunk, first row and rows are known; and its end.
     pub(super) fn tickets(&mut self, control: &str, chunks: &str) -> (String, &'static str) {
         let scan = self.operands.scan;
-        let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
-        let tickets = self.params.add("uint64_t", Argument::U64(self.plan.tickets.count.into()));
-        let ticket_rows = self.params.add("const uint32_t*", Argument::Zone(scan.ticket_rows));
+        let first_tickets = self.params.add("const uint32_t*", Argument::Chunk(scan.first_tickets, 4));
+        let tickets = self.params.add("uint64_t", Argument::Count(Counted::Tickets));
+        let ticket_rows = self.params.add("const uint32_t*", Argument::Chunk(scan.ticket_rows, 4));
         let counter = TICKETS_OFFSET + TICKETS_STRIDE * self.input.index;
         let head = format!(
             "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {counter});

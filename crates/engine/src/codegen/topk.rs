@@ -124,8 +124,8 @@ impl BoundTop {
         if self.sample.is_some() {
             rows.line(&format!("if ({key} < least_key) return;"));
         }
-        let first_rows =
-            rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", Argument::Zone(self.memory.first_rows)));
+        let first_rows = Argument::Chunk(self.memory.first_rows, 8);
+        let first_rows = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", first_rows));
         rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
         self.rank(rows, &key);
         let candidates = rows

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use warpcube_column::{CHUNK_ROWS, VECTOR_ROWS};
 
 use crate::codegen::filters::{Before, Written};
-use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::params::{Argument, Counted, ParamList};
 use crate::codegen::pipeline::KernelWriter;
 use crate::ir::{BinaryOp, Expr, Probe};
 use crate::plan::order::Item;
@@ -153,8 +153,8 @@ impl KernelWriter<'_> {
         zones: &Zones,
         (control, chunks, segments): (&str, &str, &str),
     ) -> (String, &'static str) {
-        let first_vectors = self.params.add("const uint32_t*", Argument::Zone(self.operands.scan.first_vectors));
-        let vectors = self.params.add("uint64_t", Argument::U64(self.plan.tickets.vectors.into()));
+        let first_vectors = self.params.add("const uint32_t*", Argument::Chunk(self.operands.scan.first_vectors, 4));
+        let vectors = self.params.add("uint64_t", Argument::Count(Counted::Vectors));
         let (text, answers, ahead) = (&zones.text, zones.answers(), self.next_vector(segments));
         let head = format!(
             "{text}    const uint32_t warps = blocks * (blockDim.x / 32);

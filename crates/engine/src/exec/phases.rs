@@ -9,12 +9,13 @@ use warpcube_gpu::prims::{DeviceSlice, Element, Sort, SortKey};
 use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Mark, Output, Params, Work};
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::memory::BoundTable;
-use crate::codegen::params::Argument;
+use crate::codegen::memory::{BoundTable, TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::params::{Argument, Counted};
 use crate::error::Result;
 use crate::exec::bind::Root;
 use crate::exec::binding::{Binding, Finish, Kernels};
 use crate::plan::groups::Grouping;
+use crate::plan::pipeline::PipelinePlan;
 use crate::plan::table::PayloadColumn;
 use crate::tuning::Tuning;
 
@@ -36,9 +37,32 @@ pub(crate) enum Phase<'a> {
 pub(crate) struct Launch<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) shape: LaunchShape,
-    pub(crate) operands: Vec<Argument>,
+    /// Each with what the launch scans for it.
+    pub(crate) operands: Vec<(Argument, Scanned)>,
     /// Whether it may start while what is before it ends.
     pub(crate) early: bool,
+}
+
+/// What a launch scans for a pipeline.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Scanned {
+    first_chunk: usize,
+    chunks: u64,
+    tickets: u64,
+    vectors: u64,
+}
+
+impl Scanned {
+    /// What a launch scans of a pipeline, by its number; nothing behind the last one.
+    fn of(plan: &PipelinePlan, launch: usize) -> Scanned {
+        let scanned = plan.tickets.get(launch).map(|tickets| Scanned {
+            first_chunk: tickets.chunks.start,
+            chunks: tickets.chunks.len() as u64,
+            tickets: tickets.count.into(),
+            vectors: tickets.vectors.into(),
+        });
+        scanned.unwrap_or_default()
+    }
 }
 
 /// A zone of so many elements.
@@ -53,6 +77,8 @@ pub(crate) struct Slice {
 pub(crate) enum Primitive<'a> {
     /// What has to be zero at first is.
     Zero,
+    /// So many bytes of a zone, from a distance on, are zero.
+    Clear { zone: Zone, distance: usize, bytes: usize },
     /// The best of some ranks are put in order, with the places they had.
     Select { selection: &'a Selection, ranks: Slice, best: Slice, rows: Slice, scratch: Zone },
     /// The places of rows by their keys, the most significant one first.
@@ -89,9 +115,13 @@ impl Phase<'_> {
         let slice = |of: &Slice| DeviceSlice::new(arena, at(of.zone), of.element, of.len);
         match self {
             Phase::Launch(Launch { kernel, shape, operands, early }) => {
-                let params = operands.iter().fold(Params::new(), |params, operand| match operand {
+                let params = operands.iter().fold(Params::new(), |params, (operand, scan)| match operand {
                     Argument::Zone(zone) => params.buffer_at(arena, at(*zone)),
                     Argument::Within(zone, distance) => params.buffer_at(arena, at(*zone) + distance),
+                    Argument::Chunk(zone, bytes) => params.buffer_at(arena, at(*zone) + scan.first_chunk * bytes),
+                    Argument::Count(Counted::Chunks) => params.u64(scan.chunks),
+                    Argument::Count(Counted::Tickets) => params.u64(scan.tickets),
+                    Argument::Count(Counted::Vectors) => params.u64(scan.vectors),
                     Argument::I64(value) => params.i64(*value),
                     Argument::U64(value) => params.u64(*value),
                     Argument::F64(value) => params.f64(*value),
@@ -101,6 +131,9 @@ impl Phase<'_> {
             Phase::Primitive(Primitive::Zero) => {
                 let (offset, bytes) = layout.zeroed_range();
                 work.fill(arena, offset, 0, bytes)?;
+            }
+            Phase::Primitive(Primitive::Clear { zone, distance, bytes }) => {
+                work.fill(arena, at(*zone) + distance, 0, *bytes)?;
             }
             Phase::Primitive(Primitive::Select { selection, ranks, best, rows, scratch }) => {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;
@@ -127,6 +160,7 @@ impl<'a> Launch<'a> {
     pub(crate) fn over(kernel: &'a Kernel, threads: u64, most: u32, operands: Vec<Argument>) -> Launch<'a> {
         let grid = threads.div_ceil(BLOCK.into()).clamp(1, most.max(1).into()) as u32;
         let shape = LaunchShape { grid, block: BLOCK, shared_bytes: 0 };
+        let operands = operands.into_iter().map(|operand| (operand, Scanned::default())).collect();
         Launch { kernel, shape, operands, early: false }
     }
 }
@@ -159,17 +193,27 @@ pub(crate) fn phases<'a>(
         if let Some((top, kernels)) = top.filter(|_| is_root) {
             phases.extend(top.sample_phases(kernels, info));
         }
-        let firsts = launch.firsts.iter().map(|first| Argument::U64(u64::from(*first)));
+        let firsts = || launch.firsts.iter().map(|first| Argument::U64(u64::from(*first)));
         let last_block = bound.top().filter(|_| group.last_block(&bound.pipelines).is_some());
-        let operands = members().flat_map(|member| member.params.arguments()).cloned().chain(firsts);
-        let operands = operands.chain(last_block.into_iter().flat_map(|top| top.gather_params.arguments()).cloned());
+        let last_block = || last_block.into_iter().flat_map(|top| top.gather_params.arguments()).cloned();
         // Columns are read through the read-only cache, which a kernel that starts early may have filled before groups
         // were written. What stands before the root of a top-k with a sample, or with kernels of its own behind it, is
         // no launch.
         let scans_groups = members().any(|member| member.plan.scans_groups);
         let early = early && index > 0 && !(is_root && top.is_some()) && !scans_groups;
-        let (kernel, shape, operands) = (&launch.kernel, launch.shape, operands.collect());
-        phases.push(Phase::Launch(Launch { kernel, shape, operands, early }));
+        for number in 0..group.launches(&bound.pipelines) {
+            if number > 0 {
+                phases.extend(group.members.iter().map(|index| drawn_anew(bound.control, *index)));
+            }
+            let of_members = members().flat_map(|member| {
+                let scanned = Scanned::of(&member.plan, number);
+                member.params.arguments().map(move |operand| (operand.clone(), scanned))
+            });
+            let others = firsts().chain(last_block()).map(|operand| (operand, Scanned::default()));
+            let operands = of_members.chain(others).collect();
+            let (kernel, shape, early) = (&launch.kernel, launch.shape, early && number == 0);
+            phases.push(Phase::Launch(Launch { kernel, shape, operands, early }));
+        }
         let tables = || members().filter_map(|member| member.table());
         if let Some((place, order)) = matches {
             tables().for_each(|table| phases.extend(gathering(table, (place, order), info)));
@@ -223,6 +267,12 @@ pub(crate) fn phases<'a>(
         }
     }
     phases
+}
+
+/// What has a pipeline's tickets drawn from the first one on again.
+fn drawn_anew<'a>(control: Zone, pipeline: usize) -> Phase<'a> {
+    let distance = TICKETS_OFFSET + TICKETS_STRIDE * pipeline;
+    Phase::Primitive(Primitive::Clear { zone: control, distance, bytes: 4 })
 }
 
 /// What lays the rows of each key of a table side by side, if a key may have several.

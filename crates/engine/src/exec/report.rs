@@ -90,6 +90,8 @@ pub struct LaunchReport {
     pub registers: u32,
     /// Spilled bytes a thread.
     pub spilled: u32,
-    /// Blocks launched.
+    /// Blocks of a launch.
     pub grid: u32,
+    /// Launches: more than one where the scan is cut ([`crate::Tuning::launch_chunks`]).
+    pub launches: u32,
 }

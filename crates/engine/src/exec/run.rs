@@ -498,6 +498,7 @@ impl Engine {
                 registers: attributes.registers,
                 spilled: attributes.local_bytes,
                 grid: launch.shape.grid,
+                launches: group.launches(&bound.pipelines) as u32,
             });
         }
         let mut strings_at = |texts: Texts, places: &[Option<u64>]| {
@@ -527,7 +528,8 @@ impl Engine {
         let (mut grid, mut firsts) = (0, Vec::with_capacity(group.members.len()));
         for index in &group.members {
             firsts.push(grid);
-            grid += most.min(bound.pipelines[*index].plan.tickets.count.div_ceil(block / 32)).max(1);
+            let tickets = bound.pipelines[*index].plan.tickets.iter().map(|tickets| tickets.count).max().unwrap_or(0);
+            grid += most.min(tickets.div_ceil(block / 32)).max(1);
         }
         firsts.remove(0);
         Ok(Launch { kernel, shape: LaunchShape { grid, block, shared_bytes }, firsts })

@@ -38,8 +38,8 @@ pub(crate) struct PipelinePlan {
     pub(crate) vectors: Vec<VectorTest>,
     /// Threads of a block and its shared memory.
     pub(crate) shared: SharedMemory,
-    /// What warps draw.
-    pub(crate) tickets: Tickets,
+    /// What warps draw in each launch of the scan.
+    pub(crate) tickets: Vec<Tickets>,
     /// Whether the vectors of the next step are on their way while one is worked on.
     pub(crate) prefetch: bool,
     /// Whether steps whose rows are all there are worked on without a test of each.
@@ -133,6 +133,10 @@ impl PipelinePlan {
         let next = if self.prefetch { ", the next on its way" } else { "" };
         let bytes = format!("{} read of columns", in_bytes(self.split.bytes as u64));
         add(format!("{} columns loaded whole, {slots} values a lane{turns}{next}", loaded.len()), &bytes);
+        if self.tickets.len() > 1 {
+            let chunks: usize = self.tickets.iter().map(|tickets| tickets.chunks.len()).sum();
+            add(format!("{} launches", self.tickets.len()), &format!("{chunks} chunks"));
+        }
         match &self.sink {
             SinkPlan::Table(table) => {
                 let how = match table.layout {

@@ -16,6 +16,7 @@ use crate::plan::order::Item;
 use crate::plan::shared::{LARGE_WARPS, SMALL_BLOCK};
 use crate::plan::split::Split;
 use crate::plan::table::{PayloadColumn, Places};
+use crate::plan::tickets::ranges;
 
 /// Rows that lie together in shared memory, and their words: `WC_RUN_WORDS` of runs.cuh.
 const WORDS: usize = 144;
@@ -231,7 +232,8 @@ impl OrderedPlan {
         let runs: u64 = traits(input, keys).flatten().map(|traits| traits.runs).sum();
         // What warps have drawn and do not use; there are no more draws than steps.
         let steps = steps(input, split);
-        let warps = u64::from(input.info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
+        let launches = ranges(input).len() as u64;
+        let warps = launches * u64::from(input.info.multiprocessors) * WARPS_PER_MULTIPROCESSOR;
         let places = (runs + rows * warps.min(steps)).min(rows * steps);
         OrderedPlan { places: places.next_multiple_of(warpcube_column::VECTOR_ROWS as u64) }
     }

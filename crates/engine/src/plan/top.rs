@@ -17,6 +17,7 @@ use crate::plan::input::PipelineInput;
 use crate::plan::order::Item;
 use crate::plan::split::Split;
 use crate::plan::table::first_rows;
+use crate::plan::tickets::ranges;
 use crate::plan::topk_form::{Decision, Form, Question};
 use crate::plan::topk_rank::Ranks;
 
@@ -199,7 +200,9 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         candidates <= BLOCK_SORT_MAX && bytes <= input.shared_limit
     };
     let by_last_block = match decision.form {
-        Form::Threshold { sample: None, room } => !decision.form.sorts(&ranks) && has_few(room),
+        Form::Threshold { sample: None, room } => {
+            !decision.form.sorts(&ranks) && has_few(room) && ranges(input).len() == 1
+        }
         _ => false,
     };
     let mut plan = TopPlan {

@@ -29,6 +29,11 @@ pub fn engine(order: LaneOrder) -> Engine {
     Engine::new(Device::emulated(options, BUDGET).unwrap())
 }
 
+/// An engine whose launches scan a chunk each.
+pub fn cut(order: LaneOrder) -> Engine {
+    engine(order).with_tuning("launch_chunks=1,skip_rows=0".parse().unwrap())
+}
+
 /// What the engine is asked for.
 pub fn requests(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<TableRequest> {
     let request = |(table, source): (usize, &&MemoryTable)| fragment.request(table, Arc::new((*source).clone()));
