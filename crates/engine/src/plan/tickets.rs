@@ -37,13 +37,15 @@ pub(crate) struct Tickets {
 /// The chunks of each launch of a scan. Strings without codes are known by their chunk in the table: they are scanned
 /// by one launch.
 pub(crate) fn ranges(input: &PipelineInput) -> Vec<Range<usize>> {
-    let (chunks, most) = (input.chunk_rows.len(), input.tuning.launch_chunks as usize);
+    let chunks = input.chunk_rows.len();
     let has_places = input.columns.iter().any(|column| column.is_bytes);
-    match most {
-        0 => vec![0..chunks],
-        _ if has_places || chunks <= most => vec![0..chunks],
-        _ => (0..chunks).step_by(most).map(|first| first..(first + most).min(chunks)).collect(),
-    }
+    let most = match input.tuning.launch_chunks as usize {
+        0 => chunks,
+        _ if has_places => chunks,
+        most => most,
+    };
+    let firsts = (0..chunks.max(1)).step_by(most.max(1));
+    firsts.map(|first| first..(first + most).min(chunks)).collect()
 }
 
 impl Tickets {
