@@ -266,6 +266,13 @@ pub enum JoinKind {
     Mark,
 }
 
+impl JoinKind {
+    /// Whether rows without a match go on.
+    pub(crate) fn keeps_rows(self) -> bool {
+        matches!(self, JoinKind::Left | JoinKind::Mark)
+    }
+}
+
 /// A look-up in the table that an earlier pipeline built.
 #[derive(Debug, Clone)]
 pub struct Probe {
@@ -430,9 +437,9 @@ impl Sink {
 pub enum Source {
     /// A table of the fragment, by index; registers are its columns.
     Table(usize),
-    /// The groups or the rows of an earlier pipeline, by index; registers are its group expressions, then its
+    /// What an earlier pipeline leaves, groups or rows, by index; registers are its group expressions, then its
     /// aggregates, or its columns.
-    Groups(usize),
+    Output(usize),
 }
 
 impl Source {
@@ -440,7 +447,7 @@ impl Source {
     pub fn table(self) -> Option<usize> {
         match self {
             Source::Table(table) => Some(table),
-            Source::Groups(_) => None,
+            Source::Output(_) => None,
         }
     }
 }
@@ -520,7 +527,7 @@ impl Fragment {
     pub fn source_name(&self, source: Source) -> String {
         match source {
             Source::Table(table) => self.tables.get(table).map_or_else(String::new, |table| table.name.clone()),
-            Source::Groups(pipeline) => format!("groups of pipeline {pipeline}"),
+            Source::Output(pipeline) => format!("groups of pipeline {pipeline}"),
         }
     }
 }

@@ -58,10 +58,37 @@ pub struct Tuning {
     pub filters_first: bool,
     /// Tickets a warp draws on average, were all of them large.
     pub tickets_per_warp: u64,
+    /// Most chunks that a launch scans; zero has one launch scan all of them.
+    pub launch_chunks: u32,
     /// Share of rows, the last ones, that are cut into smaller tickets.
     pub small_tickets: f64,
-    /// Most copies of group cells in global memory, where many rows add to few groups.
+    /// Most copies of group cells in global memory, where many rows add to few groups, and most bytes of them.
     pub group_copies: u32,
+    /// See `group_copies`.
+    pub copies_bytes: usize,
+    /// Bytes of shared memory a warp that lanes' private cells of groups may take.
+    pub private_bytes: usize,
+    /// Rows below which private cells are not worth their zeroing.
+    pub private_rows: u64,
+    /// Bytes of shared memory that a block's cells of groups may take; bitmaps need the rest.
+    pub shared_bytes: usize,
+    /// Rows a group from which on a block's cells are worth their zeroing and flushing: below, atomic operations in
+    /// global memory seldom meet.
+    pub shared_rows: f64,
+    /// Keys of groups up to which cells are indexed by key.
+    pub dense_groups: u64,
+    /// Places a row up to which a join table is indexed by key.
+    pub direct_places_per_row: u64,
+    /// Places up to which a join table is indexed by key whatever the rows are.
+    pub direct_places: u64,
+    /// Bytes of tables and cells in shared memory beyond which a multiprocessor has one large block.
+    pub small_shared_bytes: usize,
+    /// Most codes of a column for which a byte each in shared memory tells what a join table has.
+    pub shared_codes: usize,
+    /// Bytes of registers for the vectors of steps that are worked on in turn.
+    pub ahead_bytes: f64,
+    /// Most bytes of registers a row at which steps are made as long as tiles of differences.
+    pub tile_registers: usize,
     /// As `blocks`, for scans that add up rows by runs, and wait for shared memory. By runs was measured on an H100
     /// (2026-11-25, TPC-H scale 10, four rows a run): groups of query 18 take 4.89 ms row by row, 3.00 by runs into a
     /// hash table, 0.82 as a list; extremes of query 21 take 3.01, 1.77 and 1.69. The limits for runs of other lengths
@@ -146,8 +173,21 @@ impl Default for Tuning {
             skip_rows: 1 << 20,
             filters_first: true,
             tickets_per_warp: 4,
+            launch_chunks: 0,
             small_tickets: 0.3,
             group_copies: 32,
+            copies_bytes: 4 << 20,
+            private_bytes: 14 << 10,
+            private_rows: 1 << 16,
+            shared_bytes: 64 << 10,
+            shared_rows: 64.0,
+            dense_groups: 1 << 22,
+            direct_places_per_row: 16,
+            direct_places: 1 << 16,
+            small_shared_bytes: 24 << 10,
+            shared_codes: 16 << 10,
+            ahead_bytes: 128.0,
+            tile_registers: 12,
             blocks_runs: 4,
             run_vector_bytes: 64,
             run_rows: 1.25,
@@ -204,8 +244,21 @@ impl FromStr for Tuning {
                 "skip_rows" => tuning.skip_rows = number()?.into(),
                 "filters_first" => tuning.filters_first = flag()?,
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
+                "launch_chunks" => tuning.launch_chunks = number()?,
                 "small_tickets" => tuning.small_tickets = share()?,
                 "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
+                "copies_bytes" => tuning.copies_bytes = number()? as usize,
+                "private_bytes" => tuning.private_bytes = number()? as usize,
+                "private_rows" => tuning.private_rows = number()?.into(),
+                "shared_bytes" => tuning.shared_bytes = number()? as usize,
+                "shared_rows" => tuning.shared_rows = share()?,
+                "dense_groups" => tuning.dense_groups = number()?.into(),
+                "direct_places_per_row" => tuning.direct_places_per_row = number()?.into(),
+                "direct_places" => tuning.direct_places = number()?.into(),
+                "small_shared_bytes" => tuning.small_shared_bytes = number()? as usize,
+                "shared_codes" => tuning.shared_codes = number()? as usize,
+                "ahead_bytes" => tuning.ahead_bytes = share()?,
+                "tile_registers" => tuning.tile_registers = number()? as usize,
                 "blocks_runs" => tuning.blocks_runs = number()?.clamp(1, 8),
                 "run_vector_bytes" => tuning.run_vector_bytes = number()? as usize,
                 "run_rows" => tuning.run_rows = share()?,

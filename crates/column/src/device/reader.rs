@@ -134,6 +134,36 @@ impl ColumnLayout {
         }
     }
 
+    /// The packing and the reference of integers or codes, if offsets of less than 32 bits can be compared alone.
+    pub fn packed(&self) -> Option<(Packed, i128)> {
+        let Access::Words(packed) = self.access() else { return None };
+        let reference = packed.reference.filter(|_| (1..32).contains(&packed.width))?;
+        Some((packed, if self.stored().is_signed() { (reference as i64).into() } else { reference.into() }))
+    }
+
+    /// Whether the loaded value of a NULL is zero.
+    pub fn is_zero_where_null(&self) -> bool {
+        let is_zero = match self.access() {
+            Access::Arrays => true,
+            Access::Words(packed) => packed.reference == Some(0),
+            Access::View | Access::Texts => false,
+        };
+        is_zero && self.lookup.is_none()
+    }
+
+    /// Whether stored values are codes.
+    pub fn is_coded(&self) -> bool {
+        self.lookup.is_some()
+    }
+
+    /// Most values between the bounds of a packed vector.
+    pub fn vector_values_max(&self) -> Option<u64> {
+        match &self.segments {
+            Encoding::Packed(packed) if packed.width < 64 => Some(1 << packed.width),
+            _ => None,
+        }
+    }
+
     /// Type of a value in kernel source.
     pub fn value_type(&self) -> &'static str {
         if matches!(self.segments, Encoding::Bytes(_)) { "WcText" } else { self.storage.c_name() }
@@ -187,6 +217,11 @@ impl ColumnReader {
         let lookup =
             layout.lookup.map(|address| add(&format!("const {}*", layout.storage.c_name()), Constant::Word(address)));
         ColumnReader { column, layout, nullable, reference, view, constants, lookup }
+    }
+
+    /// The layout that it reads.
+    pub fn layout(&self) -> &ColumnLayout {
+        &self.layout
     }
 
     /// Declares the pointers of the column for a chunk of `rows_here` rows.
@@ -320,33 +355,6 @@ impl ColumnReader {
         }
     }
 
-    /// The packing and the reference of integers or codes, if offsets of less than 32 bits can be compared alone.
-    pub fn packed(&self) -> Option<(Packed, i128)> {
-        let Access::Words(packed) = self.layout.access() else { return None };
-        let reference = packed.reference.filter(|_| (1..32).contains(&packed.width))?;
-        Some((packed, if self.layout.stored().is_signed() { (reference as i64).into() } else { reference.into() }))
-    }
-
-    /// Whether the loaded value of a NULL is zero.
-    pub fn is_zero_where_null(&self) -> bool {
-        let is_zero = match self.layout.access() {
-            Access::Arrays => true,
-            Access::Words(packed) => packed.reference == Some(0),
-            Access::View | Access::Texts => false,
-        };
-        is_zero && self.lookup.is_none()
-    }
-
-    /// Whether stored values are codes.
-    pub fn is_coded(&self) -> bool {
-        self.lookup.is_some()
-    }
-
-    /// Whether the layout has vector bounds.
-    pub fn has_bounds(&self) -> bool {
-        self.layout.has_bounds()
-    }
-
     /// The bounds of a vector of the chunk.
     pub fn bounds(&self, vector: &str) -> String {
         let column = self.column;
@@ -362,14 +370,6 @@ impl ColumnReader {
     /// A word of 32 bits with the offset in slot `k` in its high bits and any low bits.
     pub fn top(&self, prefix: &str) -> String {
         format!("{prefix}{}.top(k)", self.column)
-    }
-
-    /// Most values between the bounds of a packed vector.
-    pub fn vector_values_max(&self) -> Option<u64> {
-        match &self.layout.segments {
-            Encoding::Packed(packed) if packed.width < 64 => Some(1 << packed.width),
-            _ => None,
-        }
     }
 
     /// Bytes of the packed values of a vector at the start of a segment; `None` for other layouts.

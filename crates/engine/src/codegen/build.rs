@@ -1,65 +1,24 @@
 //! Rows that become entries of a join table.
 
-use crate::arena::{Arena, Zone};
-use crate::codegen::aggregate::Cell;
+use crate::arena::Zone;
+use crate::codegen::aggregate::CellText;
 use crate::codegen::expr::Emitter;
-use crate::codegen::input::PipelineInput;
 use crate::codegen::keys::Packed;
+use crate::codegen::memory::{BoundTable, Index, MatchesMemory};
 use crate::codegen::params::Argument;
-use crate::codegen::pipeline::Split;
 use crate::codegen::rows::RowWriter;
-use crate::codegen::runs::{RUN_KEY, RunPlan, WHOLE_RUN, WholeRuns, end_slots, raised};
-use crate::codegen::sink::SinkPlan;
+use crate::codegen::runs::{RUN_KEY, WHOLE_RUN};
 use crate::error::Result;
-use crate::facts::{Facts, analyse};
-use crate::ir::{Expr, Sink};
-use crate::plan::keys::KeyPack;
-use crate::plan::table::{BuiltTable, Keep, Matches, Numbering, Numbers, PayloadColumn, TableLayout};
+use crate::ir::Expr;
+use crate::plan::cells::CellOp;
+use crate::plan::table::{Keep, MatchesPlan, Numbering, PayloadColumn, Unique};
 
-/// Lays out a table of these keys: of rows' values, or of extremes.
-pub(super) fn plan<'a>(
-    input: &PipelineInput<'a>,
-    registers: &[Option<Facts>],
-    split: &Split,
-    (keys, values): (&'a [Expr], &'a [Expr]),
-    arena: &mut Arena,
-) -> Result<SinkPlan<'a>> {
-    let are_extremes = matches!(input.pipeline.sink, Sink::Extremes { .. });
-    let kept: &[Keep] = if are_extremes { &[Keep::Least, Keep::Most] } else { &[Keep::Only] };
-    let (key_values, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-    let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-    let columns = |value: Facts| kept.iter().map(move |keep| (value.clone(), *keep));
-    let payload_values: Vec<(Facts, Keep)> = known.into_iter().flat_map(columns).collect();
-    let payload = values.iter().flat_map(|value| kept.iter().map(move |_| value)).collect();
-    let share = split.rows.iter().chain(&split.dense).map(|planned| planned.share).product();
-    // Of rows that several matches multiply, only an upper bound is known: there is room for a guess.
-    let (multiplies, most) = (input.multiplies(), input.rows_out());
-    let guessed = most.min(input.group_slots);
-    let numbering = if multiplies { Numbering::Counted(guessed) } else { Numbering::Scanned(input.chunk_rows) };
-    let several = input.several.then_some(numbering);
-    let runs = match are_extremes {
-        true => RunPlan::of_extremes(input, split, (keys, &KeyPack::of_join(&key_values)?), &payload_values, share)?,
-        false => None,
-    };
-    let ends = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| end_slots(input, split));
-    let room = if input.whole_tables || multiplies { 1.0 } else { share };
-    let rows = (if multiplies { guessed } else { input.rows }, share, room);
-    let limits = (input.tuning.direct_bytes, input.info.memory_bytes);
-    let how = (several, input.seed, ends);
-    let mut table = BuiltTable::lay_out(arena, &key_values, &payload_values, rows, limits, how)?;
-    table.preaggregates = runs.is_some();
-    table.grows = multiplies && guessed < most;
-    Ok(SinkPlan::Build { keys, payload, table, unique: input.unique, runs })
-}
-
-/// Writes what one row does that enters a table; where keys are to be `unique`, others are told.
-pub(super) fn build_row(
-    rows: &mut RowWriter,
-    keys: &[Expr],
-    payload: &[&Expr],
-    table: &BuiltTable,
-    (unique, runs): (Unique, Option<&RunPlan>),
-) -> Result<()> {
+/// Writes what one row does that enters a table; where keys are to be unique, others are told.
+pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], table: &BoundTable) -> Result<()> {
+    // Of extremes, each value has two columns.
+    let columns = if table.payload.iter().any(|column| column.keep != Keep::Only) { 2 } else { 1 };
+    let payload: Vec<&Expr> = values.iter().flat_map(|value| std::iter::repeat_n(value, columns)).collect();
+    let (unique, runs) = (table.unique, table.runs.as_ref());
     let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
     for key in &keys {
         if let Some(valid) = &key.valid {
@@ -67,7 +26,7 @@ pub(super) fn build_row(
         }
     }
     let mut packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
-    let mut extremes = extremes(rows, payload, table)?;
+    let mut extremes = extremes(rows, &payload, table)?;
     if let Some(runs) = runs {
         extremes = runs.begin(rows, packed.word(), &extremes, None);
         packed = Packed { words: vec![RUN_KEY.into()], inside: "true".into() };
@@ -82,12 +41,13 @@ pub(super) fn build_row(
     // No slot is free near the key's.
     let lost = if table.grows { "WC_TABLE_FULL" } else { "WC_LONG_RUN" };
     let long_run = |slot| format!("if ({slot} == ~0ULL) {{ atomicOr({flags}, (uint32_t){lost}); return; }}");
-    if let Some(matches) = &table.matches {
-        number(rows, matches, &flags);
+    let matches = table.matches.as_ref().zip(table.memory.matches);
+    if let Some((plan, matches)) = matches {
+        number(rows, plan, matches, &flags);
     }
-    let entry = match &table.layout {
-        TableLayout::Direct { bitmap } => {
-            let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(*bitmap)));
+    let entry = match table.memory.index {
+        Index::Bitmap(bitmap) => {
+            let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(bitmap)));
             let packed = packed.word().to_string();
             rows.line(&format!("const uint32_t bit = 1u << ({packed} & 31u);"));
             if unique != Unique::No {
@@ -100,8 +60,8 @@ pub(super) fn build_row(
             }
             packed
         }
-        TableLayout::Hash { keys, mask, seed } => {
-            let target = rows.with_emitter(|emitter| hash_table(emitter, *keys, *mask, *seed));
+        Index::Keys(keys) => {
+            let target = rows.with_emitter(|emitter| hash_table(emitter, keys, table.places, table.seed));
             rows.line("bool is_new;");
             let packed = packed.word();
             rows.line(&format!("const uint64_t entry = wc_table_enter({target}, {packed}, &is_new);"));
@@ -109,8 +69,8 @@ pub(super) fn build_row(
             duplicate(rows, "!is_new");
             "entry".to_string()
         }
-        TableLayout::Wide { states, words, mask, seed } => {
-            let target = rows.with_emitter(|emitter| wide_table(emitter, (*states, *words), *mask, *seed));
+        Index::Wide { states, words } => {
+            let target = rows.with_emitter(|emitter| wide_table(emitter, (states, words), table.places, table.seed));
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t entry = wc_wide_enter({target}, key, &is_new);"));
@@ -119,9 +79,9 @@ pub(super) fn build_row(
             "entry".to_string()
         }
     };
-    let entry = match &table.matches {
+    let entry = match matches {
         None => entry,
-        Some(matches) => {
+        Some((_, matches)) => {
             let mut zone = |c_type: &str, zone| {
                 rows.with_emitter(|emitter| emitter.params.add(&format!("{c_type}*"), Argument::Zone(zone)))
             };
@@ -132,22 +92,22 @@ pub(super) fn build_row(
             "number".to_string()
         }
     };
-    if let Some(ends) = &table.ends {
+    if let Some((slots, ends)) = table.ends.zip(table.memory.ends) {
         enter_whole(rows, table, &extremes);
-        let target = rows.with_emitter(|emitter| hash_table(emitter, ends.seen, ends.slots - 1, ends.seed));
+        let target = rows.with_emitter(|emitter| hash_table(emitter, ends.seen, slots, table.seed));
         let cells = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(ends.cells)));
         rows.line(&format!("bool is_new;\nconst uint64_t end = wc_table_enter({target}, {RUN_KEY}, &is_new);"));
         rows.line(&long_run("end"));
         for (index, cell) in extremes.drain(..).enumerate() {
-            rows.line(&format!("wc_max({cells} + {} + end, (uint64_t){});", index as u64 * ends.slots, cell.value));
+            rows.line(&format!("wc_max({cells} + {} + end, (uint64_t){});", index as u64 * slots, cell.value));
         }
         runs.into_iter().for_each(|runs| runs.end(rows));
         return Ok(());
     }
     let mut extremes = extremes.into_iter();
-    for (expr, column) in payload.iter().zip(&table.payload) {
-        let target = rows
-            .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
+    for ((expr, column), zone) in payload.iter().zip(&table.payload).zip(&table.memory.payload) {
+        let c_type = format!("{}*", column.c_type);
+        let target = rows.with_emitter(|emitter| emitter.params.add(&c_type, Argument::Zone(*zone)));
         if let Some(cell) = extremes.next() {
             let test = cell.condition.map_or_else(String::new, |condition| format!("if ({condition}) "));
             rows.line(&format!("{test}atomicMax({target} + {entry}, ({}){});", column.c_type, cell.value));
@@ -178,16 +138,17 @@ pub(super) fn build_row(
 }
 
 /// Writes the number of a row among those that enter; there may be no room for it.
-fn number(rows: &mut RowWriter, matches: &Matches, flags: &str) {
-    let mut zone = |c_type: &str, zone| rows.with_emitter(|emitter| emitter.params.add(c_type, Argument::Zone(zone)));
-    match matches.numbers {
-        Numbers::Scanned { first_rows } => {
-            let first_rows = zone("const uint64_t*", first_rows);
+fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory, flags: &str) {
+    match plan.numbering {
+        Numbering::Scanned(_) => {
+            let first_rows = Argument::Chunk(matches.numbers, 8);
+            let first_rows = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", first_rows));
             rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
         }
-        Numbers::Counted { counter } => {
-            let counter = zone("uint64_t*", counter);
-            let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(matches.rows)));
+        Numbering::Counted => {
+            let counter = Argument::Zone(matches.numbers);
+            let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", counter));
+            let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(plan.rows)));
             rows.line(&format!("const uint64_t number = wc_fetch_add({counter}, (uint64_t)1);"));
             rows.line(&format!("if (number >= {most}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
         }
@@ -195,37 +156,45 @@ fn number(rows: &mut RowWriter, matches: &Matches, flags: &str) {
 }
 
 /// Writes what enters a run that is all there is of its key: nothing else writes these entries.
-fn enter_whole(rows: &mut RowWriter, table: &BuiltTable, totals: &[Cell]) {
+fn enter_whole(rows: &mut RowWriter, table: &BoundTable, totals: &[CellText]) {
     rows.line(WHOLE_RUN);
-    for (column, total) in table.payload.iter().zip(totals) {
-        let target = rows
-            .with_emitter(|emitter| emitter.params.add(&format!("{}*", column.c_type), Argument::Zone(column.zone)));
+    for ((column, zone), total) in table.payload.iter().zip(&table.memory.payload).zip(totals) {
+        let c_type = format!("{}*", column.c_type);
+        let target = rows.with_emitter(|emitter| emitter.params.add(&c_type, Argument::Zone(*zone)));
         rows.line(&format!("{target}[{RUN_KEY}] = ({}){};", column.c_type, total.value));
     }
     rows.line("return;\n}");
 }
 
 /// What a row raises the entries of its key to, if those are of extremes: either all or none are.
-fn extremes(rows: &mut RowWriter, payload: &[&Expr], table: &BuiltTable) -> Result<Vec<Cell>> {
+fn extremes(rows: &mut RowWriter, payload: &[&Expr], table: &BoundTable) -> Result<Vec<CellText>> {
     let are_extremes = |(_, column): &(&&Expr, &PayloadColumn)| column.keep != Keep::Only;
     let cell = |(expr, column): (&&Expr, &PayloadColumn)| {
         let value = rows.emit(expr)?;
         let offset = Argument::I64(column.offset());
         let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
-        Ok(raised(column.c_type, column.image(&value.code, &offset), value.valid.clone()))
+        let image = column.image(&value.code, &offset);
+        Ok(CellText { op: CellOp::Max, value: image, condition: value.valid.clone() })
     };
     payload.iter().zip(&table.payload).filter(are_extremes).map(cell).collect()
 }
 
-/// Whether a table's keys are to be unique.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unique {
-    /// They may come several times.
-    No,
-    /// A table with several rows for a key is refused.
-    Always,
-    /// A table with several rows for a key is built again with room for them: that of this pipeline.
-    Guessed(usize),
+impl PayloadColumn {
+    /// The image of a value: what is stored, or raises what is stored.
+    pub(crate) fn image(&self, code: &str, offset: &str) -> String {
+        match self.keep {
+            Keep::Least => format!("({})((uint64_t){offset} - (uint64_t){code})", self.c_type),
+            _ => format!("({})((uint64_t)(int64_t){code} - (uint64_t){offset})", self.c_type),
+        }
+    }
+
+    /// The value of an image.
+    pub(crate) fn value(&self, stored: &str, offset: &str) -> String {
+        match self.keep {
+            Keep::Least => format!("((uint64_t){offset} - (uint64_t){stored})"),
+            _ => format!("((int64_t)((uint64_t)(int64_t){stored} + (uint64_t){offset}))"),
+        }
+    }
 }
 
 /// The statement that tells of a key that has come again: a flag, and above the flags the pipeline whose guess it was.
@@ -241,19 +210,20 @@ pub(super) fn tell_duplicate(flags: &str, unique: Unique) -> String {
     }
 }
 
-/// Pointer, mask and seed of a table of keys of one word, as arguments of a call.
-pub(super) fn hash_table(emitter: &mut Emitter, keys: Zone, mask: u64, seed: u64) -> String {
+/// Pointer, mask and seed of a table of so many slots for keys of one word, as arguments of a call.
+pub(super) fn hash_table(emitter: &mut Emitter, keys: Zone, slots: u64, seed: u64) -> String {
     let keys = emitter.params.add("uint64_t*", Argument::Zone(keys));
-    let mask = emitter.params.add("uint64_t", Argument::U64(mask));
+    let mask = emitter.params.add("uint64_t", Argument::U64(slots - 1));
     let seed = emitter.params.add("uint64_t", Argument::U64(seed));
     format!("{keys}, {mask}, {seed}")
 }
 
-/// Pointers to states and words, mask and seed of a table of keys of several words, as arguments of a call.
-pub(super) fn wide_table(emitter: &mut Emitter, (states, words): (Zone, Zone), mask: u64, seed: u64) -> String {
+/// Pointers to states and words, mask and seed of a table of so many slots for keys of several words, as arguments of a
+/// call.
+pub(super) fn wide_table(emitter: &mut Emitter, (states, words): (Zone, Zone), slots: u64, seed: u64) -> String {
     let states = emitter.params.add("uint64_t*", Argument::Zone(states));
     let words = emitter.params.add("uint64_t*", Argument::Zone(words));
-    let mask = emitter.params.add("uint64_t", Argument::U64(mask));
+    let mask = emitter.params.add("uint64_t", Argument::U64(slots - 1));
     let seed = emitter.params.add("uint64_t", Argument::U64(seed));
     format!("{states}, {words}, {mask}, {seed}")
 }

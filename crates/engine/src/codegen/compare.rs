@@ -35,7 +35,7 @@ struct Test {
 
 fn test(expr: &Expr, readers: &[ColumnReader], distinct: &[Option<Arc<[i128]>>]) -> Option<Test> {
     let (column, op, constant) = expr.against_constant()?;
-    let (packed, reference) = readers.get(column)?.packed()?;
+    let (packed, reference) = readers.get(column)?.layout().packed()?;
     // The first value, or code, that is not below.
     let (first, below) = match op {
         BinaryOp::Lt => (constant, true),
@@ -44,7 +44,7 @@ fn test(expr: &Expr, readers: &[ColumnReader], distinct: &[Option<Arc<[i128]>>])
         BinaryOp::Gt => (constant + 1, false),
         _ => return None,
     };
-    let first = match (readers[column].is_coded(), distinct.get(column)?) {
+    let first = match (readers[column].layout().is_coded(), distinct.get(column)?) {
         (true, Some(values)) => values.partition_point(|value| *value < first) as i128,
         (true, None) => return None,
         (false, _) => first,

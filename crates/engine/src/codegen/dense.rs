@@ -1,42 +1,35 @@
 //! The steps of a kernel that run on whole vectors: tests that clear the bits of rows in a lane's `alive` word.
 
 use std::fmt::Write;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::codegen::compare::packed_test;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::filters::{Before, Written};
-use crate::codegen::pipeline::{KernelWriter, Layout};
-use crate::codegen::shared_tables::{SharedTable, found_by_offset, range_test, staged_probe};
+use crate::codegen::pipeline::KernelWriter;
+use crate::codegen::shared_tables::{found_by_offset, range_test, staged_probe};
 use crate::codegen::zones::Zones;
 use crate::error::Result;
-use crate::plan::order::{Item, Planned};
+use crate::plan::order::Item;
+use crate::plan::shared::SharedTable;
+use crate::plan::split::Split;
 
 impl KernelWriter<'_> {
-    /// The dense steps that are taken together: filters in a row, and each probe for itself.
-    pub(super) fn dense_runs(&self) -> impl Iterator<Item = Range<usize>> {
-        let is_filter = |planned: &Planned| matches!(planned.item, Item::Filter(_));
-        let mut from = 0;
-        self.split.dense.chunk_by(move |one, next| is_filter(one) && is_filter(next)).map(move |run| {
-            from += run.len();
-            from - run.len()..from
-        })
-    }
-
     /// The loops over slots that clear the bits of rows the dense steps drop: one for all filters in a row, one for
     /// each probe.
-    pub(super) fn dense_tests(&mut self, layout: &Layout, zones: &Zones, error_slot: &str) -> Result<String> {
+    pub(super) fn dense_tests(&mut self, zones: &Zones, error_slot: &str) -> Result<String> {
         let registers: Arc<[Option<Value>]> = self.vector_registers().into();
         let mut text = String::new();
-        for positions in self.dense_runs().collect::<Vec<_>>() {
+        let Split { dense, slots, .. } = &self.plan.split;
+        for positions in self.plan.split.dense_runs() {
             let asked = zones.asked_of(&positions.clone().collect::<Vec<_>>());
-            let (run, slots) = (&self.split.dense[positions], self.split.slots);
+            let staged = positions.clone().map(|position| self.plan.shared.staged(position));
+            let staged: Vec<Option<&SharedTable>> = staged.collect();
+            let (run, slots) = (&dense[positions], *slots);
             let valid = |column| {
                 format!("            const uint32_t tn{column} = wc_load_valid<{slots}>(n{column}, base, lane);\n")
             };
             let valid: String = self.text_columns(run).into_iter().map(valid).collect();
-            let staged: Vec<Option<&SharedTable>> = run.iter().map(|planned| self.staged(layout, planned)).collect();
             let mut emitter =
                 Emitter::new(&registers, self.params, self.arena, (error_slot, self.input.overflow), &mut self.next);
             emitter.step_slots = Some(slots);
@@ -46,7 +39,7 @@ impl KernelWriter<'_> {
                     Item::Filter(expr) => {
                         let before = Before::of(emitter.params, emitter.arena);
                         let (out, of_step, next) = (emitter.out.len(), emitter.of_step.len(), *emitter.next);
-                        let packed = packed_test(expr, self.readers, self.input.distinct, emitter.params);
+                        let packed = packed_test(expr, self.readers, self.distinct, emitter.params);
                         let (condition, written, wrote) = match packed {
                             Some(test) => (test.clone(), Written::Packed, test),
                             None => {
@@ -70,7 +63,8 @@ impl KernelWriter<'_> {
                         let all = staged.is_some_and(|at| at.coded().is_some());
                         let left = (!all_are_left && !all).then_some("(bool)(alive >> k & 1u)");
                         range = range_test(&mut emitter, probe, staged, (self.input, self.readers));
-                        staged_probe(&mut emitter, probe, staged, (self.input, self.readers), left)?
+                        let of = (self.input, self.operands, self.readers);
+                        staged_probe(&mut emitter, probe, staged, of, left)?
                     }
                     Item::Limit { .. } => unreachable!("rows are counted one by one"),
                 });

@@ -40,11 +40,6 @@ impl Value {
         Value { code, valid, facts }
     }
 
-    /// A register by its name, before any code is written.
-    pub(crate) fn register(register: usize, facts: &Facts) -> Value {
-        Value::new(facts.clone(), format!("r{register}"), facts.nullable.then(|| format!("v{register}")))
-    }
-
     pub(crate) fn c_type(&self) -> &'static str {
         c_type(self.ty, self.is_narrow())
     }

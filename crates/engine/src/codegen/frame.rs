@@ -2,44 +2,39 @@
 
 use std::fmt::Write;
 
-use crate::codegen::aggregate::{CellOp, Read};
-use crate::codegen::build::{Unique, tell_duplicate};
+use crate::codegen::build::tell_duplicate;
+use crate::codegen::memory::BoundGroups;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::flags;
-use crate::codegen::sink::{BoundGroups, Grouping, SinkPlan};
-use crate::ir::AggregateCall;
-use crate::plan::float_limbs::FloatLimbs;
-use crate::plan::table::TableLayout;
+use crate::codegen::sink::BoundSink;
+use crate::plan::cells::CellOp;
+use crate::plan::groups::{Grouping, SUMS_AT_ONCE};
+use crate::plan::table::{TableLayout, Unique};
 
-/// Cells of a global aggregation that a block adds up together: each takes 256 bytes of shared memory.
-pub(super) const SUMS_AT_ONCE: usize = 64;
-
-impl SinkPlan<'_> {
+impl BoundSink {
     /// Text before and after the scan loop.
     pub(crate) fn frame(&self, params: &mut ParamList, cells_offset: usize, control: &str) -> (String, String) {
-        let (bound, aggregates) = match self {
-            SinkPlan::Aggregate { bound, aggregates, .. } => (bound, aggregates),
-            SinkPlan::Build { table, unique, .. }
-                if *unique != Unique::No && matches!(table.layout, TableLayout::Direct { .. }) =>
-            {
-                let raise = format!("    if (repeated != 0) {};\n", tell_duplicate(&flags(control), *unique));
+        let bound = match self {
+            BoundSink::Groups(bound) => bound,
+            BoundSink::Table(table) if table.unique != Unique::No && table.layout == TableLayout::Direct => {
+                let raise = format!("    if (repeated != 0) {};\n", tell_duplicate(&flags(control), table.unique));
                 return ("    uint32_t repeated = 0;\n".into(), raise);
             }
-            SinkPlan::Build { runs: Some(runs), .. } => {
-                return (runs.frame(params, cells_offset), String::new());
+            BoundSink::Table(table) => {
+                let runs = table.runs.as_ref().map(|runs| runs.frame(params, cells_offset));
+                return (runs.unwrap_or_default(), String::new());
             }
-            SinkPlan::Build { .. } | SinkPlan::Rows { .. } | SinkPlan::List { .. } => {
-                return (String::new(), String::new());
-            }
-            SinkPlan::TopK { bound, .. } => return (bound.frame(params), String::new()),
+            BoundSink::Rows(_) | BoundSink::List(_) => return (String::new(), String::new()),
+            BoundSink::TopK(bound) => return (bound.frame(params), String::new()),
         };
         let (mut before, mut after) = (String::new(), String::new());
-        // Operations of cells do not depend on names: those found in the dry run are those of the kernel.
-        let ops = self.cell_ops(aggregates);
+        // Where each lane counts its rows, the last cell does.
+        let mut ops: Vec<CellOp> = bound.cells.cells.iter().map(|cell| cell.op).collect();
+        ops.resize(bound.cell_count, CellOp::Add);
         match bound.grouping {
             Grouping::Single => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add("uint8_t*", Argument::Zone(bound.seen));
+                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
+                let seen = params.add("uint8_t*", Argument::Zone(bound.memory.seen));
                 // Many limbs have no registers: rows add to their cells.
                 let reduced: Vec<(usize, CellOp)> =
                     ops.iter().copied().enumerate().filter(|(_, op)| !op.is_of_many_limbs()).collect();
@@ -70,8 +65,8 @@ impl SinkPlan<'_> {
                 let _ = writeln!(after, "    if (threadIdx.x == 0) *{seen} = 1;");
             }
             Grouping::Private => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.seen));
+                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
+                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.memory.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
                 let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
                 let cells_offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
@@ -111,8 +106,8 @@ impl SinkPlan<'_> {
                 let _ = writeln!(after, "    }}");
             }
             Grouping::Shared => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
-                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.seen));
+                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
+                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.memory.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
                 let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
                 let count = bound.cell_count;
@@ -142,7 +137,7 @@ impl SinkPlan<'_> {
             // A thread that found the table too full enters nothing more: looking for a free slot takes long in one.
             Grouping::Hashed => before.push_str("    bool lost = false;\n"),
             Grouping::Dense if bound.copies > 1 => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.cells));
+                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
                 let copies = params.add("uint64_t", Argument::U64(bound.copies));
                 let words = params.add("uint64_t", Argument::U64(bound.places * bound.cell_count as u64));
                 let _ = writeln!(before, "    uint64_t* const copy = {cells} + (block & ({copies} - 1)) * {words};");
@@ -153,23 +148,6 @@ impl SinkPlan<'_> {
             before.push_str(&runs.frame(params, cells_offset));
         }
         (before, after)
-    }
-
-    fn cell_ops(&self, aggregates: &[AggregateCall]) -> Vec<CellOp> {
-        let SinkPlan::Aggregate { bound, .. } = self else { return Vec::new() };
-        let mut ops = vec![CellOp::Add; bound.cell_count];
-        for (output, _) in bound.outputs.iter().zip(aggregates) {
-            match output.read {
-                Read::Float(cell) => ops[cell] = CellOp::AddFloat,
-                Read::Image { cell, .. } => ops[cell] = CellOp::Max,
-                Read::Fixed { cell, window, .. } if window == FloatLimbs::WHOLE => {
-                    ops[cell..cell + window.limbs].fill(CellOp::Limb);
-                    ops[cell] = CellOp::AddFixed;
-                }
-                Read::Integer(_) | Read::Wide(_, _) | Read::Fixed { .. } => {}
-            }
-        }
-        ops
     }
 }
 

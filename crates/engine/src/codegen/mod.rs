@@ -1,41 +1,41 @@
-//! From bound pipelines to kernel source.
+//! From plans of pipelines to kernel source. Everything is decided by the plan ([`crate::plan::pipeline`]); here it is
+//! written.
 //!
 //! [`params`] collects the members of a kernel's parameter struct, [`expr`] turns expressions into statements
 //! ([`strings`] where dictionaries meet, [`integers`] where numbers may overflow, [`keys`] where tuples are packed),
 //! [`aggregate`] has the cells that rows add to, [`launch_group`] the kernels that run pipelines, [`pipeline`] writes
-//! the kernel around them from an [`input`] ([`group_values`] where it scans the groups of another): [`steps`] its
-//! loops, [`vectors`] the values of slots, [`compare`] tests of packed values, [`shared_tables`] what it keeps in
-//! shared memory, [`weight`] how long its steps may be, [`zones`] what it need not look at, [`frame`] what a sink does
-//! before and after, [`runs`] what it does a run of rows at a time, [`result_rows`] rows as a result, [`list`] rows for
-//! another pipeline, [`topk`] the kernels of a top-k beside its scan, [`library`] what all of these call.
+//! the kernel around them ([`group_values`] where it scans the groups of another): [`steps`] its loops, [`vectors`]
+//! the values of slots, [`compare`] tests of packed values, [`shared_tables`] what it keeps in shared memory,
+//! [`zones`] what it need not look at, [`frame`] what a sink does before and after, [`runs`] what it does a run of
+//! rows at a time, [`result_rows`] rows as a result, [`list`] rows for another pipeline, [`topk`] the kernels of a
+//! top-k beside its scan, [`library`] what all of these call, [`memory`] where all that lies.
 //! `warpcube_column::ColumnReader` has the text that reads columns.
 
-pub(crate) mod aggregate;
-pub(crate) mod build;
+mod aggregate;
+mod build;
 mod compare;
 mod dense;
 pub(crate) mod expr;
 pub(crate) mod filters;
 mod frame;
-pub(crate) mod group_values;
-pub(crate) mod input;
+mod group_values;
 mod integers;
 mod keys;
 pub(crate) mod launch_group;
 pub(crate) mod library;
-pub(crate) mod list;
+mod list;
+pub(crate) mod memory;
 pub(crate) mod params;
-pub(crate) mod partials;
+mod partials;
 pub(crate) mod pipeline;
-pub(crate) mod result_rows;
+mod result_rows;
 mod row_kernel;
-pub(crate) mod rows;
-pub(crate) mod runs;
+mod rows;
+mod runs;
 mod shared_tables;
 pub(crate) mod sink;
 mod steps;
 mod strings;
 pub(crate) mod topk;
 mod vectors;
-mod weight;
 mod zones;

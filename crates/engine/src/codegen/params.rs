@@ -12,12 +12,26 @@ use crate::arena::Zone;
 pub(crate) enum Argument {
     /// A pointer to a zone of the statement's arena.
     Zone(Zone),
+    /// A pointer so many bytes into a zone.
+    Within(Zone, usize),
+    /// A pointer into a zone of so many bytes a chunk, to those of the first chunk of the launch.
+    Chunk(Zone, usize),
+    /// Chunks, tickets or vectors of the launch.
+    Count(Counted),
     /// A signed integer.
     I64(i64),
     /// An unsigned integer.
     U64(u64),
     /// A double.
     F64(f64),
+}
+
+/// What is counted of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Chunks,
+    Tickets,
+    Vectors,
 }
 
 /// The parameter struct of one kernel; every member has 8 bytes.
@@ -48,7 +62,7 @@ impl ParamList {
     /// Takes over the numbers of another list, for its own members of the same numbers; pointers stay.
     pub(crate) fn take_numbers(&mut self, other: ParamList) {
         for (member, (_, value)) in self.members.iter_mut().skip(other.first).zip(other.members) {
-            if !matches!(value, Argument::Zone(_)) {
+            if !matches!(value, Argument::Zone(_) | Argument::Within(_, _) | Argument::Chunk(_, _)) {
                 member.1 = value;
             }
         }
@@ -59,7 +73,9 @@ impl ParamList {
         // Equal constants must not share a member: source text would then depend on their values, and every new
         // combination would compile anew. Zones are distinct by shape alone and may be shared.
         let known = match &argument {
-            Argument::Zone(_) => self.members.iter().position(|(known, value)| known == c_type && *value == argument),
+            Argument::Zone(_) | Argument::Chunk(_, _) => {
+                self.members.iter().position(|(known, value)| known == c_type && *value == argument)
+            }
             _ => None,
         };
         let index = known.unwrap_or_else(|| {
@@ -88,7 +104,7 @@ impl ParamList {
     }
 
     /// The values in member order.
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+    pub(crate) fn arguments(&self) -> impl ExactSizeIterator<Item = &Argument> {
         self.members.iter().map(|(_, argument)| argument)
     }
 }

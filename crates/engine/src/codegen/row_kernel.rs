@@ -4,15 +4,16 @@ use warpcube_column::ColumnReader;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::filters::{Filters, Site};
-use crate::codegen::input::PipelineInput;
+use crate::codegen::memory::Operands;
 use crate::codegen::params::{Argument, ParamList};
-use crate::codegen::pipeline::ScanZones;
 use crate::codegen::rows::{RowWriter, Statements};
 use crate::error::Result;
+use crate::plan::input::PipelineInput;
 
 /// A kernel or function that works on single rows: its parameters, and how it reads columns.
 pub(super) struct RowKernel<'a> {
     input: &'a PipelineInput<'a>,
+    operands: Operands<'a>,
     pub(super) params: ParamList,
     readers: Vec<ColumnReader>,
     /// Parameters that the scan has too.
@@ -21,28 +22,35 @@ pub(super) struct RowKernel<'a> {
     chunk_rows: String,
     segments: String,
     chunks: String,
+    /// What leaves out rows that are not there, where the device has counted them.
+    held: String,
     /// What its filters wrote.
     filters: Vec<Site>,
 }
 
 impl<'a> RowKernel<'a> {
-    pub(super) fn new(input: &'a PipelineInput<'a>, scan: &ScanZones, first_rows: Zone) -> RowKernel<'a> {
-        let mut params = ParamList::default();
-        let control = params.add("uint64_t*", Argument::Zone(input.control.zone));
+    pub(super) fn new(input: &'a PipelineInput<'a>, operands: Operands<'a>, first_rows: Zone) -> RowKernel<'a> {
+        let (mut params, scan) = (ParamList::default(), operands.scan);
+        let control = params.add("uint64_t*", Argument::Zone(operands.control.zone));
         let first_rows = params.add("const uint64_t*", Argument::Zone(first_rows));
         let chunk_rows = params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
         let segments = params.add("const uint64_t*", Argument::Zone(scan.segments));
         let chunks = params.add("uint64_t", Argument::U64(scan.chunks.into()));
-        let readers = input.layouts.iter().zip(input.columns).enumerate();
+        let readers = input.columns.iter().enumerate();
         let readers = readers
-            .map(|(column, (layout, value))| {
-                ColumnReader::new(column, layout.clone(), value.nullable, |c_type, constant| {
+            .map(|(column, view)| {
+                ColumnReader::new(column, view.layout.clone(), view.nullable, |c_type, constant| {
                     params.constant(c_type, constant)
                 })
             })
             .collect();
         let filters = Vec::new();
-        RowKernel { input, params, readers, control, first_rows, chunk_rows, segments, chunks, filters }
+        let leave_out = |test: String| test + "        if (number >= counted) continue;\n        (void)first_row;\n";
+        let held = scan
+            .count
+            .map(|count| leave_out(count.declare(&mut params, Argument::Zone(count.first_rows))))
+            .unwrap_or_default();
+        RowKernel { input, operands, params, readers, control, first_rows, chunk_rows, segments, chunks, held, filters }
     }
 
     /// The statements of one row.
@@ -52,8 +60,8 @@ impl<'a> RowKernel<'a> {
         write: impl FnOnce(&mut RowWriter) -> Result<()>,
     ) -> Result<String> {
         let mut next = 0;
-        let mut rows =
-            RowWriter::new(self.input, &self.readers, &mut self.params, arena, &self.control, &mut next, &[]);
+        let of = (self.input, self.operands);
+        let mut rows = RowWriter::new(of, &self.readers, &mut self.params, arena, &self.control, &mut next, &[]);
         write(&mut rows)?;
         let Statements { row, filters, .. } = rows.finish();
         self.filters.extend(filters);
@@ -85,6 +93,7 @@ impl<'a> RowKernel<'a> {
     fn body(&self, (head, first, step): (&str, &str, &str), count: &str, number: &str, statements: &str) -> String {
         let RowKernel { first_rows, chunk_rows, segments, chunks, .. } = self;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
+        let held = &self.held;
         format!(
             "{{
 {head}    const uint64_t step = {step};
@@ -96,7 +105,7 @@ impl<'a> RowKernel<'a> {
         const uint64_t* const pointers = {segments} + (uint64_t)chunk * {};
         (void)rows_here;
         (void)pointers;
-{columns}        auto process = [&]() {{
+{held}{columns}        auto process = [&]() {{
 (void)row;
 {statements}        }};
         process();

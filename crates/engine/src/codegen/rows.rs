@@ -9,14 +9,15 @@ use crate::arena::Arena;
 use crate::codegen::build::{hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
 use crate::codegen::filters::{Before, Site, Written};
-use crate::codegen::input::{Branch, PipelineInput};
 use crate::codegen::keys::Packed;
+use crate::codegen::memory::{Index, MatchesMemory, Operands, TableMemory};
 use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{Expr, JoinKind, Probe, Ty};
-use crate::plan::order::{self, Item, Planned};
-use crate::plan::table::{BuiltTable, Matches, PayloadColumn, TableLayout};
+use crate::plan::input::{Branch, PipelineInput};
+use crate::plan::order::{Item, Planned};
+use crate::plan::table::{PayloadColumn, TableLayout, TablePlan, table};
 
 /// Matches that a thread looks at before it asks again whether the run is lost; with fewer it does not ask.
 const WALK_ASKED: u32 = 1024;
@@ -25,6 +26,8 @@ const WALK_ASKED: u32 = 1024;
 #[derive(Debug, Clone)]
 struct Pending {
     probe: Probe,
+    /// Whether its residual can raise an error.
+    residual_raises: bool,
     /// Registers of its payload, and of its mark.
     payload: Range<usize>,
     /// Name of the entry's index, and of the truth value that there is one (left and mark joins).
@@ -36,14 +39,13 @@ struct Pending {
 /// Writes the statements of one row.
 pub(crate) struct RowWriter<'a> {
     input: &'a PipelineInput<'a>,
+    operands: Operands<'a>,
     readers: &'a [ColumnReader],
     params: &'a mut ParamList,
     arena: &'a mut Arena,
     error_slot: &'a str,
     next: &'a mut usize,
     passed: Vec<usize>,
-    /// Whether rows may be dropped on the way.
-    drops: bool,
     registers: Vec<Option<Value>>,
     pending: Vec<Pending>,
     /// What a row does up to each probe that may have several matches, with the name of the table's row numbers.
@@ -66,7 +68,7 @@ pub(crate) struct Statements {
 impl<'a> RowWriter<'a> {
     /// A writer for rows whose columns `passed` come as arguments `x<column>`.
     pub(crate) fn new(
-        input: &'a PipelineInput<'a>,
+        (input, operands): (&'a PipelineInput<'a>, Operands<'a>),
         readers: &'a [ColumnReader],
         params: &'a mut ParamList,
         arena: &'a mut Arena,
@@ -76,13 +78,13 @@ impl<'a> RowWriter<'a> {
     ) -> RowWriter<'a> {
         RowWriter {
             input,
+            operands,
             readers,
             params,
             arena,
             error_slot,
             next,
             passed: passed.to_vec(),
-            drops: false,
             registers: vec![None; input.columns.len() + input.values.len()],
             pending: Vec::new(),
             stages: Vec::new(),
@@ -152,17 +154,6 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         flags(self.error_slot)
     }
 
-    /// The loaded column whose validity a condition is, if every row gets to its end.
-    pub(crate) fn validity_of(&self, condition: &str) -> Option<usize> {
-        let is_own = |column: &&usize| condition.strip_prefix("xn") == Some(column.to_string().as_str());
-        self.passed.iter().find(is_own).filter(|_| !self.drops).copied()
-    }
-
-    /// Whether a loaded column's values are zero where rows are NULL.
-    pub(crate) fn is_zero_where_null(&self, column: usize) -> bool {
-        self.readers[column].is_zero_where_null()
-    }
-
     /// Appends a statement.
     pub(crate) fn line(&mut self, line: &str) {
         self.out.push_str(line);
@@ -172,21 +163,20 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
     /// A step that rows reaching `process` have passed; its payload may still be asked for.
     pub(crate) fn already_tested(&mut self, planned: &Planned) {
         if let Item::Probe(probe, payload) = &planned.item {
-            let (probe, payload) = (probe.clone(), payload.clone());
-            self.pending.push(Pending { probe, payload, entry: None, is_match: false });
+            let (probe, payload, residual_raises) = (probe.clone(), payload.clone(), planned.residual_raises);
+            self.pending.push(Pending { probe, residual_raises, payload, entry: None, is_match: false });
         }
     }
 
     /// Writes a step; rows it drops return.
     pub(crate) fn step(&mut self, planned: &Planned) -> Result<()> {
-        self.drops = true;
         match &planned.item {
             Item::Filter(expr) => {
                 let truth = self.filter(expr, planned.part)?;
                 self.line(&format!("if (!{truth}) return;"));
                 Ok(())
             }
-            Item::Probe(probe, payload) => self.probe(probe, payload),
+            Item::Probe(probe, payload) => self.probe(probe, payload, planned.residual_raises),
             Item::Limit { skip, rows } => {
                 self.limit(*skip, *rows);
                 Ok(())
@@ -222,26 +212,27 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
 
     /// Writes what finds the entry of a row: its name, and that of the truth value that there is one.
     fn find(&mut self, probe: &Probe) -> Result<(String, String)> {
-        let table = order::table(self.input.tables, probe)?;
+        let (table, memory) = self.table(probe)?;
+        let (places, seed) = (table.places, table.seed);
         let key = self.packed(probe, true)?;
         let inside = &key.inside;
         let (entry, found) = (self.name(), self.name());
-        match &table.layout {
-            TableLayout::Direct { bitmap } => {
+        match memory.index {
+            Index::Bitmap(bitmap) => {
                 let packed = key.word();
-                let bits = self.params.add("const uint32_t*", Argument::Zone(*bitmap));
+                let bits = self.params.add("const uint32_t*", Argument::Zone(bitmap));
                 let test = format!("const bool {found} = {inside} && wc_test_bit({bits}, {packed});");
                 self.line(&test);
                 self.line(&format!("const uint64_t {entry} = {packed};"));
             }
-            TableLayout::Hash { keys, mask, seed } => {
-                let target = self.with_emitter(|emitter| hash_table(emitter, *keys, *mask, *seed));
+            Index::Keys(keys) => {
+                let target = self.with_emitter(|emitter| hash_table(emitter, keys, places, seed));
                 let find = format!("wc_table_find({target}, {})", key.word());
                 self.line(&format!("const uint64_t {entry} = ({inside}) ? {find} : ~0ULL;"));
                 self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
             }
-            TableLayout::Wide { states, words, mask, seed } => {
-                let target = self.with_emitter(|emitter| wide_table(emitter, (*states, *words), *mask, *seed));
+            Index::Wide { states, words } => {
+                let target = self.with_emitter(|emitter| wide_table(emitter, (states, words), places, seed));
                 let name = self.name();
                 self.line(&format!("const uint64_t {name}[] = {{{}}};", key.list()));
                 let find = format!("wc_wide_find({target}, {name})");
@@ -252,25 +243,26 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         Ok((entry, found))
     }
 
-    fn probe(&mut self, probe: &Probe, payload: &Range<usize>) -> Result<()> {
-        let goes_on = keeps_rows(probe.kind);
-        let table = order::table(self.input.tables, probe)?;
+    fn probe(&mut self, probe: &Probe, payload: &Range<usize>, residual_raises: bool) -> Result<()> {
+        let goes_on = probe.kind.keeps_rows();
+        let (_, memory) = self.table(probe)?;
         let (key_entry, key_found) = self.find(probe)?;
         if matches!(probe.kind, JoinKind::Inner | JoinKind::Semi) {
             self.line(&format!("if (!{key_found}) return;"));
         }
-        let (entry, found) = self.meets(probe, payload, (&key_entry, &key_found))?;
+        let (entry, found) = self.meets((probe, residual_raises), payload, (&key_entry, &key_found))?;
         match probe.kind {
             JoinKind::Semi if probe.residual.is_some() => self.line(&format!("if (!{found}) return;")),
             JoinKind::Anti => self.line(&format!("if ({found}) return;")),
             _ => {}
         }
         let joins = matches!(probe.kind, JoinKind::Inner | JoinKind::Left);
-        if let Some(matches) = table.matches.as_ref().filter(|_| joins) {
+        if let Some(matches) = memory.matches.filter(|_| joins) {
             return self.each_match(probe, payload, matches, (&key_entry, &found));
         }
         let entry = Some((entry, goes_on.then_some(found)));
-        self.pending.push(Pending { probe: probe.clone(), payload: payload.clone(), entry, is_match: false });
+        let (probe, payload) = (probe.clone(), payload.clone());
+        self.pending.push(Pending { probe, residual_raises, payload, entry, is_match: false });
         Ok(())
     }
 
@@ -282,12 +274,12 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
     /// lost: a key may have any number of them.
     fn meets(
         &mut self,
-        probe: &Probe,
+        (probe, may_raise): (&Probe, bool),
         payload: &Range<usize>,
         (entry, found): (&str, &str),
     ) -> Result<(String, String)> {
         let Some(residual) = &probe.residual else { return Ok((entry.into(), found.into())) };
-        let table = order::table(self.input.tables, probe)?;
+        let (_, memory) = self.table(probe)?;
         // What the residual reads of the row is loaded once, outside of the walk.
         let mut read = Vec::new();
         residual.registers(&mut |register| read.push(register));
@@ -298,11 +290,9 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
         let (of_row, before) = (self.registers.clone(), std::mem::take(&mut self.out));
         let (candidate, met) = (self.name(), self.name());
         for register in own {
-            let column = table.payload[register - payload.start].clone();
-            self.load_entry(column, register, (&candidate, None))?;
+            self.load_entry((probe, register - payload.start), register, (&candidate, None))?;
         }
         let value = self.with_emitter(|emitter| emitter.emit(residual))?;
-        let may_raise = self.out.contains("wc_raise(");
         let body = std::mem::replace(&mut self.out, before);
         self.registers = of_row;
         let truth = value.truth();
@@ -310,7 +300,7 @@ const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {orde
             format!("const uint64_t {candidate} = {from};\n[&]() {{\n{body}{met} = {met} || {truth};\n}}();")
         };
         self.line(&format!("bool {met} = false;"));
-        let Some(matches) = &table.matches else {
+        let Some(matches) = memory.matches else {
             self.line(&format!("if ({found}) {{\n{}\n}}", test(entry)));
             return Ok((entry.into(), met));
         };
@@ -337,7 +327,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         &mut self,
         probe: &Probe,
         payload: &Range<usize>,
-        matches: &Matches,
+        matches: MatchesMemory,
         (entry, found): (&str, &str),
     ) -> Result<()> {
         let mut zone = |zone| self.params.add("const uint32_t*", Argument::Zone(zone));
@@ -354,7 +344,8 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         self.pending.iter_mut().filter(is_again).for_each(|pending| pending.entry = None);
         let matched = (probe.kind == JoinKind::Left).then(|| format!("(match{stage} != WC_NO_MATCH)"));
         let entry = Some((format!("match{stage}"), matched));
-        self.pending.push(Pending { probe: probe.clone(), payload: payload.clone(), entry, is_match: true });
+        let (of_match, own) = (probe.clone(), payload.clone());
+        self.pending.push(Pending { probe: of_match, residual_raises: false, payload: own, entry, is_match: true });
         if let Some(residual) = &probe.residual {
             // A row is here without a match once, if none of them meets the residual.
             let is_match = format!("match{stage} != WC_NO_MATCH");
@@ -367,12 +358,17 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
 
     /// Writes the probe's packed key and the condition that it lies in the table's domain.
     fn packed(&mut self, probe: &Probe, check: bool) -> Result<Packed> {
-        let table = order::table(self.input.tables, probe)?;
+        let (table, _) = self.table(probe)?;
         let keys = probe.keys.iter().map(|key| self.emit(key)).collect::<Result<Vec<_>>>()?;
         self.with_emitter(|emitter| {
             let keys = emitter.codes_of(table, keys)?;
             Ok(table.pack.emit_checked(emitter, &keys, check))
         })
+    }
+
+    /// The table that a probe looks into.
+    fn table(&self, probe: &Probe) -> Result<(&'a TablePlan, &'a TableMemory)> {
+        bound_table(self.input, self.operands, probe)
     }
 
     fn name(&mut self) -> String {
@@ -393,10 +389,9 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         needed.into_iter().try_for_each(|register| self.ensure(register))
     }
 
-    /// Writes the columns of the union that the pipeline is a branch of: from there on they are the registers. Whether
-    /// there is a union.
-    pub(crate) fn enter_union(&mut self) -> Result<bool> {
-        let Some(Branch { union, number, .. }) = self.input.branch else { return Ok(false) };
+    /// Writes the columns of the union that the pipeline is a branch of: from there on they are the registers.
+    pub(crate) fn enter_union(&mut self) -> Result<()> {
+        let Some(Branch { union, number, .. }) = self.input.branch else { return Ok(()) };
         let mut values: Vec<Option<Value>> = Vec::with_capacity(union.columns.len());
         for (column, facts) in union.branches[number].iter().zip(union.columns.iter().flatten()) {
             self.ensure_all(&column.expr)?;
@@ -408,7 +403,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
             values.push(Some(value));
         }
         self.registers = values;
-        Ok(true)
+        Ok(())
     }
 
     /// Lends an emitter over the row's registers and takes over its statements.
@@ -449,7 +444,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         let stored = match self.passed.contains(&column) {
             true => format!("x{column}"),
             false => {
-                let c_type = self.input.layouts[column].value_type();
+                let c_type = self.input.columns[column].layout.value_type();
                 let _ = writeln!(self.out, "const {c_type} r{column} = {};", self.readers[column].gather());
                 format!("r{column}")
             }
@@ -462,7 +457,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
             }
         });
         let code = vector_value(template, &stored);
-        self.registers[column] = Some(Value::new(template.clone(), code, valid));
+        self.registers[column] = Some(Value::new(template.facts.clone(), code, valid));
     }
 
     fn load_payload(&mut self, position: usize, register: usize) -> Result<()> {
@@ -470,9 +465,8 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         let (entry, matched) = match pending.entry {
             Some(entry) => entry,
             None => {
-                let goes_on = keeps_rows(pending.probe.kind);
-                let direct =
-                    matches!(order::table(self.input.tables, &pending.probe)?.layout, TableLayout::Direct { .. });
+                let goes_on = pending.probe.kind.keeps_rows();
+                let direct = self.table(&pending.probe)?.0.layout == TableLayout::Direct;
                 let found = match direct && !goes_on {
                     true => {
                         let packed = self.packed(&pending.probe, false)?;
@@ -482,7 +476,8 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
                     }
                     false => {
                         let (entry, found) = self.find(&pending.probe)?;
-                        let (entry, found) = self.meets(&pending.probe, &pending.payload, (&entry, &found))?;
+                        let probe = (&pending.probe, pending.residual_raises);
+                        let (entry, found) = self.meets(probe, &pending.payload, (&entry, &found))?;
                         (entry, goes_on.then_some(found))
                     }
                 };
@@ -495,18 +490,19 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
             self.write(register, Value::new(facts, matched.unwrap_or_default(), None));
             return Ok(());
         }
-        let column = order::table(self.input.tables, &pending.probe)?.payload[register - pending.payload.start].clone();
-        self.load_entry(column, register, (&entry, matched))
+        self.load_entry((&pending.probe, register - pending.payload.start), register, (&entry, matched))
     }
 
-    /// Loads a register from an entry of a payload column; NULL where `matched` is false.
+    /// Loads a register from an entry of a payload column, by its position; NULL where `matched` is false.
     fn load_entry(
         &mut self,
-        column: PayloadColumn,
+        (probe, position): (&Probe, usize),
         register: usize,
         (entry, matched): (&str, Option<String>),
     ) -> Result<()> {
-        let pointer = self.params.add(&format!("const {}*", column.c_type), Argument::Zone(column.zone));
+        let (table, memory) = self.table(probe)?;
+        let column: &PayloadColumn = &table.payload[position];
+        let pointer = self.params.add(&format!("const {}*", column.c_type), Argument::Zone(memory.payload[position]));
         let stored = self.name();
         // Not through the read-only cache: this kernel may start while the one that writes the table still runs.
         let load = format!("{pointer}[{entry}]");
@@ -532,7 +528,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
             (Some(matched), None) => Some(matched),
             (Some(matched), Some(own)) => Some(format!("({matched} && {own})")),
         };
-        self.write(register, Value::new(column.facts, code, valid));
+        self.write(register, Value::new(column.facts.clone(), code, valid));
         Ok(())
     }
 
@@ -544,9 +540,15 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
     }
 }
 
-/// Whether rows without a match go on.
-pub(super) fn keeps_rows(kind: JoinKind) -> bool {
-    matches!(kind, JoinKind::Left | JoinKind::Mark)
+/// The table that a probe looks into.
+fn bound_table<'a>(
+    input: &PipelineInput<'a>,
+    operands: Operands<'a>,
+    probe: &Probe,
+) -> Result<(&'a TablePlan, &'a TableMemory)> {
+    let memory = operands.tables.get(probe.build).and_then(Option::as_ref);
+    let is_not_there = || EngineError::Malformed(format!("the table of pipeline {} lies nowhere", probe.build));
+    Ok((table(input.tables, probe)?, memory.ok_or_else(is_not_there)?))
 }
 
 /// The condition that a row of loaded vectors has a partner in a table that is a bitmap, in shared memory by the name
@@ -554,11 +556,11 @@ pub(super) fn keeps_rows(kind: JoinKind) -> bool {
 pub(crate) fn dense_probe(
     emitter: &mut Emitter,
     probe: &Probe,
-    tables: &[Option<BuiltTable>],
+    (input, operands): (&PipelineInput, Operands),
     staged: Option<String>,
 ) -> Result<String> {
-    let key = dense_key(emitter, probe, tables)?;
-    let bits = staged.map_or_else(|| bitmap_of(emitter, probe, tables), Ok)?;
+    let key = dense_key(emitter, probe, input)?;
+    let bits = staged.map_or_else(|| bitmap_of(emitter, probe, (input, operands)), Ok)?;
     let test = format!("({} && wc_test_bit({bits}, {}))", key.inside, key.word());
     Ok(if probe.kind == JoinKind::Anti { format!("!{test}") } else { test })
 }
@@ -568,27 +570,26 @@ pub(crate) fn dense_probe(
 pub(crate) fn far_probe(
     emitter: &mut Emitter,
     probe: &Probe,
-    tables: &[Option<BuiltTable>],
+    (input, operands): (&PipelineInput, Operands),
     left: &str,
 ) -> Result<String> {
-    let key = dense_key(emitter, probe, tables)?;
-    let bits = bitmap_of(emitter, probe, tables)?;
+    let key = dense_key(emitter, probe, input)?;
+    let bits = bitmap_of(emitter, probe, (input, operands))?;
     let test = format!("wc_test_far({bits}, ({left}) & ({}), {})", key.inside, key.word());
     Ok(if probe.kind == JoinKind::Anti { format!("({left}) & !{test}") } else { test })
 }
 
-fn dense_key(emitter: &mut Emitter, probe: &Probe, tables: &[Option<BuiltTable>]) -> Result<Packed> {
-    let table = order::table(tables, probe)?;
+fn dense_key(emitter: &mut Emitter, probe: &Probe, input: &PipelineInput) -> Result<Packed> {
+    let table = table(input.tables, probe)?;
     let keys = probe.keys.iter().map(|key| emitter.emit(key)).collect::<Result<Vec<_>>>()?;
     let keys = emitter.codes_of(table, keys)?;
     Ok(table.pack.emit_checked(emitter, &keys, true))
 }
 
-fn bitmap_of(emitter: &mut Emitter, probe: &Probe, tables: &[Option<BuiltTable>]) -> Result<String> {
-    match &order::table(tables, probe)?.layout {
-        TableLayout::Direct { bitmap } => Ok(emitter.params.add("const uint32_t*", Argument::Zone(*bitmap))),
-        _ => unreachable!("only direct tables are probed densely"),
-    }
+fn bitmap_of(emitter: &mut Emitter, probe: &Probe, (input, operands): (&PipelineInput, Operands)) -> Result<String> {
+    let bitmap = bound_table(input, operands, probe)?.1.bitmap();
+    let bitmap = bitmap.ok_or_else(|| EngineError::Malformed("a dense probe of a hashed table".into()))?;
+    Ok(emitter.params.add("const uint32_t*", Argument::Zone(bitmap)))
 }
 
 /// The word that holds a run's flags, in the control zone behind the word of its error.

@@ -2,21 +2,21 @@
 
 use std::fmt::Write;
 
-use crate::codegen::input::{TICKETS_OFFSET, TICKETS_STRIDE};
-use crate::codegen::params::Argument;
+use crate::codegen::memory::{TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::params::{Argument, Counted};
 use crate::codegen::partials::Partials;
-use crate::codegen::pipeline::{KernelWriter, Layout, SMALL_BLOCK, ScanZones};
-use crate::codegen::zones::Zones;
+use crate::codegen::pipeline::KernelWriter;
 
 /// The test whether a slot's row is left.
 const ALIVE: &str = "if (alive >> k & 1u) ";
 
 impl KernelWriter<'_> {
     /// The loop over a warp's tickets, up to where a ticket's chunk, first row and rows are known; and its end.
-    pub(super) fn tickets(&mut self, scan: &ScanZones, control: &str, chunks: &str) -> (String, &'static str) {
-        let first_tickets = self.params.add("const uint32_t*", Argument::Zone(scan.first_tickets));
-        let tickets = self.params.add("uint64_t", Argument::U64(scan.tickets.into()));
-        let ticket_rows = self.params.add("const uint32_t*", Argument::Zone(scan.ticket_rows));
+    pub(super) fn tickets(&mut self, control: &str, chunks: &str) -> (String, &'static str) {
+        let scan = self.operands.scan;
+        let first_tickets = self.params.add("const uint32_t*", Argument::Chunk(scan.first_tickets, 4));
+        let tickets = self.params.add("uint64_t", Argument::Count(Counted::Tickets));
+        let ticket_rows = self.params.add("const uint32_t*", Argument::Chunk(scan.ticket_rows, 4));
         let counter = TICKETS_OFFSET + TICKETS_STRIDE * self.input.index;
         let head = format!(
             "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {counter});
@@ -40,32 +40,25 @@ impl KernelWriter<'_> {
     /// Loads the vectors of the step at `base` into `<prefix><column>`.
     fn vector_loads(&self, prefix: &str, base: &str, declare: bool) -> String {
         let mut text = String::new();
-        for column in &self.split.loaded {
+        for column in &self.plan.split.loaded {
             if declare {
-                text.push_str(&self.readers[*column].declaration(prefix, self.split.slots));
+                text.push_str(&self.readers[*column].declaration(prefix, self.plan.split.slots));
             }
-            let again = self.split.again.contains(column);
-            text.push_str(&self.readers[*column].load(prefix, base, self.split.slots, again));
+            let again = self.plan.split.again.contains(column);
+            text.push_str(&self.readers[*column].load(prefix, base, self.plan.split.slots, again));
         }
         text
     }
 
     /// Text before the loop over steps, at the head of its body, and at its foot.
-    pub(super) fn step_loads(&self, layout: &Layout, zones: &Zones) -> (String, String, String) {
-        // What is left by steps in turn is short; vectors that lie apart are asked for whole.
-        let tuning = self.input.tuning;
-        let row_bytes =
-            self.split.loaded.iter().map(|column| self.input.layouts[*column].register_bytes()).sum::<f64>();
-        let has_registers =
-            layout.block <= SMALL_BLOCK || row_bytes * self.split.slots as f64 <= tuning.large_prefetch as f64;
-        let prefetch = tuning.prefetch && has_registers && self.split.ahead <= 1 && !zones.any();
-        if !prefetch || self.split.loaded.is_empty() {
+    pub(super) fn step_loads(&self) -> (String, String, String) {
+        if !self.plan.prefetch {
             return (String::new(), self.vector_loads("d", "base", true), String::new());
         }
         // While a step is worked on, the next one's vectors are on their way.
-        let (step, slots) = (self.split.slots * 32, self.split.slots);
+        let (step, slots) = (self.plan.split.slots * 32, self.plan.split.slots);
         let (mut head, mut foot) = (String::new(), String::new());
-        for reader in self.split.loaded.iter().map(|column| &self.readers[*column]) {
+        for reader in self.plan.split.loaded.iter().map(|column| &self.readers[*column]) {
             head.push_str(&reader.declaration("e", slots));
             foot.push_str(&reader.move_step("e", "d", slots));
         }
@@ -79,9 +72,9 @@ impl KernelWriter<'_> {
     /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
     /// each into registers of its own. Leaves the first row behind them in `first`.
     pub(super) fn turns(&self, tests: &str, partials: &Partials) -> String {
-        let (ahead, slots) = (self.split.ahead, self.split.slots);
+        let (ahead, slots) = (self.plan.split.ahead, self.plan.split.slots);
         let (step, round) = (slots * 32, slots * 32 * ahead);
-        let readers = || self.split.loaded.iter().map(|column| &self.readers[*column]);
+        let readers = || self.plan.split.loaded.iter().map(|column| &self.readers[*column]);
         let mut text = format!("        uint32_t first = begin;\n        if (end - begin >= {round}) {{\n");
         for turn in 0..ahead {
             for reader in readers() {
@@ -127,13 +120,13 @@ impl KernelWriter<'_> {
     /// Hands the rows of a step to `process`, those for which `test` holds.
     fn each(&self, test: &str) -> String {
         let mut arguments = String::new();
-        for column in &self.split.loaded {
+        for column in &self.plan.split.loaded {
             let _ = write!(arguments, ", {}", self.readers[*column].value("d"));
             if self.input.columns[*column].nullable {
                 let _ = write!(arguments, ", (bool)(dn{column} >> k & 1u)");
             }
         }
-        if self.split.runs.is_some() {
+        if self.plan.by_runs() {
             arguments.push_str(", (uint32_t)k");
         }
         format!(
@@ -142,21 +135,20 @@ impl KernelWriter<'_> {
                 {test}process(base + wc_slot_row(k, lane){arguments});
             }}
 ",
-            self.split.slots
+            self.plan.split.slots
         )
     }
 
     /// Hands surviving rows to `process`, in place or through the queue.
-    pub(super) fn drain(&self, layout: &Layout, single: bool, fold: &str) -> String {
-        let slots = self.split.slots;
+    pub(super) fn drain(&self, fold: &str) -> String {
+        let slots = self.plan.split.slots;
         let step = slots * 32;
-        if self.split.in_place {
+        if self.plan.split.in_place {
             let tested = self.each(ALIVE);
-            if let Some(runs) = &self.split.runs {
+            if let Some(runs) = self.plan.sink.runs() {
                 return format!("{}{tested}            enter_runs();\n", runs.clear());
             }
-            // Where no row is dropped, whole steps need no tests. Rows of one group take so little that it shows.
-            let process = match single && self.split.dense.is_empty() && self.split.ahead <= 1 {
+            let process = match self.plan.whole_steps {
                 true => format!(
                     "            if (end - base >= {step}) {{\n{}            }} else {{\n{tested}            }}\n",
                     self.each("")
@@ -165,8 +157,8 @@ impl KernelWriter<'_> {
             };
             return process + fold;
         }
-        debug_assert!(layout.queue_entries >= step + 32);
-        let process = match self.split.multiplies {
+        debug_assert!(self.plan.shared.queue_entries >= step + 32);
+        let process = match self.plan.split.multiplies {
             true => "process(lane < take ? begin + queue[queued + lane] : begin, lane < take)",
             false => "if (lane < take) process(begin + queue[queued + lane])",
         };

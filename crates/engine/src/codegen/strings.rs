@@ -13,7 +13,7 @@ use crate::codegen::params::Argument;
 use crate::dictionaries::{codes, places};
 use crate::error::{Result, unsupported};
 use crate::facts::{Facts, is_null_string, place, tested};
-use crate::plan::table::BuiltTable;
+use crate::plan::table::TablePlan;
 use crate::text_match::TextMatch;
 
 impl Emitter<'_> {
@@ -87,7 +87,7 @@ impl Emitter<'_> {
     }
 
     /// Probe keys as codes of the table's strings; a string that the table has not becomes a code past all of them.
-    pub(crate) fn codes_of(&mut self, table: &BuiltTable, mut keys: Vec<Value>) -> Result<Vec<Value>> {
+    pub(crate) fn codes_of(&mut self, table: &TablePlan, mut keys: Vec<Value>) -> Result<Vec<Value>> {
         for (key, strings) in keys.iter_mut().zip(&table.strings) {
             match (key.dictionary.clone(), strings) {
                 (None, None) => {}

@@ -5,96 +5,31 @@
 //! All take filters, probes and keys from the same expressions; the first and the last work on single rows, whose
 //! columns are gathered. Rows are those of a table or the places of a group table.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use warpcube_column::Dictionary;
-use warpcube_gpu::prims::topk::{BLOCK_SORT_MAX, TopKSpec};
-use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
 use crate::codegen::filters::Filters;
-use crate::codegen::input::PipelineInput;
 use crate::codegen::launch_group::LastBlock;
+use crate::codegen::memory::{Operands, RankedMemory, TopMemory};
 use crate::codegen::params::{Argument, ParamList};
-use crate::codegen::pipeline::ScanZones;
 use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
-use crate::error::{EngineError, Result};
-use crate::facts::{Facts, Texts, analyse};
+use crate::error::Result;
 use crate::ir::{Expr, OrderKey, TopK, Ty};
+use crate::plan::input::PipelineInput;
 use crate::plan::order::Planned;
-use crate::plan::table::first_rows;
-use crate::plan::topk_form::{Decision, Form, Question};
-use crate::plan::topk_rank::{Part, Ranks, c_type};
+use crate::plan::top::{HEAD_WORDS, RankedPlan, TopPlan};
+use crate::plan::topk_rank::{Part, c_type};
 
-/// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
-pub(crate) const HEAD_WORDS: usize = 4;
-
-/// A column of the result.
-#[derive(Debug, Clone)]
-pub(crate) struct TopColumn {
-    pub(crate) data_type: DataType,
-    pub(crate) ty: Ty,
-    pub(crate) dictionary: Option<Arc<Dictionary>>,
-    /// The column whose strings' places these are, if they are.
-    pub(crate) texts: Option<Texts>,
-    /// Its first word among those of a row's values.
-    pub(crate) word: usize,
-    /// Whether it takes two words, the lower one first: an integer wider than 64 bits.
-    pub(crate) wide: bool,
-}
-
-/// Rows by their ranks, of which the best are put in order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ranked {
-    /// Ranks; zero where there is no row, or one that does not pass. Of candidates that the scan's last block sorts,
-    /// those that were appended, and undefined behind them.
-    pub(crate) ranks: Zone,
-    /// Their tails, likewise, where ranks have tails.
-    pub(crate) tails: Option<Zone>,
-    /// Number of ranks, and of the best.
-    pub(crate) count: u64,
-    pub(crate) k: u64,
-    /// The best ranks, and where they lay; where all are sorted the latter alone, of all ranks in order.
-    pub(crate) best: [Zone; 2],
-}
-
-/// A top-k, laid out.
+/// A top-k with its zones and its kernels.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundTop {
-    pub(crate) ranks: Ranks,
-    pub(crate) decision: Decision,
-    /// Rows of the table, and of the result at most.
-    pub(crate) rows: u64,
-    pub(crate) k: u64,
-    /// Whether all rows are wanted, for which the room may prove too small.
-    pub(crate) is_sort: bool,
-    /// Whether these are groups, of which there is room for as many as one block sorts.
-    pub(crate) expects_few: bool,
-    pub(crate) columns: Vec<TopColumn>,
-    /// Number of the first row of each chunk.
-    first_rows: Zone,
-    /// Candidates in any order, or all rows at their places.
-    pub(crate) candidates: Ranked,
-    /// True if a key of the tail can raise an error, which is then raised for every row that passes the steps.
-    tail_raises: bool,
-    /// The same of the columns of the result.
-    outputs_raise: bool,
-    /// Candidates so far.
-    count: Zone,
-    /// Blocks of the scan that are done, where the last of them does what follows the scan.
-    done: Option<Zone>,
-    /// The sample.
-    pub(crate) sample: Option<Ranked>,
-    /// Scratch memory of both selections.
-    pub(crate) scratch: Zone,
-    /// `uint64_t`: [`HEAD_WORDS`], then for each row a bit a column that tells NULL from a value, and the values.
-    pub(crate) output: Zone,
-    /// The seed that rows are drawn with.
-    seed: u64,
+    pub(crate) plan: Arc<TopPlan>,
+    pub(crate) memory: TopMemory,
     /// The kernels beside the scan, or the function of its last block.
     pub(crate) source: String,
     pub(crate) sample_params: ParamList,
@@ -103,178 +38,52 @@ pub(crate) struct BoundTop {
     pub(crate) gather_params: ParamList,
 }
 
+impl Deref for BoundTop {
+    type Target = TopPlan;
+
+    fn deref(&self) -> &TopPlan {
+        &self.plan
+    }
+}
+
 /// Name of the kernel that ranks a sample, and of the kernel, or the function of the scan's last block, that reads the
 /// result's columns.
 pub(crate) const SAMPLE: &str = "top_sample";
 pub(crate) const GATHER: &str = "top_gather";
 
 impl BoundTop {
-    /// Words of a row of the output: validity, then values.
-    pub(crate) fn valid_words(&self) -> usize {
-        self.columns.len().div_ceil(64)
-    }
-
-    pub(crate) fn row_words(&self) -> usize {
-        self.valid_words() + value_words(&self.columns)
+    /// A top-k whose kernels are not written yet.
+    pub(crate) fn lay_out(arena: &mut Arena, plan: &Arc<TopPlan>) -> BoundTop {
+        BoundTop {
+            plan: plan.clone(),
+            memory: TopMemory::lay_out(arena, plan),
+            source: String::new(),
+            sample_params: ParamList::default(),
+            sample_filters: Filters::default(),
+            gather_params: ParamList::default(),
+        }
     }
 
     /// What the last block of the scan does, if it does what follows the scan.
     pub(crate) fn last_block(&self) -> Option<LastBlock> {
-        self.done.map(|_| LastBlock {
+        self.by_last_block.then(|| LastBlock {
             params: self.gather_params.arguments().count(),
-            // The block tells its threads whether it is the last in a word of it.
-            shared_bytes: (self.candidates.count as u32 * self.ranks.element().bytes() as u32).max(4),
+            shared_bytes: self.last_block_bytes(),
         })
     }
-}
 
-/// Words of a row's values.
-fn value_words(columns: &[TopColumn]) -> usize {
-    columns.last().map_or(0, |column| column.word + 1 + usize::from(column.wide))
-}
-
-/// The columns of a result, and whether computing them can raise an error.
-fn columns(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>]) -> Result<(Vec<TopColumn>, bool)> {
-    let exprs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
-    let (values, _) = analyse(&exprs, registers, input.overflow)?;
-    let raise = may_raise(input, &exprs, registers)?;
-    let (mut columns, mut word) = (Vec::with_capacity(values.len()), 0);
-    for (value, (_, data_type)) in values.iter().zip(&top.outputs) {
-        let wide = value.ty == Ty::I128 && !value.is_narrow();
-        let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
-        columns.push(TopColumn { data_type, ty: value.ty, dictionary, texts: value.texts, word, wide });
-        word += 1 + usize::from(wide);
+    /// The sample with its zones.
+    pub(crate) fn sampled(&self) -> Option<(RankedPlan, RankedMemory)> {
+        self.sample.zip(self.memory.sample)
     }
-    Ok((columns, raise))
-}
 
-/// Whether computing any of some expressions can raise an error.
-fn may_raise(input: &PipelineInput, exprs: &[&Expr], registers: &[Option<Facts>]) -> Result<bool> {
-    let (_, mut raise) = analyse(exprs, registers, input.overflow)?;
-    exprs.iter().for_each(|expr| expr.registers(&mut |register| raise |= input.is_fallible(register)));
-    Ok(raise)
-}
-
-/// The sort of all ranks, by their tails where they have some, the largest first.
-pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
-    let column = SortColumn { descending: true, ..SortColumn::of(ranks.element()) };
-    let columns = match (ranks.tail_bits, ranks.element()) {
-        (Some(_), _) => vec![column; 2],
-        (None, Element::U64) => vec![SortColumn { bits: ranks.bits(), ..column }],
-        (None, _) => vec![column],
-    };
-    SortSpec { columns, row }
-}
-
-/// Rows that there is room for in a sort of all: as many as a table without filters has, a guess of those that pass,
-/// and of groups as many as one block sorts, until there were more.
-fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
-    match input.pipeline.source.table() {
-        Some(_) if input.pipeline.steps.is_empty() => rows,
-        None if !input.many_sorted => rows.min(BLOCK_SORT_MAX),
-        _ => rows.min(input.group_slots),
-    }
-}
-
-/// Decides and lays out a top-k over a scan that reads so many bytes.
-pub(crate) fn plan(
-    input: &PipelineInput,
-    top: &TopK,
-    registers: &[Option<Facts>],
-    scan_bytes: f64,
-    arena: &mut Arena,
-) -> Result<BoundTop> {
-    let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
-    let (values, _) = analyse(&exprs, registers, input.overflow)?;
-    let rows = input.rows;
-    let k = top.k.map_or_else(|| room_of_all(input, rows), |k| k.min(rows));
-    let ranks = Ranks::new(&top.keys, &values, rows)?;
-    let tail_raises = may_raise(input, &exprs[ranks.leading..], registers)?;
-    let question = Question {
-        info: input.info,
-        tuning: input.tuning,
-        ranks: &ranks,
-        rows,
-        k,
-        is_sort: top.k.is_none(),
-        named: top.algorithm,
-        failed: input.failed_thresholds,
-        scan_bytes,
-    };
-    let decision = question.decide()?;
-    let (columns, outputs_raise) = columns(input, top, registers)?;
-    let first_rows = first_rows(input.chunk_rows);
-    if input.multiplies() {
-        return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
-    }
-    // Candidates that one block sorts in shared memory.
-    let has_few = |candidates: u64| {
-        let bytes = candidates as usize * ranks.element().bytes();
-        candidates <= BLOCK_SORT_MAX && bytes <= input.shared_limit
-    };
-    let by_last_block = match decision.form {
-        Form::Threshold { sample: None, room } => !decision.form.sorts(&ranks) && has_few(room),
-        _ => false,
-    };
-    let mut scratch = 0;
-    let mut ranked = |arena: &mut Arena, count: u64, k: u64| {
-        let (bytes, selection) = (ranks.element().bytes(), decision.form.spec(&ranks, rows, k));
-        let selection = TopKSpec { keys: Some(count), ..selection };
-        let row_bytes = selection.rows.bytes();
-        let (own, best) = match decision.form.sorts(&ranks) {
-            _ if by_last_block => (0, [0, 0]),
-            false => (selection.scratch_bytes(input.info, count), [k as usize * bytes, k as usize * row_bytes]),
-            true => (sort_of(&ranks, selection.rows).scratch_bytes(input.info, count), [0, count as usize * row_bytes]),
-        };
-        scratch = scratch.max(own);
-        // The last block reads the ranks that were appended, and no others.
-        let mut zone = || match by_last_block {
-            true => arena.scratch(count as usize * bytes),
-            false => arena.zeroed(count as usize * bytes),
-        };
-        let (ranks, tails) = (zone(), ranks.tail_bits.map(|_| zone()));
-        // The selection leaves places alone that no rank has taken.
-        Ranked { ranks, tails, count, k, best: [arena.zeroed(best[0]), arena.scratch(best[1])] }
-    };
-    let candidates = ranked(arena, decision.form.candidates(rows), k);
-    let sample = match decision.form {
-        Form::Threshold { sample: Some(sample), .. } => Some(ranked(arena, sample.rows, sample.place)),
-        _ => None,
-    };
-    let row_words = columns.len().div_ceil(64) + value_words(&columns);
-    Ok(BoundTop {
-        rows,
-        k,
-        is_sort: top.k.is_none(),
-        expects_few: top.k.is_none() && input.pipeline.source.table().is_none() && !input.many_sorted,
-        first_rows: arena.constant(bytemuck::cast_slice(&first_rows)),
-        candidates,
-        count: arena.zeroed(8),
-        done: by_last_block.then(|| arena.zeroed(8)),
-        tail_raises,
-        outputs_raise,
-        sample,
-        scratch: arena.scratch(scratch),
-        output: arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + k as usize * row_words)),
-        seed: input.seed,
-        source: String::new(),
-        sample_params: ParamList::default(),
-        sample_filters: Filters::default(),
-        gather_params: ParamList::default(),
-        ranks,
-        decision,
-        columns,
-    })
-}
-
-impl BoundTop {
     fn pointer(&self) -> String {
         format!("{}*", self.ranks.c_type())
     }
 
     /// Text before the scan loop: the threshold, its tail, and the least key at or above it.
     pub(crate) fn frame(&self, params: &mut ParamList) -> String {
-        let Some(sample) = &self.sample else { return String::new() };
+        let Some(sample) = self.sampled() else { return String::new() };
         let row_bits = params.add("uint64_t", Argument::U64(self.ranks.key_shift().into()));
         let (rank, key) = (self.ranks.c_type(), c_type(self.ranks.key_bits));
         let (threshold, tail) = self.last_of(sample, params);
@@ -286,8 +95,8 @@ impl BoundTop {
     }
 
     /// The last of the best ranks, and its tail.
-    fn last_of(&self, ranked: &Ranked, params: &mut ParamList) -> (String, Option<String>) {
-        let (last, c_type) = (params.add("uint64_t", Argument::U64(ranked.k - 1)), self.ranks.c_type());
+    fn last_of(&self, (plan, ranked): (RankedPlan, RankedMemory), params: &mut ParamList) -> (String, Option<String>) {
+        let (last, c_type) = (params.add("uint64_t", Argument::U64(plan.k - 1)), self.ranks.c_type());
         let mut pointer = |c_type: &str, zone| params.add(&format!("const {c_type}*"), Argument::Zone(zone));
         let Some(tails) = ranked.tails else {
             return (format!("{}[{last}]", pointer(c_type, ranked.best[0])), None);
@@ -315,16 +124,16 @@ impl BoundTop {
         if self.sample.is_some() {
             rows.line(&format!("if ({key} < least_key) return;"));
         }
-        let first_rows =
-            rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", Argument::Zone(self.first_rows)));
+        let first_rows = Argument::Chunk(self.memory.first_rows, 8);
+        let first_rows = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", first_rows));
         rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
         self.rank(rows, &key);
-        let candidates =
-            rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(self.candidates.ranks)));
+        let candidates = rows
+            .with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(self.memory.candidates.ranks)));
         if self.sample.is_some() {
             rows.line("if (rank < threshold) return;");
         }
-        let tails = match self.candidates.tails {
+        let tails = match self.memory.candidates.tails {
             None => None,
             Some(tails) => {
                 let key = early.map_or_else(|| self.key(rows, keys, behind), Ok)?;
@@ -343,7 +152,7 @@ impl BoundTop {
         };
         let flags = rows.flags();
         let (count, room) = rows.with_emitter(|emitter| {
-            let count = emitter.params.add("uint64_t*", Argument::Zone(self.count));
+            let count = emitter.params.add("uint64_t*", Argument::Zone(self.memory.count));
             (count, emitter.params.add("uint64_t", Argument::U64(room)))
         });
         rows.line(&match tails {
@@ -405,16 +214,16 @@ impl BoundTop {
         input: &PipelineInput,
         top: &TopK,
         order: &[Planned],
-        scan: &ScanZones,
+        operands: Operands,
         arena: &mut Arena,
     ) -> Result<()> {
-        if let Some(sample) = self.sample {
-            let mut kernel = RowKernel::new(input, scan, self.first_rows);
+        if let Some((plan, sample)) = self.sampled() {
+            let mut kernel = RowKernel::new(input, operands, self.memory.first_rows);
             let seed = kernel.params.add("uint64_t", Argument::U64(self.seed));
             let rows = kernel.params.add("uint64_t", Argument::U64(self.rows));
             let ranks = kernel.params.add(&self.pointer(), Argument::Zone(sample.ranks));
             let tails = sample.tails.map(|tails| kernel.params.add(&self.pointer(), Argument::Zone(tails)));
-            let samples = kernel.params.add("uint64_t", Argument::U64(sample.count));
+            let samples = kernel.params.add("uint64_t", Argument::U64(plan.count));
             let number = format!("const uint64_t number = wc_sampled_row({seed}, i, {rows});");
             let statements = kernel.rows(arena, |rows| {
                 order.iter().try_for_each(|planned| rows.step(planned))?;
@@ -432,27 +241,27 @@ impl BoundTop {
             self.sample_filters = kernel.filters();
             self.sample_params = kernel.params;
         }
-        let mut kernel = RowKernel::new(input, scan, self.first_rows);
-        if let Some(done) = self.done {
+        let mut kernel = RowKernel::new(input, operands, self.memory.first_rows);
+        if let Some(done) = self.memory.done {
             return self.write_last_block(kernel, done, (&top.outputs, order), arena);
         }
         // What holds the row's number, by place in the result.
-        let best = self.candidates.best;
-        let (numbers, at) = match self.decision.form.sorts(&self.ranks) {
+        let best = self.memory.candidates.best;
+        let (numbers, at) = match self.sorts() {
             false => (best[0], "place".to_string()),
             true => {
                 let order = kernel.params.add(&format!("const {}*", self.number_type()), Argument::Zone(best[1]));
-                (self.candidates.tails.unwrap_or(self.candidates.ranks), format!("{order}[place]"))
+                (self.memory.candidates.tails.unwrap_or(self.memory.candidates.ranks), format!("{order}[place]"))
             }
         };
         let numbers = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(numbers));
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
         let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
-        let output = kernel.params.add("uint64_t*", Argument::Zone(self.output));
-        let threshold = self.sample.map_or_else(
+        let output = kernel.params.add("uint64_t*", Argument::Zone(self.memory.output));
+        let threshold = self.sampled().map_or_else(
             || "0".to_string(),
             |sample| {
-                let (rank, tail) = self.last_of(&sample, &mut kernel.params);
+                let (rank, tail) = self.last_of(sample, &mut kernel.params);
                 format!("{} != 0", tail.unwrap_or(rank))
             },
         );
@@ -488,12 +297,13 @@ impl BoundTop {
     ) -> Result<()> {
         let c_type = self.ranks.c_type();
         let done = kernel.params.add("uint64_t*", Argument::Zone(done));
-        let candidates = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(self.candidates.ranks));
-        let count = kernel.params.add("const uint64_t*", Argument::Zone(self.count));
+        let candidates =
+            kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(self.memory.candidates.ranks));
+        let count = kernel.params.add("const uint64_t*", Argument::Zone(self.memory.count));
         let room = kernel.params.add("uint64_t", Argument::U64(self.candidates.count));
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
         let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
-        let output = kernel.params.add("uint64_t*", Argument::Zone(self.output));
+        let output = kernel.params.add("uint64_t*", Argument::Zone(self.memory.output));
         let control = &kernel.control;
         let head = format!(
             "    if (!wc_is_last_block({done}, blocks, (uint32_t*)wc_shared())) return;

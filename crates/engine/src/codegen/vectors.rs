@@ -1,38 +1,20 @@
-//! What whole vectors are of use for: which steps ask for a column, and registers as values of a slot.
+//! Registers as values of a slot of whole vectors.
 
 use crate::codegen::expr::{Value, vector_value};
 use crate::codegen::pipeline::KernelWriter;
-use crate::codegen::zones::is_asked_later;
 use crate::plan::order::Planned;
 
 impl KernelWriter<'_> {
-    /// The dense steps that use a column, and those that are taken together with them, if nothing else uses it.
-    pub(super) fn uses(&self, column: usize) -> Vec<usize> {
-        let mut later = Vec::new();
-        let mut read = |register| self.input.read_by(register, &mut |column| later.push(column));
-        self.input.pipeline.sink.registers(&mut read);
-        self.split.rows.iter().for_each(|planned| planned.item.registers(&mut read));
-        if is_asked_later(&self.split.dense, column, &later) {
-            return Vec::new();
-        }
-        let is_used = |planned: &Planned| {
-            let mut found = false;
-            planned.item.registers(&mut |register| found |= register == column);
-            found
-        };
-        self.dense_runs().filter(|run| self.split.dense[run.clone()].iter().any(is_used)).flatten().collect()
-    }
-
     /// Register values of the vectors, in slot `k`.
     pub(super) fn vector_registers(&self) -> Vec<Option<Value>> {
         let registers = self.input.columns.iter().enumerate().map(|(column, template)| {
             if template.is_bytes {
                 let valid = template.nullable.then(|| format!("(tn{column} >> k & 1u)"));
-                return Some(Value::new(template.clone(), format!("c{column}"), valid));
+                return Some(Value::new(template.facts.clone(), format!("c{column}"), valid));
             }
-            self.split.loaded.contains(&column).then(|| {
+            self.plan.split.loaded.contains(&column).then(|| {
                 let code = vector_value(template, &self.readers[column].value("d"));
-                Value::new(template.clone(), code, template.nullable.then(|| format!("(dn{column} >> k & 1u)")))
+                Value::new(template.facts.clone(), code, template.nullable.then(|| format!("(dn{column} >> k & 1u)")))
             })
         });
         registers.collect()

@@ -1,23 +1,19 @@
-//! Vectors that no step needs to look at: where each vector of a packed column has a reference of its own, that and the
-//! width bound its values, unless some are patched.
+//! Vectors that no step needs to look at ([`crate::plan::vectors`]), in kernel source.
 //!
-//! A comparison with a constant, or a probe of a table whose keys all lie between two values, cannot hold in a vector
-//! that lies outside. Such vectors are neither loaded nor unpacked; comparisons that hold for all a vector may have are
-//! not made. A warp looks at 32 vectors together, a lane each, that are far apart: those that are left often lie side
-//! by side, and all warps are to have a share of them.
+//! A warp looks at 32 vectors together, a lane each, that are far apart: those that are left often lie side by side,
+//! and all warps are to have a share of them.
 
 use std::fmt::Write;
 
-use warpcube_column::{CHUNK_ROWS, ColumnLayout, ColumnReader, VECTOR_ROWS};
+use warpcube_column::{CHUNK_ROWS, VECTOR_ROWS};
 
 use crate::codegen::filters::{Before, Written};
-use crate::codegen::input::PipelineInput;
-use crate::codegen::params::{Argument, ParamList};
-use crate::codegen::pipeline::{KernelWriter, Layout, ScanZones, Split};
-use crate::codegen::shared_tables::{Places, SharedTable, coded};
-use crate::ir::{BinaryOp, Expr, JoinKind, Probe};
-use crate::plan::order::{Item, Planned};
-use crate::plan::table::TableLayout;
+use crate::codegen::params::{Argument, Counted, ParamList};
+use crate::codegen::pipeline::KernelWriter;
+use crate::ir::{BinaryOp, Expr, Probe};
+use crate::plan::order::Item;
+use crate::plan::shared::{Places, SharedTable};
+use crate::plan::vectors::{VectorPassing, VectorTest};
 
 /// Vectors of a whole chunk.
 const CHUNK_VECTORS: usize = CHUNK_ROWS / VECTOR_ROWS;
@@ -34,10 +30,9 @@ pub(super) struct Zones {
 
 /// Values that one step lets pass, bounds included, in kernel source.
 struct Passing {
-    column: usize,
     low: Option<String>,
     high: Option<String>,
-    /// First key, number of keys and bitmap of a probe.
+    /// First key, number of keys and bitmap of a probe whose keys are looked up one by one.
     keys: Option<[String; 3]>,
 }
 
@@ -98,111 +93,35 @@ impl Zones {
     }
 }
 
-/// What is scanned, and how.
-#[derive(Clone, Copy)]
-pub(super) struct Scan<'a> {
-    pub(super) input: &'a PipelineInput<'a>,
-    pub(super) split: &'a Split,
-    pub(super) readers: &'a [ColumnReader],
-}
-
-/// The column of a probe with one key, if its vectors have bounds and the table's keys can be compared with them.
-fn probed(scan: Scan, probe: &Probe) -> Option<(usize, i128)> {
-    let column = key_column(probe)?;
-    let table = scan.input.tables[probe.build].as_ref()?;
-    let is_direct = matches!(table.layout, TableLayout::Direct { .. });
-    let low = table.pack.only_low()?;
-    (is_direct && bounded(scan, column)).then_some((column, low))
-}
-
-/// The column of a probe with one key that drops what it does not find.
-fn key_column(probe: &Probe) -> Option<usize> {
-    match (probe.keys.as_slice(), probe.kind) {
-        ([Expr::Reg(column)], JoinKind::Inner | JoinKind::Semi) => Some(*column),
-        _ => None,
-    }
-}
-
-/// Whether the rows that a step leaves lie side by side, so that most vectors have all or none of them.
-pub(super) fn drops_vectors(item: &Item, layouts: &[ColumnLayout]) -> bool {
-    let column = match item {
-        Item::Filter(expr) => expr.against_constant().map(|(column, _, _)| column),
-        Item::Probe(probe, _) => key_column(probe),
-        Item::Limit { .. } => None,
-    };
-    column.and_then(|column| layouts.get(column)).is_some_and(|layout| layout.is_clustered())
-}
-
-/// Whether a column's vectors have bounds that 64-bit integers hold and that are worth a look.
-fn bounded(scan: Scan, column: usize) -> bool {
-    let Some((value, reader)) = scan.input.columns.get(column).zip(scan.readers.get(column)) else { return false };
-    let fits = value.range.is_some_and(|(low, high)| low >= -(1 << 62) && high <= 1 << 62);
-    let is_plain = value.dictionary.is_none() && !reader.is_coded();
-    scan.input.skips && fits && is_plain && scan.split.loaded.contains(&column) && reader.has_bounds()
-}
-
-/// Whether there may be vectors that no step needs to look at.
-pub(super) fn may_skip(scan: Scan) -> bool {
-    scan.split.dense.iter().any(|planned| match &planned.item {
-        Item::Filter(expr) => expr.against_constant().is_some_and(|(column, _, _)| bounded(scan, column)),
-        Item::Probe(probe, _) => probed(scan, probe).is_some(),
-        Item::Limit { .. } => false,
-    })
-}
-
-/// Whether a column of dense steps is asked for `later`: itself, or what a dense probe finds by it, which rows that are
-/// left look up by their keys again.
-pub(super) fn is_asked_later(dense: &[Planned], column: usize, later: &[usize]) -> bool {
-    let by_payload = dense.iter().any(|planned| {
-        let Item::Probe(probe, payload) = &planned.item else { return false };
-        let mut by_column = false;
-        probe.keys.iter().for_each(|key| key.registers(&mut |register| by_column |= register == column));
-        by_column && later.iter().any(|register| payload.contains(register))
-    });
-    by_payload || later.contains(&column)
-}
-
 impl KernelWriter<'_> {
-    fn scan(&self) -> Scan<'_> {
-        Scan { input: self.input, split: self.split, readers: self.readers }
-    }
-
-    /// Whether kernels ask for the first and the last key of a table in shared memory.
-    pub(super) fn asks_for_span(&self, build: usize) -> bool {
-        self.split.dense.iter().any(|planned| match &planned.item {
-            Item::Probe(probe, _) => probe.build == build && probed(self.scan(), probe).is_some(),
-            Item::Filter(_) | Item::Limit { .. } => false,
-        })
-    }
-
     /// What can be told of vectors by the dense steps; `segments` and `chunk_rows` name the scan's parameters.
-    pub(super) fn zones(&mut self, layout: &Layout, segments: &str, chunk_rows: &str) -> Zones {
+    pub(super) fn zones(&mut self, segments: &str, chunk_rows: &str) -> Zones {
         let (mut zones, mut tests, mut bounded_columns) = (Zones::default(), String::new(), Vec::new());
-        for (position, planned) in self.split.dense.iter().enumerate() {
-            let passing = match &planned.item {
-                Item::Filter(expr) => self.compared(expr, planned.part),
-                Item::Probe(probe, _) => self.spanned(probe, layout),
-                Item::Limit { .. } => None,
+        let plan = self.plan;
+        for VectorTest { step: position, column, passing, tells_all } in &plan.vectors {
+            let planned = &plan.split.dense[*position];
+            let Some(Passing { low, high, keys }) = (match (&planned.item, passing) {
+                (Item::Filter(expr), VectorPassing::Compared) => self.compared(expr, planned.part),
+                (Item::Probe(probe, _), VectorPassing::Spanned { low, few }) => self.spanned(probe, *low, *few),
+                _ => None,
+            }) else {
+                continue;
             };
-            let Some(Passing { column, low, high, keys }) = passing else { continue };
-            let bounds = self.readers[column].bounds("vector");
+            let bounds = self.readers[*column].bounds("vector");
             let low = low.as_deref().unwrap_or("(-0x7fffffffffffffffll - 1)");
             let high = high.as_deref().unwrap_or("0x7fffffffffffffffll");
             let _ = writeln!(tests, "        bool all{position} = true;");
             let _ = writeln!(tests, "        const WcBounds bounds{position} = {bounds};");
             let _ = writeln!(tests, "        wc_zone_test(bounds{position}, {low}, {high}, &may, &all{position});");
-            bounded_columns.push(column);
-            // Between the ends of what a probe finds there may be keys that it does not find: where a vector can have
-            // few values, each is looked up.
-            let few = self.readers[column].vector_values_max().is_some_and(|values| values <= 32);
-            if let Some([first, count, bits]) = keys.as_ref().filter(|_| few) {
+            bounded_columns.push(*column);
+            if let Some([first, count, bits]) = keys {
                 let _ = writeln!(
                     tests,
                     "        wc_zone_keys(bounds{position}, {first}, {count}, {bits}, &may, &all{position});"
                 );
             }
-            if (keys.is_none() || few) && !self.readers[column].is_nullable() {
-                zones.filters.push(position);
+            if *tells_all {
+                zones.filters.push(*position);
             }
         }
         if tests.is_empty() {
@@ -232,11 +151,10 @@ impl KernelWriter<'_> {
     pub(super) fn vectors_apart(
         &mut self,
         zones: &Zones,
-        scan: &ScanZones,
         (control, chunks, segments): (&str, &str, &str),
     ) -> (String, &'static str) {
-        let first_vectors = self.params.add("const uint32_t*", Argument::Zone(scan.first_vectors));
-        let vectors = self.params.add("uint64_t", Argument::U64(scan.vectors.into()));
+        let first_vectors = self.params.add("const uint32_t*", Argument::Chunk(self.operands.scan.first_vectors, 4));
+        let vectors = self.params.add("uint64_t", Argument::Count(Counted::Vectors));
         let (text, answers, ahead) = (&zones.text, zones.answers(), self.next_vector(segments));
         let head = format!(
             "{text}    const uint32_t warps = blocks * (blockDim.x / 32);
@@ -266,7 +184,7 @@ impl KernelWriter<'_> {
     /// away, so that nothing else would bring it nearer.
     fn next_vector(&self, segments: &str) -> String {
         let vectors =
-            self.split.loaded.iter().filter_map(|column| Some((column, self.readers[*column].vector_bytes()?)));
+            self.plan.split.loaded.iter().filter_map(|column| Some((column, self.readers[*column].vector_bytes()?)));
         let mut asked = String::new();
         for (lane, (column, bytes)) in vectors.enumerate() {
             let address = format!("(const char*)next[{}] + (uint64_t)next_vector * {bytes}", column * 2);
@@ -288,32 +206,27 @@ impl KernelWriter<'_> {
         )
     }
 
-    /// The values that a comparison with a constant lets pass, where vectors of its column have bounds.
+    /// The values that a comparison with a constant lets pass.
     fn compared(&mut self, expr: &Expr, part: usize) -> Option<Passing> {
-        let (column, _, _) = expr.against_constant()?;
-        if !bounded(self.scan(), column) {
-            return None;
-        }
         let before = Before::of(self.params, self.arena);
         let ends = ends(expr, self.params)?;
         self.filters.push(before.site(part, Written::Ends, ends.text(), (self.params, self.arena)));
-        Some(Passing { column, low: ends.low, high: ends.high, keys: None })
+        Some(Passing { low: ends.low, high: ends.high, keys: None })
     }
 
-    /// The keys that a probe finds, if their ends are known in shared memory.
-    fn spanned(&mut self, probe: &Probe, layout: &Layout) -> Option<Passing> {
-        let (column, low) = probed(self.scan(), probe)?;
+    /// The keys that a probe finds, whose ends are known in shared memory, and each of them where vectors have `few`
+    /// values. The first place of the table stands for `low`.
+    fn spanned(&mut self, probe: &Probe, low: i128, few: bool) -> Option<Passing> {
         let at = |staged: &&SharedTable| staged.build == probe.build && staged.places == Places::Keys;
-        let staged = layout.staged.iter().find(at).filter(|_| coded(self.input, self.split, probe).is_none())?;
+        let staged = self.plan.shared.tables.iter().find(at)?;
         let low = format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(low as i64 as u64)));
         let (first, past) = staged.span();
-        let TableLayout::Direct { bitmap } = &self.input.tables[probe.build].as_ref()?.layout else { return None };
+        let bitmap = self.operands.tables.get(probe.build)?.as_ref()?.bitmap()?;
         let bits = self.params.add("uint64_t", Argument::U64(bitmap.bytes() as u64 * 8));
         Some(Passing {
-            column,
             low: Some(format!("{low} + {first}")),
             high: Some(format!("{low} + {past} - 1")),
-            keys: Some([low, bits, staged.name()]),
+            keys: few.then(|| [low, bits, staged.name()]),
         })
     }
 }

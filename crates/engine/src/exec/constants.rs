@@ -24,8 +24,8 @@ impl BoundFragment {
         let filters = self.pipelines.iter().zip(&fragment.pipelines).map(|(pipeline, new)| {
             let parts = filter_parts(new);
             // Those over groups have a filter of their own, and no other.
-            let passing = (!parts.is_empty()).then(|| Passing::of(&parts, &pipeline.registers));
-            passing.as_ref().is_none_or(|passing| fits(&pipeline.passing, passing)).then_some((parts, passing))
+            let passing = (!parts.is_empty()).then(|| Passing::of(&parts, &pipeline.plan.registers));
+            passing.as_ref().is_none_or(|passing| fits(&pipeline.plan.passing, passing)).then_some((parts, passing))
         });
         let filters: Vec<(Vec<Expr>, Option<Passing>)> = filters.collect::<Option<_>>()?;
         let mut bound = self.clone();

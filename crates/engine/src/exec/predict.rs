@@ -12,15 +12,18 @@ use warpcube_column::Storage;
 use warpcube_gpu::DeviceInfo;
 use warpcube_gpu::prims::DeviceRates;
 
-use crate::codegen::launch_group::levels;
-use crate::codegen::sink::{BoundGroups, BoundSink, Grouping};
+use crate::codegen::memory::{BoundGroups, BoundTable};
+use crate::codegen::sink::BoundSink;
 use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::BindingCache;
 use crate::exec::run::Engine;
 use crate::ir::{Fragment, Pipeline, Sink, Source, TopK};
 use crate::plan::explain::{self, Named, PipelineWords, StepWords};
+use crate::plan::groups::Grouping;
+use crate::plan::launches::levels;
 use crate::plan::order::Planned;
-use crate::plan::table::{BuiltTable, TableLayout};
+use crate::plan::pipeline::Reason;
+use crate::plan::table::TableLayout;
 use crate::plan::topk_form;
 
 /// What a launch costs beyond the bytes it reads: start, drawing tickets, flushing. Of the queries of TPC-H and SSB on
@@ -112,6 +115,8 @@ pub struct PredictedPipeline {
     pub size: Option<String>,
     /// Device memory of what it leaves; known once it was bound.
     pub memory: Option<u64>,
+    /// What was decided about it, each with its reason; known once it was bound.
+    pub decisions: Vec<String>,
 }
 
 impl Engine {
@@ -175,7 +180,10 @@ impl Engine {
         let positions = source.table().and_then(|table| fragment.tables.get(table));
         let positions = positions.map_or(&[] as &[usize], |table| &table.columns);
         let is_there = |column: &&usize| facts.is_some_and(|facts| self.is_there(facts, **column));
-        let has_matches = |build: usize| bound.is_some_and(|bound| bound.pipelines[build].matches().is_some());
+        let has_matches = |build: usize| {
+            let table = bound.and_then(|bound| bound.pipelines[build].table());
+            table.is_some_and(|table| table.matches.is_some())
+        };
         let (steps, arriving) = steps(rows, words.steps, has_matches);
         // What binding has added behind the last pipeline is told with it.
         let added =
@@ -189,14 +197,17 @@ impl Engine {
             source: fragment.source_name(*source),
             groups: match source {
                 Source::Table(_) => None,
-                Source::Groups(pipeline) => Some(*pipeline),
+                Source::Output(pipeline) => Some(*pipeline),
             },
             branches: fragment.branches(index),
             rows,
             columns: positions.len(),
             resident: positions.iter().filter(is_there).count(),
             bytes: match bound {
-                Some(bound) => Some(bound.bytes as u64 + added.iter().map(|added| added.bytes as u64).sum::<u64>()),
+                Some(bound) => {
+                    let all = std::iter::once(bound).chain(added);
+                    Some(all.map(|bound| bound.plan.split.bytes as u64).sum::<u64>())
+                }
                 // Of groups nothing is known before they are there.
                 None if source.table().is_none() => Some(0),
                 None => facts.and_then(|facts| bytes(facts, |_| true)),
@@ -212,6 +223,7 @@ impl Engine {
             leaves: leaves(sink, arriving.filter(|_| bound.is_some()).map(Rows::About)),
             size,
             memory,
+            decisions: bound.into_iter().chain(added).flat_map(|bound| bound.plan.reasons()).map(in_words).collect(),
         }
     }
 
@@ -260,6 +272,10 @@ fn steps(
     (steps, going.map(|rows| rows.round() as u64))
 }
 
+fn in_words(reason: Reason) -> String {
+    reason.to_string()
+}
+
 /// Rows that a sink leaves of those that arrive.
 fn leaves(sink: &Sink, arriving: Option<Rows>) -> Option<Rows> {
     match sink {
@@ -279,45 +295,37 @@ fn size(sink: &BoundSink) -> (String, u64) {
     match sink {
         BoundSink::Table(table) => table_size(table),
         BoundSink::Groups(groups) => groups_size(groups),
-        BoundSink::TopK(top) => (top.decision.reason.clone(), top.output.bytes() as u64),
-        BoundSink::Rows(rows) => (format!("room for {} rows", rows.capacity), rows.output.bytes() as u64),
-        BoundSink::List(list) => (format!("a list of up to {} matches", list.places), list.bytes()),
+        BoundSink::TopK(top) => (top.decision.reason.clone(), top.memory.output.bytes() as u64),
+        BoundSink::Rows(rows) => (format!("room for {} rows", rows.capacity), rows.memory.bytes() as u64),
+        BoundSink::List(list) => (format!("a list of up to {} matches", list.places), list.memory.bytes() as u64),
     }
 }
 
-fn table_size(table: &BuiltTable) -> (String, u64) {
-    let payload: usize = table.payload.iter().map(|column| column.zone.bytes()).sum();
+fn table_size(table: &BoundTable) -> (String, u64) {
     let runs = match table.ends {
         Some(_) => ", ordered",
-        None if table.preaggregates => PREAGGREGATED,
+        None if table.runs.is_some() => PREAGGREGATED,
         None => "",
     };
-    let ends = table.ends.map_or(0, |ends| ends.seen.bytes() + ends.cells.bytes());
-    let (kind, bytes) = match &table.layout {
-        TableLayout::Direct { bitmap } => (format!("direct, {} places", table.pack.domain), bitmap.bytes()),
-        TableLayout::Hash { keys, mask, .. } => (format!("hash, {} slots", mask + 1), keys.bytes()),
-        TableLayout::Wide { states, words, mask, .. } => {
-            (format!("hash of wide keys, {} slots", mask + 1), states.bytes() + words.bytes())
-        }
+    let places = table.places;
+    let kind = match table.layout {
+        TableLayout::Direct => format!("direct, {places} places"),
+        TableLayout::Hash => format!("hash, {places} slots"),
+        TableLayout::Wide => format!("hash of wide keys, {places} slots"),
     };
-    (kind + runs, (bytes + payload + ends) as u64)
+    (kind + runs, table.memory.bytes() as u64)
 }
 
 fn groups_size(groups: &BoundGroups) -> (String, u64) {
-    let bytes = (groups.seen.bytes() + groups.cells.bytes()) as u64;
+    let bytes = groups.memory.bytes() as u64;
     if let Some(ordered) = &groups.ordered {
-        let bytes = bytes + (ordered.seen.bytes() + ordered.cells.bytes()) as u64;
         return (format!("ordered, {} places", groups.places + ordered.places), bytes);
     }
-    let runs = if groups.runs.is_some() { PREAGGREGATED } else { "" };
-    let kind = match groups.grouping {
-        Grouping::Single => return (format!("one group of {} cells", groups.cell_count), bytes),
-        Grouping::Private => "a copy a thread",
-        Grouping::Shared => "a copy a block",
-        Grouping::Dense => "indexed by key",
-        Grouping::Hashed => "hash",
-    };
-    (format!("{kind}, {} places{runs}", groups.places), bytes)
+    let (kind, runs) = (groups.grouping, if groups.runs.is_some() { PREAGGREGATED } else { "" });
+    match kind {
+        Grouping::Single => (format!("{kind} of {} cells", groups.cell_count), bytes),
+        _ => (format!("{kind}, {} places{runs}", groups.places), bytes),
+    }
 }
 
 impl Prediction {

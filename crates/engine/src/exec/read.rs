@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use arrow::record_batch::RecordBatch;
 use warpcube_gpu::{DeviceBuffer, Stream};
 
-use crate::codegen::result_rows::{BoundRows, HEAD_WORDS};
-use crate::codegen::sink::{BoundGroups, Grouping};
-use crate::codegen::topk::{self, BoundTop};
+use crate::codegen::memory::{BoundGroups, BoundRows, HEAD_WORDS};
+use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result};
 use crate::exec::bind::{BoundFragment, Compacted, Root};
 use crate::exec::recorded::Recorded;
 use crate::exec::result::{Rows, StringsAt, batch, rows_batch, top_batch, word};
 use crate::exec::topk::TopHead;
+use crate::plan::groups::Grouping;
+use crate::plan::top;
 
 /// Bits of the flags word, as in `scan.cuh`.
 const FLAG_DUPLICATE_KEY: u64 = 1;
@@ -36,7 +37,8 @@ pub(crate) fn read<'a>(
         }
         Root::Groups(groups, None) => read_whole(bound, groups, recorded),
         Root::TopK(top) => {
-            let reading = Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(top.output) };
+            let reading =
+                Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(top.memory.output) };
             read_top(top, reading, groups_max)
         }
         Root::Rows(rows) => {
@@ -44,7 +46,7 @@ pub(crate) fn read<'a>(
             if let Err(too_small) = check(word(control, 0), word(control, 1))? {
                 return Ok(Err(too_small));
             }
-            let reading = Reading { first, arena, stream, at: bound.arena.offset(rows.output) };
+            let reading = Reading { first, arena, stream, at: bound.arena.offset(rows.memory) };
             Ok(Ok(read_rows(rows, reading, groups_max)?))
         }
     }
@@ -103,7 +105,7 @@ fn read_whole<'a>(
     }
     let row_words = 1 + groups.cell_count;
     let (mut count, mut bytes) = (0, Vec::new());
-    let cell_words = &tail[bound.arena.offset(groups.cells) - bound.arena.offset(groups.seen)..];
+    let cell_words = &tail[bound.arena.offset(groups.memory.cells) - bound.arena.offset(groups.memory.seen)..];
     for (place, mark) in tail[..groups.places as usize].iter().enumerate() {
         // A global aggregation has its one row whether anything went in or not.
         if *mark == 0 && groups.grouping != Grouping::Single {
@@ -191,7 +193,7 @@ fn read_top<'a>(top: &BoundTop, read: Reading<'a, '_>, rows_max: Option<u64>) ->
     if top.is_sort {
         pays(count as u64, rows_max)?;
     }
-    read.rows(topk::HEAD_WORDS, count, top.row_words()).map(Ok)
+    read.rows(top::HEAD_WORDS, count, top.row_words()).map(Ok)
 }
 
 impl Rows<'_> {

@@ -13,15 +13,15 @@ use arrow::datatypes::{ArrowNativeType, DataType, Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use warpcube_column::{Dictionary, is_string};
 
-use crate::codegen::aggregate::{Output, Read};
-use crate::codegen::result_rows::BoundRows;
-use crate::codegen::sink::BoundGroups;
-use crate::codegen::topk::{BoundTop, TopColumn};
 use crate::error::{EngineError, Result};
 use crate::facts::Texts;
 use crate::float_sum::FloatSum;
 use crate::ir::Ty;
+use crate::plan::cells::{Output, Read};
+use crate::plan::groups::GroupsPlan;
 use crate::plan::keys::{KeyPack, PartReader};
+use crate::plan::rows::ResultPlan;
+use crate::plan::top::{TopColumn, TopPlan};
 
 /// The one NaN, as `wc_one_nan` in the device library has it.
 const NAN_BITS: u64 = 0x7ff8 << 48;
@@ -76,9 +76,9 @@ pub(crate) fn word(bytes: &[u8], index: usize) -> u64 {
 pub(crate) type StringsAt<'a> = dyn FnMut(Texts, &[Option<u64>]) -> Result<StringArray> + 'a;
 
 /// The batch of a fragment's result: group columns `g0`, `g1`, …, then aggregates `a0`, `a1`, ….
-pub(crate) fn batch(bound: &BoundGroups, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
+pub(crate) fn batch(bound: &GroupsPlan, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
     let (mut fields, mut arrays) = key_columns((&bound.pack, &bound.columns, &bound.texts), rows, strings_at)?;
-    for (index, output) in bound.outputs.iter().enumerate() {
+    for (index, output) in bound.cells.outputs.iter().enumerate() {
         arrays.push(aggregate(output, rows, bound.pack.words)?);
         fields.push(Field::new(format!("a{index}"), output.data_type.clone(), true));
     }
@@ -86,13 +86,13 @@ pub(crate) fn batch(bound: &BoundGroups, rows: &Rows, strings_at: &mut StringsAt
 }
 
 /// The batch of rows: columns `g0`, `g1`, ….
-pub(crate) fn rows_batch(bound: &BoundRows, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
+pub(crate) fn rows_batch(bound: &ResultPlan, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
     let (fields, arrays) = key_columns((&bound.pack, &bound.columns, &bound.texts), rows, strings_at)?;
     of_columns(fields, arrays, rows.count)
 }
 
 /// The batch of the rows of a top-k: columns `g0`, `g1`, ….
-pub(crate) fn top_batch(bound: &BoundTop, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
+pub(crate) fn top_batch(bound: &TopPlan, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
     let (mut fields, mut arrays, words) = (Vec::new(), Vec::new(), rows.words());
     for (position, column) in bound.columns.iter().enumerate() {
         let nulls = rows.nulls(|row| words.at(row, position / 64) >> (position % 64) & 1 == 0);

@@ -1,29 +1,29 @@
 //! Running a fragment: admit its columns, bind, compile, launch, read the result.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
-use warpcube_column::{LoadLimits, LoadReport, Pinned, Relation, Residency, TableRequest};
+use warpcube_column::{Pinned, Relation, Residency, RowCount, TableRequest};
 use warpcube_gpu::{
-    CancelSwitch, Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Priority, Program, Stream,
-    Traffic, size_class,
+    Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Priority, Program, Stream, size_class,
 };
 
-use crate::codegen::input::CANCEL_OFFSET;
-use crate::codegen::launch_group::LaunchGroup;
-use crate::codegen::sink::GROUP_SLOTS_MAX;
+use crate::codegen::memory::CANCEL_OFFSET;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
 use crate::exec::binding::{Binding, BindingCache, BindingOrigin, Finish, Found, Kernels, Launch};
 use crate::exec::constants::taken_over;
 use crate::exec::read::{TooSmall, read};
 use crate::exec::recorded::Recorded;
+use crate::exec::report::{LaunchReport, RunOptions, RunReport};
 use crate::facts::Texts;
 use crate::ir::{Fragment, TopK};
+use crate::plan::groups::GROUP_SLOTS_MAX;
+use crate::plan::launches::LaunchGroup;
 use crate::plan::topk_form;
 use crate::tuning::Tuning;
 
@@ -38,88 +38,33 @@ pub struct Engine {
     pub(crate) tuning: Tuning,
 }
 
-/// What is asked of one run.
-#[derive(Debug, Clone, Default)]
-pub struct RunOptions {
-    /// Bounds of loads, with the cancel flag.
-    pub limits: LoadLimits,
-    /// Stops kernels that run; its flag is that of `limits` where loads are to be stopped too.
-    pub cancel: Arc<CancelSwitch>,
-    /// Folder into which the generated source is written, `fragment-<hash>.cu`, complete with its prelude.
-    pub dump: Option<PathBuf>,
-    /// Slots that a hashed group table has at first, rounded up to a power of two; the engine chooses if none is given.
-    /// A table that proves too small is enlarged and the fragment run again.
-    pub group_slots: Option<u64>,
-    /// Most groups of a result; one with more is refused, this time and in later runs over the same columns.
-    pub groups_max: Option<u64>,
-    /// Whether the answer may come from elsewhere, so that a run gives up where a compiler would have to run first
-    /// ([`EngineError::NotCompiled`]).
-    pub elsewhere: bool,
-    /// Whether each launch is timed; launches then do not overlap, so that all together take a little longer.
-    pub launch_times: bool,
+/// The tables of a run.
+#[derive(Clone, Copy)]
+enum Tables<'a> {
+    /// They are loaded where they are not on the device.
+    Asked(&'a [TableRequest]),
+    /// They are there.
+    Given(&'a [Relation]),
 }
 
-/// What one run did.
-#[derive(Debug, Clone, Default)]
-pub struct RunReport {
-    /// What was loaded first.
-    pub loaded: LoadReport,
-    /// Time to bind and generate source.
-    pub bind: Duration,
-    /// Where its binding came from.
-    pub origin: BindingOrigin,
-    /// Time to compile or find the kernels.
-    pub compile: Duration,
-    /// Whether a compiler ran.
-    pub compiled: bool,
-    /// Time on the device by its own clock: first launch to last, zeroing included.
-    pub device: Duration,
-    /// Estimated bytes that must be read.
-    pub bytes: u64,
-    /// Time on the host from the first copy to the rows, waits included.
-    pub launched: Duration,
-    /// Bytes copied to the device and back: constants, results.
-    pub traffic: Traffic,
-    /// Whether its kernels were compiled in haste: those of runs to come will be better.
-    pub in_haste: bool,
-    /// One report a launch.
-    pub launch_groups: Vec<LaunchReport>,
-    /// Device memory of tables and result.
-    pub arena_bytes: u64,
-    /// Rows of the result.
-    pub rows: u64,
-    /// How a top-k was found, and why so.
-    pub top: Option<String>,
-    /// What ran.
-    bound: Option<Arc<BoundFragment>>,
-    /// How often the fragment was run again because a group table or the window of an exact sum proved too small, a
-    /// table proved to have several rows for a key, join keys collided, or the threshold of a top-k let too few or too
-    /// many rows pass.
-    pub reruns: u32,
-}
-
-impl RunReport {
-    /// All kernels that ran, as one program.
-    pub fn program(&self) -> Option<Arc<Program>> {
-        self.bound.as_ref().map(|bound| bound.program().clone())
+impl<'a> Tables<'a> {
+    fn requests(self) -> &'a [TableRequest] {
+        match self {
+            Tables::Asked(requests) => requests,
+            Tables::Given(_) => &[],
+        }
     }
-}
 
-/// What one launch did.
-#[derive(Debug, Clone)]
-pub struct LaunchReport {
-    /// The pipelines that ran side by side, by position in the fragment.
-    pub pipelines: Vec<usize>,
-    /// Time on the device, if launches were timed ([`RunOptions::launch_times`]).
-    pub device: Option<Duration>,
-    /// Estimated bytes read from columns.
-    pub bytes: u64,
-    /// Registers a thread.
-    pub registers: u32,
-    /// Spilled bytes a thread.
-    pub spilled: u32,
-    /// Blocks launched.
-    pub grid: u32,
+    /// Those that are given, or those that were asked for.
+    fn or<'b>(self, asked: &'b [Relation]) -> &'b [Relation]
+    where
+        'a: 'b,
+    {
+        match self {
+            Tables::Asked(_) => asked,
+            Tables::Given(relations) => relations,
+        }
+    }
 }
 
 impl Drop for Engine {
@@ -178,6 +123,32 @@ impl Engine {
         self.run_again(fragment, &BindingCache::default(), requests, options)
     }
 
+    /// As [`Engine::run_again`], over relations on this engine's device, one for each of `fragment.tables`: columns of
+    /// other tables, and rows that only the device has counted.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run_again`]; malformed for relations of another device.
+    pub fn run_over(
+        &self,
+        fragment: &Fragment,
+        cache: &BindingCache,
+        relations: &[Relation],
+        options: &RunOptions,
+    ) -> Result<(RecordBatch, RunReport)> {
+        let is_here = |buffer: &DeviceBuffer| buffer.is_of(self.device());
+        let are_here = |relation: &Relation| {
+            let segments = || relation.columns.iter().flat_map(|column| column.segments());
+            let buffers = segments().flat_map(|segment| std::iter::once(segment.values()).chain(segment.validity()));
+            let lookups = relation.columns.iter().filter_map(|column| column.lookup());
+            let counted = matches!(&relation.rows, RowCount::OnDevice(count) if !is_here(count));
+            !counted && buffers.chain(lookups).all(is_here)
+        };
+        if !relations.iter().all(are_here) {
+            return Err(EngineError::Malformed("a run over relations of another device".into()));
+        }
+        self.run_tables(fragment, cache, Tables::Given(relations), options)
+    }
+
     /// As [`Engine::run`], for a fragment that is run repeatedly: `cache` is this fragment's own and keeps what binding
     /// found, for as long as the columns stay where they are.
     pub fn run_again(
@@ -187,11 +158,21 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
+        self.run_tables(fragment, cache, Tables::Asked(requests), options)
+    }
+
+    fn run_tables(
+        &self,
+        fragment: &Fragment,
+        cache: &BindingCache,
+        tables: Tables,
+        options: &RunOptions,
+    ) -> Result<(RecordBatch, RunReport)> {
         let mut guesses = cache.guesses(options.group_slots);
         let mut report = RunReport::default();
         let mut long_runs = 0;
         loop {
-            match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
+            match self.attempt(fragment, cache, tables, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
                 Err(TooSmall::GroupTable) => {
                     let Some(slots) = enlarged(guesses.group_slots) else {
@@ -267,7 +248,7 @@ impl Engine {
             return Ok(None);
         };
         (report.bind, report.origin) = (clock.elapsed(), origin);
-        let done = self.execute_kept(binding, cache, &pinned, (options, guesses), &mut report)?;
+        let done = self.execute_kept(binding, cache, &pinned.tables, (options, guesses), &mut report)?;
         Ok(done.ok().map(|batch| (batch, report)))
     }
 
@@ -276,22 +257,22 @@ impl Engine {
         &self,
         binding: Arc<Binding>,
         cache: &BindingCache,
-        pinned: &Pinned,
+        tables: &[Relation],
         (options, guesses): (&RunOptions, Guesses),
         report: &mut RunReport,
     ) -> Result<Result<RecordBatch, TooSmall>> {
         if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {
             return Err(error.clone());
         }
-        let binding = self.improved(binding, cache, &pinned.tables, guesses);
-        self.execute_bound(&binding, pinned, options, report)
+        let binding = self.improved(binding, cache, tables, guesses);
+        self.execute_bound(&binding, tables, options, report)
     }
 
     /// Runs a binding over the columns it is bound to.
     fn execute_bound(
         &self,
         binding: &Binding,
-        pinned: &Pinned,
+        tables: &[Relation],
         options: &RunOptions,
         report: &mut RunReport,
     ) -> Result<Result<RecordBatch, TooSmall>> {
@@ -299,7 +280,7 @@ impl Engine {
         report.bound = Some(binding.fragment.clone());
         report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
         report.in_haste = binding.in_haste;
-        self.execute(binding, &pinned.tables, options, report).inspect_err(|error| {
+        self.execute(binding, tables, options, report).inspect_err(|error| {
             if matches!(error, EngineError::Unsupported(_)) {
                 let _ = binding.refused.set(error.clone());
             }
@@ -311,7 +292,7 @@ impl Engine {
         &self,
         fragment: &Fragment,
         cache: &BindingCache,
-        requests: &[TableRequest],
+        asked: Tables,
         options: &RunOptions,
         guesses: Guesses,
         report: &mut RunReport,
@@ -319,8 +300,8 @@ impl Engine {
         let found: Mutex<Option<Found>> = Mutex::new(None);
         let start: Mutex<Option<(Duration, BindingOrigin)>> = Mutex::new(None);
         let span = tracing::info_span!("admit").entered();
-        let pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
-            let clock = Instant::now();
+        let pinned: Pinned = self.residency.admit(asked.requests(), &options.limits, |tables| -> Result<u64> {
+            let (tables, clock) = (asked.or(tables), Instant::now());
             let _span = tracing::info_span!("bind").entered();
             let own = cache.get(tables, guesses);
             let latest = || cache.latest(guesses).filter(|latest| latest.is_for(tables, guesses));
@@ -346,15 +327,16 @@ impl Engine {
         report.bind += bind;
         report.origin = origin;
         report.loaded.add(&pinned.loaded);
+        let tables = asked.or(&pinned.tables);
         match found.into_inner().expect("admission binds") {
-            Found::Kept(binding) => self.execute_kept(binding, cache, &pinned, (options, guesses), report),
+            Found::Kept(binding) => self.execute_kept(binding, cache, tables, (options, guesses), report),
             Found::New(fragment) => {
                 if let Some(folder) = &options.dump {
                     dump(fragment.program(), folder)?;
                 }
-                let binding = Arc::new(self.prepare(*fragment, &pinned.tables, guesses, options.elsewhere, report)?);
+                let binding = Arc::new(self.prepare(*fragment, tables, guesses, options.elsewhere, report)?);
                 cache.keep(&binding);
-                self.execute_bound(&binding, &pinned, options, report)
+                self.execute_bound(&binding, tables, options, report)
             }
         }
     }
@@ -507,7 +489,7 @@ impl Engine {
         for (index, (group, launch)) in bound.launch_groups.iter().zip(&binding.kernels.launches).enumerate() {
             let attributes = launch.kernel.attributes();
             let members = || group.members.iter().map(|index| &bound.pipelines[*index]);
-            let bytes = members().map(|pipeline| pipeline.bytes as u64).sum();
+            let bytes = members().map(|pipeline| pipeline.plan.split.bytes as u64).sum();
             report.bytes += bytes;
             report.launch_groups.push(LaunchReport {
                 pipelines: group.members.iter().map(|index| (*index).min(bound.shown - 1)).collect(),
@@ -516,6 +498,7 @@ impl Engine {
                 registers: attributes.registers,
                 spilled: attributes.local_bytes,
                 grid: launch.shape.grid,
+                launches: group.launches(&bound.pipelines) as u32,
             });
         }
         let mut strings_at = |texts: Texts, places: &[Option<u64>]| {
@@ -538,14 +521,15 @@ impl Engine {
 
     /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.
     fn launch_of(&self, bound: &BoundFragment, group: &LaunchGroup, kernel: Kernel) -> Result<Launch> {
-        let block = bound.pipelines[group.members[0]].block;
+        let block = bound.pipelines[group.members[0]].plan.shared.block;
         let shared_bytes = group.shared_bytes(&bound.pipelines);
         let resident = kernel.blocks_per_multiprocessor(block, shared_bytes)?.max(1);
         let most = resident * self.device().info().multiprocessors;
         let (mut grid, mut firsts) = (0, Vec::with_capacity(group.members.len()));
         for index in &group.members {
             firsts.push(grid);
-            grid += most.min(bound.pipelines[*index].tickets.div_ceil(block / 32)).max(1);
+            let tickets = bound.pipelines[*index].plan.tickets.iter().map(|tickets| tickets.count).max().unwrap_or(0);
+            grid += most.min(tickets.div_ceil(block / 32)).max(1);
         }
         firsts.remove(0);
         Ok(Launch { kernel, shape: LaunchShape { grid, block, shared_bytes }, firsts })
@@ -568,7 +552,7 @@ fn dump(program: &Program, folder: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::sink::GROUP_SLOTS_FIRST;
+    use crate::plan::groups::GROUP_SLOTS_FIRST;
 
     #[test]
     fn tables_of_groups_grow_up_to_the_largest_and_no_further() {

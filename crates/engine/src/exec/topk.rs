@@ -1,28 +1,25 @@
-//! Launches of a top-k around its scan, and the head of its rows.
+//! Phases of a top-k around its scan, and the head of its rows.
 //!
 //! ```text
 //! sample ─ best of the sample ─ scan ─ best of the candidates ─ columns of the result
 //! ```
 //!
-//! The first two are there where there is a threshold. All is put on one queue: the host decides nothing in between.
+//! The first two are there where there is a threshold. The host decides nothing in between.
 //! Where candidates are few, the last block of the scan does what follows it.
 
 use std::sync::Arc;
 
-use warpcube_gpu::prims::topk::{TopK as Selection, TopKSpec};
-use warpcube_gpu::prims::{DeviceSlice, Sort, SortKey, SortSpec};
-use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Module, Params, Program, Work};
+use warpcube_gpu::prims::topk::TopK as Selection;
+use warpcube_gpu::prims::{Sort, SortSpec};
+use warpcube_gpu::{Device, DeviceInfo, Kernel, Module, Program};
 
-use crate::arena::{Arena, Zone};
-use crate::codegen::params::ParamList;
-use crate::codegen::topk::{BoundTop, GATHER, Ranked, SAMPLE, sort_of};
+use crate::arena::Zone;
+use crate::codegen::memory::RankedMemory;
+use crate::codegen::topk::{BoundTop, GATHER, SAMPLE};
 use crate::error::Result;
-use crate::exec::recorded::params_of;
+use crate::exec::phases::{Launch, Phase, Primitive, Slice, blocks};
 use crate::exec::result::word;
-
-/// Threads of a block of the kernels that take a row a thread, and blocks a multiprocessor.
-const BLOCK: u32 = 256;
-const BLOCKS: u32 = 8;
+use crate::plan::top::{RankedPlan, sort_of};
 
 /// How the best of some ranks are put in order.
 enum Finding {
@@ -48,53 +45,65 @@ impl BoundTop {
         if self.last_block().is_some() {
             return Vec::new();
         }
-        let of = |ranked: &Ranked| match self.sorts() {
+        let of = |ranked: &RankedPlan| match self.sorts() {
             false => self.selection(ranked).programs(info),
             true => sort_of(&self.ranks, self.selection(ranked).rows).programs(info),
         };
         self.sample.iter().chain([&self.candidates]).flat_map(of).collect()
     }
 
-    fn sorts(&self) -> bool {
-        self.decision.form.sorts(&self.ranks)
-    }
-
-    /// The selection of the best of some ranks.
-    fn selection(&self, ranked: &Ranked) -> TopKSpec {
-        let spec = self.decision.form.spec(&self.ranks, self.rows, ranked.k);
-        TopKSpec { keys: Some(ranked.count), ..spec }
-    }
-
     /// The kernels, of the module with those of its own.
     pub(crate) fn kernels(&self, device: &Device, module: &Arc<Module>) -> Result<TopKernels> {
-        let finding = |ranked: &Ranked| -> Result<Finding> {
+        let finding = |ranked: &RankedPlan, tails: Option<Zone>| -> Result<Finding> {
             let selection = self.selection(ranked);
             Ok(match self.sorts() {
                 false => Finding::Selected(Box::new(Selection::new(device, &selection)?)),
                 true => {
                     let SortSpec { columns, row } = sort_of(&self.ranks, selection.rows);
-                    Finding::Sorted(Box::new(Sort::new(device, &columns, row)?), ranked.tails)
+                    Finding::Sorted(Box::new(Sort::new(device, &columns, row)?), tails)
                 }
             })
         };
-        let sample = match &self.sample {
-            Some(sample) => Some((module.kernel(SAMPLE)?, finding(sample)?)),
+        let sample = match self.sampled() {
+            Some((sample, memory)) => Some((module.kernel(SAMPLE)?, finding(&sample, memory.tails)?)),
             None => None,
         };
-        Ok(TopKernels { sample, selection: finding(&self.candidates)?, gather: module.kernel(GATHER)? })
+        let selection = finding(&self.candidates, self.memory.candidates.tails)?;
+        Ok(TopKernels { sample, selection, gather: module.kernel(GATHER)? })
     }
 
-    /// Launches what finds the threshold.
-    pub(crate) fn record_sample(&self, work: &mut Work, run: &TopRun) -> Result<()> {
-        let (Some((kernel, finding)), Some(sample)) = (&run.kernels.sample, &self.sample) else { return Ok(()) };
-        run.launch(work, kernel, sample.count, &self.sample_params)?;
-        run.put_in_order(work, self, finding, sample)
+    /// What finds the threshold, if there is one.
+    pub(crate) fn sample_phases<'a>(&self, kernels: &'a TopKernels, info: &DeviceInfo) -> Vec<Phase<'a>> {
+        let (Some((kernel, finding)), Some(sample)) = (&kernels.sample, self.sampled()) else { return Vec::new() };
+        let operands = self.sample_params.arguments().cloned().collect();
+        let launch = Launch::over(kernel, sample.0.count, blocks(info), operands);
+        vec![Phase::Launch(launch), self.in_order(finding, sample)]
     }
 
-    /// Launches what follows the scan.
-    pub(crate) fn record_result(&self, work: &mut Work, run: &TopRun) -> Result<()> {
-        run.put_in_order(work, self, &run.kernels.selection, &self.candidates)?;
-        run.launch(work, &run.kernels.gather, self.k, &self.gather_params)
+    /// What follows the scan.
+    pub(crate) fn result_phases<'a>(&self, kernels: &'a TopKernels, info: &DeviceInfo) -> [Phase<'a>; 2] {
+        let operands = self.gather_params.arguments().cloned().collect();
+        let launch = Launch::over(&kernels.gather, self.k, blocks(info), operands);
+        let candidates = (self.candidates, self.memory.candidates);
+        [self.in_order(&kernels.selection, candidates), Phase::Launch(launch)]
+    }
+
+    /// What puts the best ranks in order.
+    fn in_order<'a>(&self, finding: &'a Finding, (plan, at): (RankedPlan, RankedMemory)) -> Phase<'a> {
+        let element = self.ranks.element();
+        let slice = |zone, element, len| Slice { zone, element, len };
+        let (ranks, scratch) = (slice(at.ranks, element, plan.count), self.memory.scratch);
+        Phase::Primitive(match finding {
+            Finding::Selected(selection) => {
+                let rows = slice(at.best[1], selection.spec().rows, plan.k);
+                Primitive::Select { selection, ranks, best: slice(at.best[0], element, plan.k), rows, scratch }
+            }
+            Finding::Sorted(sort, tails) => {
+                let tails = tails.map(|tails| slice(tails, element, plan.count));
+                let rows = slice(at.best[1], sort.row(), plan.count);
+                Primitive::Sort { sort, keys: std::iter::once(ranks).chain(tails).collect(), rows, scratch }
+            }
+        })
     }
 }
 
@@ -114,44 +123,5 @@ impl TopHead {
     pub(crate) fn of(bytes: &[u8]) -> TopHead {
         let [error, flags, rows, thresholded] = [0, 1, 2, 3].map(|at| word(bytes, at));
         TopHead { error, flags, rows, thresholded: thresholded != 0 }
-    }
-}
-
-/// The operands of a run's launches.
-pub(crate) struct TopRun<'a> {
-    pub(crate) device: &'a Device,
-    pub(crate) kernels: &'a TopKernels,
-    pub(crate) layout: &'a Arena,
-    pub(crate) arena: &'a DeviceBuffer,
-}
-
-impl TopRun<'_> {
-    /// Launches a kernel that takes a row a thread.
-    fn launch(&self, work: &mut Work, kernel: &Kernel, rows: u64, params: &ParamList) -> Result<()> {
-        let most = self.device.info().multiprocessors * BLOCKS;
-        let grid = rows.div_ceil(BLOCK.into()).clamp(1, most.into()) as u32;
-        let params = params_of(Params::new(), params, self.layout, self.arena);
-        Ok(work.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes: 0 }, &params, false)?)
-    }
-
-    /// Puts the best ranks in order.
-    fn put_in_order(&self, work: &mut Work, bound: &BoundTop, finding: &Finding, ranked: &Ranked) -> Result<()> {
-        let (element, k) = (bound.ranks.element(), ranked.k);
-        let slice = |zone, element, len| DeviceSlice::new(self.arena, self.layout.offset(zone), element, len);
-        let scratch = self.arena.part(self.layout.offset(bound.scratch), bound.scratch.bytes())?;
-        let ranks = slice(ranked.ranks, element, ranked.count)?;
-        match finding {
-            Finding::Selected(selection) => {
-                let rows = slice(ranked.best[1], selection.spec().rows, k)?;
-                Ok(selection.launch(work, &ranks, &slice(ranked.best[0], element, k)?, &rows, &scratch)?)
-            }
-            Finding::Sorted(sort, tails) => {
-                let tails = tails.map(|tails| slice(tails, element, ranked.count)).transpose()?;
-                let key = |values| SortKey { values, valid: None };
-                let keys: Vec<SortKey> = std::iter::once(&ranks).chain(&tails).map(key).collect();
-                let rows = slice(ranked.best[1], sort.row(), ranked.count)?;
-                Ok(sort.launch(work, &keys, &rows, &scratch)?)
-            }
-        }
     }
 }

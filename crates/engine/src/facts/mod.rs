@@ -8,6 +8,7 @@
 
 mod integers;
 mod interval;
+mod validity;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::ir::{BinaryOp, DatePart, Expr, Literal, Overflow, Ty, UnaryOp};
 use crate::lookup::{self, LookupTable};
 
 pub(crate) use integers::{Arithmetic, divides_in_place, integer_arithmetic};
+pub(crate) use validity::{Validity, validity};
 
 /// Bounds of integers, both included.
 pub(crate) type Range = Option<(i128, i128)>;

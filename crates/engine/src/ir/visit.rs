@@ -21,6 +21,39 @@ impl Expr {
         self.each(&mut |inner| inner.walk(visit));
     }
 
+    /// Whether another expression is the same, as far as that is known of functions of strings.
+    pub(crate) fn is_same(&self, other: &Expr) -> bool {
+        let own = match (self, other) {
+            (Expr::Reg(one), Expr::Reg(other)) | (Expr::Place(one), Expr::Place(other)) => one == other,
+            (Expr::Literal(Literal::Float(one), ty), Expr::Literal(Literal::Float(other), other_ty)) => {
+                (one.to_bits(), ty) == (other.to_bits(), other_ty)
+            }
+            (Expr::Literal(one, ty), Expr::Literal(other, other_ty)) => (one, ty) == (other, other_ty),
+            (Expr::Text(one), Expr::Text(other)) => one == other,
+            (Expr::Unary(one, _), Expr::Unary(other, _)) => one == other,
+            (Expr::Binary(one, _, _), Expr::Binary(other, _, _)) => one == other,
+            (Expr::Cast(_, one), Expr::Cast(_, other)) => one == other,
+            (Expr::Rescale(_, one), Expr::Rescale(_, other)) => one == other,
+            (Expr::Digits(_, one), Expr::Digits(_, other)) => one == other,
+            (Expr::DecimalToFloat(_, one), Expr::DecimalToFloat(_, other)) => one == other,
+            (Expr::DatePart(one, _), Expr::DatePart(other, _)) => one == other,
+            (Expr::AddMonths(_, one), Expr::AddMonths(_, other)) => one == other,
+            (Expr::InCalendar(_, one), Expr::InCalendar(_, other)) => one == other,
+            (Expr::Among(_, one), Expr::Among(_, other)) => one == other,
+            (Expr::Case(one, _), Expr::Case(other, _)) => one.len() == other.len(),
+            (Expr::Match(one, test), Expr::Match(other, other_test)) => one == other && Arc::ptr_eq(test, other_test),
+            (Expr::Lookup(one, function, ty), Expr::Lookup(other, other_function, other_ty)) => {
+                let is_same = Arc::ptr_eq(function, other_function) || function.is_same(other_function.as_ref());
+                (one, ty) == (other, other_ty) && is_same
+            }
+            _ => false,
+        };
+        let (mut operands, mut others) = (Vec::new(), Vec::new());
+        self.each_operand(&mut |operand| operands.push(operand));
+        other.each_operand(&mut |operand| others.push(operand));
+        own && operands.iter().zip(others).all(|(one, other)| one.is_same(other))
+    }
+
     /// Whether it tests a string without a dictionary.
     pub(crate) fn tests_strings(&self) -> bool {
         let mut found = matches!(self, Expr::Match(_, _));
@@ -30,6 +63,10 @@ impl Expr {
 
     /// Calls `visit` for the operands.
     pub(crate) fn each(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.each_operand(&mut |operand| visit(operand));
+    }
+
+    fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
             Expr::Reg(_) | Expr::Place(_) | Expr::Lookup(_, _, _) | Expr::Match(_, _) => {}
             Expr::Literal(_, _) | Expr::Text(_) => {}

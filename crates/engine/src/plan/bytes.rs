@@ -45,7 +45,7 @@ impl Fragment {
                     coded.extend(registers.iter().filter_map(|register| columns.get(*register)));
                 }
                 Source::Table(_) => {}
-                Source::Groups(of) => asked[of].extend(registers.iter().filter(|register| **register < own)),
+                Source::Output(of) => asked[of].extend(registers.iter().filter(|register| **register < own)),
             }
         }
         coded.sort_unstable();
@@ -57,7 +57,7 @@ impl Fragment {
     pub(crate) fn width(&self, source: Source) -> usize {
         match source {
             Source::Table(table) => self.tables.get(table).map_or(0, |table| table.columns.len()),
-            Source::Groups(of) => match self.pipelines.get(of).map(|pipeline| &pipeline.sink) {
+            Source::Output(of) => match self.pipelines.get(of).map(|pipeline| &pipeline.sink) {
                 Some(Sink::Aggregate { groups, aggregates }) => groups.len() + aggregates.len(),
                 Some(Sink::Rows { columns, .. }) => columns.len(),
                 _ => 0,

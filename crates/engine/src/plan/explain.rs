@@ -51,7 +51,7 @@ pub(crate) fn describe(
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
         let columns = match pipeline.source {
             Source::Table(table) => columns.get(table),
-            Source::Groups(groups) => payloads.get(groups),
+            Source::Output(groups) => payloads.get(groups),
         };
         let registers = registers(pipeline, columns.map_or(&[], Vec::as_slice), &payloads);
         let steps = match orders.and_then(|orders| orders.get(index)) {

@@ -28,7 +28,7 @@ pub(crate) fn with_list(fragment: &Fragment, several: u32) -> Cow<'_, Fragment> 
     }
     let (columns, top) = listed(top);
     let list = Pipeline { source: *source, steps: steps.clone(), sink: Sink::Rows { columns, limit: None } };
-    let root = Pipeline { source: Source::Groups(others.len()), steps: Vec::new(), sink: Sink::TopK(top) };
+    let root = Pipeline { source: Source::Output(others.len()), steps: Vec::new(), sink: Sink::TopK(top) };
     let pipelines = others.iter().cloned().chain([list, root]).collect();
     Cow::Owned(Fragment { pipelines, ..fragment.clone() })
 }

@@ -4,15 +4,31 @@
 //! work and never change a result. [`explain`] says in words what was decided.
 
 pub(crate) mod bytes;
+pub(crate) mod cells;
 pub(crate) mod dependencies;
 pub(crate) mod derived;
 pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod float_limbs;
+pub(crate) mod group_values;
+pub(crate) mod groups;
+pub(crate) mod input;
 pub(crate) mod keys;
+pub(crate) mod launches;
 pub(crate) mod listed;
 pub(crate) mod order;
+pub(crate) mod pipeline;
+pub(crate) mod rows;
+pub(crate) mod runs;
+pub(crate) mod shared;
+pub(crate) mod sink;
+pub(crate) mod split;
 pub(crate) mod table;
+pub(crate) mod tickets;
+pub(crate) mod top;
 pub(crate) mod topk_form;
 pub(crate) mod topk_rank;
 pub(crate) mod union;
+pub(crate) mod vectors;
+pub(crate) mod view;
+mod weight;

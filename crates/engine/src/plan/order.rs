@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use super::estimate::selectivity;
-use super::table::{BuiltTable, TableLayout};
+use super::table::{TableLayout, Tables, table};
 use crate::error::{EngineError, Result};
 use crate::facts::{Facts, analyse};
 use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step, Ty};
@@ -42,6 +42,8 @@ pub(crate) struct Planned {
     cost: f64,
     /// Whether it can raise an evaluation error, or is a limit: it stays behind the steps before it.
     pub(crate) fallible: bool,
+    /// Whether the residual of a probe can: it is then evaluated for all matches of a row, as it is on the CPU.
+    pub(crate) residual_raises: bool,
 }
 
 impl Planned {
@@ -95,11 +97,7 @@ impl Item {
 }
 
 /// What is known of every register of the pipeline.
-pub(crate) fn registers(
-    pipeline: &Pipeline,
-    columns: &[Facts],
-    tables: &[Option<BuiltTable>],
-) -> Result<Vec<Option<Facts>>> {
+pub(crate) fn registers(pipeline: &Pipeline, columns: &[Facts], tables: &Tables) -> Result<Vec<Option<Facts>>> {
     let mut registers: Vec<Option<Facts>> = columns.iter().cloned().map(Some).collect();
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };
@@ -116,21 +114,13 @@ pub(crate) fn registers(
     Ok(registers)
 }
 
-/// The table a probe looks into.
-pub(crate) fn table<'a>(tables: &'a [Option<BuiltTable>], probe: &Probe) -> Result<&'a BuiltTable> {
-    tables
-        .get(probe.build)
-        .and_then(Option::as_ref)
-        .ok_or_else(|| EngineError::Malformed(format!("pipeline {} builds no table", probe.build)))
-}
-
 /// The pipeline's steps in the order they are taken, and what passes its filters; bitmaps of more than
 /// `bitmap_bytes_max` are not in shared memory.
 pub(crate) fn order(
     pipeline: &Pipeline,
     columns: usize,
     registers: &[Option<Facts>],
-    tables: &[Option<BuiltTable>],
+    tables: &Tables,
     (overflow, bitmap_bytes_max): (Overflow, usize),
 ) -> Result<(Vec<Planned>, Passing)> {
     let mut waiting: Vec<Planned> = Vec::new();
@@ -143,21 +133,30 @@ pub(crate) fn order(
                 for (part, (expr, share)) in parts.by_ref().take(conjuncts(expr).len()) {
                     let (_, fallible) = analyse(&[&expr], registers, overflow)?;
                     let (share, cost) = (*share, if expr.tests_strings() { TEXT_COST } else { 1.0 });
-                    waiting.push(Planned { item: Item::Filter(expr), part, share, together: share, cost, fallible });
+                    waiting.push(Planned {
+                        item: Item::Filter(expr),
+                        part,
+                        share,
+                        together: share,
+                        cost,
+                        fallible,
+                        residual_raises: false,
+                    });
                 }
             }
             Step::Probe(probe) => {
                 let built = table(tables, probe)?;
                 let read: Vec<&Expr> = probe.keys.iter().chain(&probe.residual).collect();
                 let (_, fallible) = analyse(&read, registers, overflow)?;
+                let residual: Vec<&Expr> = probe.residual.iter().collect();
+                let (_, residual_raises) = analyse(&residual, registers, overflow)?;
                 let met = probe.residual.as_ref().map_or(1.0, |residual| selectivity(residual, registers));
                 let share = match probe.kind {
                     JoinKind::Inner | JoinKind::Semi => built.share * met,
                     JoinKind::Left | JoinKind::Mark => 1.0,
                     JoinKind::Anti => 1.0 - built.share * met,
                 };
-                let is_far =
-                    matches!(&built.layout, TableLayout::Direct { bitmap } if bitmap.bytes() > bitmap_bytes_max);
+                let is_far = built.layout == TableLayout::Direct && built.bitmap_bytes() > bitmap_bytes_max;
                 let cost = match is_far {
                     _ if built.matches.is_some() && !is_of_keys(probe.kind) => MATCHES_COST,
                     _ if probe.residual.is_some() => FAR_PROBE_COST,
@@ -166,12 +165,14 @@ pub(crate) fn order(
                 };
                 let width = probe.width(built.payload.len());
                 let item = Item::Probe(probe.clone(), register..register + width);
-                waiting.push(Planned { item, part: 0, share, together: share, cost, fallible });
+                waiting.push(Planned { item, part: 0, share, together: share, cost, fallible, residual_raises });
                 register += width;
             }
             Step::Limit { skip, rows } => {
                 let item = Item::Limit { skip: *skip, rows: *rows };
-                waiting.push(Planned { item, part: 0, share: 1.0, together: 1.0, cost: 1.0, fallible: true });
+                let (fallible, residual_raises) = (true, false);
+                let (share, together, cost) = (1.0, 1.0, 1.0);
+                waiting.push(Planned { item, part: 0, share, together, cost, fallible, residual_raises });
             }
         }
     }

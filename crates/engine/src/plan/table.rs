@@ -6,49 +6,32 @@ use std::sync::Arc;
 use warpcube_column::Dictionary;
 
 use super::keys::KeyPack;
-use crate::arena::{Arena, Zone};
-use crate::error::{Result, unsupported};
-use crate::facts::Facts;
+use crate::error::{EngineError, Result, unsupported};
+use crate::facts::{Facts, analyse};
 use crate::format::in_bytes;
-use crate::ir::Ty;
+use crate::ir::{Expr, Probe, Sink, Ty};
+use crate::plan::input::PipelineInput;
+use crate::plan::runs::{self, RunPlan, WholeRuns};
+use crate::plan::split::Split;
+use crate::tuning::Tuning;
 
-/// A domain of up to this many places a row is indexed directly.
-const DIRECT_PLACES_PER_ROW: u64 = 16;
-/// Domains up to this size are indexed directly whatever the row count.
-const DIRECT_PLACES_MIN: u64 = 1 << 16;
 /// Keys that any table has slots for.
 const EXPECTED_MIN: u64 = 1 << 12;
 /// Largest table in bytes: a quarter of the device's memory, between these.
 const TABLE_BYTES_MAX: RangeInclusive<u64> = 8 << 30..=32 << 30;
 
+/// The tables of a fragment, by pipeline.
+pub(crate) type Tables = [Option<Arc<TablePlan>>];
+
 /// How entries are found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableLayout {
     /// A bit a packed key; entries are indexed by packed key.
-    Direct {
-        /// Bits, padded to whole 16 bytes.
-        bitmap: Zone,
-    },
+    Direct,
     /// Open addressing over packed keys + 1; entries are indexed by slot.
-    Hash {
-        /// Keys.
-        keys: Zone,
-        /// Number of slots less one.
-        mask: u64,
-        /// What hashes are seeded with.
-        seed: u64,
-    },
+    Hash,
     /// Open addressing over keys of several words; entries are indexed by slot.
-    Wide {
-        /// States of slots.
-        states: Zone,
-        /// Words of keys, side by side.
-        words: Zone,
-        /// Number of slots less one.
-        mask: u64,
-        /// What hashes are seeded with.
-        seed: u64,
-    },
+    Wide,
 }
 
 /// What an entry keeps of the values of its key.
@@ -67,10 +50,10 @@ pub(crate) enum Keep {
 /// zero, which is NULL, and are only raised; for the smallest value they count downward from `high` + 1.
 #[derive(Debug, Clone)]
 pub(crate) struct PayloadColumn {
-    /// Entries.
-    pub(crate) zone: Zone,
     /// C type of an entry.
     pub(crate) c_type: &'static str,
+    /// Bytes of an entry.
+    pub(crate) width: u64,
     /// What entry 0 (or 1, if nullable) stands for; entries of floats are the values themselves.
     pub(crate) low: i128,
     /// Which value of a key is kept.
@@ -79,114 +62,66 @@ pub(crate) struct PayloadColumn {
     pub(crate) facts: Facts,
 }
 
+/// Whether a table's keys are to be unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unique {
+    /// They may come several times.
+    No,
+    /// A table with several rows for a key is refused.
+    Always,
+    /// A table with several rows for a key is built again with room for them: that of this pipeline.
+    Guessed(usize),
+}
+
 /// A table as its probes see it.
 #[derive(Debug, Clone)]
-pub(crate) struct BuiltTable {
+pub(crate) struct TablePlan {
     /// Packing of its keys.
     pub(crate) pack: KeyPack,
     /// Strings behind the codes of its keys.
     pub(crate) strings: Vec<Option<Arc<Dictionary>>>,
     /// How entries are found.
     pub(crate) layout: TableLayout,
+    /// Entries or slots; a power of two where they are hashed.
+    pub(crate) places: u64,
+    /// What hashes are seeded with.
+    pub(crate) seed: u64,
     /// Payload columns.
     pub(crate) payload: Vec<PayloadColumn>,
     /// Estimated share of probe rows that find an entry.
     pub(crate) share: f64,
-    /// Where the rows of a key are, if there may be several. Payload is then indexed by row.
-    pub(crate) matches: Option<Matches>,
+    /// How rows are numbered, if a key may have several. Payload is then indexed by row.
+    pub(crate) matches: Option<MatchesPlan>,
     /// Whether there is room for fewer rows than may come: a table that proves too small is laid out again for more.
     pub(crate) grows: bool,
-    /// Whether runs of rows with equal keys enter together.
-    pub(crate) preaggregates: bool,
-    /// Where the ends of runs are, if others are entered without atomic operations.
-    pub(crate) ends: Option<RunEnds>,
+    /// Whether its keys are to be unique.
+    pub(crate) unique: Unique,
+    /// How rows of equal keys side by side enter together, if they do.
+    pub(crate) runs: Option<RunPlan>,
+    /// Slots of a hash table for the entries of keys whose runs begin or end a step, if others are entered without
+    /// atomic operations, until a kernel behind the build has written them to their places.
+    pub(crate) ends: Option<u64>,
+    /// Why entries are found so.
+    pub(crate) why: String,
 }
 
-/// The entries of keys whose runs begin or end a step, in a hash table, until a kernel behind the build has written
-/// them to their places.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunEnds {
-    /// `uint64_t` a slot: key + 1, or zero.
-    pub(crate) seen: Zone,
-    /// For each payload column, `uint64_t` a slot.
-    pub(crate) cells: Zone,
-    /// Slots.
-    pub(crate) slots: u64,
-    /// What hashes are seeded with.
-    pub(crate) seed: u64,
-}
-
-/// How the rows of a table whose keys come several times are to be numbered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Numbering<'a> {
-    /// As the scan has them, whose chunks have so many rows.
-    Scanned(&'a [u32]),
-    /// As they come, where a row of the scan may come several times: there is room for so many.
-    Counted(u64),
-}
-
-/// What gives the rows of a table their numbers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Numbers {
-    /// `uint64_t` a chunk of the scan: the number of its first row.
-    Scanned { first_rows: Zone },
-    /// `uint64_t`: numbers given away.
-    Counted { counter: Zone },
+/// What gives the rows of a table whose keys come several times their numbers.
+#[derive(Debug, Clone)]
+pub(crate) enum Numbering {
+    /// They have those of the scan, whose chunks begin with these.
+    Scanned(Vec<u64>),
+    /// They are counted as they come, where a row of the scan may come several times: there is room for so many.
+    Counted,
 }
 
 /// The rows of each key of a table whose keys come several times. Rows go by their number; those of a key lie side by
-/// side in `order`.
+/// side in an order of their own.
 #[derive(Debug, Clone)]
-pub(crate) struct Matches {
-    /// `uint32_t` an entry: rows of the key.
-    pub(crate) counts: Zone,
-    /// `uint32_t` an entry: the place of its first row in `order`.
-    pub(crate) firsts: Zone,
-    /// `uint32_t` a row: its entry plus one, zero for a row that did not enter.
-    pub(crate) entries: Zone,
-    /// `uint32_t` a row: rows of its key that entered before.
-    pub(crate) ranks: Zone,
-    /// `uint32_t` a place: the number of a row.
-    pub(crate) order: Zone,
-    /// `uint32_t`: places given away.
-    pub(crate) total: Zone,
+pub(crate) struct MatchesPlan {
     /// Where numbers come from.
-    pub(crate) numbers: Numbers,
+    pub(crate) numbering: Numbering,
     /// Numbers that rows have.
     pub(crate) rows: u64,
-    /// Entries of the table.
-    pub(crate) places: u64,
-}
-
-impl Matches {
-    /// Lays out the matches of a table of so many entries.
-    ///
-    /// # Errors
-    /// Unsupported for more rows or entries than 32 bits number.
-    fn lay_out(arena: &mut Arena, places: u64, numbering: Numbering) -> Result<Matches> {
-        let (rows, numbers) = match numbering {
-            Numbering::Scanned(chunk_rows) => {
-                let first_rows = arena.constant(bytemuck::cast_slice(&first_rows(chunk_rows)));
-                (chunk_rows.iter().map(|rows| u64::from(*rows)).sum::<u64>(), Numbers::Scanned { first_rows })
-            }
-            Numbering::Counted(rows) => (rows, Numbers::Counted { counter: arena.zeroed(8) }),
-        };
-        if rows.max(places) >= u32::MAX.into() {
-            return unsupported("a join whose build side has several rows for one key among 2^32 or more");
-        }
-        let (of_places, of_rows) = (4 * places as usize, 4 * rows as usize);
-        Ok(Matches {
-            counts: arena.zeroed(of_places),
-            firsts: arena.scratch(of_places),
-            entries: arena.zeroed(of_rows),
-            ranks: arena.scratch(of_rows),
-            order: arena.scratch(of_rows),
-            total: arena.zeroed(4),
-            numbers,
-            rows,
-            places,
-        })
-    }
 }
 
 /// The number of the first row of each chunk.
@@ -199,22 +134,6 @@ pub(crate) fn first_rows(chunk_rows: &[u32]) -> Vec<u64> {
 }
 
 impl PayloadColumn {
-    /// The image of a value: what is stored, or raises what is stored.
-    pub(crate) fn image(&self, code: &str, offset: &str) -> String {
-        match self.keep {
-            Keep::Least => format!("({})((uint64_t){offset} - (uint64_t){code})", self.c_type),
-            _ => format!("({})((uint64_t)(int64_t){code} - (uint64_t){offset})", self.c_type),
-        }
-    }
-
-    /// The value of an image.
-    pub(crate) fn value(&self, stored: &str, offset: &str) -> String {
-        match self.keep {
-            Keep::Least => format!("((uint64_t){offset} - (uint64_t){stored})"),
-            _ => format!("((int64_t)((uint64_t)(int64_t){stored} + (uint64_t){offset}))"),
-        }
-    }
-
     /// What images are counted from.
     pub(crate) fn offset(&self) -> i64 {
         let offset = match self.keep {
@@ -223,75 +142,107 @@ impl PayloadColumn {
         };
         offset as i64
     }
+
+    fn of(value: &Facts, keep: Keep) -> Result<PayloadColumn> {
+        let (c_type, width) = entry(value, keep)?;
+        Ok(PayloadColumn {
+            keep,
+            c_type,
+            width,
+            low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
+            facts: Facts {
+                dictionary: value.dictionary.clone(),
+                texts: value.texts,
+                ..Facts::new(value.ty, value.nullable || keep != Keep::Only, value.bounds())
+            },
+        })
+    }
 }
 
-impl BuiltTable {
-    /// Lays out a table for at most `rows` keys, of which probe rows find an estimated `share`; slots are for a share
-    /// of `room` of them, if that saves much. It is indexed by key up to `direct_bytes`. `several` says how rows are
-    /// numbered where keys may come several times. Entries of extremes are zero at first, but where there is a table of
-    /// so many slots for the `ends` of runs.
-    pub(crate) fn lay_out(
-        arena: &mut Arena,
-        keys: &[Facts],
-        payload: &[(Facts, Keep)],
-        (rows, share, room): (u64, f64, f64),
-        (direct_bytes, memory_bytes): (u64, u64),
-        (several, seed, ends): (Option<Numbering>, u64, Option<u64>),
-    ) -> Result<BuiltTable> {
-        let pack = KeyPack::of_join(keys)?;
-        let strings = keys.iter().map(|key| key.dictionary.clone()).collect();
-        let widths = payload.iter().map(|(value, keep)| entry(value, *keep).map(|(_, width)| width));
-        let entry_bytes: u64 = widths.sum::<Result<u64>>()?;
-        let (direct, places, bytes) = places(&pack, entry_bytes, (rows, room), direct_bytes);
-        let most = (memory_bytes / 4).clamp(*TABLE_BYTES_MAX.start(), *TABLE_BYTES_MAX.end());
-        if bytes > most {
-            let (wanted, most) = (in_bytes(bytes), in_bytes(most));
-            return unsupported(format!("a join table of {wanted}, where {most} is the most"));
-        }
-        let layout = match direct {
-            true => TableLayout::Direct { bitmap: arena.zeroed((places.div_ceil(128) * 16) as usize) },
-            false if !pack.is_wide() => {
-                TableLayout::Hash { keys: arena.zeroed(places as usize * 8), mask: places - 1, seed }
-            }
-            false => TableLayout::Wide {
-                states: arena.zeroed(places as usize * 8),
-                words: arena.scratch(places as usize * 8 * pack.words),
-                mask: places - 1,
-                seed,
-            },
-        };
-        let ends = ends.map(|slots| RunEnds {
-            seen: arena.zeroed(slots as usize * 8),
-            cells: arena.zeroed(slots as usize * 8 * payload.len()),
-            slots,
-            seed,
-        });
-        let matches = several.map(|numbering| Matches::lay_out(arena, places, numbering)).transpose()?;
-        let entries = matches.as_ref().map_or(places, |matches| matches.rows);
-        let payload = payload
-            .iter()
-            .map(|(value, keep)| {
-                let (c_type, width) = entry(value, *keep)?;
-                let bytes = (entries * width) as usize;
-                Ok(PayloadColumn {
-                    zone: match keep {
-                        Keep::Least | Keep::Most if ends.is_none() => arena.zeroed(bytes),
-                        _ => arena.scratch(bytes),
-                    },
-                    keep: *keep,
-                    c_type,
-                    low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
-                    facts: Facts {
-                        dictionary: value.dictionary.clone(),
-                        texts: value.texts,
-                        ..Facts::new(value.ty, value.nullable || *keep != Keep::Only, value.bounds())
-                    },
-                })
-            })
-            .collect::<Result<_>>()?;
-        let (grows, preaggregates) = (false, false);
-        Ok(BuiltTable { pack, strings, layout, payload, share, matches, grows, preaggregates, ends })
+impl TablePlan {
+    /// Bytes of the bitmap of a table that is indexed by key, whole 16 of them.
+    pub(crate) fn bitmap_bytes(&self) -> usize {
+        (self.places.div_ceil(128) * 16) as usize
     }
+
+    /// Entries of each payload column.
+    pub(crate) fn entries(&self) -> u64 {
+        self.matches.as_ref().map_or(self.places, |matches| matches.rows)
+    }
+}
+
+/// The table a probe looks into.
+pub(crate) fn table<'a>(tables: &'a Tables, probe: &Probe) -> Result<&'a TablePlan> {
+    tables
+        .get(probe.build)
+        .and_then(Option::as_deref)
+        .ok_or_else(|| EngineError::Malformed(format!("pipeline {} builds no table", probe.build)))
+}
+
+/// The table of a pipeline: of rows' values, or of extremes.
+///
+/// # Errors
+/// Unsupported for keys, payload and sizes that no table has.
+pub(crate) fn plan(
+    input: &PipelineInput,
+    registers: &[Option<Facts>],
+    split: &Split,
+    (keys, values): (&[Expr], &[Expr]),
+) -> Result<TablePlan> {
+    let are_extremes = matches!(input.pipeline.sink, Sink::Extremes { .. });
+    let kept: &[Keep] = if are_extremes { &[Keep::Least, Keep::Most] } else { &[Keep::Only] };
+    let (keys_known, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
+    let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
+    let columns = known.iter().flat_map(|value| kept.iter().map(move |keep| PayloadColumn::of(value, *keep)));
+    let share = split.share();
+    // Of rows that several matches multiply, only an upper bound is known: there is room for a guess.
+    let (multiplies, most) = (input.multiplies(), input.rows_out());
+    let guessed = most.min(input.group_slots);
+    let rows = if multiplies { guessed } else { input.rows };
+    let room = if input.whole_tables || multiplies { 1.0 } else { share };
+    let pack = KeyPack::of_join(&keys_known)?;
+    let payload = columns.collect::<Result<Vec<_>>>()?;
+    let entry_bytes: u64 = payload.iter().map(|column| column.width).sum();
+    let places = Places::of(&pack, entry_bytes, (rows, room), input.tuning);
+    let runs = match are_extremes {
+        true => RunPlan::of_extremes(input, split, (keys, &pack), (&payload, &places), share),
+        false => None,
+    };
+    let most_bytes = (input.info.memory_bytes / 4).clamp(*TABLE_BYTES_MAX.start(), *TABLE_BYTES_MAX.end());
+    if places.bytes > most_bytes {
+        let (wanted, most) = (in_bytes(places.bytes), in_bytes(most_bytes));
+        return unsupported(format!("a join table of {wanted}, where {most} is the most"));
+    }
+    let matches = match input.several {
+        false => None,
+        true if multiplies => Some(MatchesPlan { numbering: Numbering::Counted, rows: guessed }),
+        true => {
+            let numbering = Numbering::Scanned(first_rows(input.chunk_rows));
+            Some(MatchesPlan { numbering, rows: input.chunk_rows.iter().map(|rows| u64::from(*rows)).sum() })
+        }
+    };
+    if matches.as_ref().is_some_and(|matches| matches.rows.max(places.places) >= u32::MAX.into()) {
+        return unsupported("a join whose build side has several rows for one key among 2^32 or more");
+    }
+    Ok(TablePlan {
+        strings: keys_known.iter().map(|key| key.dictionary.clone()).collect(),
+        layout: match (places.is_direct, pack.is_wide()) {
+            (true, _) => TableLayout::Direct,
+            (false, false) => TableLayout::Hash,
+            (false, true) => TableLayout::Wide,
+        },
+        pack,
+        places: places.places,
+        seed: input.seed,
+        payload,
+        share,
+        matches,
+        grows: multiplies && guessed < most,
+        unique: input.unique,
+        ends: runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| runs::end_slots(input, split)),
+        runs,
+        why: places.why,
+    })
 }
 
 /// Keys that slots are for where a share of `rows` is expected: all, unless a table for twice as many as expected has
@@ -301,26 +252,40 @@ fn expected(rows: u64, share: f64) -> u64 {
     if expected.saturating_mul(8) <= rows { expected } else { rows }
 }
 
-/// Whether the entries of a table for at most `rows` keys are indexed by key, its places, and its bytes. Slots are for
-/// a share of `room` of the keys. Past `direct_bytes` it is indexed by key only where slots would take more.
-pub(crate) fn places(
-    pack: &KeyPack,
-    entry_bytes: u64,
-    (rows, room): (u64, f64),
-    direct_bytes: u64,
-) -> (bool, u64, u64) {
-    let slots = (expected(rows, room).max(8) * 2).next_power_of_two();
-    let slot_bytes = slots.saturating_mul(entry_bytes + 8 * (1 + pack.words as u64));
-    let by_key = pack.domain.saturating_mul(entry_bytes).saturating_add(pack.domain / 8);
-    let is_dense = pack.domain <= rows.saturating_mul(DIRECT_PLACES_PER_ROW).max(DIRECT_PLACES_MIN);
-    match is_dense && by_key <= slot_bytes.max(direct_bytes) {
-        true => (true, pack.domain, by_key),
-        false => (false, slots, slot_bytes),
+/// The places of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// Whether entries are indexed by key.
+    pub(crate) is_direct: bool,
+    /// Entries or slots.
+    pub(crate) places: u64,
+    /// Bytes of the table.
+    pub(crate) bytes: u64,
+    why: String,
+}
+
+impl Places {
+    /// The places of a table for at most `rows` keys. Slots are for a share of `room` of the keys. Past
+    /// [`Tuning::direct_bytes`] it is indexed by key only where slots would take more.
+    pub(crate) fn of(pack: &KeyPack, entry_bytes: u64, (rows, room): (u64, f64), tuning: &Tuning) -> Places {
+        let slots = (expected(rows, room).max(8) * 2).next_power_of_two();
+        let slot_bytes = slots.saturating_mul(entry_bytes + 8 * (1 + pack.words as u64));
+        let by_key = pack.domain.saturating_mul(entry_bytes).saturating_add(pack.domain / 8);
+        let is_dense = pack.domain <= rows.saturating_mul(tuning.direct_places_per_row).max(tuning.direct_places);
+        let hashed = in_bytes(slot_bytes);
+        let (is_direct, why) = match (is_dense, by_key <= slot_bytes.max(tuning.direct_bytes)) {
+            (true, true) => (true, format!("{} by key, {hashed} hashed", in_bytes(by_key))),
+            (true, false) => (false, format!("{hashed}, {} by key", in_bytes(by_key))),
+            (false, _) if pack.domain == u64::MAX => (false, format!("{hashed}: keys have more than 63 bits")),
+            (false, _) => (false, format!("{hashed}: {} keys may be, of {rows} rows", pack.domain)),
+        };
+        let (places, bytes) = if is_direct { (pack.domain, by_key) } else { (slots, slot_bytes) };
+        Places { is_direct, places, bytes, why }
     }
 }
 
 /// C type and width of a payload entry: the narrowest that holds the value's range.
-pub(crate) fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
+fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
     if keep != Keep::Only {
         let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
         let narrow = value.ty != Ty::I128 || value.is_narrow();

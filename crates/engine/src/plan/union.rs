@@ -13,8 +13,9 @@
 use arrow::datatypes::DataType;
 
 use crate::error::{EngineError, Result};
-use crate::facts::{Facts, analyse, case};
+use crate::facts::{Facts, Validity, analyse, case, validity};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Literal, Overflow, Sink, Ty, UnaryOp};
+use crate::plan::view::ColumnView;
 
 /// A branch, before the union is known.
 pub(crate) struct Member<'a> {
@@ -22,8 +23,8 @@ pub(crate) struct Member<'a> {
     pub(crate) sink: &'a Sink,
     /// What is known of its registers.
     pub(crate) registers: &'a [Option<Facts>],
-    /// Number of distinct values of each scanned column, where it is known.
-    pub(crate) distinct_counts: &'a [Option<u64>],
+    /// The columns of its scan.
+    pub(crate) columns: &'a [ColumnView<'a>],
     /// Rows of its scan.
     pub(crate) rows: u64,
     /// Most rows that come to its sink.
@@ -37,6 +38,8 @@ pub(crate) struct Column {
     pub(crate) expr: Expr,
     /// The column that is the filter of its aggregate: where that is not true, the expression raises nothing.
     pub(crate) guard: Option<usize>,
+    /// For which rows of the branch it is valid.
+    pub(crate) validity: Validity,
 }
 
 /// The sink of several pipelines.
@@ -93,20 +96,22 @@ impl Union {
         });
         let aggregates = aggregates.collect::<Result<_>>()?;
         let Columns { asked, facts, .. } = columns;
-        let branch = |number: usize| {
-            let column =
-                |(exprs, guard): &(Vec<Expr>, Option<usize>)| Column { expr: exprs[number].clone(), guard: *guard };
-            asked.iter().map(column).collect()
+        let branch = |(number, member): (usize, &Member)| {
+            let column = |(exprs, guard): &(Vec<Expr>, Option<usize>)| {
+                let validity = validity(&exprs[number], member.registers, overflow)?;
+                Ok(Column { expr: exprs[number].clone(), guard: *guard, validity })
+            };
+            asked.iter().map(column).collect::<Result<_>>()
         };
         let distinct = |exprs: &Vec<Expr>| {
             let of_branch = |(expr, member): (&Expr, &Member)| match expr {
-                Expr::Reg(register) => member.distinct_counts.get(*register).copied().flatten(),
+                Expr::Reg(register) => member.columns.get(*register)?.distinct_count,
                 _ => None,
             };
             exprs.iter().zip(members).map(of_branch).try_fold(0u64, |sum, count| sum.checked_add(count?))
         };
         Ok(Union {
-            branches: (0..members.len()).map(branch).collect(),
+            branches: members.iter().enumerate().map(branch).collect::<Result<_>>()?,
             distinct_counts: asked.iter().map(|(exprs, _)| distinct(exprs)).collect(),
             columns: facts.into_iter().map(Some).collect(),
             groups,
@@ -136,8 +141,9 @@ struct Columns<'a> {
 impl Columns<'_> {
     /// The register of a column with these expressions, one a branch; equal columns are one.
     fn ask(&mut self, exprs: Vec<Expr>, guard: Option<usize>) -> Result<Expr> {
-        let text = format!("{exprs:?}");
-        let is_known = |(known, filter): &(Vec<Expr>, Option<usize>)| *filter == guard && format!("{known:?}") == text;
+        let is_known = |(known, filter): &(Vec<Expr>, Option<usize>)| {
+            *filter == guard && known.iter().zip(&exprs).all(|(known, expr)| known.is_same(expr))
+        };
         let position = match self.asked.iter().position(is_known) {
             Some(position) => position,
             None => {

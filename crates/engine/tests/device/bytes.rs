@@ -386,7 +386,7 @@ fn strings_that_another_key_determines_are_group_keys_without_codes() {
         let mut first_rows = pipelines;
         let outputs = vec![(reg(0), DataType::Int32), (reg(1), DataType::Utf8), (reg(2), DataType::Int64)];
         first_rows.push(warpcube_engine::Pipeline {
-            source: warpcube_engine::Source::Groups(2),
+            source: warpcube_engine::Source::Output(2),
             steps: vec![],
             sink: warpcube_engine::Sink::Rows { columns: outputs, limit: None },
         });

@@ -63,7 +63,7 @@ fn first_groups(k: Option<u64>, having: Vec<Step>) -> Fragment {
         (reg(5), DataType::Int32),
     ];
     let keys = vec![descending(reg(3)), ascending(reg(0)), ascending(reg(1))];
-    fragment(&[5], vec![aggregates(0, vec![], by, calls), top(Source::Groups(0), having, keys, k, outputs)])
+    fragment(&[5], vec![aggregates(0, vec![], by, calls), top(Source::Output(0), having, keys, k, outputs)])
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn what_raises_below_the_first_rows_raises() {
     let by = vec![(reg(0), DataType::Int64)];
     let groups = |outputs: Vec<(Expr, DataType)>, steps: Vec<Step>| {
         let calls = vec![count(), min(reg(2), DataType::Int32)];
-        let root = top(Source::Groups(0), steps, vec![descending(reg(1)), ascending(reg(0))], Some(3), outputs);
+        let root = top(Source::Output(0), steps, vec![descending(reg(1)), ascending(reg(0))], Some(3), outputs);
         fragment(&[5], vec![aggregates(0, vec![], by.clone(), calls), root])
     };
     // One group has the divisor; it is not among the first by its number of rows.
@@ -145,7 +145,7 @@ fn what_raises_below_the_first_rows_raises() {
         ],
     );
     let inner = aggregates(0, vec![], by.clone(), vec![count(), sum(reg(1), DataType::Int64)]);
-    let root = top(Source::Groups(0), vec![], vec![descending(reg(0))], Some(2), vec![(reg(2), DataType::Int64)]);
+    let root = top(Source::Output(0), vec![], vec![descending(reg(0))], Some(2), vec![(reg(2), DataType::Int64)]);
     let sums = fragment(&[2], vec![inner, root]);
     assert!(matches!(run(&engine, &sums, &[&wide]), Err(EngineError::Evaluation(_))));
 }

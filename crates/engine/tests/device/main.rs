@@ -21,6 +21,7 @@ mod nulls;
 mod overflow;
 mod predictions;
 mod random;
+mod relations;
 mod runs;
 mod scanned_groups;
 mod sorts;

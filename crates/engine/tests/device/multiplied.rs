@@ -235,7 +235,7 @@ fn rows_are_scanned_by_another_pipeline() {
         let all = some.iter().enumerate().map(|(at, (_, data_type))| (reg(at), data_type.clone())).collect();
         let row = columns.iter().position(|at| *at == 2).unwrap();
         let steps = vec![filter(binary(BinaryOp::Ge, reg(row), int(10, Ty::I32)))];
-        let root = Pipeline { source: Source::Groups(1), steps, sink: Sink::Rows { columns: all, limit: None } };
+        let root = Pipeline { source: Source::Output(1), steps, sink: Sink::Rows { columns: all, limit: None } };
         let build = builds(1, vec![], vec![reg(0)], vec![reg(2), reg(3)]);
         let report =
             check_orders(&fragment(&[5, 4], vec![build, list, root]), &[&facts(300, 60, 1), &several(250, 60, 1)]);
@@ -248,7 +248,7 @@ fn rows_are_scanned_by_another_pipeline() {
         sink: Sink::Rows { columns: vec![], limit: None },
     };
     let root = Pipeline {
-        source: Source::Groups(0),
+        source: Source::Output(0),
         steps: vec![],
         sink: Sink::Aggregate { groups: vec![], aggregates: vec![count()] },
     };

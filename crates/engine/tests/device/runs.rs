@@ -147,7 +147,7 @@ fn groups_of_groups(steps: Vec<Step>, calls: Vec<AggregateCall>) -> Fragment {
     outer.extend(calls.iter().enumerate().map(own));
     let many = filter(binary(BinaryOp::Gt, reg(0), int(0, Ty::I64)));
     let last = Pipeline {
-        source: Source::Groups(0),
+        source: Source::Output(0),
         steps: vec![many],
         sink: Sink::Aggregate { groups: vec![], aggregates: outer },
     };

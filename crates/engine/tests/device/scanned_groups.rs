@@ -17,7 +17,7 @@ fn table(rows: usize, keys: u64, spread: i64) -> MemoryTable {
 }
 
 fn over(groups: usize, steps: Vec<Step>, by: Vec<(Expr, DataType)>, calls: Vec<AggregateCall>) -> Pipeline {
-    Pipeline { source: Source::Groups(groups), steps, sink: Sink::Aggregate { groups: by, aggregates: calls } }
+    Pipeline { source: Source::Output(groups), steps, sink: Sink::Aggregate { groups: by, aggregates: calls } }
 }
 
 fn decimal() -> DataType {
@@ -109,7 +109,7 @@ fn rows_are_joined_with_groups_by_their_key() {
         };
         let takes_payload = !payload.is_empty();
         let build = Pipeline {
-            source: Source::Groups(0),
+            source: Source::Output(0),
             steps: vec![many],
             sink: Sink::Build { keys: vec![reg(0)], payload },
         };
@@ -129,7 +129,7 @@ fn groups_are_probed_by_groups() {
         aggregates(0, vec![], vec![(reg(by), data_type)], vec![count(), max(reg(2), DataType::Int32)])
     };
     let build = Pipeline {
-        source: Source::Groups(0),
+        source: Source::Output(0),
         steps: vec![],
         sink: Sink::Build { keys: vec![reg(2)], payload: vec![] },
     };
@@ -212,7 +212,7 @@ fn rows_are_a_result() {
     let inner = aggregates(0, vec![], vec![(reg(0), DataType::Int64)], inner_calls());
     let many = filter(binary(BinaryOp::Gt, reg(1), int(5, Ty::I64)));
     let sink = Sink::Build { keys: vec![reg(0)], payload: vec![reg(2)] };
-    let build = Pipeline { source: Source::Groups(0), steps: vec![many], sink };
+    let build = Pipeline { source: Source::Output(0), steps: vec![many], sink };
     let join = probe(1, vec![reg(0)], JoinKind::Inner);
     let root = Pipeline {
         source: Source::Table(0),

@@ -117,7 +117,7 @@ fn sorted_groups(table: &MemoryTable, key: usize, of: DataType) -> Fragment {
     let keys = vec![descending(reg(2)), ascending(reg(0)), ascending(reg(1))];
     let sorted = all_rows(table, vec![], keys);
     let mut root = sorted.pipelines[0].clone();
-    root.source = warpcube_engine::Source::Groups(0);
+    root.source = warpcube_engine::Source::Output(0);
     let Sink::TopK(top) = &mut root.sink else { panic!("no top-k") };
     top.outputs = outputs;
     fragment(&[11], vec![aggregates(0, vec![], by, calls), root])

@@ -187,7 +187,7 @@ fn joins_and_groups_are_branches() {
     let calls = |value: Expr| vec![count(), sum(value, DataType::Int64)];
     let joined = aggregates(0, vec![probe(0, vec![reg(0)], JoinKind::Inner)], text(reg(5)), calls(reg(2)));
     let groups = Pipeline {
-        source: Source::Groups(1),
+        source: Source::Output(1),
         steps: vec![],
         sink: Sink::Aggregate { groups: text(Expr::Text("grouped".into())), aggregates: calls(reg(1)) },
     };
@@ -201,7 +201,7 @@ fn groups_of_a_union_are_scanned() {
     for spread in [1, SPREAD] {
         let branch = |table| aggregates(table, vec![], by_key(), all_aggregates());
         let over = |steps: Vec<Step>| Pipeline {
-            source: Source::Groups(1),
+            source: Source::Output(1),
             steps,
             sink: Sink::Aggregate {
                 groups: vec![(reg(1), DataType::Int64)],

@@ -18,7 +18,7 @@ use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
-use warpcube_engine::{Engine, Prediction, TableFacts, in_bytes};
+use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
 
 use super::explain_cache::ExplainCache;
 use super::operators;
@@ -110,6 +110,7 @@ pub(crate) fn of_plan(
             let predicted = predict(engine, explain_cache, lowered, dictionary_limit);
             head(&mut device, number, &lowered.what, engine);
             device.push_str(&operators::draw(&predicted, None));
+            plans(&mut device, &predicted, None);
             totals(&mut device, &predicted);
         }
     }
@@ -126,6 +127,7 @@ fn of_run(report: &StatementReport, engine: Option<&Arc<Engine>>, no_device: Opt
         for (number, run) in report.runs().iter().enumerate() {
             head(&mut device, number, &run.what, engine);
             device.push_str(&operators::draw(&run.known, Some(&run.measured)));
+            plans(&mut device, &run.known, Some(&run.measured));
             totals(&mut device, &run.predicted);
             measured(&mut device, run, engine.device().info().peak_bandwidth);
         }
@@ -172,6 +174,24 @@ fn head(text: &mut String, number: usize, what: &str, engine: &Engine) {
     let separator = if text.is_empty() { "" } else { "\n" };
     write!(text, "{separator}fragment {number} on {}: {what}", engine.device().info().name)
         .expect("writing to a string cannot fail");
+}
+
+/// What was decided about each pipeline of a fragment that is bound, and why; after a run with what was measured of its
+/// launches.
+fn plans(text: &mut String, known: &Prediction, measured: Option<&RunReport>) {
+    let bound = known.pipelines.iter().enumerate().filter(|(_, pipeline)| !pipeline.decisions.is_empty());
+    for (index, pipeline) in bound {
+        let groups = measured.map_or(&[][..], |measured| &measured.launch_groups).iter().enumerate();
+        let launches = groups.filter(|(_, group)| group.pipelines.contains(&index)).map(|(number, group)| {
+            let time = group.device.map_or_else(String::new, |time| format!(" {},", ms(time)));
+            format!(", launch {number}:{time} {} blocks, {} registers", group.grid, group.registers)
+        });
+        let launches: String = launches.collect();
+        write!(text, "\n  plan of {}{launches}", pipeline.name).expect("writing to a string cannot fail");
+        for decision in &pipeline.decisions {
+            write!(text, "\n    {decision}").expect("writing to a string cannot fail");
+        }
+    }
 }
 
 /// What is predicted of a fragment as a whole.

@@ -470,7 +470,7 @@ impl<'a> Writer<'a, '_> {
         let mut translator = Translator::new(&tree.graph.schema, &tree.graph.options, &tree.arguments);
         let source = match &tree.graph.relations[relation] {
             Relation::Table(info) => Source::Table(self.table(info, &own, &mut translator)?),
-            Relation::Groups(grouped) => Source::Groups(self.groups(relation, grouped, &mut translator)?),
+            Relation::Groups(grouped) => Source::Output(self.groups(relation, grouped, &mut translator)?),
             Relation::Mark => return Err("a mark without a join".into()),
         };
         let is_own = |filter: &&Expr| relations(filter).iter().all(|read| *read == relation);

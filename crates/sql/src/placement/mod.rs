@@ -107,7 +107,7 @@ impl Placing {
                     (info.rows.unwrap_or(ROWS_UNKNOWN), origin(info), columns)
                 }
                 // At most as many as the rows that were grouped.
-                Source::Groups(of) => (rows_of[fragment.branches(of)].iter().sum(), Origin::Memory, Vec::new()),
+                Source::Output(of) => (rows_of[fragment.branches(of)].iter().sum(), Origin::Memory, Vec::new()),
             };
             rows_of.push(rows);
             let probes = pipeline.steps.iter().filter(|step| matches!(step, Step::Probe(_))).count() as u32;

@@ -39,7 +39,7 @@ async fn explained(session: &Session, sql: &str) -> BTreeMap<String, String> {
 /// The lines of the first fragment's tree, without what goes before its heading and behind it.
 fn tree(device: &str) -> Vec<&str> {
     let lines = device.lines().skip_while(|line| !line.trim_start().starts_with("rows "));
-    lines.take_while(|line| !line.starts_with("  predicted: ")).collect()
+    lines.take_while(|line| !line.starts_with("  predicted: ") && !line.starts_with("  plan of ")).collect()
 }
 
 fn assert_lines(text: &str, lines: &[&str]) {
@@ -196,12 +196,27 @@ async fn explain_shows_a_tree_of_operators_and_touches_no_data() {
         assert!(line.trim_start().starts_with(rows) && line.contains(operator), "'{operator}' is not '{line}'");
     }
     assert!(known.contains(" ~160 bytes ") && known.ends_with("; to load: nothing"), "{known}");
+    // What was decided about each pipeline, and why.
+    let plans = [
+        "\n  plan of table 0\n    0 steps on vectors, 0 by row in place: 100.000 % of the rows are left, ",
+        "\n    table indexed by key, 10 places: ",
+        "\n  plan of the result\n    2 steps on vectors, 0 by row in place: ",
+        "\n    groups ",
+        " places: keys of ",
+        " of shared memory, tables in it: 1: rows are worked on in place\n",
+    ];
+    for plan in plans {
+        assert!(known.contains(plan), "no '{plan}' in {known}");
+    }
     assert!(!known.contains("unknown until loaded"), "{known}");
     let analyzed = explained(&session, &format!("EXPLAIN ANALYZE {JOINED}")).await;
     let known = &analyzed["device"];
     assert!(known.contains("scan f, 2 columns on the device"), "{known}");
     assert!(known.contains("build table 0 of id with colour (direct, 10 places)"), "{known}");
     assert!(known.ends_with("loaded: nothing"), "{known}");
+    // Beside the plan of a pipeline stands what its launch took.
+    let measured = known.lines().find(|line| line.starts_with("  plan of the result, launch 1: ")).expect(known);
+    assert!(measured.contains(" ms, ") && measured.ends_with(" registers"), "{measured}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

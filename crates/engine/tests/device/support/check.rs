@@ -29,6 +29,11 @@ pub fn engine(order: LaneOrder) -> Engine {
     Engine::new(Device::emulated(options, BUDGET).unwrap())
 }
 
+/// An engine whose launches scan a chunk each.
+pub fn cut(order: LaneOrder) -> Engine {
+    engine(order).with_tuning("launch_chunks=1,skip_rows=0".parse().unwrap())
+}
+
 /// What the engine is asked for.
 pub fn requests(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<TableRequest> {
     let request = |(table, source): (usize, &&MemoryTable)| fragment.request(table, Arc::new((*source).clone()));
@@ -113,9 +118,18 @@ pub fn compare_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable])
 /// Runs a fragment with what `cache` keeps of earlier runs, and compares with the interpreter.
 #[track_caller]
 pub fn compare_again(engine: &Engine, fragment: &Fragment, cache: &BindingCache, tables: &[&MemoryTable]) -> RunReport {
+    compare_with(fragment, tables, |options| engine.run_again(fragment, cache, &requests(fragment, tables), options))
+}
+
+/// Compares what a run of a fragment gives with the interpreter over these tables.
+#[track_caller]
+pub fn compare_with(
+    fragment: &Fragment,
+    tables: &[&MemoryTable],
+    run: impl FnOnce(&RunOptions) -> Result<(RecordBatch, RunReport), EngineError>,
+) -> RunReport {
     let expected = interpret(fragment, tables);
-    let outcome = engine.run_again(fragment, cache, &requests(fragment, tables), &RunOptions::default());
-    match (expected, outcome) {
+    match (expected, run(&RunOptions::default())) {
         (Outcome::Rows(expected), Ok((batch, report))) => {
             compare(&expected, &batch, fragment);
             report

@@ -55,7 +55,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         ) && matches!(pipeline.sink, Sink::Build { .. });
         let scanned = match pipeline.source {
             Source::Table(_) => rows(fragment, pipeline, tables),
-            Source::Groups(of) => grouped[of].clone(),
+            Source::Output(of) => grouped[of].clone(),
         };
         let (mut number, limit) = (
             0,
@@ -221,7 +221,7 @@ pub fn register_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: us
             let columns = fragment.tables[table].columns.iter();
             columns.map(|column| Ty::of(schema.field(*column).data_type()).unwrap()).collect()
         }
-        Source::Groups(of) => group_types(fragment, tables, of),
+        Source::Output(of) => group_types(fragment, tables, of),
     };
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };

@@ -11,10 +11,10 @@ use crate::plan::order::Item;
 const MOST: usize = 2_000;
 
 /// Operations of a row above which rows go through a queue: what is done with them then stands there once.
-pub(super) const HEAVY: usize = MOST / 16;
+pub(crate) const HEAVY: usize = MOST / 16;
 
 /// Operations of an expression, as compiled: there are no instructions for divisions of integers.
-pub(super) fn of(expr: &Expr) -> usize {
+fn of(expr: &Expr) -> usize {
     match expr {
         Expr::Reg(_) | Expr::Place(_) | Expr::Literal(_, _) | Expr::Text(_) | Expr::Lookup(_, _, _) => 1,
         Expr::Match(_, _) => 32,
@@ -36,7 +36,7 @@ pub(super) fn of(expr: &Expr) -> usize {
 }
 
 /// Operations of a step of the pipeline.
-pub(super) fn of_item(item: &Item) -> usize {
+pub(crate) fn of_item(item: &Item) -> usize {
     match item {
         Item::Filter(expr) => of(expr),
         Item::Probe(probe, _) => 16 + probe.keys.iter().chain(&probe.residual).map(of).sum::<usize>(),
@@ -45,7 +45,7 @@ pub(super) fn of_item(item: &Item) -> usize {
 }
 
 /// Operations of what a pipeline ends in.
-pub(super) fn of_sink(sink: &Sink) -> usize {
+pub(crate) fn of_sink(sink: &Sink) -> usize {
     match sink {
         Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
             keys.iter().chain(values).map(of).sum::<usize>()
@@ -62,7 +62,7 @@ pub(super) fn of_sink(sink: &Sink) -> usize {
 
 /// Slots of a lane and steps on their way for rows of so many operations: no more than wanted, and no fewer slots than
 /// `least`.
-pub(super) fn bounded(weight: usize, slots: usize, ahead: usize, least: usize) -> (usize, usize) {
+pub(crate) fn bounded(weight: usize, slots: usize, ahead: usize, least: usize) -> (usize, usize) {
     // The last steps of a ticket are a loop of their own.
     let ahead = if weight * slots * (ahead + 1) > MOST { 1 } else { ahead };
     let mut slots = slots;

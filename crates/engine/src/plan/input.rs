@@ -1,43 +1,32 @@
-//! What generation of a pipeline needs to know.
+//! What decisions about a pipeline rest on.
 
 use std::sync::Arc;
 
-use warpcube_column::{ColumnLayout, Traits};
 use warpcube_gpu::DeviceInfo;
 
-use crate::arena::Zone;
-use crate::codegen::build::Unique;
-use crate::codegen::group_values::GroupValue;
-use crate::codegen::sink::BoundGroups;
-use crate::facts::Facts;
 use crate::ir::{JoinKind, Overflow, Pipeline, Step};
-use crate::plan::table::{BuiltTable, Matches};
+use crate::plan::group_values::GroupValue;
+use crate::plan::groups::GroupsPlan;
+use crate::plan::table::{MatchesPlan, Tables, Unique};
 use crate::plan::union::Union;
+use crate::plan::view::ColumnView;
 use crate::tuning::Tuning;
 
-/// What generation needs to know.
+/// A pipeline over columns, with all that is known of them and guessed.
 pub(crate) struct PipelineInput<'a> {
     /// Position in the fragment.
     pub(crate) index: usize,
     /// The pipeline.
     pub(crate) pipeline: &'a Pipeline,
-    /// How each column's values lie.
-    pub(crate) layouts: &'a [ColumnLayout],
-    /// What is known of each column's values.
-    pub(crate) columns: &'a [Facts],
+    /// The columns of the scan.
+    pub(crate) columns: &'a [ColumnView<'a>],
     /// Where groups are scanned, what their columns stand for: registers behind those of the columns.
     pub(crate) values: &'a [GroupValue],
-    /// Values of the codes of each column of codes, where they are integers.
-    pub(crate) distinct: &'a [Option<Arc<[i128]>>],
-    /// Number of distinct values of each column, where it is known or was estimated.
-    pub(crate) distinct_counts: &'a [Option<u64>],
-    /// Runs and order of each column, where they are known.
-    pub(crate) traits: &'a [Option<Traits>],
-    /// Rows of the scanned table, and of each of its chunks.
+    /// Rows of the scanned table, and of each of its chunks; most rows if the device alone knows how many there are.
     pub(crate) rows: u64,
     pub(crate) chunk_rows: &'a [u32],
-    /// Tables built so far, by pipeline.
-    pub(crate) tables: &'a [Option<BuiltTable>],
+    /// Tables planned so far, by pipeline.
+    pub(crate) tables: &'a Tables,
     /// Whether vectors are left out whose bounds tell that they have no row.
     pub(crate) skips: bool,
     /// Whether the keys of the table this pipeline builds are to be unique.
@@ -52,8 +41,6 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) info: &'a DeviceInfo,
     /// Shared memory a block may use, in bytes.
     pub(crate) shared_limit: usize,
-    /// Zones every pipeline uses.
-    pub(crate) control: Control,
     /// Slots of a hashed group table.
     pub(crate) group_slots: u64,
     /// What hashes of keys are seeded with.
@@ -80,11 +67,11 @@ pub(crate) struct Branch<'a> {
     /// Number of the branch.
     pub(crate) number: usize,
     /// The groups of all branches, once the first was planned.
-    pub(crate) groups: Option<&'a BoundGroups>,
+    pub(crate) groups: Option<&'a Arc<GroupsPlan>>,
 }
 
 /// Tables in which a row of a pipeline may have several matches.
-fn multipliers<'a>(pipeline: &Pipeline, tables: &'a [Option<BuiltTable>]) -> impl Iterator<Item = &'a Matches> {
+fn multipliers<'a>(pipeline: &Pipeline, tables: &'a Tables) -> impl Iterator<Item = &'a MatchesPlan> {
     let probes = pipeline.steps.iter().filter_map(|step| match step {
         Step::Probe(probe) if matches!(probe.kind, JoinKind::Inner | JoinKind::Left) => Some(probe),
         _ => None,
@@ -93,7 +80,7 @@ fn multipliers<'a>(pipeline: &Pipeline, tables: &'a [Option<BuiltTable>]) -> imp
 }
 
 /// Most rows that come to the sink of a pipeline whose scan has so many.
-pub(crate) fn rows_out(pipeline: &Pipeline, rows: u64, tables: &[Option<BuiltTable>]) -> u64 {
+pub(crate) fn rows_out(pipeline: &Pipeline, rows: u64, tables: &Tables) -> u64 {
     let most = i64::MAX as u64;
     multipliers(pipeline, tables).fold(rows, |rows, matches| rows.saturating_mul(matches.rows.max(1)).min(most))
 }
@@ -126,17 +113,3 @@ impl PipelineInput<'_> {
         }
     }
 }
-
-/// Zones shared by all pipelines of a statement.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Control {
-    /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel, …; then a ticket counter a pipeline.
-    pub(crate) zone: Zone,
-}
-
-/// Byte offset of the cancel word in the control zone.
-pub(crate) const CANCEL_OFFSET: usize = 16;
-/// Byte offset of the ticket counters in the control zone.
-pub(crate) const TICKETS_OFFSET: usize = 128;
-/// Bytes from one ticket counter to the next: each has a line of memory to itself.
-pub(crate) const TICKETS_STRIDE: usize = 128;

@@ -1,0 +1,396 @@
+//! Where in the arena lies what pipelines leave and read: zones follow from plans.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::arena::{Arena, Zone};
+use crate::codegen::params::{Argument, ParamList};
+use crate::plan::groups::GroupsPlan;
+use crate::plan::input::PipelineInput;
+use crate::plan::rows::{ListPlan, ResultPlan};
+use crate::plan::table::{Keep, MatchesPlan, Numbering, TableLayout, TablePlan, first_rows};
+use crate::plan::tickets::Tickets;
+use crate::plan::top::{RankedPlan, TopPlan};
+use crate::plan::view::View;
+
+/// Words before the rows of a result: their number.
+pub(crate) const HEAD_WORDS: usize = 1;
+
+/// What a plan leaves, with its zones.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed<P, M> {
+    pub(crate) plan: Arc<P>,
+    pub(crate) memory: M,
+}
+
+impl<P, M> Deref for Placed<P, M> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.plan
+    }
+}
+
+/// A table.
+pub(crate) type BoundTable = Placed<TablePlan, TableMemory>;
+/// Groups.
+pub(crate) type BoundGroups = Placed<GroupsPlan, GroupsMemory>;
+/// Rows of a result: the head, then words of rows.
+pub(crate) type BoundRows = Placed<ResultPlan, Zone>;
+/// Rows that another pipeline scans.
+pub(crate) type BoundList = Placed<ListPlan, ListMemory>;
+
+/// Zones shared by all pipelines of a statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Control {
+    /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel, …; then a ticket counter a pipeline.
+    pub(crate) zone: Zone,
+}
+
+/// Byte offset of the cancel word in the control zone.
+pub(crate) const CANCEL_OFFSET: usize = 16;
+/// Byte offset of the ticket counters in the control zone.
+pub(crate) const TICKETS_OFFSET: usize = 128;
+/// Bytes from one ticket counter to the next: each has a line of memory to itself.
+pub(crate) const TICKETS_STRIDE: usize = 128;
+
+/// What the kernels of a pipeline read beside what its sink leaves.
+#[derive(Clone, Copy)]
+pub(crate) struct Operands<'a> {
+    pub(crate) control: Control,
+    /// The tables of the fragment, by pipeline.
+    pub(crate) tables: &'a [Option<TableMemory>],
+    pub(crate) scan: &'a ScanMemory,
+}
+
+/// The operands of a scan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanMemory {
+    /// Pointers: for each chunk, each column's values and validity.
+    pub(crate) segments: Zone,
+    /// First ticket of each chunk in its launch.
+    pub(crate) first_tickets: Zone,
+    /// Rows of each chunk.
+    pub(crate) chunk_rows: Zone,
+    /// Rows of each chunk's tickets.
+    pub(crate) ticket_rows: Zone,
+    /// First vector of each chunk in its launch.
+    pub(crate) first_vectors: Zone,
+    /// Number of chunks.
+    pub(crate) chunks: u32,
+    /// Where the number of rows is, if the device alone knows it.
+    pub(crate) count: Option<CountMemory>,
+}
+
+/// The operands that tell which rows of a scan there are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CountMemory {
+    /// A pointer to the number of rows, a `uint64_t`.
+    count: Zone,
+    /// `uint64_t` a chunk: the number of its first row.
+    pub(crate) first_rows: Zone,
+}
+
+impl CountMemory {
+    /// Declares the number of rows, `counted`, and that of the first row of the `chunk`, `first_row`.
+    /// `first_rows` points to those of the chunks that the kernel knows.
+    pub(crate) fn declare(self, params: &mut ParamList, first_rows: Argument) -> String {
+        let count = params.add("const uint64_t* const*", Argument::Zone(self.count));
+        let first_rows = params.add("const uint64_t*", first_rows);
+        format!("        const uint64_t counted = **{count}, first_row = wc_load_cached({first_rows} + chunk);\n")
+    }
+}
+
+impl ScanMemory {
+    pub(crate) fn lay_out(
+        arena: &mut Arena,
+        input: &PipelineInput,
+        launches: &[Tickets],
+        view: &View<'_>,
+    ) -> ScanMemory {
+        let all = |of: fn(&Tickets) -> &[u32]| launches.iter().flat_map(of).copied().collect::<Vec<u32>>();
+        let count = view.count.map(|count| CountMemory {
+            count: arena.pointers(&[count]),
+            first_rows: arena.constant(bytemuck::cast_slice(&first_rows(input.chunk_rows))),
+        });
+        ScanMemory {
+            count,
+            segments: arena.pointers(&view.pointers()),
+            first_tickets: arena.constant(bytemuck::cast_slice(&all(|tickets| &tickets.firsts))),
+            chunk_rows: arena.constant(bytemuck::cast_slice(input.chunk_rows)),
+            ticket_rows: arena.constant(bytemuck::cast_slice(&all(|tickets| &tickets.rows))),
+            first_vectors: arena.constant(bytemuck::cast_slice(&all(|tickets| &tickets.first_vectors))),
+            chunks: input.chunk_rows.len() as u32,
+        }
+    }
+}
+
+/// The zones of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct TableMemory {
+    pub(crate) index: Index,
+    /// Entries of each payload column.
+    pub(crate) payload: Vec<Zone>,
+    pub(crate) matches: Option<MatchesMemory>,
+    pub(crate) ends: Option<EndsMemory>,
+}
+
+/// What tells which keys a table has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Index {
+    /// A bit a key.
+    Bitmap(Zone),
+    /// Keys.
+    Keys(Zone),
+    /// States of slots, and words of keys, side by side.
+    Wide { states: Zone, words: Zone },
+}
+
+impl Index {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Index::Bitmap(zone) | Index::Keys(zone) => zone.bytes(),
+            Index::Wide { states, words } => states.bytes() + words.bytes(),
+        }
+    }
+}
+
+/// The entries of keys whose runs begin or end a step, in a hash table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndsMemory {
+    /// `uint64_t` a slot: key + 1, or zero.
+    pub(crate) seen: Zone,
+    /// For each payload column, `uint64_t` a slot.
+    pub(crate) cells: Zone,
+}
+
+/// The rows of each key of a table whose keys come several times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MatchesMemory {
+    /// `uint32_t` an entry: rows of the key.
+    pub(crate) counts: Zone,
+    /// `uint32_t` an entry: the place of its first row in `order`.
+    pub(crate) firsts: Zone,
+    /// `uint32_t` a row: its entry plus one, zero for a row that did not enter.
+    pub(crate) entries: Zone,
+    /// `uint32_t` a row: rows of its key that entered before.
+    pub(crate) ranks: Zone,
+    /// `uint32_t` a place: the number of a row.
+    pub(crate) order: Zone,
+    /// `uint32_t`: places given away.
+    pub(crate) total: Zone,
+    /// `uint64_t` a chunk of the scan, the number of its first row; or one `uint64_t`, numbers given away.
+    pub(crate) numbers: Zone,
+}
+
+impl TableMemory {
+    /// Entries of extremes are zero at first, but where there is a table for the ends of runs.
+    pub(crate) fn lay_out(arena: &mut Arena, plan: &TablePlan) -> TableMemory {
+        let slots = plan.places as usize;
+        let index = match plan.layout {
+            TableLayout::Direct => Index::Bitmap(arena.zeroed(plan.bitmap_bytes())),
+            TableLayout::Hash => Index::Keys(arena.zeroed(slots * 8)),
+            TableLayout::Wide => {
+                Index::Wide { states: arena.zeroed(slots * 8), words: arena.scratch(slots * 8 * plan.pack.words) }
+            }
+        };
+        let ends = plan.ends.map(|slots| EndsMemory {
+            seen: arena.zeroed(slots as usize * 8),
+            cells: arena.zeroed(slots as usize * 8 * plan.payload.len()),
+        });
+        let matches = plan.matches.as_ref().map(|matches| MatchesMemory::lay_out(arena, plan.places, matches));
+        let payload = plan.payload.iter().map(|column| {
+            let bytes = (plan.entries() * column.width) as usize;
+            match column.keep {
+                Keep::Least | Keep::Most if ends.is_none() => arena.zeroed(bytes),
+                _ => arena.scratch(bytes),
+            }
+        });
+        TableMemory { index, payload: payload.collect(), matches, ends }
+    }
+
+    /// The bitmap of a table that is indexed by key.
+    pub(crate) fn bitmap(&self) -> Option<Zone> {
+        match self.index {
+            Index::Bitmap(zone) => Some(zone),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the table.
+    pub(crate) fn bytes(&self) -> usize {
+        let payload: usize = self.payload.iter().map(|zone| zone.bytes()).sum();
+        self.index.bytes() + payload + self.ends.map_or(0, |ends| ends.seen.bytes() + ends.cells.bytes())
+    }
+}
+
+impl MatchesMemory {
+    fn lay_out(arena: &mut Arena, places: u64, plan: &MatchesPlan) -> MatchesMemory {
+        let numbers = match &plan.numbering {
+            Numbering::Scanned(first_rows) => arena.constant(bytemuck::cast_slice(first_rows)),
+            Numbering::Counted => arena.zeroed(8),
+        };
+        let (of_places, of_rows) = (4 * places as usize, 4 * plan.rows as usize);
+        MatchesMemory {
+            counts: arena.zeroed(of_places),
+            firsts: arena.scratch(of_places),
+            entries: arena.zeroed(of_rows),
+            ranks: arena.scratch(of_rows),
+            order: arena.scratch(of_rows),
+            total: arena.zeroed(4),
+            numbers,
+        }
+    }
+}
+
+/// The zones of groups.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupsMemory {
+    /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed, and where another pipeline scans the groups), or the
+    /// slot's state where a key has several words; zero where there is no group.
+    pub(crate) seen: Zone,
+    /// Keys of several words, side by side.
+    pub(crate) words: Option<Zone>,
+    /// The same where another pipeline scans the groups: 8 bytes a place for each word.
+    pub(crate) word_columns: Option<Zone>,
+    /// Cells: for each copy and cell, 8 bytes a place.
+    pub(crate) cells: Zone,
+    /// Groups in the order in which warps have found them.
+    pub(crate) ordered: Option<OrderedMemory>,
+}
+
+/// The zones of groups that are not looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OrderedMemory {
+    /// `uint64_t` a place: key + 1, zero where there is no group.
+    pub(crate) seen: Zone,
+    /// Cells: for each cell, 8 bytes a place.
+    pub(crate) cells: Zone,
+    /// `uint64_t`: places given away.
+    pub(crate) counter: Zone,
+}
+
+impl GroupsMemory {
+    pub(crate) fn lay_out(arena: &mut Arena, plan: &GroupsPlan) -> GroupsMemory {
+        let ordered = plan.ordered.map(|ordered| OrderedMemory {
+            seen: arena.zeroed(ordered.places as usize * 8),
+            cells: arena.scratch(ordered.places as usize * 8 * plan.cell_count.max(1)),
+            counter: arena.zeroed(8),
+        });
+        // The marks stand before the cells: small tables come back in one copy of both.
+        let seen = arena.zeroed(plan.places as usize * plan.mark_bytes());
+        let cells = arena.zeroed(plan.cell_bytes() * plan.copies as usize);
+        let words = plan.pack.is_wide().then(|| arena.scratch(plan.places as usize * 8 * plan.pack.words));
+        let word_columns = words.filter(|_| plan.has_word_columns()).map(|words| arena.scratch(words.bytes()));
+        GroupsMemory { seen, words, word_columns, cells, ordered }
+    }
+
+    /// Bytes of the table.
+    pub(crate) fn bytes(&self) -> usize {
+        let ordered = self.ordered.map_or(0, |ordered| ordered.seen.bytes() + ordered.cells.bytes());
+        self.seen.bytes() + self.cells.bytes() + ordered
+    }
+
+    /// For each range of places side by side: marks, columns of words and cells, and the number of places.
+    pub(crate) fn ranges(&self, plan: &GroupsPlan) -> impl Iterator<Item = (Zone, Option<Zone>, Zone, u64)> {
+        let ordered = self.ordered.zip(plan.ordered).map(|(at, ordered)| (at.seen, None, at.cells, ordered.places));
+        std::iter::once((self.seen, self.word_columns, self.cells, plan.places)).chain(ordered)
+    }
+}
+
+impl GroupsPlan {
+    /// The C type of the mark of a place.
+    pub(crate) fn mark_type(&self) -> &'static str {
+        if self.mark_bytes() == 8 { "uint64_t" } else { "uint8_t" }
+    }
+
+    /// The mark of the group with this packed key.
+    pub(crate) fn mark(&self, key: &str) -> String {
+        if self.values.is_some() { format!("(uint64_t)({key}) + 1") } else { "1".into() }
+    }
+}
+
+/// The zones of a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListMemory {
+    /// `uint64_t` a place: zero where there is no row.
+    pub(crate) seen: Zone,
+    /// Where the columns take several words, `uint64_t` a place for each word.
+    pub(crate) words: Option<Zone>,
+    /// `uint64_t`: rows that have come.
+    pub(crate) count: Zone,
+}
+
+impl ListMemory {
+    pub(crate) fn lay_out(arena: &mut Arena, plan: &ListPlan) -> ListMemory {
+        let bytes = 8 * plan.places as usize;
+        let words = plan.pack.is_wide().then(|| arena.scratch(bytes * plan.pack.words));
+        ListMemory { seen: arena.zeroed(bytes), words, count: arena.zeroed(8) }
+    }
+
+    /// Bytes of its columns.
+    pub(crate) fn bytes(&self) -> usize {
+        self.seen.bytes() + self.words.map_or(0, Zone::bytes)
+    }
+}
+
+/// The zone of a result.
+pub(crate) fn lay_out_result(arena: &mut Arena, plan: &ResultPlan) -> Zone {
+    arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + plan.pack.words * plan.capacity as usize))
+}
+
+/// The zones of ranks, of which the best are put in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RankedMemory {
+    /// Ranks; zero where there is no row, or one that does not pass. Of candidates that the scan's last block sorts,
+    /// those that were appended, and undefined behind them.
+    pub(crate) ranks: Zone,
+    /// Their tails, likewise, where ranks have tails.
+    pub(crate) tails: Option<Zone>,
+    /// The best ranks, and where they lay; where all are sorted the latter alone, of all ranks in order.
+    pub(crate) best: [Zone; 2],
+}
+
+impl RankedMemory {
+    fn lay_out(arena: &mut Arena, plan: &TopPlan, ranked: &RankedPlan) -> RankedMemory {
+        let bytes = ranked.count as usize * plan.ranks.element().bytes();
+        // The last block reads the ranks that were appended, and no others.
+        let mut zone = || if plan.by_last_block { arena.scratch(bytes) } else { arena.zeroed(bytes) };
+        let (ranks, tails) = (zone(), plan.ranks.tail_bits.map(|_| zone()));
+        let [best, order] = plan.best_bytes(ranked);
+        // The selection leaves places alone that no rank has taken.
+        RankedMemory { ranks, tails, best: [arena.zeroed(best), arena.scratch(order)] }
+    }
+}
+
+/// The zones of a top-k.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TopMemory {
+    /// `uint64_t` a chunk: the number of its first row.
+    pub(crate) first_rows: Zone,
+    pub(crate) candidates: RankedMemory,
+    pub(crate) sample: Option<RankedMemory>,
+    /// `uint64_t`: candidates so far.
+    pub(crate) count: Zone,
+    /// `uint64_t`: blocks of the scan that are done, where the last of them does what follows the scan.
+    pub(crate) done: Option<Zone>,
+    /// Scratch memory of both selections.
+    pub(crate) scratch: Zone,
+    /// `uint64_t`: the head, then for each row a bit a column that tells NULL from a value, and the values.
+    pub(crate) output: Zone,
+}
+
+impl TopMemory {
+    pub(crate) fn lay_out(arena: &mut Arena, plan: &TopPlan) -> TopMemory {
+        let head = 8 * crate::plan::top::HEAD_WORDS;
+        TopMemory {
+            first_rows: arena.constant(bytemuck::cast_slice(&plan.first_rows)),
+            candidates: RankedMemory::lay_out(arena, plan, &plan.candidates),
+            sample: plan.sample.as_ref().map(|sample| RankedMemory::lay_out(arena, plan, sample)),
+            count: arena.zeroed(8),
+            done: plan.by_last_block.then(|| arena.zeroed(8)),
+            scratch: arena.scratch(plan.scratch_bytes),
+            output: arena.result(head, head + 8 * plan.k as usize * plan.row_words()),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Views of what pipelines scan: tables on the device, and what earlier pipelines leave.
+
+use std::sync::Arc;
+
+use warpcube_column::format::Encoding;
+use warpcube_column::{ColumnLayout, Relation, ResidentColumn, RowCount};
+use warpcube_gpu::{DeviceBuffer, DevicePtr};
+
+use crate::arena::{Pointer, Zone};
+use crate::codegen::memory::{BoundGroups, BoundList};
+use crate::facts::{Facts, Texts};
+use crate::ir::Ty;
+use crate::plan::group_values::column_facts;
+use crate::plan::view::{ColumnView, View};
+
+/// Rows of a chunk of an output that is scanned, as many as a segment has.
+const CHUNK_ROWS: u64 = 1 << 20;
+
+/// What is known of the values of a column: its table, and its position there.
+fn facts(resident: &ResidentColumn, (table, column): (usize, usize)) -> Facts {
+    let statistics = &resident.facts().statistics;
+    let ty = Ty::of(&resident.facts().data_type).expect("resident columns have a storage");
+    // A column without valid values is bounded by anything; the empty guess keeps domains small.
+    let range = match ty.is_float() {
+        true => None,
+        false => Some(statistics.integers.unwrap_or((0, 0))),
+    };
+    let is_bytes = matches!(resident.encoding(), Encoding::Bytes(_));
+    Facts {
+        magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
+        dictionary: resident.facts().dictionary.clone(),
+        is_bytes,
+        texts: is_bytes.then_some(Texts { table, column, chunks: resident.segments().len() }),
+        ..Facts::new(ty, resident.facts().is_nullable(), range)
+    }
+}
+
+/// The view of a table of the fragment, by its number.
+pub(super) fn of_table<'pin>(number: usize, table: &'pin Relation) -> View<'pin> {
+    let column = |(at, column): (usize, &'pin Arc<ResidentColumn>)| {
+        let pointers = column.segments().iter().map(|segment| {
+            let validity = segment.validity().map_or(DevicePtr::NULL, DeviceBuffer::pointer);
+            [Pointer::Address(segment.values().pointer()), Pointer::Address(validity)]
+        });
+        ColumnView {
+            layout: ColumnLayout::of(column),
+            facts: facts(column, (number, at)),
+            distinct: column.distinct_integers().cloned(),
+            distinct_count: column.facts().distinct(),
+            traits: column.facts().traits,
+            pointers: pointers.collect(),
+        }
+    };
+    let count = match &table.rows {
+        RowCount::Known(_) => None,
+        RowCount::OnDevice(count) => Some(Pointer::Address(count.pointer())),
+    };
+    let columns = table.columns.iter().enumerate().map(column).collect();
+    View { chunks: table.chunks.to_vec(), count, columns, values: Vec::new() }
+}
+
+/// The view of groups: keys, then cells, as plain columns with a row a place.
+pub(super) fn of_groups(groups: &BoundGroups) -> View<'static> {
+    let facts = column_facts(groups);
+    let mut pointers: Vec<Vec<Pointer<'static>>> = vec![Vec::new(); facts.len()];
+    let mut chunks = Vec::new();
+    for (seen, word_columns, cells, places) in groups.memory.ranges(groups) {
+        for (first, rows) in cut(places) {
+            let at = |zone: Zone, column: usize| Pointer::Within(zone, 8 * (column * places as usize + first as usize));
+            let words =
+                word_columns.into_iter().flat_map(|words| (0..groups.pack.words).map(move |word| (words, word)));
+            let columns =
+                std::iter::once((seen, 0)).chain(words).chain((0..groups.cell_count).map(|cell| (cells, cell)));
+            columns.zip(&mut pointers).for_each(|((zone, column), own)| own.push(at(zone, column)));
+            chunks.push(rows);
+        }
+    }
+    let columns = facts.into_iter().zip(pointers).map(|(facts, at)| ColumnView::of_words(facts, at)).collect();
+    View { chunks, count: None, columns, values: groups.values.clone().unwrap_or_default() }
+}
+
+/// The view of a list: where there are rows, then their words.
+pub(super) fn of_list(list: &BoundList) -> View<'static> {
+    let facts = list.column_facts();
+    let mut pointers: Vec<Vec<Pointer<'static>>> = vec![Vec::new(); facts.len()];
+    let mut chunks = Vec::new();
+    for (first, rows) in cut(list.places) {
+        list.columns_at(first).zip(&mut pointers).for_each(|(at, own)| own.push(at));
+        chunks.push(rows);
+    }
+    let columns = facts.into_iter().zip(pointers).map(|(facts, at)| ColumnView::of_words(facts, at)).collect();
+    View { chunks, count: None, columns, values: list.values() }
+}
+
+/// The chunks of so many places: the first place of each, and its rows.
+fn cut(places: u64) -> impl Iterator<Item = (u64, u32)> {
+    (0..places).step_by(CHUNK_ROWS as usize).map(move |first| (first, (places - first).min(CHUNK_ROWS) as u32))
+}

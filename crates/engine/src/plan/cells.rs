@@ -1,0 +1,437 @@
+//! Aggregates as accumulators: 64-bit cells that start at zero and are only added to or raised.
+//!
+//! | aggregate | cells |
+//! |---|---|
+//! | COUNT | number of rows |
+//! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows. A total of integers that leaves 64 bits raises |
+//! | SUM of integers that wrap | sum modulo 2⁶⁴ |
+//! | SUM of floats | double sum, order undefined |
+//! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
+//! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
+//!
+//! Where an argument can be NULL or is filtered, a count of what went in tells NULL from a value. Equal cells are one:
+//! those that take the same part of the same argument, and counts of the same rows.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use warpcube_column::Dictionary;
+
+use crate::error::{EngineError, Result, unsupported};
+use crate::facts::{Facts, Validity, analyse, validity};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
+use crate::plan::float_limbs::FloatLimbs;
+
+/// Rows below which limbs of 32 bits do not overflow a cell.
+const FIXED_ROWS_MAX: u64 = 1 << 30;
+
+/// How a cell takes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum CellOp {
+    /// Unsigned addition modulo 2⁶⁴.
+    Add,
+    /// Addition of doubles.
+    AddFloat,
+    /// Maximum of unsigned integers.
+    Max,
+    /// Addition of a float's parts to the limbs that this cell and the next ones are.
+    AddFixed,
+    /// A limb of the [`CellOp::AddFixed`] before it.
+    Limb,
+}
+
+impl CellOp {
+    /// Whether the cell is one of a sum that has limbs for every finite value.
+    pub(crate) fn is_of_many_limbs(self) -> bool {
+        matches!(self, CellOp::AddFixed | CellOp::Limb)
+    }
+}
+
+/// What a cell takes of each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// One.
+    One,
+    /// The value, an integer of at most 64 bits.
+    Integer,
+    /// The lower 32 bits of an integer.
+    Low,
+    /// An integer without its lower 32 bits; `signed` of 64 bits.
+    High {
+        /// Whether the sign is extended first.
+        signed: bool,
+    },
+    /// The value as a double.
+    Float,
+    /// All limbs of a float; or one of a sum that keeps every limb, to which nothing is added by itself.
+    Limbs,
+    /// One limb of a float, where it is not zero.
+    Limb(usize),
+    /// What tells that a float is not finite, where it is not.
+    Infinite,
+    /// The image of a value.
+    Image {
+        /// Values are signed.
+        signed: bool,
+        /// The order is turned.
+        turned: bool,
+        /// Values are doubles in total order.
+        float: bool,
+    },
+}
+
+/// One accumulator cell and what goes in.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cell {
+    /// Operation.
+    pub(crate) op: CellOp,
+    /// What is taken of a row.
+    pub(crate) part: Part,
+    /// The aggregate whose argument and rows it takes; none counts all rows.
+    pub(crate) call: Option<usize>,
+    /// Most that a value differs from zero, where that is known of integers.
+    pub(crate) most: Option<u128>,
+}
+
+impl Cell {
+    /// Whether `values` values can be added up in 32 bits.
+    pub(crate) fn adds_in_32_bits(&self, values: usize) -> bool {
+        let sum = self.most.and_then(|most| most.checked_mul(values as u128));
+        self.op == CellOp::Add && sum.is_some_and(|sum| sum < 1 << 31)
+    }
+}
+
+/// How an aggregate's result is read from its cells.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    /// What is read.
+    pub(crate) read: Read,
+    /// Arrow type of the result.
+    pub(crate) data_type: DataType,
+    /// Cell that counts what went in; zero means NULL.
+    pub(crate) count: Option<usize>,
+    /// Strings behind codes.
+    pub(crate) dictionary: Option<Arc<Dictionary>>,
+}
+
+/// How cells become a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// A cell as an unsigned or signed integer.
+    Integer(usize),
+    /// A cell as a double.
+    Float(usize),
+    /// An exact sum of floats.
+    Fixed {
+        /// Cell of the first limb; the others follow.
+        cell: usize,
+        /// The limbs.
+        window: FloatLimbs,
+        /// Cell that counts what is not finite.
+        infinite: usize,
+    },
+    /// Sums of lower 32 bits and of upper parts.
+    Wide(usize, usize),
+    /// The image of an integer: `signed` flips the sign bit back, `turned` all bits.
+    Image {
+        /// Cell.
+        cell: usize,
+        /// Values are signed.
+        signed: bool,
+        /// The order was turned.
+        turned: bool,
+        /// Values are doubles in total order.
+        float: bool,
+    },
+}
+
+/// What is known of the rows that go into a sink's sums.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SumBounds {
+    /// Most rows.
+    pub(crate) rows: u64,
+    /// Whether exact sums of floats keep limbs for every finite value.
+    pub(crate) whole_sums: bool,
+    /// What integers do that overflow.
+    pub(crate) overflow: Overflow,
+}
+
+/// The rows that an aggregate takes, and what it takes of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Taken {
+    filter: Option<Expr>,
+    argument: Option<Expr>,
+    /// For which rows the argument is valid.
+    pub(crate) valid: Validity,
+}
+
+impl Taken {
+    fn of(call: &AggregateCall, registers: &[Option<Facts>], overflow: Overflow) -> Result<Taken> {
+        let valid = call.argument.as_ref().map(|argument| validity(argument, registers, overflow)).transpose()?;
+        let (filter, argument) = (call.filter.clone(), call.argument.clone());
+        Ok(Taken { filter, argument, valid: valid.unwrap_or(Validity::Always) })
+    }
+
+    /// Whether there are rows that it does not take.
+    fn is_conditional(&self) -> bool {
+        self.filter.is_some() || self.valid != Validity::Always
+    }
+
+    /// The one register whose validity tells which rows it takes.
+    pub(crate) fn by_register(&self) -> Option<usize> {
+        self.valid.register().filter(|_| self.filter.is_none())
+    }
+
+    /// Whether the argument is a register, or the same number in another type: zero where that is.
+    pub(crate) fn is_register(&self) -> bool {
+        fn is_itself(expr: &Expr) -> bool {
+            match expr {
+                Expr::Reg(_) => true,
+                Expr::Cast(inner, _) => is_itself(inner),
+                _ => false,
+            }
+        }
+        self.argument.as_ref().is_some_and(is_itself)
+    }
+
+    /// Whether both take the same rows.
+    fn has_rows_of(&self, other: &Taken) -> bool {
+        let are_valid = match (&self.valid, &other.valid) {
+            (Validity::Own, Validity::Own) => same(&self.argument, &other.argument),
+            (own, other) => own == other,
+        };
+        are_valid && same(&self.filter, &other.filter)
+    }
+
+    /// Whether both take the same of the same rows.
+    fn is_as(&self, other: &Taken) -> bool {
+        same(&self.argument, &other.argument) && same(&self.filter, &other.filter)
+    }
+}
+
+fn same(one: &Option<Expr>, other: &Option<Expr>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.is_same(other),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Cells and outputs of a sink.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cells {
+    /// Cells, equal ones shared.
+    pub(crate) cells: Vec<Cell>,
+    /// One output an aggregate.
+    pub(crate) outputs: Vec<Output>,
+    /// What each aggregate takes.
+    pub(crate) taken: Vec<Taken>,
+}
+
+impl Cells {
+    /// The cells of some aggregates over registers of these facts. A global aggregation (`single`) counts its rows to
+    /// tell NULL from a value.
+    ///
+    /// # Errors
+    /// Unsupported for sums and extremes that no cells hold.
+    pub(crate) fn of(
+        aggregates: &[AggregateCall],
+        registers: &[Option<Facts>],
+        single: bool,
+        bounds: SumBounds,
+    ) -> Result<Cells> {
+        let mut cells = Cells::default();
+        for call in aggregates {
+            cells.taken.push(Taken::of(call, registers, bounds.overflow)?);
+            cells.add(call, registers, bounds)?;
+        }
+        if single {
+            let counted = cells.cell(CellOp::Add, Part::One, None, Some(1));
+            for (output, call) in cells.outputs.iter_mut().zip(aggregates) {
+                if output.count.is_none() && call.kind != AggregateKind::Count {
+                    output.count = Some(counted);
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    /// Index of a cell, shared with an equal one.
+    fn cell(&mut self, op: CellOp, part: Part, call: Option<usize>, most: Option<u128>) -> usize {
+        let call = call.filter(|call| part != Part::One || self.taken[*call].is_conditional());
+        let is_equal = |known: &Cell| {
+            let same_rows = match (known.call, call) {
+                (None, None) => true,
+                (Some(known), Some(call)) if part == Part::One => self.taken[known].has_rows_of(&self.taken[call]),
+                (Some(known), Some(call)) => self.taken[known].is_as(&self.taken[call]),
+                _ => false,
+            };
+            (known.op, known.part, known.most) == (op, part, most) && same_rows
+        };
+        let index = self.cells.iter().position(is_equal).unwrap_or(self.cells.len());
+        if index == self.cells.len() {
+            self.cells.push(Cell { op, part, call, most });
+        }
+        index
+    }
+
+    /// Adds the cells of the aggregate whose rows were noted last.
+    fn add(&mut self, call: &AggregateCall, registers: &[Option<Facts>], bounds: SumBounds) -> Result<()> {
+        let position = self.taken.len() - 1;
+        let Some(argument) = call.argument.as_ref().filter(|_| call.kind != AggregateKind::Count) else {
+            // An argument that is refused is, whatever is made of it.
+            let argument: Vec<&Expr> = call.argument.iter().collect();
+            analyse(&argument, registers, bounds.overflow)?;
+            let cell = self.cell(CellOp::Add, Part::One, Some(position), Some(1));
+            self.push(Read::Integer(cell), call, None, None);
+            return Ok(());
+        };
+        let value = analyse(&[argument], registers, bounds.overflow)?.0.remove(0);
+        let is_conditional = self.taken[position].is_conditional();
+        let count = is_conditional.then(|| self.cell(CellOp::Add, Part::One, Some(position), Some(1)));
+        let read = match call.kind {
+            AggregateKind::Sum => self.sum(position, &value, bounds)?,
+            AggregateKind::ExactSum => self.exact_sum(position, (argument, &value), registers, bounds)?,
+            kind => self.extreme(position, &value, kind == AggregateKind::Min)?,
+        };
+        self.push(read, call, count, value.dictionary);
+        Ok(())
+    }
+
+    fn push(&mut self, read: Read, call: &AggregateCall, count: Option<usize>, dictionary: Option<Arc<Dictionary>>) {
+        self.outputs.push(Output { read, data_type: call.data_type.clone(), count, dictionary });
+    }
+
+    fn sum(&mut self, call: usize, value: &Facts, bounds: SumBounds) -> Result<Read> {
+        if value.dictionary.is_some() || value.ty == Ty::Bool {
+            return unsupported("a sum of strings or truth values");
+        }
+        if value.ty.is_float() {
+            return Ok(Read::Float(self.cell(CellOp::AddFloat, Part::Float, Some(call), None)));
+        }
+        let rows = u128::from(bounds.rows.max(1));
+        let most = value.bounds().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
+        let stays_below = |most: Option<u128>, limit: u128| {
+            most.and_then(|most| most.checked_mul(rows)).is_some_and(|sum| sum < limit)
+        };
+        let is_unsigned = value.ty.bounds().is_some_and(|(low, _)| low == 0);
+        let fits = stays_below(most, if is_unsigned { 1 << 64 } else { 1 << 63 });
+        let wraps = value.ty != Ty::I128 && bounds.overflow == Overflow::Wrap;
+        if fits || wraps {
+            return Ok(Read::Integer(self.cell(CellOp::Add, Part::Integer, Some(call), most)));
+        }
+        // Upper parts are summed in 63 bits, lower ones (32 bits each) in 64.
+        if rows >= 1 << 32 || !stays_below(most.map(|most| (most >> 32) + 1), 1 << 63) {
+            let what = if value.ty == Ty::I128 { "decimals" } else { "integers" };
+            return unsupported(format!("a sum of {what} whose upper parts may exceed 63 bits"));
+        }
+        let low = self.cell(CellOp::Add, Part::Low, Some(call), None);
+        let signed = value.ty != Ty::I128 && !is_unsigned;
+        let high = self.cell(CellOp::Add, Part::High { signed }, Some(call), None);
+        Ok(Read::Wide(low, high))
+    }
+
+    /// The limbs of a float: those of a window, or all of them, of which usually two or three change.
+    fn exact_sum(
+        &mut self,
+        call: usize,
+        (argument, value): (&Expr, &Facts),
+        registers: &[Option<Facts>],
+        bounds: SumBounds,
+    ) -> Result<Read> {
+        if !value.ty.is_float() {
+            return Err(EngineError::Malformed(format!("an exact sum of floats over {:?}", value.ty)));
+        }
+        if bounds.rows >= FIXED_ROWS_MAX {
+            return unsupported(format!("an exact sum of floats over {} rows, 2³⁰ or more", bounds.rows));
+        }
+        let window = match bounds.whole_sums {
+            true => FloatLimbs::WHOLE,
+            false => FloatLimbs::guess(argument, &|register| registers.get(register)?.as_ref()),
+        };
+        let mut limb = |limb: usize| {
+            let (op, part) = match bounds.whole_sums {
+                true if limb == 0 => (CellOp::AddFixed, Part::Limbs),
+                true => (CellOp::Limb, Part::Limb(limb)),
+                false => (CellOp::Add, Part::Limb(limb)),
+            };
+            self.cell(op, part, Some(call), None)
+        };
+        let cell = limb(0);
+        (1..window.limbs).for_each(|index| _ = limb(index));
+        let infinite = self.cell(CellOp::Add, Part::Infinite, Some(call), None);
+        Ok(Read::Fixed { cell, window, infinite })
+    }
+
+    fn extreme(&mut self, call: usize, value: &Facts, turned: bool) -> Result<Read> {
+        if value.ty == Ty::I128 && !value.is_narrow() {
+            return unsupported("MIN or MAX of decimals wider than 64 bits");
+        }
+        let float = value.ty.is_float();
+        let signed = float || matches!(value.ty, Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128);
+        let part = Part::Image { signed, turned, float };
+        Ok(Read::Image { cell: self.cell(CellOp::Max, part, Some(call), None), signed, turned, float })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registers() -> Vec<Option<Facts>> {
+        let integer = |nullable| Some(Facts::new(Ty::I64, nullable, Some((0, 99))));
+        vec![integer(true), integer(true), integer(false)]
+    }
+
+    fn call(kind: AggregateKind, argument: Option<Expr>) -> AggregateCall {
+        AggregateCall { kind, argument, filter: None, data_type: DataType::Int64 }
+    }
+
+    fn cells(aggregates: &[AggregateCall], single: bool) -> Cells {
+        let bounds = SumBounds { rows: 1 << 20, whole_sums: false, overflow: Overflow::Raise };
+        Cells::of(aggregates, &registers(), single, bounds).unwrap()
+    }
+
+    #[test]
+    fn equal_cells_are_one() {
+        let sum = || Expr::binary(crate::ir::BinaryOp::Add, Expr::Reg(0), Expr::Reg(2));
+        let aggregates = [
+            call(AggregateKind::Sum, Some(Expr::Reg(0))),
+            call(AggregateKind::Count, Some(sum())),
+            call(AggregateKind::Sum, Some(sum())),
+            call(AggregateKind::Sum, Some(sum())),
+            call(AggregateKind::Count, Some(Expr::Reg(1))),
+            call(AggregateKind::Count, Some(Expr::Reg(2))),
+            call(AggregateKind::Count, None),
+        ];
+        let Cells { cells, outputs, .. } = cells(&aggregates, false);
+        let taken: Vec<_> = cells.iter().map(|cell| (cell.part, cell.call)).collect();
+        let (one, integer) = (Part::One, Part::Integer);
+        // A sum is NULL where no valid value went in: the count of these is that of the aggregate beside it.
+        assert_eq!(taken, [(one, Some(0)), (integer, Some(0)), (integer, Some(2)), (one, Some(4)), (one, None)]);
+        let reads: Vec<_> = outputs.iter().map(|output| (output.read, output.count)).collect();
+        let at = |read, count| (Read::Integer(read), count);
+        let sums = [at(1, Some(0)), at(0, None), at(2, Some(0)), at(2, Some(0))];
+        assert_eq!(reads, [&sums[..], &[at(3, None), at(4, None), at(4, None)]].concat());
+    }
+
+    #[test]
+    fn filters_tell_cells_apart() {
+        let filter = |constant| Expr::binary(crate::ir::BinaryOp::Gt, Expr::Reg(2), int(constant));
+        let of =
+            |constant| AggregateCall { filter: Some(filter(constant)), ..call(AggregateKind::Sum, Some(Expr::Reg(2))) };
+        assert_eq!(cells(&[of(1), of(1)], true).cells.len(), 3, "rows, those that pass, and their sum");
+        assert_eq!(cells(&[of(1), of(2)], true).cells.len(), 5);
+    }
+
+    #[test]
+    fn arguments_are_registers_or_the_same_in_another_type() {
+        let is_register = |expr| cells(&[call(AggregateKind::Sum, Some(expr))], true).taken[0].is_register();
+        assert!(is_register(Expr::Cast(Box::new(Expr::Reg(0)), Ty::I64)));
+        assert!(!is_register(Expr::binary(crate::ir::BinaryOp::Add, Expr::Reg(0), Expr::Reg(2))));
+    }
+
+    fn int(value: i128) -> Expr {
+        Expr::Literal(crate::ir::Literal::Int(value), Ty::I64)
+    }
+}

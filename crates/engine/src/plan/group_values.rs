@@ -1,0 +1,161 @@
+//! The groups of a pipeline as the rows of another: the columns that a scan reads of a group table, and the values
+//! that they stand for.
+//!
+//! A scanned group table has a place for each row: its first column is the packed key plus one (zero where there is no
+//! group), the others are the cells. Keys of several words have a column each behind the first, which tells only
+//! whether there is a group. Values of groups and aggregates are computed from those, where a row asks for
+//! them.
+
+use crate::error::{Result, unsupported};
+use crate::facts::{Facts, Range, analyse};
+use crate::ir::{AggregateCall, AggregateKind, BinaryOp, Expr, Literal, Overflow, Ty};
+use crate::plan::cells::{Output, Read};
+use crate::plan::groups::GroupsPlan;
+use crate::plan::keys::{KeyPart, Null};
+use crate::plan::order::Planned;
+
+/// The column of a group table that holds its keys.
+const ENTRY: usize = 0;
+
+/// Whether a step of a scan of groups asks only whether there is a group.
+pub(crate) fn is_of_entry(planned: &Planned) -> bool {
+    let (mut reads, mut others) = (false, false);
+    planned.item.registers(&mut |register| match register {
+        ENTRY => reads = true,
+        _ => others = true,
+    });
+    reads && !others
+}
+
+/// A value of a group: a part of its key or an aggregate.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupValue {
+    /// What is known of it.
+    pub(crate) facts: Facts,
+    pub(crate) read: GroupRead,
+    /// Columns before the cells.
+    pub(crate) first_cell: usize,
+}
+
+/// What a value of a group is computed from.
+#[derive(Debug, Clone)]
+pub(crate) enum GroupRead {
+    /// A part of a key; `short` tells whether strides and numbers of places are all less than 2^32, and may divide in
+    /// 32 bits. A scan of 7,168 places, 280 of them groups, takes 13.0 µs so and 14.4 otherwise (one H200, 2026-11-28).
+    Key { part: KeyPart, short: bool },
+    /// Cells of an aggregate.
+    Aggregate(Output),
+}
+
+/// The values of a sink's groups: group expressions, then aggregates.
+///
+/// # Errors
+/// Unsupported for exact sums of floats.
+pub(crate) fn group_values(plan: &GroupsPlan, groups: &[Facts], aggregates: &[Facts]) -> Result<Vec<GroupValue>> {
+    let first_cell = plan.first_cell();
+    let keys = plan.pack.parts.iter().zip(groups);
+    let domain = plan.pack.domain;
+    let keys = keys.map(|(part, facts)| GroupValue::of_key(facts.clone(), part.clone(), first_cell, domain));
+    let mut values: Vec<GroupValue> = keys.collect();
+    for (output, facts) in plan.cells.outputs.iter().zip(aggregates) {
+        if matches!(output.read, Read::Fixed { .. }) {
+            return unsupported("exact sums of floats that are not the result");
+        }
+        let facts = Facts { nullable: output.count.is_some(), ..facts.clone() };
+        values.push(GroupValue { facts, read: GroupRead::Aggregate(output.clone()), first_cell });
+    }
+    Ok(values)
+}
+
+/// What is known of the values of aggregates over at most `rows` rows with these registers.
+pub(crate) fn aggregate_facts(
+    aggregates: &[AggregateCall],
+    registers: &[Option<Facts>],
+    (rows, overflow): (u64, Overflow),
+) -> Result<Vec<Facts>> {
+    let facts = |call: &AggregateCall| {
+        let argument = call.argument.iter().collect::<Vec<_>>();
+        let argument = analyse(&argument, registers, overflow)?.0.pop();
+        let ty = Ty::of(&call.data_type).unwrap_or(Ty::I64);
+        let value = argument.unwrap_or_else(|| Facts::new(ty, false, None));
+        Ok(match call.kind {
+            AggregateKind::Count => Facts::new(ty, false, Some((0, rows.into()))),
+            AggregateKind::Sum if !ty.is_float() => Facts::new(ty, true, sum_range(value.bounds(), rows, ty)),
+            AggregateKind::Sum | AggregateKind::ExactSum => Facts::new(ty, true, None),
+            AggregateKind::Min | AggregateKind::Max => Facts { ty, nullable: true, is_null: false, ..value },
+        })
+    };
+    aggregates.iter().map(facts).collect()
+}
+
+/// Bounds of sums of 1 to `rows` values; none where they leave the type, which then is an error or wraps.
+fn sum_range(values: Range, rows: u64, ty: Ty) -> Range {
+    let (low, high) = values?;
+    let rows = i128::from(rows.max(1));
+    let bounds =
+        (if low < 0 { low.checked_mul(rows)? } else { low }, if high > 0 { high.checked_mul(rows)? } else { high });
+    let (least, most) = ty.bounds()?;
+    (bounds.0 >= least && bounds.1 <= most).then_some(bounds)
+}
+
+/// The filter that leaves the places at which there is a group.
+pub(crate) fn is_group() -> Expr {
+    let none = Expr::Literal(Literal::Int(0), Ty::U64);
+    Expr::binary(BinaryOp::Ne, Expr::Reg(ENTRY), none)
+}
+
+/// What is known of the columns of a group table: its keys, then its cells.
+pub(crate) fn column_facts(plan: &GroupsPlan) -> Vec<Facts> {
+    let first_cell = plan.first_cell();
+    let keys = Facts::new(Ty::U64, false, Some((0, plan.pack.domain.into())));
+    let mut columns = vec![keys];
+    columns.resize(first_cell + plan.cell_count, Facts::new(Ty::U64, false, None));
+    for output in &plan.cells.outputs {
+        if let Read::Float(cell) = output.read {
+            columns[first_cell + cell] = Facts::new(Ty::F64, false, None);
+        }
+    }
+    columns
+}
+
+impl GroupValue {
+    /// A part of a key of `domain` ones, behind so many columns.
+    pub(crate) fn of_key(facts: Facts, part: KeyPart, first_cell: usize, domain: u64) -> GroupValue {
+        // One part of a domain of 2^32 may have as many places.
+        GroupValue { facts, read: GroupRead::Key { part, short: domain < 1 << 32 }, first_cell }
+    }
+
+    /// Whether computing it can raise an error: a sum that may leave its type.
+    pub(crate) fn is_fallible(&self) -> bool {
+        let is_wide = matches!(&self.read, GroupRead::Aggregate(output) if matches!(output.read, Read::Wide(_, _)));
+        is_wide && self.facts.ty != Ty::I128
+    }
+
+    /// Calls `visit` for each column of the group table that it is computed from.
+    pub(crate) fn columns(&self, visit: &mut impl FnMut(usize)) {
+        match &self.read {
+            GroupRead::Key { part, .. } => {
+                visit(self.word(part.word));
+                if let Null::Apart { word, .. } = part.null {
+                    visit(self.word(word));
+                }
+            }
+            GroupRead::Aggregate(output) => {
+                match output.read {
+                    Read::Integer(cell) | Read::Float(cell) | Read::Image { cell, .. } => visit(self.first_cell + cell),
+                    Read::Wide(low, high) => {
+                        visit(self.first_cell + low);
+                        visit(self.first_cell + high);
+                    }
+                    Read::Fixed { .. } => {}
+                }
+                output.count.iter().for_each(|count| visit(self.first_cell + count));
+            }
+        }
+    }
+
+    /// The column of a word of the key.
+    pub(crate) fn word(&self, word: usize) -> usize {
+        if self.first_cell == 1 { ENTRY } else { 1 + word }
+    }
+}

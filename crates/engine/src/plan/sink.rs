@@ -1,0 +1,91 @@
+//! The end of a pipeline: rows enter a join table, go into accumulators, or are left as they are.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::facts::Facts;
+use crate::ir::{Expr, Sink};
+use crate::plan::groups::{self, Adding, GroupsPlan};
+use crate::plan::input::PipelineInput;
+use crate::plan::rows::{self, ListPlan, ResultPlan};
+use crate::plan::runs::RunPlan;
+use crate::plan::split::Split;
+use crate::plan::table::{self, TablePlan};
+use crate::plan::top::{self, TopPlan};
+
+/// What a sink leaves.
+#[derive(Debug, Clone)]
+pub(crate) enum SinkPlan {
+    /// A table.
+    Table(Arc<TablePlan>),
+    /// Groups, and how this pipeline adds to each of their cells.
+    Groups(Arc<GroupsPlan>, Vec<Adding>),
+    /// The first rows by an order.
+    TopK(Arc<TopPlan>),
+    /// Rows of a result.
+    Rows(Arc<ResultPlan>),
+    /// Rows that another pipeline scans.
+    List(Arc<ListPlan>),
+}
+
+impl SinkPlan {
+    /// Plans the sink of a pipeline.
+    ///
+    /// # Errors
+    /// What no sink holds.
+    pub(crate) fn of(input: &PipelineInput, registers: &[Option<Facts>], split: &Split) -> Result<SinkPlan> {
+        Ok(match &input.pipeline.sink {
+            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
+                SinkPlan::Table(Arc::new(table::plan(input, registers, split, (keys, values))?))
+            }
+            Sink::Aggregate { groups, aggregates } => {
+                let known = input.branch.and_then(|branch| branch.groups).cloned();
+                let plan = || groups::plan(input, (groups, aggregates), registers, split).map(Arc::new);
+                let plan = known.map_or_else(plan, Ok)?;
+                let adding = groups::adding(input, &plan, split);
+                SinkPlan::Groups(plan, adding)
+            }
+            Sink::TopK(top) => SinkPlan::TopK(Arc::new(top::plan(input, top, registers, split)?)),
+            Sink::Rows { columns, .. } if input.scanned => {
+                let columns: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
+                SinkPlan::List(Arc::new(rows::list(input, &columns, registers)?))
+            }
+            Sink::Rows { columns, limit } => {
+                SinkPlan::Rows(Arc::new(rows::result(input, (columns, *limit), registers)?))
+            }
+        })
+    }
+
+    /// How rows are added up before they meet the table, if they are.
+    pub(crate) fn runs(&self) -> Option<&RunPlan> {
+        match self {
+            SinkPlan::Table(table) => table.runs.as_ref(),
+            SinkPlan::Groups(groups, _) => groups.runs.as_ref(),
+            SinkPlan::TopK(_) | SinkPlan::Rows(_) | SinkPlan::List(_) => None,
+        }
+    }
+
+    /// Shared memory a warp for private cells or for runs, in bytes.
+    pub(crate) fn warp_bytes(&self) -> usize {
+        match self {
+            SinkPlan::Table(table) => table.runs.as_ref().map_or(0, RunPlan::warp_bytes),
+            SinkPlan::Groups(groups, _) => groups.warp_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Shared memory a block for the sums of its warps, in bytes, once nothing else lies there any more.
+    pub(crate) fn warp_sum_bytes(&self) -> usize {
+        if let SinkPlan::Groups(groups, _) = self { groups.warp_sum_bytes() } else { 0 }
+    }
+
+    /// Shared memory a block for its cells, in bytes.
+    pub(crate) fn block_bytes(&self) -> usize {
+        if let SinkPlan::Groups(groups, _) = self { groups.block_bytes() } else { 0 }
+    }
+
+    /// Whether all rows go into one group.
+    pub(crate) fn is_single(&self) -> bool {
+        matches!(self, SinkPlan::Groups(groups, _) if groups.grouping == groups::Grouping::Single)
+    }
+}

@@ -1,0 +1,239 @@
+//! A top-k or a sort of all rows: how ranks are selected, how many candidates there are, and what a row of the result
+//! looks like.
+//!
+//! Where candidates are few, the last block of the scan puts them in order and reads the columns of the result.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use warpcube_column::Dictionary;
+use warpcube_gpu::prims::topk::{BLOCK_SORT_MAX, TopKSpec};
+use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
+
+use crate::error::{EngineError, Result, unsupported};
+use crate::facts::{Facts, Texts, analyse};
+use crate::ir::{Expr, TopK, Ty};
+use crate::plan::input::PipelineInput;
+use crate::plan::order::Item;
+use crate::plan::split::Split;
+use crate::plan::table::first_rows;
+use crate::plan::tickets::ranges;
+use crate::plan::topk_form::{Decision, Form, Question};
+use crate::plan::topk_rank::Ranks;
+
+/// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
+pub(crate) const HEAD_WORDS: usize = 4;
+
+/// A column of the result.
+#[derive(Debug, Clone)]
+pub(crate) struct TopColumn {
+    pub(crate) data_type: DataType,
+    pub(crate) ty: Ty,
+    pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// The column whose strings' places these are, if they are.
+    pub(crate) texts: Option<Texts>,
+    /// Its first word among those of a row's values.
+    pub(crate) word: usize,
+    /// Whether it takes two words, the lower one first: an integer wider than 64 bits.
+    pub(crate) wide: bool,
+}
+
+/// Rows by their ranks, of which the best are put in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RankedPlan {
+    /// Number of ranks, and of the best.
+    pub(crate) count: u64,
+    pub(crate) k: u64,
+}
+
+/// A top-k.
+#[derive(Debug, Clone)]
+pub(crate) struct TopPlan {
+    pub(crate) ranks: Ranks,
+    pub(crate) decision: Decision,
+    /// Rows of the table, and of the result at most.
+    pub(crate) rows: u64,
+    pub(crate) k: u64,
+    /// Whether all rows are wanted, for which the room may prove too small.
+    pub(crate) is_sort: bool,
+    /// Whether these are groups, of which there is room for as many as one block sorts.
+    pub(crate) expects_few: bool,
+    pub(crate) columns: Vec<TopColumn>,
+    /// Number of the first row of each chunk.
+    pub(crate) first_rows: Vec<u64>,
+    /// Candidates in any order, or all rows at their places.
+    pub(crate) candidates: RankedPlan,
+    /// The sample.
+    pub(crate) sample: Option<RankedPlan>,
+    /// Whether the last block of the scan does what follows the scan.
+    pub(crate) by_last_block: bool,
+    /// True if a key of the tail can raise an error, which is then raised for every row that passes the steps.
+    pub(crate) tail_raises: bool,
+    /// The same of the columns of the result.
+    pub(crate) outputs_raise: bool,
+    /// Bytes of scratch memory of both selections.
+    pub(crate) scratch_bytes: usize,
+    /// The seed that rows are drawn with.
+    pub(crate) seed: u64,
+}
+
+impl TopPlan {
+    /// Words of a row of the output: validity, then values.
+    pub(crate) fn valid_words(&self) -> usize {
+        self.columns.len().div_ceil(64)
+    }
+
+    pub(crate) fn row_words(&self) -> usize {
+        self.valid_words() + value_words(&self.columns)
+    }
+
+    /// Whether all candidates are sorted, instead of the best being selected.
+    pub(crate) fn sorts(&self) -> bool {
+        self.decision.form.sorts(&self.ranks)
+    }
+
+    /// The selection of the best of some ranks.
+    pub(crate) fn selection(&self, ranked: &RankedPlan) -> TopKSpec {
+        let spec = self.decision.form.spec(&self.ranks, self.rows, ranked.k);
+        TopKSpec { keys: Some(ranked.count), ..spec }
+    }
+
+    /// Bytes of the best ranks, and of where they lay: where all are sorted the latter alone, of all ranks.
+    pub(crate) fn best_bytes(&self, ranked: &RankedPlan) -> [usize; 2] {
+        let row_bytes = self.selection(ranked).rows.bytes();
+        match self.sorts() {
+            _ if self.by_last_block => [0, 0],
+            false => [ranked.k as usize * self.ranks.element().bytes(), ranked.k as usize * row_bytes],
+            true => [0, ranked.count as usize * row_bytes],
+        }
+    }
+
+    /// Dynamic shared memory of the last block of the scan.
+    pub(crate) fn last_block_bytes(&self) -> u32 {
+        // The block tells its threads whether it is the last in a word of it.
+        (self.candidates.count as u32 * self.ranks.element().bytes() as u32).max(4)
+    }
+}
+
+/// Words of a row's values.
+fn value_words(columns: &[TopColumn]) -> usize {
+    columns.last().map_or(0, |column| column.word + 1 + usize::from(column.wide))
+}
+
+/// The columns of a result, and whether computing them can raise an error.
+fn columns(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>]) -> Result<(Vec<TopColumn>, bool)> {
+    let exprs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
+    let (values, _) = analyse(&exprs, registers, input.overflow)?;
+    let raise = may_raise(input, &exprs, registers)?;
+    let (mut columns, mut word) = (Vec::with_capacity(values.len()), 0);
+    for (value, (_, data_type)) in values.iter().zip(&top.outputs) {
+        let wide = value.ty == Ty::I128 && !value.is_narrow();
+        let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
+        columns.push(TopColumn { data_type, ty: value.ty, dictionary, texts: value.texts, word, wide });
+        word += 1 + usize::from(wide);
+    }
+    Ok((columns, raise))
+}
+
+/// Whether computing any of some expressions can raise an error.
+fn may_raise(input: &PipelineInput, exprs: &[&Expr], registers: &[Option<Facts>]) -> Result<bool> {
+    let (_, mut raise) = analyse(exprs, registers, input.overflow)?;
+    exprs.iter().for_each(|expr| expr.registers(&mut |register| raise |= input.is_fallible(register)));
+    Ok(raise)
+}
+
+/// The sort of all ranks, by their tails where they have some, the largest first.
+pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
+    let column = SortColumn { descending: true, ..SortColumn::of(ranks.element()) };
+    let columns = match (ranks.tail_bits, ranks.element()) {
+        (Some(_), _) => vec![column; 2],
+        (None, Element::U64) => vec![SortColumn { bits: ranks.bits(), ..column }],
+        (None, _) => vec![column],
+    };
+    SortSpec { columns, row }
+}
+
+/// Rows that there is room for in a sort of all: as many as a table without filters has, a guess of those that pass,
+/// and of groups as many as one block sorts, until there were more.
+fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
+    match input.pipeline.source.table() {
+        Some(_) if input.pipeline.steps.is_empty() => rows,
+        None if !input.many_sorted => rows.min(BLOCK_SORT_MAX),
+        _ => rows.min(input.group_slots),
+    }
+}
+
+/// Decides a top-k.
+///
+/// # Errors
+/// Unsupported for keys, numbers of rows and algorithms that do not go together.
+pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>], split: &Split) -> Result<TopPlan> {
+    // The sample of a top-k and its scan would let other rows pass.
+    if split.rows.iter().any(|planned| matches!(planned.item, Item::Limit { .. })) {
+        return unsupported("the first rows by an order of any rows that a limit lets pass");
+    }
+    let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
+    let (values, _) = analyse(&exprs, registers, input.overflow)?;
+    let rows = input.rows;
+    let k = top.k.map_or_else(|| room_of_all(input, rows), |k| k.min(rows));
+    let ranks = Ranks::new(&top.keys, &values, rows)?;
+    let tail_raises = may_raise(input, &exprs[ranks.leading..], registers)?;
+    let question = Question {
+        info: input.info,
+        tuning: input.tuning,
+        ranks: &ranks,
+        rows,
+        k,
+        is_sort: top.k.is_none(),
+        named: top.algorithm,
+        failed: input.failed_thresholds,
+        scan_bytes: split.bytes,
+    };
+    let decision = question.decide()?;
+    let (columns, outputs_raise) = columns(input, top, registers)?;
+    if input.multiplies() {
+        return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
+    }
+    // Candidates that one block sorts in shared memory.
+    let has_few = |candidates: u64| {
+        let bytes = candidates as usize * ranks.element().bytes();
+        candidates <= BLOCK_SORT_MAX && bytes <= input.shared_limit
+    };
+    let by_last_block = match decision.form {
+        Form::Threshold { sample: None, room } => {
+            !decision.form.sorts(&ranks) && has_few(room) && ranges(input).len() == 1
+        }
+        _ => false,
+    };
+    let mut plan = TopPlan {
+        rows,
+        k,
+        is_sort: top.k.is_none(),
+        expects_few: top.k.is_none() && input.pipeline.source.table().is_none() && !input.many_sorted,
+        first_rows: first_rows(input.chunk_rows),
+        candidates: RankedPlan { count: decision.form.candidates(rows), k },
+        sample: match decision.form {
+            Form::Threshold { sample: Some(sample), .. } => Some(RankedPlan { count: sample.rows, k: sample.place }),
+            _ => None,
+        },
+        by_last_block,
+        tail_raises,
+        outputs_raise,
+        scratch_bytes: 0,
+        seed: input.seed,
+        ranks,
+        decision,
+        columns,
+    };
+    let scratch = |ranked: &RankedPlan| {
+        let selection = plan.selection(ranked);
+        match plan.sorts() {
+            false => selection.scratch_bytes(input.info, ranked.count),
+            true => sort_of(&plan.ranks, selection.rows).scratch_bytes(input.info, ranked.count),
+        }
+    };
+    if !by_last_block {
+        plan.scratch_bytes = plan.sample.iter().chain([&plan.candidates]).map(scratch).max().unwrap_or(0);
+    }
+    Ok(plan)
+}

@@ -1,0 +1,77 @@
+//! Columns as a scan reads them, wherever they lie: those of a table, the groups or the rows that another pipeline
+//! leaves.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use warpcube_column::{ColumnLayout, Storage, Traits};
+use warpcube_gpu::DevicePtr;
+
+use crate::arena::Pointer;
+use crate::facts::Facts;
+use crate::plan::group_values::GroupValue;
+
+/// A column of a scan.
+#[derive(Debug, Clone)]
+pub(crate) struct ColumnView<'pin> {
+    /// How its values lie.
+    pub(crate) layout: ColumnLayout,
+    /// What is known of its values.
+    pub(crate) facts: Facts,
+    /// Values of its codes, if it has codes of integers.
+    pub(crate) distinct: Option<Arc<[i128]>>,
+    /// Number of distinct values, where it is known or was estimated.
+    pub(crate) distinct_count: Option<u64>,
+    /// Runs and order, where they are known.
+    pub(crate) traits: Option<Traits>,
+    /// Where values and validity lie, by chunk.
+    pub(crate) pointers: Vec<[Pointer<'pin>; 2]>,
+}
+
+impl Deref for ColumnView<'_> {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+impl<'pin> ColumnView<'pin> {
+    /// A column of 8 bytes a row, without NULLs, that an earlier pipeline writes.
+    pub(crate) fn of_words(facts: Facts, values: Vec<Pointer<'pin>>) -> ColumnView<'pin> {
+        let storage = if facts.ty.is_float() { Storage::F64 } else { Storage::U64 };
+        ColumnView {
+            layout: ColumnLayout::plain(storage),
+            facts,
+            distinct: None,
+            distinct_count: None,
+            traits: None,
+            pointers: values.into_iter().map(|values| [values, Pointer::Address(DevicePtr::NULL)]).collect(),
+        }
+    }
+}
+
+/// What a pipeline scans: columns cut into the same chunks.
+#[derive(Debug, Clone)]
+pub(crate) struct View<'pin> {
+    /// Rows of each chunk; most rows if only the device knows their number.
+    pub(crate) chunks: Vec<u32>,
+    /// Where the device has the number of rows, if the host does not know it.
+    pub(crate) count: Option<Pointer<'pin>>,
+    pub(crate) columns: Vec<ColumnView<'pin>>,
+    /// What the columns of an output stand for: registers behind those of the columns.
+    pub(crate) values: Vec<GroupValue>,
+}
+
+impl<'pin> View<'pin> {
+    /// Rows of all chunks.
+    pub(crate) fn rows(&self) -> u64 {
+        self.chunks.iter().map(|rows| u64::from(*rows)).sum()
+    }
+
+    /// Addresses as kernels read them: for each chunk, each column's values and validity.
+    pub(crate) fn pointers(&self) -> Vec<Pointer<'pin>> {
+        let of_chunk = |chunk: usize| self.columns.iter().flat_map(move |column| column.pointers[chunk]);
+        (0..self.chunks.len()).flat_map(of_chunk).collect()
+    }
+}
