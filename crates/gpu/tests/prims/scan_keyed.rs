@@ -45,7 +45,7 @@ fn sums_within_runs_are_those_of_the_host() {
         // One run, runs of one row, and runs of several tiles beside short ones.
         check(&mut rig, &rows(512 * 40, |_| 7u32, |_| 1, |x| x as u32), of, Monoid::sum());
         check(&mut rig, &rows(3000, |run| run as u32, |_| 1, |x| x as u32), of, Monoid::sum());
-        let long = |x: u64| if x % 5 == 0 { 1700 } else { x % 4 };
+        let long = |x: u64| if x.is_multiple_of(5) { 1700 } else { x % 4 };
         check(&mut rig, &rows(20_000, |run| run as u32, long, |x| x as u32), of, Monoid::sum());
     }
 }
@@ -54,7 +54,7 @@ fn sums_within_runs_are_those_of_the_host() {
 fn keys_are_of_any_type_and_items_join_to_least_and_largest() {
     for order in orders(&[LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(1)]) {
         let mut rig = Rig::new(order);
-        let length = |x: u64| if x % 3 == 0 { 600 } else { 1 + x % 40 };
+        let length = |x: u64| if x.is_multiple_of(3) { 600 } else { 1 + x % 40 };
         let wide = rows(5000, |run| i128::from(run) << 70, length, |x| x as i64);
         check(&mut rig, &wide, Reduction::Least, Monoid::least());
         // All NaN are one key, and so are both zeros.
