@@ -109,8 +109,8 @@ impl Keeping<'_> {
         Ok(())
     }
 
-    /// Removes an alternative name from the element of the source that has it, unless it is `element`. Rows of the source
-    /// still find that one by the name.
+    /// Removes an alternative name from the element of the source that has it, unless it is `element`. Rows of the
+    /// source still find that one by the name.
     pub(super) fn take_alias(&mut self, name: &str, element: Option<ElementId>) -> Result<(), BuildError> {
         let Some(holder) = self.dimension.find_key(name).filter(|holder| Some(*holder) != element) else {
             return Ok(());
