@@ -121,8 +121,10 @@ pub(crate) fn measure_cells<R: Reducer>(
     measure: usize,
 ) -> Result<(MeasureCells, &'static str), R::Error> {
     let (column, values) = (&facts.columns()[measure], Component::values(facts, area, measure));
-    let weights: f64 = area.maps_of(measure).iter().map(|map| map.magnitude()).product();
-    let finish = Finish { column, shape: area.shape(), largest: facts.magnitude(measure) * weights };
+    // Read for few measures alone, since it goes through all weights.
+    let largest =
+        || facts.magnitude(measure) * area.maps_of(measure).iter().map(|map| map.magnitude()).product::<f64>();
+    let finish = Finish { column, shape: area.shape(), largest: &largest };
     let (values, ranks, arithmetic) = match column.measure.rule {
         Rule::Sum | Rule::Count => finish.sums(reducer.sums(&values)?)?,
         Rule::Avg => {
@@ -150,7 +152,7 @@ struct Finish<'a> {
     column: &'a FactColumn,
     shape: Vec<u32>,
     /// No term of a sum has a greater magnitude.
-    largest: f64,
+    largest: &'a dyn Fn() -> f64,
 }
 
 /// Units in the last place of the largest term by which weights such as 0.3, which doubles do not have, move a sum.
@@ -165,9 +167,10 @@ impl Finish<'_> {
                 self.finish(sums, "doubles", "the largest double", double, Values::Doubles)
             }
             (ComponentSums::Precise(sums), Values::Decimals(_)) => {
+                let largest = (self.largest)();
                 let rounded = |sum: RoomySum| {
                     let precise = sum.to_precise();
-                    let slack = self.largest.max(precise.to_f64().abs()) * (UNITS * f64::EPSILON);
+                    let slack = largest.max(precise.to_f64().abs()) * (UNITS * f64::EPSILON);
                     precise.away_from_zero(slack.min(SLACK_MAX)).to_i64().ok_or_else(|| sum.text())
                 };
                 self.finish(sums, "doubles, rounded once", "64 bits", rounded, Values::Decimals)

@@ -88,18 +88,18 @@ pub(super) fn sorted_rows(batch: &RecordBatch, by: Option<(usize, NumberStyle)>)
 
 /// The first base element that stands before one behind which it stood in a dimension, as `Jan before Feb`.
 pub(super) fn reordered(old: &Dimension, new: &Dimension) -> Option<String> {
-    let bases = |dimension: &Dimension, other: &Dimension| -> Vec<String> {
+    // An element is the same one by the source's key, whatever names it was given.
+    fn bases(dimension: &Dimension) -> impl Iterator<Item = (&str, &str)> {
         let elements = dimension.elements().iter().map(|id| dimension.element(*id));
-        let bases = elements.filter(|element| element.kind() == ElementKind::Base).map(|element| element.name());
-        let is_there = |name: &&str| {
-            let found = other.find_key(name).map(|id| other.element(id));
-            found.is_some_and(|found| found.name() == *name && found.kind() == ElementKind::Base)
-        };
-        bases.filter(is_there).map(str::to_owned).collect()
-    };
-    let (before, now) = (bases(old, new), bases(new, old));
-    let (before, now) = before.iter().zip(&now).find(|(before, now)| before != now)?;
-    Some(format!("{now} before {before}"))
+        let bases = elements.filter(|element| element.kind() == ElementKind::Base);
+        bases.map(|element| (element.key().unwrap_or(element.name()), element.name()))
+    }
+    let names: HashMap<&str, &str> = bases(new).collect();
+    let keys: HashSet<&str> = bases(old).map(|(key, _)| key).collect();
+    let before = bases(old).map(|(key, _)| key).filter(|key| names.contains_key(key));
+    let now = bases(new).filter(|(key, _)| keys.contains(key));
+    let (before, (_, now)) = before.zip(now).find(|(before, (now, _))| before != now)?;
+    Some(format!("{now} before {}", names[before]))
 }
 
 /// The values of texts that are all numbers, codes with zeros before them included, or all dates; nothing for other

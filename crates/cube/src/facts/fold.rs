@@ -167,15 +167,15 @@ impl Groups {
         }
         let of_group = |group: usize| {
             let filled = || self.rows(group).iter().copied().filter(|row| column.is_filled(*row));
-            let (mut magnitude, mut is_less, mut is_greater) = (0.0, false, false);
-            for row in filled() {
-                let cancelled = column.cancelled(row);
-                magnitude += rows[row].abs() + cancelled;
-                is_less |= rows[row] < 0.0 || cancelled != 0.0;
-                is_greater |= rows[row] > 0.0 || cancelled != 0.0;
+            let is_mixed = filled().any(|row| column.cancelled(row) != 0.0)
+                || (filled().any(|row| rows[row] < 0.0) && filled().any(|row| rows[row] > 0.0));
+            if !is_mixed {
+                return 0.0;
             }
-            let cancelled: f64 = magnitude - sums[group].abs();
-            if is_less && is_greater { cancelled.clamp(0.0, f64::MAX) } else { 0.0 }
+            // Sorted, so that the order of rows does not show in the bits.
+            let mut magnitudes: Vec<f64> = filled().map(|row| rows[row].abs() + column.cancelled(row)).collect();
+            magnitudes.sort_unstable_by(f64::total_cmp);
+            (magnitudes.iter().sum::<f64>() - sums[group].abs()).clamp(0.0, f64::MAX)
         };
         let cancelled: Vec<f64> = (0..self.len()).into_par_iter().map(of_group).collect();
         cancelled.iter().any(|cancelled| *cancelled != 0.0).then_some(cancelled)

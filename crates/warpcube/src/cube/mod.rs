@@ -401,7 +401,10 @@ fn notes(report: &Report) -> Vec<String> {
         format!("{count} made by hand in {dimension} dropped: {names}")
     }));
     notes.extend(report.unlinked.iter().map(|NamedElements { dimension, names }| {
-        format!("stays unlinked in {dimension} until change 'relink …': {}", some_of(names))
+        format!(
+            "stays unlinked in {dimension} until change 'relink …', by which it may count twice: {}",
+            some_of(names)
+        )
     }));
     notes.extend(report.nowhere.iter().map(|one| nowhere(&one.dimension, &one.names)));
     notes.extend(report.respelled.iter().map(|NamedElements { dimension, names }| {

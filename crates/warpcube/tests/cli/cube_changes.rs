@@ -110,7 +110,7 @@ fn what_was_unlinked_by_hand_stays_unlinked() {
     );
     assert_eq!(total(&place, "Europe"), "125.50");
     change(&place, "unlink ES from EU");
-    let stays = "  stays unlinked in Region until change 'relink …': ES from EU";
+    let stays = "  stays unlinked in Region until change 'relink …', by which it may count twice: ES from EU";
     assert_eq!(notes(place.run(&["cube", "refresh", "plan.cube"])), [stays]);
     assert_eq!((total(&place, "Europe"), total(&place, "Iberia")), ("118.00".into(), "7.50".into()));
     // A load makes the cube without the group, so that no element holds what was unlinked.

@@ -434,7 +434,7 @@ fn names_that_differ_in_case_alone_are_one_element_and_told() {
     let one = "one element";
     for (name, dimension, told) in [
         ("column", "{column: code}", "TRUE as true"),
-        ("levels", "{levels: [g, code]}", "true as TRUE, x as X"),
+        ("levels", "{levels: [g, code]}", "TRUE as true, X as x"),
         ("table", "{table: t.csv, column: code, key: code, parent: up}", "False as false"),
         ("added", "{elements: [other], column: code, unknown: add}", "true as TRUE"),
     ] {
