@@ -298,7 +298,9 @@ for stage in "$@"; do
         limit base-turns 590 bash -c '
             out=$1 data=$2 base=$3 program=$4 suites=$5
             for turn in $(seq 1 "${TURNS:-3}"); do
-                for which in base this; do
+                # Either goes first in turn.
+                [ $((turn % 2)) = 1 ] && order="base this" || order="this base"
+                for which in $order; do
                     [ $which = base ] && one=$base || one=$program
                     run() {
                         [[ " $suites " = *" $1 "* ]] || return 0

@@ -12,76 +12,31 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::config::ConfigOptions;
+use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TryCast, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
-use super::each_expression;
+use super::casts::Conversion;
 use super::in_zone::per_second;
-use crate::walk::{PlanWalk, Walk};
 
 /// Seconds from 1970 to 2000.
 const EPOCH_SECONDS: i64 = 946_684_800;
 
-/// The rule, once types are coerced.
-#[derive(Debug)]
-pub(super) struct CoarserTimes;
-
-impl AnalyzerRule for CoarserTimes {
-    fn name(&self) -> &str {
-        "coarser_times"
+/// The rounded operand of a cast to a coarser unit; `made` takes the cast by which a text becomes a time first.
+pub(super) fn operand(cast: &Conversion, made: impl FnOnce(Expr) -> Expr) -> Option<Expr> {
+    let DataType::Timestamp(coarse, zone) = cast.to else { return None };
+    let function = round_to(*coarse)?;
+    // A text is read to the microsecond, which has years enough, where fewer digits are wanted.
+    if cast.is_of_text() && *coarse != TimeUnit::Microsecond {
+        let finer = cast.cast(cast.operand.clone(), DataType::Timestamp(TimeUnit::Microsecond, zone.clone()));
+        return Some(function.call(vec![made(finer)]));
     }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        // Casts to the finest unit lose no digit.
-        let is_coarse =
-            |data_type: &DataType| matches!(data_type, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond);
-        let is_cast = |expr: &Expr| match expr {
-            Expr::Cast(cast) => is_coarse(cast.field.data_type()),
-            Expr::TryCast(cast) => is_coarse(cast.field.data_type()),
-            _ => false,
-        };
-        let mended = plan.transform_up_nested(|plan| {
-            each_expression(plan, is_cast, |expr, schema| expr.transform_up(|expr| Ok(rounded(expr, schema))))
-        })?;
-        Ok(mended.data)
-    }
-}
-
-fn rounded(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let round = |operand: &Expr, target: &DataType, read: &dyn Fn(Expr, DataType) -> Expr| {
-        let DataType::Timestamp(coarse, zone) = target else { return None };
-        let from = operand.get_type(schema).ok()?;
-        // A text is read to the microsecond, which has years enough, where fewer digits are wanted.
-        if from.is_string() && *coarse != TimeUnit::Microsecond {
-            let finer = read(operand.clone(), DataType::Timestamp(TimeUnit::Microsecond, zone.clone()));
-            return Some(Box::new(round_to(*coarse)?.call(vec![finer])));
-        }
-        let DataType::Timestamp(fine, _) = from else { return None };
-        let is_call = matches!(operand, Expr::ScalarFunction(function) if function.func.inner().is::<Round>());
-        let rounds = per_second(fine) > per_second(*coarse) && !is_call;
-        let function = round_to(*coarse).filter(|_| rounds)?;
-        Some(Box::new(function.call(vec![operand.clone()])))
-    };
-    let cast = |expr: Expr, target| Expr::Cast(Cast::new(Box::new(expr), target));
-    let try_cast = |expr: Expr, target| Expr::TryCast(TryCast::new(Box::new(expr), target));
-    match expr {
-        Expr::Cast(inner) => match round(&inner.expr, inner.field.data_type(), &cast) {
-            Some(expr) => Transformed::yes(Expr::Cast(Cast { expr, ..inner })),
-            None => Transformed::no(Expr::Cast(inner)),
-        },
-        Expr::TryCast(inner) => match round(&inner.expr, inner.field.data_type(), &try_cast) {
-            Some(expr) => Transformed::yes(Expr::TryCast(TryCast { expr, ..inner })),
-            None => Transformed::no(Expr::TryCast(inner)),
-        },
-        other => Transformed::no(other),
-    }
+    let DataType::Timestamp(fine, _) = cast.from else { return None };
+    let is_call = matches!(cast.operand, Expr::ScalarFunction(function) if function.func.inner().is::<Round>());
+    let rounds = per_second(fine) > per_second(*coarse) && !is_call;
+    rounds.then(|| function.call(vec![cast.operand.clone()]))
 }
 
 /// A function that rounds to multiples of a unit and keeps the type.

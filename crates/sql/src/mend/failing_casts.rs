@@ -9,52 +9,19 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
-use super::each_expression;
-use crate::walk::{PlanWalk, Walk};
+use super::casts::Conversion;
 
-/// The rule, once types are coerced and casts mended.
-#[derive(Debug)]
-pub(super) struct FailingCasts;
-
-impl AnalyzerRule for FailingCasts {
-    fn name(&self) -> &str {
-        "failing_casts"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_up_nested(|plan| {
-            // Each of its rows is computed.
-            if matches!(plan, LogicalPlan::Values(_)) {
-                return Ok(Transformed::no(plan));
-            }
-            each_expression(plan, fails, |expr, _| {
-                expr.transform_up(|expr| match expr {
-                    Expr::Cast(cast) if is_failing(&cast) => {
-                        let failing = FailingCast::to(cast.field.data_type().clone());
-                        Ok(Transformed::yes(ScalarUDF::new_from_impl(failing).call(vec![*cast.expr])))
-                    }
-                    other => Ok(Transformed::no(other)),
-                })
-            })
-        })?;
-        Ok(mended.data)
-    }
-}
-
-fn fails(expr: &Expr) -> bool {
-    matches!(expr, Expr::Cast(cast) if is_failing(cast))
-}
-
-fn is_failing(cast: &Cast) -> bool {
-    matches!(cast.expr.as_ref(), Expr::Literal(value, _) if value.cast_to(cast.field.data_type()).is_err())
+/// The function in place of a cast of a constant that fails.
+pub(super) fn failing(cast: &Conversion) -> Option<Expr> {
+    let Expr::Literal(value, _) = cast.operand else { return None };
+    let fails = !cast.may_fail && value.cast_to(cast.to).is_err();
+    let failing = || ScalarUDF::new_from_impl(FailingCast::to(cast.to.clone())).call(vec![cast.operand.clone()]);
+    fails.then(failing)
 }
 
 /// Begins the function's name in plans that travel; the type follows.

@@ -14,6 +14,7 @@ mod arguments;
 mod arithmetic;
 mod bounds;
 mod canonical;
+mod casts;
 pub(crate) mod coarser_times;
 mod conclusions;
 mod constants;
@@ -106,13 +107,8 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(intervals::IntervalLengths));
     rules.push(Arc::new(variances::BareArguments));
-    rules.push(Arc::new(text_decimals::TextDecimals));
-    rules.push(Arc::new(wall_texts::WallTexts));
-    rules.push(Arc::new(rounded_casts::RoundedCasts));
-    rules.push(Arc::new(coarser_times::CoarserTimes));
-    rules.push(Arc::new(narrow_casts::WidenOperands));
+    rules.push(Arc::new(casts::MendedCasts));
     rules.push(Arc::new(finer_times::FinerTimes));
-    rules.push(Arc::new(failing_casts::FailingCasts));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
     rules

@@ -9,61 +9,29 @@
 
 use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::Transformed;
-use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
-use super::each_expression;
-use crate::walk::{PlanWalk, Walk};
+use super::casts::Conversion;
 
 /// Digits of the longest integer type.
 const INTEGER_DIGITS: u8 = 20;
 
-/// The rule that widens what is made narrower.
-#[derive(Debug)]
-pub(crate) struct WidenOperands;
-
-impl AnalyzerRule for WidenOperands {
-    fn name(&self) -> &str {
-        "widen_operands"
+/// The widened operand of a cast that makes it narrower.
+pub(super) fn widened(cast: &Conversion) -> Option<Expr> {
+    let (from, to) = (&cast.from, cast.to);
+    if matches!(cast.operand, Expr::Literal(..)) || !(to.is_integer() || to.is_decimal()) {
+        return None;
     }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_cast = |expr: &Expr| matches!(expr, Expr::Cast(_) | Expr::TryCast(_));
-        let widened = plan.transform_up_nested(|plan| {
-            each_expression(plan, is_cast, |expr, schema| expr.transform_up(|expr| Ok(widened(expr, schema))))
-        })?;
-        Ok(widened.data)
-    }
-}
-
-fn widened(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let wide = |operand: &Expr, to: &DataType, may_fail: bool| {
-        let from = operand.get_type(schema).ok().filter(|_| !matches!(operand, Expr::Literal(..)))?;
-        let wide = match from {
-            DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
-                let scale = scale_of(&from);
-                (may_fail || scale > scale_of(to)).then_some(DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale))?
-            }
-            _ if may_fail && from.is_integer() => DataType::Decimal256(INTEGER_DIGITS, 0),
-            _ => return None,
-        };
-        let is_number = to.is_integer() || to.is_decimal();
-        is_number.then(|| Box::new(Expr::Cast(Cast::new(Box::new(operand.clone()), wide))))
+    let wide = match from {
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
+            let scale = scale_of(from);
+            let loses = cast.may_fail || scale > scale_of(to);
+            loses.then_some(DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale))?
+        }
+        _ if cast.may_fail && from.is_integer() => DataType::Decimal256(INTEGER_DIGITS, 0),
+        _ => return None,
     };
-    match expr {
-        Expr::Cast(cast) => match wide(&cast.expr, cast.field.data_type(), false) {
-            Some(expr) => Transformed::yes(Expr::Cast(Cast { expr, ..cast })),
-            None => Transformed::no(Expr::Cast(cast)),
-        },
-        Expr::TryCast(cast) => match wide(&cast.expr, cast.field.data_type(), true) {
-            Some(expr) => Transformed::yes(Expr::TryCast(TryCast { expr, ..cast })),
-            None => Transformed::no(Expr::TryCast(cast)),
-        },
-        other => Transformed::no(other),
-    }
+    Some(Expr::Cast(Cast::new(Box::new(cast.operand.clone()), wide)))
 }
 
 /// Digits behind the point.

@@ -6,60 +6,14 @@
 //! The file goes once Arrow rounds them.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
-use datafusion::common::DFSchema;
-use datafusion::common::tree_node::Transformed;
-use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::logical_expr::Expr;
 
-use super::each_expression;
-use crate::walk::{PlanWalk, Walk};
+use super::casts::Conversion;
 
-/// The rule, once types are coerced.
-#[derive(Debug)]
-pub(super) struct RoundedCasts;
-
-impl AnalyzerRule for RoundedCasts {
-    fn name(&self) -> &str {
-        "rounded_casts"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_up_nested(|plan| {
-            each_expression(plan, is_to_integer, |expr, schema| expr.transform_up(|expr| Ok(rounded(expr, schema))))
-        })?;
-        Ok(mended.data)
-    }
-}
-
-fn is_to_integer(expr: &Expr) -> bool {
-    match expr {
-        Expr::Cast(cast) => cast.field.data_type().is_integer(),
-        Expr::TryCast(cast) => cast.field.data_type().is_integer(),
-        _ => false,
-    }
-}
-
-fn rounded(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let whole = |expr: &Expr| expr.get_type(schema).ok().as_ref().and_then(whole);
-    match expr {
-        Expr::Cast(mut cast) if cast.field.data_type().is_integer() => match whole(&cast.expr) {
-            Some(whole) => {
-                cast.expr = Box::new(Expr::Cast(Cast::new(cast.expr, whole)));
-                Transformed::yes(Expr::Cast(cast))
-            }
-            None => Transformed::no(Expr::Cast(cast)),
-        },
-        Expr::TryCast(mut cast) if cast.field.data_type().is_integer() => match whole(&cast.expr) {
-            Some(whole) => {
-                cast.expr = Box::new(Expr::TryCast(TryCast::new(cast.expr, whole)));
-                Transformed::yes(Expr::TryCast(cast))
-            }
-            None => Transformed::no(Expr::TryCast(cast)),
-        },
-        other => Transformed::no(other),
-    }
+/// The operand of a cast to an integer as a decimal without digits behind the point.
+pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
+    let whole = whole(&cast.from).filter(|_| cast.to.is_integer())?;
+    Some(cast.cast(cast.operand.clone(), whole))
 }
 
 /// The type of a decimal's whole part, which rounding may give a digit more; none where there is nothing to round. Wide

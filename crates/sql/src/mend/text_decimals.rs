@@ -10,67 +10,18 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, i256};
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::config::ConfigOptions;
+use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
-use super::each_expression;
-use crate::walk::{PlanWalk, Walk};
+use super::casts::Conversion;
 
-/// The rule, once types are coerced.
-#[derive(Debug)]
-pub(super) struct TextDecimals;
-
-impl AnalyzerRule for TextDecimals {
-    fn name(&self) -> &str {
-        "text_decimals"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_up_nested(|plan| {
-            each_expression(plan, is_to_decimal, |expr, schema| expr.transform_up(|expr| Ok(read(expr, schema))))
-        })?;
-        Ok(mended.data)
-    }
-}
-
-fn is_to_decimal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Cast(cast) => is_decimal(cast.field.data_type()),
-        Expr::TryCast(cast) => is_decimal(cast.field.data_type()),
-        _ => false,
-    }
-}
-
-fn is_decimal(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..))
-}
-
-fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let is_text = |expr: &Expr| match expr.get_type(schema) {
-        Ok(DataType::Dictionary(_, values)) => values.is_string(),
-        Ok(data_type) => data_type.is_string(),
-        Err(_) => false,
-    };
-    let call = |text: Expr, target: &DataType, may_fail: bool| match ReadDecimal::of(target, may_fail) {
-        Some(function) => Transformed::yes(ScalarUDF::new_from_impl(function).call(vec![text])),
-        None => Transformed::no(text),
-    };
-    match expr {
-        Expr::Cast(cast) if is_decimal(cast.field.data_type()) && is_text(&cast.expr) => {
-            call(*cast.expr, cast.field.data_type(), false)
-        }
-        Expr::TryCast(cast) if is_decimal(cast.field.data_type()) && is_text(&cast.expr) => {
-            call(*cast.expr, cast.field.data_type(), true)
-        }
-        other => Transformed::no(other),
-    }
+/// What reads a text in a cast's place.
+pub(super) fn read(cast: &Conversion) -> Option<Expr> {
+    let function = ReadDecimal::of(cast.to, cast.may_fail).filter(|_| cast.is_of_text())?;
+    Some(ScalarUDF::new_from_impl(function).call(vec![cast.operand.clone()]))
 }
 
 /// What reads texts as decimals of a type; no statement can call it, since no registry has it.

@@ -12,83 +12,34 @@ use arrow::array::timezone::Tz;
 use arrow::array::{ArrayRef, AsArray, LargeStringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::config::ConfigOptions;
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TryCast, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
-use super::each_expression;
-use crate::walk::{PlanWalk, Walk};
+use super::casts::Conversion;
 
-/// The rule, once types are coerced.
-#[derive(Debug)]
-pub(super) struct WallTexts;
-
-impl AnalyzerRule for WallTexts {
-    fn name(&self) -> &str {
-        "wall_texts"
+/// The operand without its zone, of a cast of a text to a type without one.
+pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
+    if !is_on_wall(cast.to) || !cast.is_of_text() {
+        return None;
     }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mended = plan.transform_up_nested(|plan| {
-            each_expression(plan, is_to_wall, |expr, schema| expr.transform_up(|expr| Ok(read(expr, schema))))
-        })?;
-        Ok(mended.data)
-    }
-}
-
-fn is_to_wall(expr: &Expr) -> bool {
-    match expr {
-        Expr::Cast(cast) => is_on_wall(cast.field.data_type()),
-        Expr::TryCast(cast) => is_on_wall(cast.field.data_type()),
-        _ => false,
+    match cast.operand {
+        Expr::Literal(value, metadata) => {
+            let text = value.try_as_str().flatten()?;
+            let bare = without_zone(text);
+            let literal = || Expr::Literal(ScalarValue::Utf8(Some(bare.to_string())), metadata.clone());
+            (text != bare).then(literal)
+        }
+        Expr::ScalarFunction(function) if function.name() == NAME => None,
+        operand => Some(FUNCTION.call(vec![operand.clone()])),
     }
 }
 
 fn is_on_wall(data_type: &DataType) -> bool {
     use DataType::{Date32, Date64, Time32, Time64, Timestamp};
     matches!(data_type, Timestamp(_, None) | Date32 | Date64 | Time32(_) | Time64(_))
-}
-
-fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let within = |text: Box<Expr>| bare(*text, schema).update_data(Box::new);
-    match expr {
-        Expr::Cast(Cast { expr, field }) if is_on_wall(field.data_type()) => {
-            within(expr).update_data(|expr| Expr::Cast(Cast { expr, field }))
-        }
-        Expr::TryCast(TryCast { expr, field }) if is_on_wall(field.data_type()) => {
-            within(expr).update_data(|expr| Expr::TryCast(TryCast { expr, field }))
-        }
-        other => Transformed::no(other),
-    }
-}
-
-/// A text without its zone; anything else as it is.
-fn bare(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    if let Expr::Literal(value, metadata) = &expr {
-        return match value.try_as_str().flatten().map(|text| (text, without_zone(text))) {
-            Some((text, bare)) if text != bare => {
-                let bare = ScalarValue::Utf8(Some(bare.to_string()));
-                Transformed::yes(Expr::Literal(bare, metadata.clone()))
-            }
-            _ => Transformed::no(expr),
-        };
-    }
-    let is_text = match expr.get_type(schema) {
-        Ok(DataType::Dictionary(_, values)) => values.is_string(),
-        Ok(data_type) => data_type.is_string(),
-        Err(_) => false,
-    };
-    let is_bare = matches!(&expr, Expr::ScalarFunction(function) if function.name() == NAME);
-    match is_text && !is_bare {
-        true => Transformed::yes(FUNCTION.call(vec![expr])),
-        false => Transformed::no(expr),
-    }
 }
 
 /// The text of a time of day or a timestamp without the offset or the name of a zone at its end.

@@ -130,6 +130,7 @@ fn files() -> Vec<PathBuf> {
     assert!(files.len() > 5, "the SQL files are not where they should be: {files:?}");
     let only = std::env::var("WARPCUBE_SLT_FILE").unwrap_or_default();
     files.retain(|path| path.to_string_lossy().contains(&only));
+    assert!(!files.is_empty(), "no SQL file has '{only}' in its name");
     files
 }
 
