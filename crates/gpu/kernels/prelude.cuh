@@ -36,7 +36,17 @@ WC_DEVICE char* wc_shared() {
 }
 
 // Streaming loads: data read once, evicted first.
-template <typename T> WC_DEVICE T wc_load_stream(const T* address) { return __ldcs(address); }
+template <typename T> WC_DEVICE T wc_load_stream(const T* address) {
+    if constexpr (sizeof(T) == 16) {
+        union {
+            int4 words;
+            T value;
+        } data = {__ldcs((const int4*)address)};
+        return data.value;
+    } else {
+        return __ldcs(address);
+    }
+}
 // Streaming loads of data that is read once more soon: the L1 cache does not take it in, and in the L2 cache it
 // outlives what is read once. The data stays the same while the kernel runs.
 template <typename T> WC_DEVICE T wc_load_again(const T* address) {

@@ -88,7 +88,8 @@ WC_KERNEL(radix_partition_starts, PartitionParams, 32, 1) {
     if (threadIdx.x == 31) p.starts[PARTITIONS] = start;
 }
 
-WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) {
+// Moves rows: with their payload, or with their numbers.
+template <bool NUMBERS> WC_DEVICE void wc_move_rows(const PartitionParams& p) {
     WC_KEY* swap_keys = (WC_KEY*)wc_shared();
     WC_PAYLOAD_TYPE* swap_values = (WC_PAYLOAD_TYPE*)(swap_keys + WC_TILE);
 #ifdef WC_PAYLOAD
@@ -106,7 +107,7 @@ WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) {
     wc_load_part<WC_VEC, WC_ROWS>(keys, p.keys, from, p.n, p.aligned != 0, (WC_KEY)0);
 #ifdef WC_PAYLOAD
     WC_PAYLOAD values[WC_ROWS][WC_VEC];
-    if (p.values != nullptr) {
+    if constexpr (!NUMBERS) {
         wc_load_part<WC_VEC, WC_ROWS>(values, p.values, from, p.n, p.aligned != 0, (WC_PAYLOAD)0);
     } else {
 #pragma unroll
@@ -174,3 +175,8 @@ WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) {
 #endif
     }
 }
+
+WC_KERNEL(radix_partition_move, PartitionParams, WC_THREADS, WC_BLOCKS) { wc_move_rows<false>(p); }
+#ifdef WC_PAYLOAD
+WC_KERNEL(radix_partition_number, PartitionParams, WC_THREADS, WC_BLOCKS) { wc_move_rows<true>(p); }
+#endif

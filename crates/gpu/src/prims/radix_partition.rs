@@ -65,6 +65,8 @@ pub struct RadixPartition {
     count: Kernel,
     starts: Kernel,
     move_rows: Kernel,
+    /// What moves keys with the numbers of their rows.
+    number_rows: Option<Kernel>,
 }
 
 impl RadixPartition {
@@ -104,6 +106,7 @@ impl RadixPartition {
             count: kernel("radix_partition_count")?,
             starts: kernel("radix_partition_starts")?,
             move_rows: kernel("radix_partition_move")?,
+            number_rows: payload.map(|_| kernel("radix_partition_number")).transpose()?,
         })
     }
 
@@ -165,7 +168,8 @@ impl RadixPartition {
         let shared_bytes = PARTITIONS as u32 * COUNT_COLUMNS * 4;
         queue.launch(&self.count, LaunchShape { grid, block: COUNT_THREADS, shared_bytes }, &params)?;
         queue.launch(&self.starts, LaunchShape { grid: 1, block: 32, shared_bytes: 0 }, &params)?;
-        queue.launch(&self.move_rows, shape, &params)
+        let move_rows = self.number_rows.as_ref().filter(|_| input.values.is_none()).unwrap_or(&self.move_rows);
+        queue.launch(move_rows, shape, &params)
     }
 }
 
