@@ -2,7 +2,8 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`model`], [`facts`] | dimensions, measures and the packed key; filled base cells sorted by it |
+//! | [`key`] | keys of cells: the coordinates of a cell in one integer |
+//! | [`model`], [`facts`] | dimensions and measures; filled base cells sorted by key |
 //! | [`define`], [`build`] | definition files; model and facts of the rows that their queries give |
 //! | [`store`], [`schemes`] | a cube as a folder of immutable files; storage schemes of sparse arrays |
 //! | [`query`], [`ask`], [`answer`], [`view`] | text of a query, its area, its aggregation, its cross-tab |
@@ -24,6 +25,7 @@ pub mod demo;
 pub mod device;
 pub mod error;
 pub mod facts;
+pub mod key;
 pub mod matrix;
 pub mod matrix_market;
 pub mod model;

@@ -9,8 +9,6 @@ use crate::facts::{Facts, Rule};
 
 /// Places of the largest array of sums: 4 GiB of words, and a byte each; half of it where a sum has two words.
 pub(super) const PLACES_MAX: u64 = 1 << 29;
-/// Most dimensions that a kernel takes.
-pub(super) const DIMENSIONS_MAX: usize = 32;
 /// Facts whose sums hold in several limbs.
 const LIMB_FACTS_MAX: usize = 1 << 31;
 /// Message of an `expect`: classes exist if weights may be fractions, or are known to be whole.

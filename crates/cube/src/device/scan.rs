@@ -9,10 +9,10 @@ use super::accumulation::FactValues;
 use super::classes::NO_CLASS;
 use super::contract::DeviceError;
 use super::keys::{RESIDENT_KEYS, ResidentKeys};
-use super::plan::{DIMENSIONS_MAX, Plan, places, strides};
+use super::plan::{Plan, places, strides};
 use super::resident::{keep_values, put_addresses};
 use super::workspace::Workspace;
-use crate::facts::KeyLayout;
+use crate::key::{DIMENSIONS_MAX, KeyLayout};
 
 /// The word of a base element without a class.
 const NONE: u32 = 1 << 31;

@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::fold::{Folded, Groups, RowColumn};
-use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, KeyLayout, Keys, Rule, Values};
+use super::fold::{Folded, Groups, RowColumn, extend_optional};
+use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, Keys, Rule, Values};
+use crate::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
 
 /// Values of one measure in an append.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +73,7 @@ impl Loader {
             check_finite(measure, input)?;
         }
         let before = self.len();
-        self.extend_keys(rows, |row, dimension| coordinates[dimension][row]);
+        self.extend_keys(rows, coordinates);
         for (column, input) in self.columns.iter_mut().zip(values) {
             column.extend(before, rows, input);
         }
@@ -178,20 +179,21 @@ impl Loader {
         Ok(())
     }
 
-    fn extend_keys(&mut self, rows: usize, coordinate: impl Fn(usize, usize) -> u32) {
-        let dimensions = self.layout.dimensions();
-        let layout = &self.layout;
+    fn extend_keys(&mut self, rows: usize, coordinates: &[&[u32]]) {
         match &mut self.keys {
-            Keys::Narrow(keys) => keys.extend((0..rows).map(|row| {
-                (0..dimensions)
-                    .fold(0, |key, dimension| key | u64::from(coordinate(row, dimension)) << layout.shift(dimension))
-            })),
-            Keys::Wide(keys) => keys.extend((0..rows).map(|row| {
-                (0..dimensions)
-                    .fold(0, |key, dimension| key | u128::from(coordinate(row, dimension)) << layout.shift(dimension))
-            })),
+            Keys::Narrow(keys) => keys.extend(packed::<u64>(&self.layout, rows, coordinates)),
+            Keys::Wide(keys) => keys.extend(packed::<u128>(&self.layout, rows, coordinates)),
         }
     }
+}
+
+/// The keys of rows whose coordinates are columns.
+fn packed<K: Key>(layout: &KeyLayout, rows: usize, coordinates: &[&[u32]]) -> impl Iterator<Item = K> {
+    let mut tuple: Tuple = [0; DIMENSIONS_MAX];
+    (0..rows).map(move |row| {
+        tuple.iter_mut().zip(coordinates).for_each(|(coordinate, column)| *coordinate = column[row]);
+        layout.pack(&tuple[..coordinates.len()])
+    })
 }
 
 impl InputValues<'_> {
@@ -210,24 +212,6 @@ fn check_finite(measure: &FactMeasure, input: &InputColumn<'_>) -> Result<(), Fa
     match (0..values.len()).find(|&row| !values[row].is_finite() && is_filled(row)) {
         Some(row) => Err(FactsError::NotFinite { row, measure: measure.name.clone(), value: values[row].to_string() }),
         None => Ok(()),
-    }
-}
-
-/// Extends a column that is absent while every entry is `usual`.
-pub(super) fn extend_optional<T: Copy>(
-    held: &mut Option<Vec<T>>,
-    before: usize,
-    rows: usize,
-    usual: T,
-    more: Option<&[T]>,
-) {
-    if held.is_none() && more.is_none() {
-        return;
-    }
-    let held = held.get_or_insert_with(|| vec![usual; before]);
-    match more {
-        Some(more) => held.extend_from_slice(more),
-        None => held.resize(before + rows, usual),
     }
 }
 

@@ -9,7 +9,6 @@ mod carry;
 mod error;
 mod fold;
 mod keys;
-mod layout;
 mod loader;
 mod measure;
 mod page;
@@ -20,7 +19,6 @@ mod store;
 pub use bitmap::Bitmap;
 pub use error::FactsError;
 pub use keys::Keys;
-pub use layout::{DIMENSIONS_MAX, KEY_BITS_MAX, KeyLayout};
 pub use loader::{InputColumn, InputValues, Loader};
 pub use measure::{FactMeasure, Rule, SCALE_MAX, ValueType};
 pub use page::{PAGE_CELLS, Pages};
@@ -28,3 +26,5 @@ pub use store::{FactColumn, Facts, Values};
 
 pub(crate) use carry::{whole_decimal, whole_double};
 pub(crate) use precise::{Large, Precise};
+
+pub use crate::key::KeyLayout;

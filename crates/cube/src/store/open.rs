@@ -13,7 +13,7 @@ use super::facts_file::FactsFile;
 use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION};
 use super::{MANIFEST_NAME, arrow_file, texts};
 use crate::model::CubeModel;
-use crate::schemes::{Scheme, SchemeError};
+use crate::schemes::{Scheme, UnknownScheme};
 
 /// Opens the cube of a folder; a change by another process meanwhile does not show. Pages are decoded on all cores of
 /// the current rayon pool.
@@ -142,7 +142,7 @@ fn scheme_of(folder: &Path, manifest: &Manifest) -> Result<Scheme> {
     if facts.scheme_version != SCHEME_VERSION {
         return Err(StoreError::Version { path, found: facts.scheme_version, wanted: SCHEME_VERSION });
     }
-    facts.scheme.parse().map_err(|error: SchemeError| StoreError::damaged(&path, error.to_string()))
+    facts.scheme.parse().map_err(|error: UnknownScheme| StoreError::damaged(&path, error.to_string()))
 }
 
 fn read_texts(part: &mut Part, model: &CubeModel) -> Result<Vec<TextCell>> {

@@ -8,9 +8,8 @@ use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Module, Params, Program, Stream};
 
 use super::error::{DeviceSchemeError, Result};
-use crate::schemes::{
-    ArrayData, BitLayout, Cells, GroupBy, MAX_DIMENSIONS, NamedArray, Scheme, Shape, Storage, SubArray, Value,
-};
+use crate::key::{DIMENSIONS_MAX, KeyLayout};
+use crate::schemes::{ArrayData, Cells, GroupBy, NamedArray, Scheme, Shape, Storage, SubArray, Value};
 
 /// Threads of a block of all kernels.
 pub(super) const THREADS: u32 = 256;
@@ -58,7 +57,7 @@ pub(super) enum PointerKind {
 pub struct DeviceArray<V> {
     pub(super) device: Device,
     pub(super) shape: Shape,
-    pub(super) layout: BitLayout,
+    pub(super) layout: KeyLayout,
     /// Leading dimensions, which are addressed by block.
     pub(super) split: usize,
     pub(super) kind: PointerKind,
@@ -114,7 +113,7 @@ impl<V: DeviceValue> DeviceArray<V> {
         let blocks = shape.product(0..split).and_then(|blocks| u64::try_from(blocks).ok());
         let blocks = blocks.ok_or(DeviceSchemeError::Scheme { scheme })?;
         let module = device.compile(&program::<V>(key, kind))?;
-        let layout = BitLayout::new(&shape, split..dimensions);
+        let layout = KeyLayout::of_part(&shape.sizes()[split..]);
         let (device, cells, values) = (device.clone(), cells as u64, std::marker::PhantomData);
         Ok(Self { device, shape, layout, split, kind, key, cells, excess, module, scheme, blocks, buffers, values })
     }
@@ -304,7 +303,7 @@ fn program<V: DeviceValue>(key: Element, kind: PointerKind) -> Program {
 
 /// A word a dimension, and zeros up to the most dimensions.
 pub(super) fn padded(params: Params, words: &[u32]) -> Params {
-    let zeros = std::iter::repeat_n(&0, MAX_DIMENSIONS - words.len());
+    let zeros = std::iter::repeat_n(&0, DIMENSIONS_MAX - words.len());
     words.iter().chain(zeros).fold(params, |params, word| params.u64((*word).into()))
 }
 

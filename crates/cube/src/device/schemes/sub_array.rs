@@ -233,7 +233,7 @@ impl Ranges {
             let keys = array.room(array.key, 2)?;
             let mut bytes = Vec::new();
             for bounds in [area.low(), area.high()] {
-                let [high, low]: [u64; 2] = array.layout.encode(bounds);
+                let [high, low]: [u64; 2] = array.layout.pack(bounds);
                 bytes.extend([low, high].map(u64::to_le_bytes).as_flattened()[..array.key.bytes()].iter());
             }
             stream.upload(keys.buffer(), 0, &bytes)?;

@@ -6,6 +6,7 @@
 //! `1..=2q - 1`: their mean is q and no cell repeats. Steps that pass the end of the array are drawn again, smaller.
 
 use super::{Cells, Result, SchemeError, Shape, Value};
+use crate::key::DIMENSIONS_MAX;
 use crate::random::Random;
 
 /// Dimensionalities of the thesis's data sets.
@@ -37,7 +38,7 @@ impl Specification {
     /// The thesis prints the sizes of one case alone (table 6.1). Here all dimensions but the last have
     /// ⌊N^(1 / (k + 1))⌋ elements for N = cells / (1 - sparsity), and the last has what is left.
     pub fn new(dimensions: usize, cells: usize, sparsity: f64, seed: u64) -> Result<Self> {
-        if !(1..=super::MAX_DIMENSIONS).contains(&dimensions) {
+        if !(1..=DIMENSIONS_MAX).contains(&dimensions) {
             return Err(SchemeError::Dimensions { found: dimensions });
         }
         let places = (cells as f64 / (1.0 - sparsity)).round();
