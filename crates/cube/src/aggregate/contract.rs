@@ -14,11 +14,10 @@ use hashbrown::HashMap;
 
 use super::TargetMap;
 use super::component::Component;
-use super::cost::HASHED;
 use super::monoid::Monoid;
+use super::product::Axis;
 use super::scan::Scan;
-use super::sums::{Scatter, is_dense};
-use super::tensor::{Axis, Tensor};
+use super::sums::{HASHED, Scatter, Tensor, is_dense};
 use super::{AggregateError, Progress, Tuning};
 use crate::matrix::SparseMatrix;
 

@@ -7,15 +7,13 @@
 use rayon::prelude::*;
 
 use super::contract::Plan;
-use super::sums::is_dense;
+use super::sums::{HASHED, is_dense};
 use super::target::SCAN_CELLS_A_BASE;
 use super::{Algorithm, Cost, Prediction, TargetMap, Tuning};
 use crate::facts::Facts;
 
 /// Cells that a prediction looks at.
 const SAMPLE_CELLS: usize = 4096;
-/// Cost of an addition to a hash table.
-pub(super) const HASHED: f64 = 8.0;
 /// Cost of reading the coordinates of a cell, for each dimension.
 const READ: f64 = 0.5;
 /// Cost of one binary search among keys, for each bit of their number.

@@ -20,12 +20,12 @@ mod error;
 mod map;
 mod monoid;
 mod nearest;
+mod product;
 mod request;
 mod run;
 mod scan;
 mod sums;
 mod target;
-mod tensor;
 
 pub use algorithm::Algorithm;
 pub use area::Area;

@@ -6,7 +6,7 @@ use warpcube_gpu::prims::Queue;
 
 use super::accumulation::Accumulation;
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::expand::{Expand, launch_limbs};
 use super::plan::{Plan, places, turns};
 use super::scan::{Scan, ScanForm, ScanInputs};

@@ -15,7 +15,7 @@
 //! them: the others do not tell how many miniblocks a target reads.
 
 use super::algorithm::DeviceAlgorithm;
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::keys::MINIBLOCK_FACTS;
 use super::plan::{PLACES_MAX, Plan};
 use super::source_based::{Expansion, MapPlace, Preaggregation, SourceVariant};

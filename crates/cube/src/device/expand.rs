@@ -6,7 +6,7 @@ use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params
 
 use super::accumulation::{Accumulation, DeviceMonoid};
 use super::classes::Classes;
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::workspace::Workspace;
 
 /// Threads of a block.

@@ -12,9 +12,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::algorithm::{DeviceAggregation, DeviceAlgorithm};
-use super::contract::DeviceError;
+use super::aggregation::DeviceAggregation;
+use super::algorithm::DeviceAlgorithm;
 use super::cost::{Sample, contraction_ms};
+use super::error::DeviceError;
 use crate::aggregate::{Area, Forecast, rounded};
 use crate::facts::Facts;
 

@@ -24,7 +24,7 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use crate::facts::{Facts, Keys};
 use crate::key::{Key, KeyLayout};
 

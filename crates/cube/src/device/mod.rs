@@ -16,12 +16,14 @@
 //! first key and its start. One workspace a statement comes from the device's pool.
 
 mod accumulation;
+mod aggregation;
 mod algorithm;
 mod cells;
 mod classes;
 mod contract;
 mod contraction;
 mod cost;
+mod error;
 mod expand;
 mod forecast;
 mod keys;
@@ -34,12 +36,16 @@ pub mod schemes;
 mod source;
 mod source_based;
 mod statement;
+mod sums;
 mod target_based;
 mod workspace;
 
-pub use algorithm::{DeviceAggregation, DeviceAlgorithm};
-pub use contract::{DeviceCells, DeviceContraction, DeviceError};
+pub use aggregation::DeviceAggregation;
+pub use algorithm::DeviceAlgorithm;
+pub use cells::DeviceCells;
+pub use contract::DeviceContraction;
 pub use cost::DeviceChoice;
+pub use error::DeviceError;
 pub use forecast::{PlaceTimes, Placed, forecast, load_ms_predicted};
 pub use resident::{FactBytes, ResidentFacts};
 pub use scan::ScanTuning;
@@ -49,4 +55,3 @@ pub use source_based::{
     SourceVariant, UnknownVariant,
 };
 pub use statement::RecordedRun;
-pub use target_based::TargetBased;

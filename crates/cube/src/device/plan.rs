@@ -2,7 +2,7 @@
 
 use super::accumulation::{Accumulation, DeviceMonoid, FactValues, bound, is_narrow, is_wide, most};
 use super::classes::{Classes, Weighting};
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::source::FactsSource;
 use crate::aggregate::{Component, Extreme, Source};
 use crate::facts::{Facts, Rule};

@@ -7,7 +7,7 @@ use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params
 
 use super::accumulation::FactValues;
 use super::classes::NO_CLASS;
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::keys::{RESIDENT_KEYS, ResidentKeys};
 use super::plan::{Plan, places, strides};
 use super::resident::{keep_values, put_addresses};

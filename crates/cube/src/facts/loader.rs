@@ -3,28 +3,8 @@
 use rayon::prelude::*;
 
 use super::fold::{Folded, Groups, RowColumn, extend_optional};
-use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, Keys, Rule, Values};
+use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, InputColumn, InputValues, Keys, Rule, Values};
 use crate::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
-
-/// Values of one measure in an append.
-#[derive(Debug, Clone, Copy)]
-pub enum InputValues<'a> {
-    /// Decimals: whole numbers, the value times 10^scale of the measure.
-    Decimals(&'a [i64]),
-    /// Doubles; NaN and infinities are refused where the row is filled.
-    Doubles(&'a [f64]),
-    /// No values, for COUNT alone: a row counts where it is filled.
-    Rows,
-}
-
-/// One measure of an append.
-#[derive(Debug, Clone, Copy)]
-pub struct InputColumn<'a> {
-    /// The values, one a row.
-    pub values: InputValues<'a>,
-    /// False where the value is NULL, one entry a row; absent without NULLs.
-    pub filled: Option<&'a [bool]>,
-}
 
 /// Collects rows and folds them into [`Facts`].
 ///
@@ -194,16 +174,6 @@ fn packed<K: Key>(layout: &KeyLayout, rows: usize, coordinates: &[&[u32]]) -> im
         tuple.iter_mut().zip(coordinates).for_each(|(coordinate, column)| *coordinate = column[row]);
         layout.pack(&tuple[..coordinates.len()])
     })
-}
-
-impl InputValues<'_> {
-    fn kind(&self) -> &'static str {
-        match self {
-            InputValues::Decimals(_) => "decimals",
-            InputValues::Doubles(_) => "doubles",
-            InputValues::Rows => "no values",
-        }
-    }
 }
 
 fn check_finite(measure: &FactMeasure, input: &InputColumn<'_>) -> Result<(), FactsError> {

@@ -8,6 +8,7 @@ mod bitmap;
 mod carry;
 mod error;
 mod fold;
+mod input;
 mod keys;
 mod loader;
 mod measure;
@@ -18,8 +19,9 @@ mod store;
 
 pub use bitmap::Bitmap;
 pub use error::FactsError;
+pub use input::{InputColumn, InputValues};
 pub use keys::Keys;
-pub use loader::{InputColumn, InputValues, Loader};
+pub use loader::Loader;
 pub use measure::{FactMeasure, Rule, SCALE_MAX, ValueType};
 pub use page::{PAGE_CELLS, Pages};
 pub use store::{FactColumn, Facts, Values};

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::graph::Topology;
 use super::names::{NameIndex, nearest};
+use super::topology::Topology;
 use super::{Absent, Attribute, Element, ElementId, ElementKind};
 use crate::error::{ModelError, Path, Result};
 
@@ -431,7 +431,9 @@ impl Dimension {
     }
 
     pub(super) fn topology(&self) -> &Topology {
-        self.topology.get_or_init(|| Topology::of(self))
+        let cycle = |cycle: Vec<ElementId>| panic!("a cycle of consolidations: {}", self.path(&cycle));
+        // Finished dimensions have no cycle.
+        self.topology.get_or_init(|| Topology::of(&self.slots, &self.order).unwrap_or_else(cycle))
     }
 
     pub(super) fn element_mut(&mut self, id: ElementId) -> &mut Element {

@@ -10,8 +10,10 @@ use super::checked::checksum;
 use super::cube::{Origin, StoredCube, TextCell};
 use super::error::{Result, StoreError};
 use super::facts_file::FactsFile;
+use super::folder::MANIFEST_NAME;
+use super::lock::Held;
 use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION};
-use super::{MANIFEST_NAME, arrow_file, texts};
+use super::{arrow_file, texts};
 use crate::model::CubeModel;
 use crate::schemes::{Scheme, UnknownScheme};
 
@@ -50,6 +52,16 @@ pub fn open_with_manifest(folder: &Path) -> Result<(StoredCube, Manifest)> {
 /// [`StoreError::NoCube`], [`StoreError::Version`], [`StoreError::Damaged`], [`StoreError::Io`].
 pub fn info(folder: &Path) -> Result<Manifest> {
     Manifest::read(folder)
+}
+
+impl Held {
+    /// Opens the cube; it stays the same until [`Held::replace`].
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn open(&self) -> Result<StoredCube> {
+        open(self.folder())
+    }
 }
 
 /// The identity of the facts of a state.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use warpcube_gpu::prims::{DeviceSlice, Element};
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Module, Params, Program, Stream};
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Module, Params, Program};
 
 use super::error::{DeviceSchemeError, Result};
 use crate::key::{DIMENSIONS_MAX, KeyLayout};
-use crate::schemes::{ArrayData, Cells, GroupBy, NamedArray, Scheme, Shape, Storage, SubArray, Value};
+use crate::schemes::{ArrayData, NamedArray, Scheme, Shape, Storage, Value};
 
 /// Threads of a block of all kernels.
 pub(super) const THREADS: u32 = 256;
@@ -146,39 +146,6 @@ impl<V: DeviceValue> DeviceArray<V> {
     /// The memory of the arrays, for recorded work.
     pub fn buffers(&self) -> Vec<&DeviceBuffer> {
         self.buffers.all().collect()
-    }
-
-    /// As [`Storage::get`]: values of many cells. The stream is waited for.
-    ///
-    /// # Errors
-    /// A coordinate outside of the shape; a device that fails.
-    pub fn get(&self, stream: &mut Stream, coordinates: &[u32]) -> Result<Vec<Option<V>>> {
-        let tuples = self.shape.tuples(coordinates)?;
-        let lookup = super::Lookup::new(self, tuples as u64)?;
-        lookup.upload(stream, coordinates)?;
-        lookup.launch(stream)?;
-        lookup.read(stream, coordinates)
-    }
-
-    /// As [`Storage::sub_array`]: the filled cells of a sub-array in row-major order. The stream is waited for.
-    ///
-    /// # Errors
-    /// A sub-array of another shape; a device that fails.
-    pub fn sub_array(&self, stream: &mut Stream, area: &SubArray) -> Result<Cells<V>> {
-        let retrieval = super::Retrieval::new(self, stream, area)?;
-        retrieval.launch(stream)?;
-        retrieval.read(stream)
-    }
-
-    /// As [`Storage::prefix_sums`]: sums by the prefixes of the dimensions, shortest first. The stream is waited for.
-    /// Doubles are added in another order than on the CPU, the same in every run.
-    ///
-    /// # Errors
-    /// [`DeviceSchemeError::Sums`] for integers whose sums may pass 64 bits; a device that fails.
-    pub fn prefix_sums(&self, stream: &mut Stream) -> Result<Vec<GroupBy<V>>> {
-        let aggregation = super::Aggregation::new(self, stream)?;
-        aggregation.launch(stream)?;
-        aggregation.read(stream)
     }
 
     /// One of the module's kernels.

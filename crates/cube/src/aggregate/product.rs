@@ -1,9 +1,9 @@
-//! Sums over several dimensions, and their product with the sparse weight matrix of one dimension.
+//! The product of sums over several dimensions with the sparse weight matrix of one dimension.
 
 use rayon::prelude::*;
 
 use super::monoid::Monoid;
-use super::sums::{Scatter, is_dense};
+use super::sums::{Scatter, Tensor, is_dense};
 use super::{AggregateError, Progress, Tuning};
 use crate::matrix::SparseMatrix;
 
@@ -11,19 +11,6 @@ use crate::matrix::SparseMatrix;
 const PART_PLACES: usize = 1 << 13;
 /// Results between two looks at the wish to stop.
 const POLL_RESULTS: usize = 1 << 10;
-
-/// Sums by rank, the row-major number of a coordinate tuple.
-pub(crate) enum Tensor<M> {
-    /// A value and a flag for every rank; values of unfilled ranks are neutral.
-    Dense {
-        /// Values.
-        values: Vec<M>,
-        /// True where something was added.
-        filled: Vec<bool>,
-    },
-    /// The filled ranks, ascending.
-    Sparse(Vec<(u64, M)>),
-}
 
 /// One dimension of a tensor: `outer` × `width` × `inner` places.
 #[derive(Debug, Clone, Copy)]
@@ -35,29 +22,6 @@ pub(crate) struct Axis {
 }
 
 impl<M: Monoid> Tensor<M> {
-    /// Calls `take` for every filled rank, in ascending order.
-    pub(crate) fn for_each(&self, mut take: impl FnMut(u64, M)) {
-        match self {
-            Tensor::Dense { values, filled } => {
-                let places = values.iter().zip(filled).enumerate().filter(|(_, (_, filled))| **filled);
-                places.for_each(|(rank, (value, _))| take(rank as u64, *value));
-            }
-            Tensor::Sparse(entries) => entries.iter().for_each(|&(rank, value)| take(rank, value)),
-        }
-    }
-
-    /// The filled ranks with their values, ascending.
-    pub(crate) fn into_entries(self) -> Vec<(u64, M)> {
-        match self {
-            Tensor::Sparse(entries) => entries,
-            dense => {
-                let mut entries = Vec::new();
-                dense.for_each(|rank, value| entries.push((rank, value)));
-                entries
-            }
-        }
-    }
-
     /// Multiplies dimension `axis` by a matrix of rows of the tensor's places and columns of the result's; gives the
     /// number of additions, too.
     pub(crate) fn multiplied(
