@@ -7,6 +7,7 @@
 //! | [`define`], [`build`] | definition files; model and facts of the rows that their queries give |
 //! | [`store`], [`schemes`] | a cube as a folder of immutable files; storage schemes of sparse arrays |
 //! | [`query`], [`ask`], [`answer`], [`view`] | text of a query, its area, its aggregation, its cross-tab |
+//! | [`algorithm`] | names of all algorithms of aggregation |
 //! | [`aggregate`], [`device`] | the algorithms on the CPU and on a device |
 //! | [`change`] | changes of the elements of a stored cube |
 //! | [`palo`], [`catalog`] | text files of Palo and Jedox databases; their import and export |
@@ -15,6 +16,7 @@
 //! The crate knows no SQL engine: [`build::Tables`] answers its queries.
 
 pub mod aggregate;
+pub mod algorithm;
 pub mod answer;
 pub mod ask;
 pub mod build;

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::monoid::Monoid;
+use super::products::Product;
 use super::sums::{Scatter, Tensor, is_dense};
 use super::{AggregateError, Progress, Tuning};
 use crate::matrix::SparseMatrix;
@@ -12,32 +13,22 @@ const PART_PLACES: usize = 1 << 13;
 /// Results between two looks at the wish to stop.
 const POLL_RESULTS: usize = 1 << 10;
 
-/// One dimension of a tensor: `outer` × `width` × `inner` places.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Axis {
-    /// Product of the sizes before the dimension.
-    pub(crate) outer: u64,
-    /// Product of the sizes behind it.
-    pub(crate) inner: u64,
-}
-
 impl<M: Monoid> Tensor<M> {
-    /// Multiplies dimension `axis` by a matrix of rows of the tensor's places and columns of the result's; gives the
-    /// number of additions, too.
+    /// Multiplies a dimension by its matrix class × target; gives the number of additions, too.
     pub(crate) fn multiplied(
         self,
-        axis: Axis,
+        step: &Product,
         matrix: &SparseMatrix<M::Weight>,
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<(Tensor<M>, u64), AggregateError> {
-        let places = axis.outer * u64::from(matrix.width) * axis.inner;
+        let places = step.places();
         match self {
             Tensor::Dense { values, filled } if is_dense(places, values.len() as u64, tuning) => {
-                let additions = axis.outer * axis.inner * matrix.entries() as u64;
-                Ok((dense(&values, &filled, axis, matrix, progress)?, additions))
+                let additions = step.additions();
+                Ok((dense(&values, &filled, step, matrix, progress)?, additions))
             }
-            tensor => sparse(&tensor.into_entries(), axis, matrix, places, tuning, progress),
+            tensor => sparse(&tensor.into_entries(), step, matrix, places, tuning, progress),
         }
     }
 }
@@ -46,12 +37,12 @@ impl<M: Monoid> Tensor<M> {
 fn dense<M: Monoid>(
     values: &[M],
     filled: &[bool],
-    axis: Axis,
+    step: &Product,
     matrix: &SparseMatrix<M::Weight>,
     progress: &Progress,
 ) -> Result<Tensor<M>, AggregateError> {
-    let (inner, width, classes) = (axis.inner as usize, matrix.width as usize, matrix.rows());
-    let places = axis.outer as usize * width * inner;
+    let (inner, width, classes) = (step.inner as usize, matrix.width as usize, matrix.rows());
+    let places = step.outer as usize * width * inner;
     let turned = matrix.transposed();
     let mut sums = vec![M::NEUTRAL; places];
     let mut any = vec![false; places];
@@ -81,13 +72,13 @@ fn dense<M: Monoid>(
 /// Every entry adds to the results of its class.
 fn sparse<M: Monoid>(
     entries: &[(u64, M)],
-    axis: Axis,
+    step: &Product,
     matrix: &SparseMatrix<M::Weight>,
     places: u64,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(Tensor<M>, u64), AggregateError> {
-    let (inner, width, classes) = (axis.inner, u64::from(matrix.width), matrix.rows() as u64);
+    let (inner, width, classes) = (step.inner, u64::from(matrix.width), matrix.rows() as u64);
     progress.expect(1);
     let scatter = Scatter { units: entries.len(), unit_cells: 1, places, tuning };
     let result = scatter.parallel(|range, sums| {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::algorithm::DeviceAlgorithm;
 use super::cells::DeviceCells;
 use super::contract::DeviceContraction;
 use super::cost::{DeviceChoice, choose};
@@ -16,6 +15,7 @@ use super::statement::RecordedRun;
 use super::sums::DeviceSums;
 use super::target_based::TargetBased;
 use crate::aggregate::{Area, Component, MeasureCells, measure_cells};
+use crate::algorithm::DeviceAlgorithm;
 use crate::facts::Rule;
 
 /// All algorithms over the facts of one cube.
@@ -69,9 +69,9 @@ impl DeviceAggregation {
                 measure_cells(&mut reducer, self.facts().facts(), area, measure)
             })
         };
-        match by(choice.algorithm) {
+        match by(choice.decision.algorithm) {
             Err(DeviceError::Unsupported { .. })
-                if choice.algorithm != DeviceAlgorithm::Contract && !choice.is_named() =>
+                if choice.decision.algorithm != DeviceAlgorithm::Contract && !choice.is_named() =>
             {
                 by(DeviceAlgorithm::Contract)
             }

@@ -148,7 +148,7 @@ impl DeviceContraction {
         Ok(Kernels {
             pass,
             limbs: accumulation.has_pairs().then(limbs).transpose()?,
-            expand: (!plan.multiplied.is_empty()).then(expand).transpose()?,
+            expand: (!plan.products.is_empty()).then(expand).transpose()?,
             cells: kept(cells, monoid.words(), || CellKernel::compile(device, monoid.words()))?,
         })
     }

@@ -11,13 +11,13 @@ use warpcube_gpu::{Device, Kernel, LaunchShape, Params, Program};
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::error::DeviceError;
 use super::keys::RESIDENT_KEYS;
-use super::plan::{PLACES_MAX, Summed, check_bound, places, whole_weight};
+use super::plan::{PLACES_MAX, Summed, check_bound, whole_weight};
 use super::resident::{ResidentFacts, keep_values, put_addresses};
 use super::scan::padded;
 use super::statement::{Held, Prepared, Statement, Steps};
 use super::sums::DeviceSums;
 use super::workspace::Workspace;
-use crate::aggregate::{Area, TargetMap};
+use crate::aggregate::{Area, TargetMap, places};
 use crate::facts::Facts;
 
 /// Threads of a block, and blocks on a multiprocessor.

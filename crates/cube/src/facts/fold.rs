@@ -2,10 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::carry::{split_decimal, split_double};
-use super::{
-    FactColumn, FactMeasure, InputColumn, InputValues, Large, Precise, Rule, Values, whole_decimal, whole_double,
-};
+use super::carry::{split_decimal, split_double, whole_decimal, whole_double};
+use super::{FactColumn, FactMeasure, InputColumn, InputValues, Large, Precise, Rule, Values};
 
 /// Unsorted rows of one measure.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! finite and never −0.0. Pages are runs of cells with the bounds of every coordinate, which the page prefilter of
 //! aggregation reads (Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 4.2).
 
+mod arrow;
 mod bitmap;
 mod carry;
 mod error;
@@ -26,7 +27,7 @@ pub use measure::{FactMeasure, Rule, SCALE_MAX, ValueType};
 pub use page::{PAGE_CELLS, Pages};
 pub use store::{FactColumn, Facts, Values};
 
-pub(crate) use carry::{whole_decimal, whole_double};
+pub(crate) use arrow::count_array;
 pub(crate) use precise::{Large, Precise};
 
 pub use crate::key::KeyLayout;

@@ -58,5 +58,5 @@ pub use record::RECORD_NAME;
 pub(crate) use replace::drawn_identity;
 pub use replace::{Step, check_new, create, create_in_steps};
 pub use sizes::{SchemeSize, chosen, scheme_sizes};
-pub use together::{replace_together, replace_together_in_steps};
+pub use together::replace_together_in_steps;
 pub use within::check_outside;

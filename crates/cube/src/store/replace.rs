@@ -132,7 +132,7 @@ impl Held {
         Ok(manifest.generation)
     }
 
-    /// Writes the next generation with its manifest as [`PREPARED_MANIFEST`], for [`super::replace_together`].
+    /// Writes the next generation with its manifest as [`PREPARED_MANIFEST`], for [`super::replace_together_in_steps`].
     pub(super) fn prepare(
         &self,
         cube: &StoredCube,

@@ -28,19 +28,13 @@ const NEXT_RECORD: &str = "warpcube-changed.json.new";
 const CHANGE_LOCK_NAME: &str = "warpcube-changed.lock";
 /// How long a replacement waits for one of other cubes of the folder.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Replaces cubes whose folders lie in one folder. After an error or a crash all of them are the old ones or all are
-/// the new ones; after it has returned the new ones stay, even if the machine stops.
+/// Replaces cubes whose folders lie in one folder, and calls `before` before each change of a folder. After an error,
+/// of `before` too, or a crash all of them are the old ones or all are the new ones; after it has returned the new ones
+/// stay, even if the machine stops.
 ///
 /// # Errors
-/// Those of [`Held::replace`]; [`StoreError::Held`] while another process replaces cubes of the folder together.
-pub fn replace_together(cubes: &[(&Held, &StoredCube)]) -> Result<()> {
-    replace_together_in_steps(cubes, &mut |_| Ok(()))
-}
-
-/// As [`replace_together`], and calls `before` before each change of a folder. Its error ends the replacement there.
-///
-/// # Errors
-/// Those of [`replace_together`], and [`StoreError::Io`] with an error of `before`.
+/// Those of [`Held::replace`]; [`StoreError::Held`] while another process replaces cubes of the folder together;
+/// [`StoreError::Io`] with an error of `before`.
 pub fn replace_together_in_steps(
     cubes: &[(&Held, &StoredCube)],
     before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,

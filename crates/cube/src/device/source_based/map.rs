@@ -2,10 +2,10 @@
 
 use warpcube_gpu::DeviceInfo;
 
-use super::variant::{MapPlace, SourceVariant};
-use crate::aggregate::{Area, TargetMap};
+use crate::aggregate::{Area, TargetMap, places};
+use crate::algorithm::{MapPlace, SourceVariant};
 use crate::device::DeviceError;
-use crate::device::plan::{PLACES_MAX, Summed, check_bound, places, strides, whole_weight};
+use crate::device::plan::{PLACES_MAX, Summed, check_bound, strides, whole_weight};
 use crate::facts::Facts;
 use crate::key::DIMENSIONS_MAX;
 

@@ -15,7 +15,6 @@
 mod kernels;
 mod map;
 mod steps;
-mod variant;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,12 +25,12 @@ use super::resident::ResidentFacts;
 use super::statement::{Prepared, Statement};
 use super::sums::{DeviceSums, filled};
 use crate::aggregate::Area;
+use crate::algorithm::SourceVariant;
 use kernels::SourceForm;
 use map::AggregationMap;
 use steps::{SourceInputs, SourceSteps};
 
 pub use steps::{BATCH_PARENTS, CHILD_THREADS, PARENT_CELLS};
-pub use variant::{Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceVariant, UnknownVariant};
 
 /// Sums by one variant of the source-based algorithm.
 pub struct SourceBased {

@@ -8,7 +8,7 @@ use warpcube_gpu::{LaunchShape, PART_BYTES_MIN, Params, size_class};
 
 use super::kernels::{Adding, SourceKernels};
 use super::map::{AggregationMap, PARAMS_BYTES};
-use super::variant::{Expansion, MapPlace, Preaggregation, SourceVariant};
+use crate::algorithm::{Expansion, MapPlace, Preaggregation, SourceVariant};
 use crate::device::DeviceError;
 use crate::device::cells::{CellAxes, CellOutput, state_bytes};
 use crate::device::keys::ResidentKeys;

@@ -15,15 +15,6 @@ pub const DIMENSIONS: [usize; 4] = [2, 3, 4, 8];
 pub const CELLS: [usize; 5] = [2_000_000, 4_000_000, 6_000_000, 8_000_000, 10_000_000];
 /// Sparsities of the thesis's data sets.
 pub const SPARSITIES: [f64; 4] = [0.90, 0.95, 0.99, 0.999];
-/// Sizes and cells of table 6.1: four dimensions at a sparsity of 90 %.
-pub const TABLE_6_1: [([u32; 4], usize); 5] = [
-    ([40, 50, 100, 100], 2_000_000),
-    ([20, 100, 100, 200], 4_000_000),
-    ([40, 100, 100, 150], 6_000_000),
-    ([50, 80, 100, 200], 8_000_000),
-    ([50, 100, 100, 200], 10_000_000),
-];
-
 /// The array to be generated. Equal specifications give equal arrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Specification {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::source_based::{SourceVariant, UnknownVariant};
+use super::source_variant::{SourceVariant, UnknownVariant};
 
 /// An aggregation algorithm of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
