@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use warpcube_cube::aggregate::{Algorithm, Area, Cells, Cost, Progress, Request, TargetMap, aggregate, work};
+use warpcube_cube::aggregate::{Algorithm, Area, Cells, Progress, Request, TargetMap, aggregate, work};
 use warpcube_cube::facts::{
     FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, PAGE_CELLS, Rule, ValueType,
 };
@@ -151,16 +151,13 @@ fn time(facts: &Facts, area: &Area, algorithm: Option<Algorithm>) {
 /// What the cost model says, and the algorithms that are worth timing.
 fn explain(facts: &Facts, area: &Area) -> Vec<Algorithm> {
     let cells = aggregate(facts, area, &[0], &Request::default(), &Progress::new()).expect("sums below 64 bits");
-    let predictions = &cells.report().predictions;
+    let decision = &cells.report().decision;
     let cost = |algorithm: &Algorithm| {
-        let of = predictions.iter().find(|prediction| prediction.algorithm == algorithm.name());
-        match of.map(|prediction| prediction.cost) {
-            Some(Cost::Additions(cost)) => cost,
-            _ => f64::INFINITY,
-        }
+        let of = decision.predicted.iter().find(|prediction| prediction.algorithm == (*algorithm).into());
+        of.map_or(f64::INFINITY, |prediction| prediction.cost)
     };
     let least = Algorithm::ALL.iter().map(cost).fold(f64::INFINITY, f64::min);
-    println!("    {}", cells.report().reason);
+    println!("    {}", decision.reason);
     Algorithm::ALL.into_iter().filter(|algorithm| cost(algorithm) < 100.0 * least).collect()
 }
 

@@ -2,10 +2,12 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`model`], [`facts`] | dimensions, measures and the packed key; filled base cells sorted by it |
+//! | [`key`] | keys of cells: the coordinates of a cell in one integer |
+//! | [`model`], [`facts`] | dimensions and measures; filled base cells sorted by key |
 //! | [`define`], [`build`] | definition files; model and facts of the rows that their queries give |
 //! | [`store`], [`schemes`] | a cube as a folder of immutable files; storage schemes of sparse arrays |
 //! | [`query`], [`ask`], [`answer`], [`view`] | text of a query, its area, its aggregation, its cross-tab |
+//! | [`algorithm`] | names of all algorithms of aggregation |
 //! | [`aggregate`], [`device`] | the algorithms on the CPU and on a device |
 //! | [`change`] | changes of the elements of a stored cube |
 //! | [`palo`], [`catalog`] | text files of Palo and Jedox databases; their import and export |
@@ -14,6 +16,7 @@
 //! The crate knows no SQL engine: [`build::Tables`] answers its queries.
 
 pub mod aggregate;
+pub mod algorithm;
 pub mod answer;
 pub mod ask;
 pub mod build;
@@ -24,6 +27,7 @@ pub mod demo;
 pub mod device;
 pub mod error;
 pub mod facts;
+pub mod key;
 pub mod matrix;
 pub mod matrix_market;
 pub mod model;

@@ -19,7 +19,8 @@ use std::io::BufRead;
 use thiserror::Error;
 
 use crate::error::ModelError;
-use crate::facts::{DIMENSIONS_MAX, FactMeasure, Facts, FactsError, InputColumn, InputValues, Loader, PAGE_CELLS};
+use crate::facts::{FactMeasure, Facts, FactsError, InputColumn, InputValues, Loader, PAGE_CELLS};
+use crate::key::DIMENSIONS_MAX;
 use crate::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure, Rule, ValueType, layout_of};
 
 /// Elements of all dimensions together at most: every number up to a dimension's size is one.

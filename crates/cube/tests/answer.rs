@@ -9,9 +9,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use warpcube_column::Residency;
-use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
+use warpcube_cube::aggregate::{Area, Cells, Decision, Place, Progress};
 use warpcube_cube::answer::{Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema};
-use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts};
+use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, ResidentFacts};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
 use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
 use warpcube_cube::query::random_cross_tab;
@@ -380,8 +380,8 @@ fn a_device_answers_as_the_cpu_does() {
     let options = AskOptions { device: Some(&device), ..AskOptions::default() };
     let query = "rows Region cols Version * Measures where Year";
     let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };
-    assert_eq!(found.refused, None);
-    assert!(found.report().device.is_some());
+    let place = &found.report().decision.place;
+    assert!(place.refused.is_none() && place.device.is_some(), "{place:?}");
     assert_eq!(whole(&cube, &found), long(&cube, query));
 }
 
@@ -403,9 +403,9 @@ impl Aggregator for Leaving {
         self.device.aggregate(facts, area, measures, named, progress)
     }
 
-    fn place(&self, _: &Facts, _: &Area, _: &[usize], cpu: &dyn Fn() -> f64) -> Placed {
+    fn place(&self, _: &Facts, _: &Area, _: &[usize], cpu: &dyn Fn() -> f64) -> Place {
         assert!(cpu() > 0.0);
-        self.times.place()
+        self.times.place(&self.device_name())
     }
 
     fn forecast(
@@ -414,7 +414,7 @@ impl Aggregator for Leaving {
         area: &Area,
         measures: &[usize],
         progress: &Progress,
-    ) -> Result<Result<Forecast, String>, CubeError> {
+    ) -> Result<Result<Decision, String>, CubeError> {
         Aggregator::forecast(&self.device, facts, area, measures, progress)
     }
 
@@ -437,19 +437,19 @@ fn estimates_choose_the_place_and_are_told() {
         let options = AskOptions { device: Some(&leaving), ..AskOptions::default() };
         let Answer::Table(found) = cube.ask(query, &options, &Progress::new()).unwrap() else { panic!("no table") };
         assert_eq!(whole(&cube, &found), long(&cube, query));
-        let report = found.report();
-        assert_eq!((report.device.is_some(), found.saved_ms), (on_device, if on_device { 0.0 } else { 4.0 }));
-        assert!(report.placed.as_ref().unwrap().starts_with(estimated), "{report:?}");
+        let decision = &found.report().decision;
+        let place = &decision.place;
+        assert_eq!((place.device.is_some(), place.saved_ms), (on_device, if on_device { 0.0 } else { 4.0 }));
+        assert!(place.reason.as_ref().unwrap().starts_with(estimated), "{place:?}");
         let outlook = cube.outlook(&found.table, &options, &Progress::new()).unwrap();
-        assert_eq!((&outlook.algorithm, outlook.device.is_some()), (&report.algorithm, on_device));
-        assert!(outlook.reason.contains(estimated), "{outlook}");
+        assert_eq!((outlook.algorithm, outlook.place.device.is_some()), (decision.algorithm, on_device));
+        assert!(outlook.to_string().contains(estimated), "{outlook}");
         let Answer::Text(text) = cube.ask("explain at France", &options, &Progress::new()).unwrap() else { panic!() };
         assert!(text.contains(&format!("\n  {estimated}")), "{text}");
     }
     let Answer::Table(table) = ask(&cube, query).unwrap() else { panic!("no table") };
     let outlook = cube.outlook(&table.table, &AskOptions::default(), &Progress::new()).unwrap();
-    assert_eq!(outlook.algorithm, table.report().algorithm);
-    assert_eq!(outlook.reason, table.report().reason);
+    assert_eq!(outlook, table.report().decision);
     let few = AskOptions { targets_max: 5, ..AskOptions::default() };
     let error = cube.outlook(&table.table, &few, &Progress::new()).unwrap_err().to_string();
     assert!(error.starts_with("the area has "), "{error}");
@@ -463,7 +463,7 @@ fn cross_tabs_are_drawn_within_a_limit() {
     for _ in 0..300 {
         let text = random_cross_tab(&cube.model, 20, &mut random);
         let Answer::Table(table) = ask(&cube, &text).unwrap() else { panic!("{text}") };
-        let targets = table.report().targets;
+        let targets = table.report().decision.targets;
         assert!((1..=20).contains(&targets), "{targets}: {text}");
         largest = largest.max(targets);
         texts.insert(text);

@@ -346,14 +346,14 @@ fn a_stored_cube_reads_back_equal_and_damage_is_told() {
 #[test]
 fn cubes_of_one_and_of_32_dimensions() {
     let one = CubeModel::new("one", vec![flat("D", 1)], vec![amount()]).unwrap();
-    assert_eq!(one.layout().pack(&[0]), 0);
+    assert_eq!(one.layout().pack::<u128>(&[0]), 0);
     let many = |count: usize, size: usize| {
         let dimensions = (0..count).map(|at| flat(&format!("D{at}"), size)).collect();
         CubeModel::new("many", dimensions, vec![amount()])
     };
     let widest = many(32, 16).unwrap();
     assert_eq!(widest.layout().total_bits(), 128);
-    assert_eq!(widest.layout().pack(&[15; 32]), u128::MAX);
+    assert_eq!(widest.layout().pack::<u128>(&[15; 32]), u128::MAX);
     refused(many(0, 1), "cube 'many' has 0 dimensions; a cube has 1 to 32");
     refused(many(33, 1), "cube 'many' has 33 dimensions; a cube has 1 to 32");
     assert!(many(32, 17).unwrap_err().to_string().starts_with("the key needs 160 bits, at most 128: D0 5 + D1 5 +"));

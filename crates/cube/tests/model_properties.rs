@@ -154,7 +154,7 @@ proptest! {
         let fitted = |value: u32, bits: u32| (u64::from(value) & ((1 << bits) - 1)) as u32;
         let a: Vec<u32> = shape.iter().zip(&bits).map(|((_, a, _), bits)| fitted(*a, *bits)).collect();
         let b: Vec<u32> = shape.iter().zip(&bits).map(|((.., b), bits)| fitted(*b, *bits)).collect();
-        let (key_a, key_b) = (layout.pack(&a), layout.pack(&b));
+        let (key_a, key_b) = (layout.pack::<u128>(&a), layout.pack(&b));
         prop_assert_eq!(layout.unpack(key_a), a.clone());
         prop_assert_eq!(key_a.cmp(&key_b), a.cmp(&b));
         prop_assert!(key_a.checked_shr(layout.total_bits()).unwrap_or(0) == 0);

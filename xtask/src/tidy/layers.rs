@@ -22,7 +22,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
     (
         "cube",
         &[
-            &["error", "matrix", "progress", "random"],
+            &["algorithm", "error", "key", "matrix", "progress", "random"],
             &["facts", "schemes"],
             &["model", "aggregate"],
             &["define", "palo", "query", "device"],

@@ -98,6 +98,11 @@ pub(super) fn strides(sizes: &[u32]) -> Vec<u64> {
     strides
 }
 
+/// Places of a shape.
+pub(crate) fn places(shape: &[u64]) -> u64 {
+    shape.iter().fold(1, |places: u64, size| places.saturating_mul(*size))
+}
+
 /// The target tuple of a rank.
 pub(super) fn tuple(sizes: &[u32], mut rank: u64) -> Vec<u32> {
     let mut tuple = vec![0; sizes.len()];

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::area::{strides, tuple};
+use super::decision::Place;
 use super::request::Report;
 use crate::facts::{Bitmap, ValueType, Values};
 
@@ -198,9 +199,10 @@ impl Cells {
         self
     }
 
-    /// The same cells, which were aggregated where they were for a reason.
-    pub(crate) fn placed(mut self, reason: Option<String>) -> Cells {
-        self.report.placed = reason;
+    /// The same cells, which were aggregated where they were for the reasons of a place.
+    pub(crate) fn placed(mut self, place: Place) -> Cells {
+        let device = self.report.decision.place.device.take();
+        self.report.decision.place = Place { device, ..place };
         self
     }
 }

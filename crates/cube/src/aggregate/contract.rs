@@ -4,21 +4,17 @@
 //! facts by the classes of all dimensions; then the tensor of sums is multiplied by the matrix (class × target) of one
 //! dimension after the other. A dimension in which every base element has at most one target is done in the scan.
 //! The work is one addition a fact, and then one a class tuple and target, shared over all targets: where the papers
-//! add every base cell to each of its targets, contraction adds classes.
-//!
-//! Order: a step over a dimension of *c* classes, *t* targets and *e* entries costs *e*/*c* additions a place and
-//! leaves *t*/*c* places of each. Costs of this form are least in ascending order of (*t*/*c* − 1)/(*e*/*c*) (the rank
-//! of Ibaraki and Kameda, *On the optimal nesting order for computing N-relational joins*, 1984).
+//! add every base cell to each of its targets, contraction adds classes. `products.rs` has the order of the products.
 
 use hashbrown::HashMap;
 
 use super::TargetMap;
+use super::area::places;
 use super::component::Component;
-use super::cost::HASHED;
 use super::monoid::Monoid;
+use super::products::{Product, Products};
 use super::scan::Scan;
-use super::sums::{Scatter, is_dense};
-use super::tensor::{Axis, Tensor};
+use super::sums::{HASHED, Scatter, Tensor, is_dense};
 use super::{AggregateError, Progress, Tuning};
 use crate::matrix::SparseMatrix;
 
@@ -32,10 +28,8 @@ const NO_CLASS: u32 = u32::MAX;
 pub(crate) struct Plan {
     /// Classes of each dimension; absent where the scan applies the map itself.
     classes: Vec<Option<Classes>>,
-    /// Dimensions with classes, in the order of their steps.
-    steps: Vec<usize>,
-    /// Size of each dimension after the scan.
-    sizes: Vec<u32>,
+    /// The tensor of the scan, and the products behind it.
+    products: Products,
 }
 
 /// Base elements with the same row of a map.
@@ -55,28 +49,23 @@ impl Plan {
     /// Plans the contraction of one map a dimension; without `weighted` only membership counts.
     pub(crate) fn new(maps: &[&TargetMap], weighted: bool) -> Plan {
         let classes = |map: &&TargetMap| (!map.matrix.is_single()).then(|| Classes::of(map, weighted));
-        let classes: Vec<Option<Classes>> = maps.iter().map(classes).collect();
-        let mut plan = Plan { classes, steps: Vec::new(), sizes: Vec::new() };
-        plan.sizes = plan.sizes_of(maps);
+        let mut classes: Vec<Option<Classes>> = maps.iter().map(classes).collect();
         // Dimensions whose classes grow the tensor most go back to the scan, until ranks fit.
-        while plan.sizes.iter().map(|&size| f64::from(size)).product::<f64>() > PLACES_MAX {
-            let growth = |dimension: &usize| f64::from(plan.sizes[*dimension]) / f64::from(maps[*dimension].targets());
-            let left = (0..maps.len()).filter(|&dimension| plan.classes[dimension].is_some());
+        while shape(&classes, maps).iter().map(|&size| size as f64).product::<f64>() > PLACES_MAX {
+            let growth = |dimension: &usize| {
+                let classes = classes[*dimension].as_ref().map_or(0, |classes| classes.members.len());
+                classes as f64 / f64::from(maps[*dimension].targets())
+            };
+            let left = (0..maps.len()).filter(|&dimension| classes[dimension].is_some());
             let Some(worst) = left.max_by(|one, other| growth(one).total_cmp(&growth(other))) else { break };
-            plan.classes[worst] = None;
-            plan.sizes = plan.sizes_of(maps);
+            classes[worst] = None;
         }
-        plan.steps = (0..maps.len()).filter(|&dimension| plan.classes[dimension].is_some()).collect();
-        let rank = |&dimension: &usize| plan.classes[dimension].as_ref().map_or(0.0, Classes::rank);
-        plan.steps.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
-        plan
-    }
-
-    fn sizes_of(&self, maps: &[&TargetMap]) -> Vec<u32> {
-        let size = |(classes, map): (&Option<Classes>, &&TargetMap)| {
-            classes.as_ref().map_or(map.targets(), |classes| classes.members.len() as u32)
+        let product = |(dimension, classes): (usize, &Option<Classes>)| {
+            let Classes { members, targets, entries, .. } = classes.as_ref()?;
+            Some(Product::of(dimension, members.len() as u64, u64::from(*targets), *entries as u64))
         };
-        self.classes.iter().zip(maps).map(size).collect()
+        let products = classes.iter().enumerate().filter_map(product).collect();
+        Plan { products: Products::new(shape(&classes, maps), products), classes }
     }
 
     /// Predicted additions of a scan of `relevant` cells and all steps after it, and their cost.
@@ -85,14 +74,14 @@ impl Plan {
             true => added,
             false => added * HASHED,
         };
-        let mut places: f64 = self.sizes.iter().map(|&size| f64::from(size)).product();
+        let mut places: f64 = self.products.shape().iter().map(|&size| size as f64).product();
         let (mut filled, mut additions, mut total) = (relevant.min(places), relevant, cost(relevant, places));
-        for classes in self.steps.iter().filter_map(|&dimension| self.classes[dimension].as_ref()) {
-            let members = classes.members.len().max(1) as f64;
+        for step in self.products.steps() {
+            let classes = step.classes.max(1) as f64;
             // An array is multiplied with all its places.
             let multiplied = if is_dense(places as u64, relevant as u64, tuning) { places } else { filled };
-            let added = multiplied * classes.entries as f64 / members;
-            places *= f64::from(classes.targets) / members;
+            let added = multiplied * step.entries as f64 / classes;
+            places *= step.targets as f64 / classes;
             filled = added.min(places);
             additions += added;
             total += cost(added, places);
@@ -102,7 +91,7 @@ impl Plan {
 
     /// True if the scan applies every map itself, so that contraction is the source-based algorithm.
     pub(crate) fn is_scan(&self) -> bool {
-        self.steps.is_empty()
+        self.products.is_empty()
     }
 
     /// Contracts one component; gives the number of additions, too.
@@ -121,23 +110,27 @@ impl Plan {
             .collect();
         let scan = Scan::new(component.facts, component.source, component.filled, &coarse);
         let pages = component.facts.pages();
-        let mut sizes: Vec<u64> = self.sizes.iter().map(|&size| size.into()).collect();
-        let scatter =
-            Scatter { units: pages.len(), unit_cells: pages.page_cells(), places: sizes.iter().product(), tuning };
+        let places = places(self.products.shape());
+        let scatter = Scatter { units: pages.len(), unit_cells: pages.page_cells(), places, tuning };
         progress.expect(pages.len() as u64);
         let (mut tensor, mut additions) = scatter.parallel(|pages, sums| scan.run(pages, sums, progress))?;
-        for &dimension in &self.steps {
-            let Some(classes) = &self.classes[dimension] else { continue };
-            let axis =
-                Axis { outer: sizes[..dimension].iter().product(), inner: sizes[dimension + 1..].iter().product() };
-            let rows = classes.rows(&matrices[dimension]);
+        for step in self.products.steps() {
+            let Some(classes) = &self.classes[step.dimension] else { continue };
+            let rows = classes.rows(&matrices[step.dimension]);
             let more;
-            (tensor, more) = tensor.multiplied(axis, &rows, tuning, progress)?;
+            (tensor, more) = tensor.multiplied(step, &rows, tuning, progress)?;
             additions += more;
-            sizes[dimension] = classes.targets.into();
         }
         Ok((tensor, additions))
     }
+}
+
+/// The tensor that the scan leaves: classes of each dimension, targets where the scan applies the map itself.
+fn shape(classes: &[Option<Classes>], maps: &[&TargetMap]) -> Vec<u64> {
+    let size = |(classes, map): (&Option<Classes>, &&TargetMap)| {
+        classes.as_ref().map_or(map.targets().into(), |classes| classes.members.len() as u64)
+    };
+    classes.iter().zip(maps).map(size).collect()
 }
 
 impl Classes {
@@ -178,11 +171,5 @@ impl Classes {
         };
         let rows: Vec<Vec<(u32, W)>> = self.members.iter().map(row).collect();
         SparseMatrix::from_rows(self.targets, rows.iter().map(Vec::as_slice))
-    }
-
-    /// Growth of the tensor over the cost of a place.
-    fn rank(&self) -> f64 {
-        let classes = self.members.len() as f64;
-        (f64::from(self.targets) / classes - 1.0) / (self.entries as f64 / classes)
     }
 }

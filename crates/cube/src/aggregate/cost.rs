@@ -7,15 +7,13 @@
 use rayon::prelude::*;
 
 use super::contract::Plan;
-use super::sums::is_dense;
+use super::sums::{HASHED, is_dense};
 use super::target::SCAN_CELLS_A_BASE;
-use super::{Algorithm, Cost, Prediction, TargetMap, Tuning};
+use super::{Algorithm, Decision, Place, Prediction, TargetMap, Tuning};
 use crate::facts::Facts;
 
 /// Cells that a prediction looks at.
 const SAMPLE_CELLS: usize = 4096;
-/// Cost of an addition to a hash table.
-pub(super) const HASHED: f64 = 8.0;
 /// Cost of reading the coordinates of a cell, for each dimension.
 const READ: f64 = 0.5;
 /// Cost of one binary search among keys, for each bit of their number.
@@ -27,23 +25,6 @@ const VISIT: f64 = 20.0;
 const ADDITION_NS: f64 = 4.1;
 /// Milliseconds of an aggregation of few cells: the threads and the cells of the result.
 const LEAST_MS: f64 = 0.1;
-
-/// Predicted work of one algorithm, its cost in additions to an array.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Estimate {
-    algorithm: Algorithm,
-    additions: f64,
-    cost: f64,
-}
-
-/// The chosen algorithm.
-pub(super) struct Choice {
-    pub(super) algorithm: Algorithm,
-    pub(super) reason: String,
-    pub(super) predictions: Vec<Prediction>,
-    /// Predicted cost; 0 of an algorithm that was named.
-    pub(super) cost: f64,
-}
 
 /// Exact counts of an area, as the tables 5.1 and 5.2 of Meinke have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,21 +72,21 @@ fn counts(facts: &Facts, maps: &[TargetMap], takes_part: impl Fn(usize) -> bool 
     })
 }
 
-impl Choice {
-    /// The algorithm that the caller names.
-    pub(super) fn named(algorithm: Algorithm) -> Choice {
-        Choice { algorithm, reason: format!("{algorithm} was asked for"), predictions: Vec::new(), cost: 0.0 }
-    }
-}
-
 /// Milliseconds of a cost on the cores that the chunks of so many facts keep busy.
-pub(super) fn milliseconds(cost: f64, facts: usize, tuning: &Tuning) -> f64 {
+fn milliseconds(cost: f64, facts: usize, tuning: &Tuning) -> f64 {
     let cores = rayon::current_num_threads().min(facts.div_ceil(tuning.chunk_cells)).max(1);
     LEAST_MS + cost * ADDITION_NS / 1e6 / cores as f64
 }
 
-/// Predicts the cost of every algorithm and takes the least; the single-threaded one is never chosen.
-pub(super) fn choose(facts: &Facts, maps: &[&TargetMap], plan: &Plan, tuning: &Tuning) -> Choice {
+/// Predicts the cost of every algorithm and takes the least; the single-threaded one is never chosen. `passes` are
+/// those of all measures.
+pub(super) fn choose(
+    facts: &Facts,
+    maps: &[&TargetMap],
+    plan: &Plan,
+    passes: f64,
+    tuning: &Tuning,
+) -> Decision<Algorithm> {
     let sample = Sample::of(facts, maps);
     let targets: f64 = maps.iter().map(|map| f64::from(map.targets())).product();
     let addition = if is_dense(targets as u64, sample.additions as u64, tuning) { 1.0 } else { HASHED };
@@ -113,37 +94,36 @@ pub(super) fn choose(facts: &Facts, maps: &[&TargetMap], plan: &Plan, tuning: &T
     let source = read + sample.additions * addition;
     let (contracted, steps) = plan.predict(sample.relevant, tuning);
     let search = search_cost(facts.len() as f64, maps);
-    let estimates = [
-        Estimate { algorithm: Algorithm::Source, additions: sample.additions, cost: source },
-        Estimate { algorithm: Algorithm::SourceParallel, additions: sample.additions, cost: source },
-        Estimate {
-            algorithm: Algorithm::Target,
-            additions: sample.additions,
-            cost: targets * search + sample.additions * maps.len() as f64,
-        },
-        Estimate { algorithm: Algorithm::Contract, additions: contracted, cost: read + steps },
+    let target = targets * search + sample.additions * maps.len() as f64;
+    let predicted = [
+        Prediction { algorithm: Algorithm::Source, additions: sample.additions, cost: source },
+        Prediction { algorithm: Algorithm::SourceParallel, additions: sample.additions, cost: source },
+        Prediction { algorithm: Algorithm::Target, additions: sample.additions, cost: target },
+        Prediction { algorithm: Algorithm::Contract, additions: contracted, cost: read + steps },
     ];
-    let candidates = estimates.iter().filter(|estimate| estimate.algorithm != Algorithm::Source);
+    let candidates = predicted.iter().filter(|prediction| prediction.algorithm != Algorithm::Source);
     let least = candidates.min_by(|one, other| one.cost.total_cmp(&other.cost));
-    let cost = least.map_or(source, |least| least.cost);
+    let least = *least.expect("there are three candidates");
     // Contraction without steps is a scan like the source-based one, and is called so.
-    let algorithm = match least.map_or(Algorithm::SourceParallel, |least| least.algorithm) {
+    let algorithm = match least.algorithm {
         Algorithm::Contract if plan.is_scan() => Algorithm::SourceParallel,
         algorithm => algorithm,
     };
-    let predictions = estimates.map(|Estimate { algorithm, additions, cost }| Prediction {
-        algorithm: algorithm.to_string(),
-        additions,
-        cost: Cost::Additions(cost),
-    });
-    let reason = reason(algorithm, &sample, targets, &estimates);
-    Choice { algorithm, reason, predictions: predictions.to_vec(), cost }
+    Decision {
+        place: Place::default(),
+        algorithm,
+        reason: reason(algorithm, &sample, targets, &predicted),
+        predicted: predicted.to_vec(),
+        ms: milliseconds(least.cost * passes, facts.len(), tuning),
+        load_ms: 0.0,
+        targets: maps.iter().map(|map| u128::from(map.targets())).product(),
+    }
 }
 
-fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, estimates: &[Estimate]) -> String {
-    let others = estimates.iter().filter(|estimate| estimate.algorithm != Algorithm::Source);
+fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, predicted: &[Prediction<Algorithm>]) -> String {
+    let others = predicted.iter().filter(|prediction| prediction.algorithm != Algorithm::Source);
     let costs: Vec<String> = others
-        .map(|Estimate { algorithm, additions, cost }| {
+        .map(|Prediction { algorithm, additions, cost }| {
             format!("{algorithm} {} ({} additions)", rounded(*cost), rounded(*additions))
         })
         .collect();

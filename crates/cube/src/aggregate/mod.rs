@@ -9,38 +9,42 @@
 //! Sources: Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 2.3 (source-based and
 //! target-based aggregation, aggregation map), 4.1 (single-threaded algorithm), 4.2 (page and cell prefilter).
 
-mod algorithm;
 mod area;
 mod cells;
 mod component;
 mod contract;
 mod cost;
+mod decision;
 mod drill;
 mod error;
 mod map;
 mod monoid;
 mod nearest;
+mod product;
+mod products;
 mod request;
 mod run;
 mod scan;
 mod sums;
 mod target;
-mod tensor;
 
-pub use algorithm::Algorithm;
 pub use area::Area;
+pub(crate) use area::places;
 pub use cells::{CellColumn, CellValue, Cells, MeasureCells};
 pub(crate) use component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
 pub use cost::{Work, work};
 pub(crate) use cost::{cells_below, rounded};
+pub use decision::{Decision, Place, Prediction};
 pub use drill::{BaseCell, drill_through};
 pub use error::AggregateError;
 pub use map::TargetMap;
 pub(crate) use monoid::{Extreme, Narrow, Wide};
 pub use nearest::{Neighbour, nearest};
-pub use request::{Cost, Forecast, Prediction, Report, Request, TARGETS_MAX, Tuning};
+pub(crate) use products::{Product, Products};
+pub use request::{Report, Request, TARGETS_MAX, Tuning};
 pub(crate) use run::magnitudes;
 pub use run::{aggregate, forecast};
 pub(crate) use scan::Source;
 
+pub use crate::algorithm::Algorithm;
 pub use crate::progress::Progress;

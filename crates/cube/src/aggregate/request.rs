@@ -1,6 +1,6 @@
 //! The request of an aggregation, and its report.
 
-use super::Algorithm;
+use super::{Algorithm, Decision};
 
 /// Most targets of an area unless the caller says otherwise.
 pub const TARGETS_MAX: u64 = 100_000_000;
@@ -45,58 +45,13 @@ impl Default for Tuning {
     }
 }
 
-/// A cost model's prediction for one algorithm.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
-    /// Name of the algorithm.
-    pub algorithm: String,
-    /// Predicted additions.
-    pub additions: f64,
-    /// Predicted cost.
-    pub cost: Cost,
-}
-
-/// A predicted cost, in the unit of the cost model that gives it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cost {
-    /// On the CPU: the additions to an array that take as long.
-    Additions(f64),
-    /// On a device: milliseconds from resident facts to filled cells.
-    Milliseconds(f64),
-}
-
-/// A cost model's predictions for an aggregation before it runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Forecast {
-    /// Name of the algorithm that the cost model chooses, by the first measure.
-    pub algorithm: String,
-    /// Why.
-    pub reason: String,
-    /// Predictions of all algorithms.
-    pub predictions: Vec<Prediction>,
-    /// Milliseconds of all measures.
-    pub ms: f64,
-    /// Milliseconds before them, to load and compile what the device lacks.
-    pub load_ms: f64,
-}
-
 /// The report of an aggregation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Name of the algorithm that ran.
-    pub algorithm: String,
-    /// The device that it ran on; none is the CPU.
-    pub device: Option<String>,
-    /// Why it ran there, where estimates chose the place.
-    pub placed: Option<String>,
-    /// Why it ran, for EXPLAIN.
-    pub reason: String,
-    /// Predictions of the algorithms that the cost model chose among; none for an algorithm that was named.
-    pub predictions: Vec<Prediction>,
+    /// Where and how it ran.
+    pub decision: Decision,
     /// Number type of each measure's sums.
     pub arithmetic: Vec<&'static str>,
-    /// Targets of the area, filled or not.
-    pub targets: u64,
     /// Filled targets.
     pub filled_targets: u64,
     /// Additions that the algorithm performed, over all measures; absent where they are not counted, as on a device.

@@ -3,12 +3,12 @@
 use super::cells::MeasureCells;
 use super::component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
 use super::contract::Plan;
-use super::cost::{Choice, choose, milliseconds};
+use super::cost::choose;
 use super::monoid::{Extreme, Magnitude, Monoid, Narrow, Wide};
-use super::request::{Forecast, Report};
+use super::request::Report;
 use super::scan::{Scan, Source};
 use super::sums::Scatter;
-use super::{AggregateError, Algorithm, Area, Cells, Progress, Request, Tuning, target};
+use super::{AggregateError, Algorithm, Area, Cells, Decision, Progress, Request, Tuning, target};
 use crate::facts::{Facts, Large, Precise, Rule};
 
 /// Sums in 64 bits are proved if their bound is below 2⁶².
@@ -40,18 +40,8 @@ pub fn aggregate(
     let parts = measures.iter().map(|&measure| measure_cells(&mut run, facts, area, measure));
     let (parts, arithmetic): (Vec<MeasureCells>, _) =
         parts.collect::<Result<Vec<_>, AggregateError>>()?.into_iter().unzip();
-    let Choice { algorithm, reason, predictions, .. } = run.choice;
-    let report = Report {
-        algorithm: algorithm.to_string(),
-        device: None,
-        placed: None,
-        reason,
-        predictions,
-        arithmetic,
-        targets: area.targets() as u64,
-        filled_targets: 0,
-        additions: Some(run.additions),
-    };
+    let (decision, additions) = (run.decision.by_name(), Some(run.additions));
+    let report = Report { decision, arithmetic, filled_targets: 0, additions };
     Ok(Cells::new(area.shape(), parts, report))
 }
 
@@ -80,26 +70,24 @@ pub(crate) fn magnitudes(
     Ok(sums.into_iter().map(|(rank, sum)| (rank, sum.0)).collect())
 }
 
-/// The cost model's predictions for measures of an area.
+/// The decision of the cost model for measures of an area.
 ///
 /// # Errors
 /// An area of another cube.
-pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Result<Forecast, AggregateError> {
+pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Result<Decision, AggregateError> {
     area.check(facts, u64::MAX)?;
-    let tuning = Tuning::default();
-    let (choice, ..) = chosen(facts, area, measures.first().copied().unwrap_or_default(), &tuning);
-    let passes: f64 = measures.iter().map(|&measure| facts.columns()[measure].measure.rule.passes()).sum();
-    let ms = milliseconds(choice.cost * passes, facts.len(), &tuning);
-    let Choice { algorithm, reason, predictions, .. } = choice;
-    Ok(Forecast { algorithm: algorithm.to_string(), reason, predictions, ms, load_ms: 0.0 })
+    Ok(decided(facts, area, measures, &Tuning::default()).0.by_name())
 }
 
-/// The choice of the cost model for one measure, and the plan of its contraction: by weights, or by membership alone.
-fn chosen(facts: &Facts, area: &Area, measure: usize, tuning: &Tuning) -> (Choice, Plan, bool) {
+/// The decision of the cost model by the first measure, and the plan of its contraction: by weights, or by membership
+/// alone.
+fn decided(facts: &Facts, area: &Area, measures: &[usize], tuning: &Tuning) -> (Decision<Algorithm>, Plan, bool) {
+    let measure = measures.first().copied().unwrap_or_default();
     let weighted = facts.columns().get(measure).is_some_and(|column| column.measure.rule == Rule::Sum);
+    let passes = measures.iter().map(|&measure| facts.columns()[measure].measure.rule.passes()).sum();
     let maps = area.maps_of(measure);
     let plan = Plan::new(&maps, weighted);
-    (choose(facts, &maps, &plan, tuning), plan, weighted)
+    (choose(facts, &maps, &plan, passes, tuning), plan, weighted)
 }
 
 /// One aggregation.
@@ -108,7 +96,7 @@ struct Run<'a> {
     area: &'a Area,
     request: &'a Request,
     progress: &'a Progress,
-    choice: Choice,
+    decision: Decision<Algorithm>,
     /// Plans of contraction by the measure whose maps are its own, if any, and by weighting.
     plans: Vec<((Option<usize>, bool), Plan)>,
     additions: u64,
@@ -123,16 +111,16 @@ impl<'a> Run<'a> {
         progress: &'a Progress,
     ) -> Run<'a> {
         let mut plans = Vec::new();
-        let choice = match request.algorithm {
-            Some(algorithm) => Choice::named(algorithm),
+        let decision = match request.algorithm {
+            Some(algorithm) => Decision::asked_for(algorithm, area.targets()),
             None => {
+                let (decision, plan, weighted) = decided(facts, area, measures, &request.tuning);
                 let measure = measures.first().copied().unwrap_or_default();
-                let (choice, plan, weighted) = chosen(facts, area, measure, &request.tuning);
                 plans.push(((area.has_own_maps(measure).then_some(measure), weighted), plan));
-                choice
+                decision
             }
         };
-        Run { facts, area, request, progress, choice, plans, additions: 0 }
+        Run { facts, area, request, progress, decision, plans, additions: 0 }
     }
 
     /// The narrowest exact sums under whole weights; doubles under others.
@@ -157,7 +145,7 @@ impl<'a> Run<'a> {
     /// Adds up a component by the chosen algorithm.
     fn reduce<M: Monoid>(&mut self, component: &Component<'_>) -> Result<ByRank<M>, AggregateError> {
         let tuning = &self.request.tuning;
-        let (sums, additions) = match self.choice.algorithm {
+        let (sums, additions) = match self.decision.algorithm {
             Algorithm::Contract => {
                 let progress = self.progress;
                 let (tensor, additions) = self.plan(component).run(component, tuning, progress)?;

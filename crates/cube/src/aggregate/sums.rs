@@ -9,7 +9,6 @@ use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::monoid::Monoid;
-use super::tensor::Tensor;
 use super::{AggregateError, Tuning};
 
 /// Most chunks of one step: enough for the cores of one machine, few enough to merge.
@@ -18,6 +17,8 @@ const CHUNKS_MAX: usize = 64;
 const PLACES_A_CELL_MAX: u64 = 4;
 /// An array of so few places is always quicker than a hash table.
 const PLACES_MIN: u64 = 1 << 16;
+/// Cost of an addition to a hash table.
+pub(super) const HASHED: f64 = 8.0;
 /// Places that one thread merges at a time.
 const MERGE_PLACES: usize = 1 << 13;
 
@@ -76,6 +77,44 @@ impl<M: Monoid> Sums<M> {
                 let mut entries: Vec<(u64, M)> = sums.into_iter().collect();
                 entries.par_sort_unstable_by_key(|entry| entry.0);
                 Tensor::Sparse(entries)
+            }
+        }
+    }
+}
+
+/// Sums by rank, the row-major number of a coordinate tuple.
+pub(crate) enum Tensor<M> {
+    /// A value and a flag for every rank; values of unfilled ranks are neutral.
+    Dense {
+        /// Values.
+        values: Vec<M>,
+        /// True where something was added.
+        filled: Vec<bool>,
+    },
+    /// The filled ranks, ascending.
+    Sparse(Vec<(u64, M)>),
+}
+
+impl<M: Monoid> Tensor<M> {
+    /// Calls `take` for every filled rank, in ascending order.
+    pub(crate) fn for_each(&self, mut take: impl FnMut(u64, M)) {
+        match self {
+            Tensor::Dense { values, filled } => {
+                let places = values.iter().zip(filled).enumerate().filter(|(_, (_, filled))| **filled);
+                places.for_each(|(rank, (value, _))| take(rank as u64, *value));
+            }
+            Tensor::Sparse(entries) => entries.iter().for_each(|&(rank, value)| take(rank, value)),
+        }
+    }
+
+    /// The filled ranks with their values, ascending.
+    pub(crate) fn into_entries(self) -> Vec<(u64, M)> {
+        match self {
+            Tensor::Sparse(entries) => entries,
+            dense => {
+                let mut entries = Vec::new();
+                dense.for_each(|rank, value| entries.push((rank, value)));
+                entries
             }
         }
     }

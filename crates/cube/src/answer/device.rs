@@ -1,8 +1,9 @@
 //! Answers by a device.
 
 use super::{Aggregator, CubeError};
-use crate::aggregate::{AggregateError, Area, Cells, Forecast, Progress, Report};
-use crate::device::{DeviceAggregation, DeviceAlgorithm, DeviceChoice, DeviceError};
+use crate::aggregate::{AggregateError, Area, Cells, Decision, Place, Progress, Report};
+use crate::algorithm::DeviceAlgorithm;
+use crate::device::{DeviceAggregation, DeviceChoice, DeviceError};
 use crate::facts::Facts;
 
 impl Aggregator for DeviceAggregation {
@@ -23,7 +24,7 @@ impl Aggregator for DeviceAggregation {
         area: &Area,
         measures: &[usize],
         progress: &Progress,
-    ) -> Result<Result<Forecast, String>, CubeError> {
+    ) -> Result<Result<Decision, String>, CubeError> {
         outcome(DeviceAggregation::forecast(self, area, measures, &progress.switch()), progress)
     }
 
@@ -63,16 +64,8 @@ fn cells(
         parts.push(part);
         arithmetic.push(of_sums);
     }
-    let report = Report {
-        algorithm: choice.algorithm.to_string(),
-        device: Some(device.facts().device().info().name.clone()),
-        placed: None,
-        reason: choice.reason,
-        predictions: choice.predictions,
-        arithmetic,
-        targets: area.targets() as u64,
-        filled_targets: 0,
-        additions: None,
-    };
+    let place = Place::on(device.facts().device().info().name.clone());
+    let decision = Decision { place, targets: area.targets(), ..choice.decision.by_name() };
+    let report = Report { decision, arithmetic, filled_targets: 0, additions: None };
     Ok(Cells::new(area.shape(), parts, report))
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::shown::{Rest, shown};
-use super::{Aggregated, AskOptions, Cube, CubeError};
-use crate::aggregate::{Cells, Cost, Prediction, Progress, cells_below, forecast};
+use super::{AskOptions, Cube, CubeError};
+use crate::aggregate::{Cells, Progress, cells_below, forecast};
 use crate::ask::{Asked, asked_at, place_format, target_name};
 use crate::facts::Bitmap;
 use crate::model::{Dimension, ElementId};
@@ -24,7 +24,7 @@ impl Cube {
     ) -> Result<String, CubeError> {
         let asked = asked_at(&self.model, point)?;
         let measure = asked.measures.first().copied().unwrap_or_default();
-        let Aggregated { cells, refused, .. } = self.aggregate(&asked, options, progress)?;
+        let cells = self.aggregate(&asked, options, progress)?;
         let maps: Vec<_> = asked.area.maps_of(measure).into_iter().cloned().collect();
         let column = &self.facts.columns()[measure];
         let below = cells_below(&self.facts, &maps, measure);
@@ -50,7 +50,7 @@ impl Cube {
             }
         }
         self.explain_algorithm(&mut text, &asked, measure, &cells)?;
-        if let Some(reason) = refused {
+        if let Some(reason) = &cells.report().decision.place.refused {
             let _ = writeln!(text, "  not on the device: {reason}");
         }
         Ok(text)
@@ -65,24 +65,13 @@ impl Cube {
         cells: &Cells,
     ) -> Result<(), CubeError> {
         let report = cells.report();
-        let place = report.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
-        let _ = writeln!(text, "Algorithm: {}{place} ({})", report.algorithm, report.reason);
-        if let Some(placed) = &report.placed {
-            let _ = writeln!(text, "  {placed}");
-        }
-        let mut predictions = report.predictions.clone();
-        if report.device.is_some() || predictions.is_empty() {
+        let mut decision = report.decision.clone();
+        if decision.place.device.is_some() || decision.predicted.is_empty() {
             let of_cpu = forecast(&self.facts, &asked.area, &[measure]);
-            predictions.extend(of_cpu.map_err(|error| CubeError::aggregate(error, &self.model, asked))?.predictions);
+            let of_cpu = of_cpu.map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
+            decision.predicted.extend(of_cpu.predicted);
         }
-        let width = predictions.iter().map(|prediction| prediction.algorithm.len()).max().unwrap_or_default();
-        for Prediction { algorithm, additions, cost } in predictions {
-            let cost = match cost {
-                Cost::Additions(cost) => format!("cost {cost:.0}"),
-                Cost::Milliseconds(ms) => format!("{ms:.3} ms"),
-            };
-            let _ = writeln!(text, "  {algorithm:width$} {additions:>16.0} additions, {cost}");
-        }
+        text.push_str(&decision.explained());
         let arithmetic = report.arithmetic.join(", ");
         let _ = match report.additions {
             Some(additions) => writeln!(text, "  done: {additions} additions in {arithmetic}"),

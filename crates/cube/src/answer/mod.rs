@@ -4,9 +4,7 @@
 //! or in long form, base cells as rows, or a text. Rows of the source behind a cell are read by the caller, which has
 //! the source: [`Answer::Source`] names the base elements that they belong to.
 
-mod algorithm;
 mod device;
-mod error;
 mod explain;
 mod long;
 mod outlook;
@@ -17,17 +15,17 @@ mod shown;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use algorithm::{AlgorithmName, UnknownAlgorithm};
-pub use error::CubeError;
 pub use long::{LongForm, long_schema};
-pub use outlook::QueryOutlook;
-pub use relation::{Relation, relation_batches};
+pub use relation::Relation;
 pub use rows::BaseRows;
 
+pub use crate::algorithm::{AlgorithmName, UnknownAlgorithm};
+pub use crate::ask::CubeError;
+
 use self::shown::{Rest, shown};
-use crate::aggregate::{self, Area, Cells, Forecast, Progress, Report, Request, TARGETS_MAX, Tuning};
+use crate::aggregate::{self, Area, Cells, Decision, Place, Progress, Report, Request, TARGETS_MAX, Tuning};
+use crate::algorithm::DeviceAlgorithm;
 use crate::ask::{Asked, CrossTabAnswer, RankedPage, asked, asked_at, cross_tab, placed, ranked};
-use crate::device::{DeviceAlgorithm, Placed};
 use crate::facts::Facts;
 use crate::model::{CubeModel, ElementId};
 use crate::query::{BoundPlace, BoundQuery, BoundTable, bind_with_warnings, parse};
@@ -50,11 +48,11 @@ pub trait Aggregator: Sync {
 
     /// Whether to aggregate an area here, where no algorithm is named; `cpu` gives the milliseconds of the CPU by
     /// estimate.
-    fn place(&self, _facts: &Facts, _area: &Area, _measures: &[usize], _cpu: &dyn Fn() -> f64) -> Placed {
-        Placed::DEVICE
+    fn place(&self, _facts: &Facts, _area: &Area, _measures: &[usize], _cpu: &dyn Fn() -> f64) -> Place {
+        Place::on(self.device_name())
     }
 
-    /// The cost model's predictions for an area; nothing is loaded for them. Or why it cannot be aggregated here.
+    /// The cost model's decision for an area; nothing is loaded for it. Or why it cannot be aggregated here.
     ///
     /// # Errors
     /// A wish to stop, a device that fails.
@@ -64,7 +62,7 @@ pub trait Aggregator: Sync {
         area: &Area,
         measures: &[usize],
         progress: &Progress,
-    ) -> Result<Result<Forecast, String>, CubeError>;
+    ) -> Result<Result<Decision, String>, CubeError>;
 
     /// The name of the device.
     fn device_name(&self) -> String;
@@ -124,21 +122,10 @@ pub struct TableAnswer {
     pub asked: Asked,
     /// The cells of the area.
     pub cells: Cells,
-    /// Why the CPU computed them, where a device was asked and would have.
-    pub refused: Option<String>,
-    /// Milliseconds by estimate that a device would have saved, where the CPU was chosen.
-    pub saved_ms: f64,
     /// Warnings of names that stand for one of several elements.
     pub warnings: Vec<String>,
     /// The rows that `top` or `bottom` keeps, ranked by their values as a cross-tab shows them: the same in every form.
     ranked: Option<Vec<RankedPage>>,
-}
-
-/// Cells of an area, and how they came to be.
-struct Aggregated {
-    cells: Cells,
-    refused: Option<String>,
-    saved_ms: f64,
 }
 
 /// The base elements below one cell.
@@ -186,7 +173,7 @@ impl Cube {
         progress: &Progress,
     ) -> Result<TableAnswer, CubeError> {
         let asked = asked(&self.model, &table)?;
-        let Aggregated { cells, refused, saved_ms } = self.aggregate(&asked, options, progress)?;
+        let cells = self.aggregate(&asked, options, progress)?;
         let ranked = match &table.extreme {
             None => None,
             Some(extreme) => {
@@ -194,11 +181,11 @@ impl Cube {
                 Some(ranked(&table, extreme, &placed(&table, &shown)))
             }
         };
-        Ok(TableAnswer { table, asked, cells, refused, saved_ms, warnings: Vec::new(), ranked })
+        Ok(TableAnswer { table, asked, cells, warnings: Vec::new(), ranked })
     }
 
     /// Cells of an area.
-    fn aggregate(&self, asked: &Asked, options: &AskOptions<'_>, progress: &Progress) -> Result<Aggregated, CubeError> {
+    fn aggregate(&self, asked: &Asked, options: &AskOptions<'_>, progress: &Progress) -> Result<Cells, CubeError> {
         let AskOptions { algorithm, targets_max, device } = *options;
         let Asked { area, measures, .. } = asked;
         let of_device = |error| match error {
@@ -206,42 +193,40 @@ impl Cube {
             error => error,
         };
         area.check(&self.facts, targets_max).map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
-        let on_device = |cells| Aggregated { cells, refused: None, saved_ms: 0.0 };
         let placed = device.filter(|_| algorithm.is_none()).map(|device| self.place(asked, device));
-        let chosen = device.filter(|_| placed.as_ref().is_none_or(|placed| placed.on_device));
-        let reason = placed.as_ref().and_then(|placed| placed.reason.clone());
-        let (named, refused) = match (algorithm, chosen) {
+        let chosen = device.filter(|_| placed.as_ref().is_none_or(|placed| placed.device.is_some()));
+        let mut place = placed.unwrap_or_default();
+        let named = match (algorithm, chosen) {
             (Some(AlgorithmName::Device(algorithm)), None) => return Err(CubeError::NoDevice { algorithm }),
             (Some(AlgorithmName::Device(algorithm)), Some(device)) => {
                 return match device.aggregate(&self.facts, area, measures, Some(algorithm), progress) {
-                    Ok(Ok(cells)) => Ok(on_device(cells)),
+                    Ok(Ok(cells)) => Ok(cells),
                     Ok(Err(reason)) | Err(CubeError::Device(reason)) => Err(CubeError::Refused { algorithm, reason }),
                     Err(error) => Err(of_device(error)),
                 };
             }
             (Some(AlgorithmName::Cpu(named)), device) => {
-                (Some(named), device.map(|_| format!("{named} is an algorithm of the CPU")))
+                place.refused = device.map(|_| format!("{named} is an algorithm of the CPU"));
+                Some(named)
             }
             (None, Some(device)) => {
                 match device.aggregate(&self.facts, area, measures, None, progress).map_err(of_device)? {
-                    Ok(cells) => return Ok(on_device(cells.placed(reason))),
-                    Err(reason) => (None, Some(reason)),
+                    Ok(cells) => return Ok(cells.placed(place)),
+                    Err(reason) => place.refused = Some(reason),
                 }
+                None
             }
-            (None, None) => (None, None),
+            (None, None) => None,
         };
         let request = Request { algorithm: named, targets_max, tuning: Tuning::default() };
         let cells = aggregate::aggregate(&self.facts, area, measures, &request, progress);
-        let cells = cells.map_err(|error| CubeError::aggregate(error, &self.model, asked))?;
-        // A device that refuses an area would not have saved anything.
-        let saved_ms = placed.filter(|placed| !placed.on_device).map_or(0.0, |placed| placed.saved);
-        Ok(Aggregated { cells: cells.placed(reason), refused, saved_ms })
+        Ok(cells.map_err(|error| CubeError::aggregate(error, &self.model, asked))?.placed(place))
     }
 
     /// Where to aggregate an area for which no algorithm is named.
-    fn place(&self, asked: &Asked, device: &dyn Aggregator) -> Placed {
+    fn place(&self, asked: &Asked, device: &dyn Aggregator) -> Place {
         let Asked { area, measures, .. } = asked;
-        let cpu = || aggregate::forecast(&self.facts, area, measures).map_or(f64::INFINITY, |forecast| forecast.ms);
+        let cpu = || aggregate::forecast(&self.facts, area, measures).map_or(f64::INFINITY, |decision| decision.ms);
         device.place(&self.facts, area, measures, &cpu)
     }
 

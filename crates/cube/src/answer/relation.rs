@@ -3,15 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int32Array, RecordBatch, RecordBatchOptions,
-    StringArray,
-};
+use arrow::array::{Array, ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 use rayon::prelude::*;
 
 use super::{Cube, CubeError};
-use crate::facts::{Facts, Rule, ValueType, Values};
+use crate::facts::Facts;
 use crate::model::{Dimension, Element, ElementId, ElementKind, Member, folded};
 
 /// Rows of a batch.
@@ -139,7 +136,7 @@ impl Relation {
         for &at in projection {
             let Some(column) = self.columns.get(at) else {
                 let measure = at - self.columns.len();
-                arrays.push(values(&cube.facts, measure, self.schema.field(at).data_type(), cells)?);
+                arrays.push(cube.facts.value_array(measure, cells, |_, value| value)?);
                 continue;
             };
             if read != Some(column.dimension) {
@@ -167,25 +164,14 @@ fn read_coordinates(facts: &Facts, dimension: usize, cells: &[usize], coordinate
     }
 }
 
-/// All columns of all cells of a cube: see [`Relation`].
-///
-/// # Errors
-/// As [`Relation::batches`].
-pub fn relation_batches(cube: &Cube) -> Result<Vec<RecordBatch>, CubeError> {
-    let relation = Relation::of(cube);
-    relation.batches(cube, &(0..relation.schema.fields().len()).collect::<Vec<_>>(), &[], usize::MAX)
-}
-
 fn schema(cube: &Cube, columns: &[NameColumn]) -> SchemaRef {
     let names = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
     let dimensions = columns.iter().map(|column| Field::new(&column.name, names.clone(), true));
-    let measures = cube.facts.columns().iter().map(|column| {
-        let data_type = match (column.measure.rule, column.measure.value_type) {
-            (Rule::Avg, _) | (_, ValueType::Double) => DataType::Float64,
-            (_, ValueType::Decimal { scale }) => DataType::Decimal128(19, scale as i8),
-        };
-        Field::new(measure_column(cube, &column.measure.name), data_type, true)
-    });
+    let measures = cube
+        .facts
+        .columns()
+        .iter()
+        .map(|column| Field::new(measure_column(cube, &column.measure.name), column.measure.arrow_type(), true));
     Arc::new(Schema::new(dimensions.chain(measures).collect::<Vec<_>>()))
 }
 
@@ -195,29 +181,6 @@ fn measure_column(cube: &Cube, measure: &str) -> String {
         Some(_) => format!("{measure}_"),
         None => measure.to_string(),
     }
-}
-
-/// The values of a measure at some cells.
-fn values(facts: &Facts, measure: usize, data_type: &DataType, cells: &[usize]) -> Result<ArrayRef, CubeError> {
-    let column = &facts.columns()[measure];
-    let cells = cells.iter().copied();
-    if column.measure.rule == Rule::Avg {
-        let average = |cell: usize| column.is_filled(cell).then(|| facts.average(measure, cell));
-        return Ok(Arc::new(cells.map(average).collect::<Float64Array>()));
-    }
-    Ok(match (&column.values, data_type) {
-        (Values::Decimals(values), DataType::Decimal128(precision, scale)) => {
-            let values = cells.map(|cell| column.is_filled(cell).then(|| i128::from(values[cell])));
-            Arc::new(values.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
-        }
-        (Values::Decimals(values), _) => {
-            let values = cells.map(|cell| column.is_filled(cell).then(|| values[cell] as f64));
-            Arc::new(values.collect::<Float64Array>())
-        }
-        (Values::Doubles(values), _) => {
-            Arc::new(cells.map(|cell| column.is_filled(cell).then(|| values[cell])).collect::<Float64Array>())
-        }
-    })
 }
 
 /// The columns of names in the order of the dimensions, each dimension's base first, then levels from the base up.

@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::shown::base_shown;
 use super::{Cube, CubeError};
 use crate::aggregate::{AggregateError, Progress, drill_through, nearest};
 use crate::ask::{asked_at, positions};
-use crate::facts::{Rule, ValueType, Values};
 use crate::query::{BoundPlace, CubeAxis, Target};
 
 /// Base cells of an answer, of which batches are made one by one: 16 bytes a cell.
@@ -135,42 +134,16 @@ impl Cube {
         let (name, column) = own;
         fields.push(Field::new(self.free_name(name), column.data_type().clone(), false));
         columns.push(column);
-        let column = self.values(cells, measure, is_text)?;
+        let column = self.facts.value_array(measure, cells, |cell, value| match is_text {
+            true => base_shown(&self.facts, measure, cell, value),
+            false => value,
+        })?;
         fields.push(Field::new(&self.model.measures()[measure].name, column.data_type().clone(), true));
         columns.push(column);
         let rows = cells.iter().map(|cell| self.facts.row_counts().map_or(1, |rows| rows[*cell]));
         fields.push(Field::new(self.free_name("rows"), DataType::UInt64, false));
         columns.push(Arc::new(UInt64Array::from_iter_values(rows)));
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-    }
-
-    /// Values of base cells; the average of an AVG.
-    fn values(&self, cells: &[usize], measure: usize, is_text: bool) -> Result<ArrayRef, CubeError> {
-        let column = &self.facts.columns()[measure];
-        let double = |cell: usize, value: f64| match is_text {
-            true => base_shown(&self.facts, measure, cell, value),
-            false => value,
-        };
-        let filled = |cell: usize| column.is_filled(cell);
-        let scale = match column.measure.value_type {
-            ValueType::Decimal { scale } => scale,
-            ValueType::Double => 0,
-        };
-        if column.measure.rule == Rule::Avg {
-            let value = |&cell: &usize| filled(cell).then(|| double(cell, self.facts.average(measure, cell)));
-            return Ok(Arc::new(cells.iter().map(value).collect::<Float64Array>()));
-        }
-        Ok(match &column.values {
-            Values::Doubles(values) => {
-                let value = |&cell: &usize| filled(cell).then(|| double(cell, values[cell]));
-                Arc::new(cells.iter().map(value).collect::<Float64Array>())
-            }
-            Values::Decimals(values) => {
-                let value = |&cell: &usize| filled(cell).then(|| i128::from(values[cell]));
-                let array = cells.iter().map(value).collect::<Decimal128Array>();
-                Arc::new(array.with_precision_and_scale(19, scale as i8)?)
-            }
-        })
     }
 
     /// A name that no dimension and no measure has: underscores are added until it is free.

@@ -1,6 +1,7 @@
 //! Cross-tabs: the cells of an area laid out in pages, rows and columns.
 
-use super::area::{AskError, Asked};
+use super::area::Asked;
+use super::error::CubeError;
 use super::label::{Label, heading, labels, place_format};
 use super::places::{AxisPlaces, Placed, cells_of, filled_columns, filled_rows, placed, ranked};
 use crate::aggregate::{CellValue, Cells};
@@ -64,13 +65,13 @@ const SHOWN_MAX: u64 = 10_000_000;
 /// Work and memory are those of the filled cells and of the pages that have some; under `empty` those of the area.
 ///
 /// # Errors
-/// [`AskError::Shown`] for more than 10 million places of cells, before memory is taken for them.
+/// [`CubeError::Shown`] for more than 10 million places of cells, before memory is taken for them.
 pub fn cross_tab(
     model: &CubeModel,
     table: &BoundTable,
     asked: &Asked,
     cells: &Cells,
-) -> Result<CrossTabAnswer, AskError> {
+) -> Result<CrossTabAnswer, CubeError> {
     let mut axes = [&table.pages, &table.rows, &table.columns].map(|sets| Layout::new(model, sets, asked));
     if table.extreme.is_some() {
         axes[1].labels.iter_mut().flatten().for_each(|label| label.indent = 0);
@@ -91,7 +92,7 @@ pub fn cross_tab(
         false => of_pages().map(|cells| filled_size(cells, rows_max)).sum(),
     };
     if shown > SHOWN_MAX {
-        return Err(AskError::Shown { shown, most: SHOWN_MAX });
+        return Err(CubeError::Shown { shown, most: SHOWN_MAX });
     }
     let ranked = table.extreme.as_ref().map(|extreme| ranked(table, extreme, &placed));
     let rows_cut = ranked

@@ -2,12 +2,14 @@
 
 mod area;
 mod cross_tab;
+mod error;
 mod label;
 mod places;
 
 pub(crate) use area::positions;
-pub use area::{AskError, Asked, asked, asked_at};
+pub use area::{Asked, asked, asked_at};
 pub use cross_tab::{CrossTabAnswer, Line, Page, cross_tab};
+pub use error::CubeError;
 pub(crate) use label::place_format;
 pub use label::{Label, labels, target_name, target_names};
 pub(crate) use places::{AxisPlaces, RankedPage, placed, ranked};

@@ -3,7 +3,6 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::order::Ranks;
 use crate::model::folded;
 
 /// Names of each month, folded.
@@ -44,6 +43,9 @@ const UNITS: [(&[&str], u32); 6] = [
 const YEARS: [&str; 2] = ["fy", "gj"];
 /// Characters between the parts of a name.
 const SEPARATORS: &[char] = &[' ', '-', '/', '_', '.', '\''];
+
+/// Ranks of texts.
+pub(super) type Ranks = HashMap<String, u32>;
 
 /// What a name is one of. Names of different kinds have no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,6 +33,17 @@ pub(super) struct Plan<'a> {
     pub(super) respelled: Respelled,
 }
 
+/// Columns that name elements of dimensions that keep rows of values of other types, and of none that refuses them.
+pub(super) fn spared(plans: &[Plan<'_>]) -> Vec<String> {
+    let is_kept = |unknown: &UnknownElements| !matches!(unknown, UnknownElements::Refuse | UnknownElements::Add);
+    let columns = |is: bool| {
+        let plans = plans.iter().filter(move |plan| is_kept(&plan.unknown) == is);
+        plans.flat_map(|plan| &plan.columns)
+    };
+    let is_refused = |column: &&String| columns(false).any(|refused| refused == *column);
+    columns(true).filter(|column| !is_refused(column)).cloned().collect()
+}
+
 /// The source of rows.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {

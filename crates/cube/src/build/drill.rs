@@ -7,9 +7,9 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{DataType, Float64Type};
 
-use super::dimension::Plan;
-use super::load::{Keys, Policy, keys};
+use super::dimension::{Plan, spared};
 use super::measures::MeasurePlan;
+use super::pass::{Keys, Policy, keys};
 use super::problem::FIRST;
 use super::source::{Reading, Source};
 use super::typed::texts;
@@ -37,7 +37,7 @@ pub fn source_rows(
     let mut source = Source::facts(definition, Reading { tables, progress, text: &text, met: &met })?;
     let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    source.spare(&plans);
+    source.spare(spared(&plans));
     let measures = MeasurePlan::all(definition, &source)?;
     super::check_same(model, &plans, &measures)?;
     let rows = source.all()?;

@@ -29,6 +29,7 @@ mod measures;
 mod numbers;
 mod order;
 mod parents;
+mod pass;
 mod problem;
 mod refuse;
 mod report;
@@ -202,7 +203,7 @@ fn run(
         Plan::new(name, dimension, &definition.unknown, &source).map_err(|error| error.at(|| place(name)))
     };
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    source.spare(&plans);
+    source.spare(dimension::spared(&plans));
     let refreshed = if let Basis::Refreshed(old) = basis { Some(old) } else { None };
     if let Some(old) = refreshed {
         check_same(old, &plans, &measures)?;
@@ -221,7 +222,7 @@ fn run(
             Some(old) if refreshed.is_some() => keep::kept(dimension, old, plan.definition)?,
             Some(old) => keep::carried(dimension, old, plan.definition, added)?,
         };
-        let dimension = of_dimensions.add(plan.name, kept);
+        let dimension = kept.reported(plan.name, &mut of_dimensions);
         if let Some(old) = refreshed {
             let reordered = order::reordered(&old.dimensions()[at], &dimension);
             of_dimensions.reordered.extend(NamedElements::of(plan.name, reordered.into_iter().collect()));

@@ -13,6 +13,7 @@ use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{SortColumn, SortOptions, concat_batches, lexsort_to_indices};
 use hashbrown::{HashMap, HashSet};
 
+use super::calendar::Ranks;
 use super::dates::Civil;
 use super::keys::{name_text, plain};
 use super::numbers::Reader;
@@ -27,9 +28,6 @@ const TEXTS_MAX: usize = 1000;
 const ROWS_MAX: usize = 1 << 20;
 /// The code of a row without a text.
 const NO_TEXT: u32 = u32::MAX;
-
-/// Ranks of texts.
-pub(super) type Ranks = HashMap<String, u32>;
 
 /// Rows of distinct values of the facts in the order of their elements; the source's order counts for the first ones,
 /// which are `columns` there. Elements of cubes whose types were guessed keep the order of their texts.

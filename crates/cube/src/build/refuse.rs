@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use super::error::{Refused, RefusedKeys, RefusedValues, RowPlace};
 use super::form::Form;
 use super::keys::value_text;
-use super::load::{Column, Keys, Policy};
+use super::pass::{Column, Keys, Policy};
 use super::problem::Problem;
 use crate::define::{DatePattern, UnknownElements};
 use crate::error::Nearest;

@@ -3,8 +3,7 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::keep::Kept;
-use crate::model::{Dimension, TwoPaths};
+use crate::model::TwoPaths;
 
 /// The report of a build.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,26 +63,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what became of a dimension, which it gives back.
-    pub(super) fn add(&mut self, name: &str, kept: Kept) -> Dimension {
-        let Kept { dimension, added, removed, moved, default, told } = kept;
-        self.added.extend(NamedElements::of(name, added));
-        self.removed.extend(NamedElements::of(name, removed));
-        self.moved.extend(moved);
-        self.defaults.extend(default);
-        self.defaults_kept.extend(told.default_kept);
-        self.unlinked.extend(NamedElements::of(name, told.unlinked));
-        self.renamed.extend(told.renamed);
-        self.taken.extend(told.taken);
-        self.given.extend(told.given);
-        self.adopted.extend(NamedElements::of(name, told.adopted));
-        self.away.extend(NamedElements::of(name, told.away));
-        self.dropped.extend(NamedElements::of(name, told.dropped));
-        self.nowhere.extend(NamedElements::of(name, told.nowhere));
-        self.two_paths.extend(dimension.two_paths());
-        dimension
-    }
-
     /// With the counts of rows and cells of another report.
     pub(super) fn with_rows(self, of_rows: Report) -> Report {
         let Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, values_rounded, cells, .. } = of_rows;

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::BuildError;
 use super::keys::name_text;
-use super::load::{Column, Keys};
+use super::pass::{Column, Keys};
 use super::problem::{FIRST, NULL};
 use super::report::Aside;
 

@@ -10,15 +10,12 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 
-use super::dimension::Plan;
 use super::error::sentence_end;
 use super::form::Form;
 use super::keys::{plain, value_text};
 use super::typed;
 use super::{BuildError, Tables, TablesError, TextColumns, TextFiles};
-use crate::define::{
-    ColumnType, Definition, MeasureDefinition, Named, NumberStyle, TextFormat, UnknownElements, ValueTypeText,
-};
+use crate::define::{ColumnType, Definition, MeasureDefinition, Named, NumberStyle, TextFormat, ValueTypeText};
 use crate::facts::{Rule, ValueType};
 use crate::model::{folded, nearest};
 use crate::progress::Progress;
@@ -348,15 +345,9 @@ impl<'a> Source<'a> {
         self.query("SELECT", columns)
     }
 
-    /// Makes values of other types NULL in columns that name elements of dimensions that keep such rows alone.
-    pub(super) fn spare(&mut self, plans: &[Plan<'_>]) {
-        let is_kept = |unknown: &UnknownElements| !matches!(unknown, UnknownElements::Refuse | UnknownElements::Add);
-        let columns = |is: bool| {
-            let plans = plans.iter().filter(move |plan| is_kept(&plan.unknown) == is);
-            plans.flat_map(|plan| &plan.columns)
-        };
-        let is_refused = |column: &&String| columns(false).any(|refused| refused == *column);
-        self.spared = columns(true).filter(|column| !is_refused(column)).cloned().collect();
+    /// Makes values of other types NULL in columns.
+    pub(super) fn spare(&mut self, columns: Vec<String>) {
+        self.spared = columns;
     }
 
     /// All columns of all rows.

@@ -9,6 +9,9 @@ use crate::facts::FactsError;
 use crate::palo::PaloError;
 use crate::store::{StoreError, reason};
 
+/// Name of the manifest in the folder.
+pub const CATALOG_NAME: &str = "catalog.json";
+
 /// Result of an operation on a catalog.
 pub(super) type Result<T, E = CatalogError> = std::result::Result<T, E>;
 
@@ -32,7 +35,7 @@ pub enum CatalogError {
         folder: PathBuf,
     },
     /// The folder is no catalog.
-    #[error("'{folder}' is no catalog of cubes: it has no {}", super::CATALOG_NAME)]
+    #[error("'{folder}' is no catalog of cubes: it has no {CATALOG_NAME}")]
     NoCatalog {
         /// The folder.
         folder: PathBuf,
@@ -65,7 +68,7 @@ pub enum CatalogError {
         source: FactsError,
     },
     /// A file that was kept as it stood differs from what was kept.
-    #[error("'{path}' is damaged: its length or checksum is not the one in {}", super::CATALOG_NAME)]
+    #[error("'{path}' is damaged: its length or checksum is not the one in {CATALOG_NAME}")]
     Damaged {
         /// The file.
         path: PathBuf,

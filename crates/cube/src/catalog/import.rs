@@ -7,9 +7,10 @@ use std::path::Path;
 use super::attributes::Attributes;
 use super::cells::CellFile;
 use super::comparison::Comparison;
+use super::error::CATALOG_NAME;
 use super::error::{CatalogError, Result};
 use super::facts::{self, Cells, Finding};
-use super::manifest::{CATALOG_NAME, CATALOG_VERSION, Catalog, CatalogCube, Contents, KeptFile, folder_name};
+use super::manifest::{CATALOG_VERSION, Catalog, CatalogCube, Contents, KeptFile, folder_name};
 use super::staging::{Staging, copy};
 use crate::error::ModelError;
 use crate::palo::{

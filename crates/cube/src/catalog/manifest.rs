@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{CatalogError, Result};
+use super::error::{CATALOG_NAME, CatalogError, Result};
 use crate::error::Nearest;
 use crate::model::{folded, nearest};
 use crate::palo::PaloError;
 use crate::store::{RECORD_NAME, check_outside, checked};
 
-/// Name of the manifest in the folder.
-pub const CATALOG_NAME: &str = "catalog.json";
 /// Version of the folder that is written and read.
 pub const CATALOG_VERSION: u64 = 1;
 /// Longest name of a cube's folder in bytes.

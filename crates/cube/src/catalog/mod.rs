@@ -35,8 +35,9 @@ mod removal;
 mod staging;
 mod versions;
 
+pub use error::CATALOG_NAME;
 pub use error::CatalogError;
 pub use facts::Finding;
 pub use import::{Import, import, import_unless};
-pub use manifest::{CATALOG_NAME, CATALOG_VERSION, Catalog, CatalogCube, KeptFile, check_output};
+pub use manifest::{CATALOG_VERSION, Catalog, CatalogCube, KeptFile, check_output};
 pub use removal::{Removal, removals};

@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::CATALOG_NAME;
 use super::error::{CatalogError, Result};
-use super::manifest::{CATALOG_NAME, Catalog};
+use super::manifest::Catalog;
 use crate::model::{Element, ElementId, ElementKind};
 use crate::palo::{DATABASE_FILE_NAME, Database};
 use crate::query::quoted;

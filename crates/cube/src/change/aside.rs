@@ -5,16 +5,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 
-use crate::facts::{FactColumn, Facts, Rule, ValueType, Values, whole_decimal, whole_double};
+use crate::facts::{Facts, Rule, count_array};
 use crate::model::{CubeModel, Dimension};
 use crate::store::{StoredCube, TextCell};
-
-/// Digits of a stored decimal.
-const DECIMAL_DIGITS: u8 = 19;
 
 /// A coordinate whose element is gone or holds no facts any more.
 pub(super) struct Freed {
@@ -102,44 +99,15 @@ fn rows(old: &StoredCube, cells: &[usize], reasons: Vec<String>) -> Result<Recor
     for (number, column) in old.facts.columns().iter().enumerate() {
         let name = &column.measure.name;
         let title = if column.measure.rule == Rule::Avg { format!("sum of {name}") } else { name.clone() };
-        columns.push((title, values(column, old.facts.carries(number), cells)?));
+        columns.push((title, old.facts.stored_array(number, cells)?));
         if let Some(counts) = &column.counts {
-            columns.push((format!("rows of {name}"), numbers(counts, cells)));
+            columns.push((format!("rows of {name}"), count_array(counts, cells)));
         }
     }
     if let Some(rows) = old.facts.row_counts() {
-        columns.push(("rows".to_owned(), numbers(rows, cells)));
+        columns.push(("rows".to_owned(), count_array(rows, cells)));
     }
     with_reasons(columns, reasons)
-}
-
-/// The stored values of cells; sums of an AVG beyond its type have more digits, those of doubles are infinite.
-fn values(column: &FactColumn, carries: Option<&[i64]>, cells: &[usize]) -> Result<ArrayRef, ArrowError> {
-    let filled = |cell: &usize| column.is_filled(*cell).then_some(*cell);
-    let carry = |cell: usize| carries.map_or(0, |carries| carries[cell]);
-    let scale = match column.measure.value_type {
-        ValueType::Decimal { scale } => scale as i8,
-        ValueType::Double => 0,
-    };
-    Ok(match &column.values {
-        Values::Decimals(values) => {
-            let units = |cell: usize| whole_decimal(values[cell], carry(cell));
-            let units: Decimal128Array = cells.iter().map(|cell| filled(cell).map(units)).collect();
-            let digits = if carries.is_some() { DECIMAL128_MAX_PRECISION } else { DECIMAL_DIGITS };
-            Arc::new(units.with_precision_and_scale(digits, scale)?)
-        }
-        Values::Doubles(values) => {
-            let sum = |cell: usize| match carry(cell) {
-                0 => values[cell],
-                carry => whole_double(values[cell], carry).to_precise().to_f64(),
-            };
-            Arc::new(cells.iter().map(|cell| filled(cell).map(sum)).collect::<Float64Array>())
-        }
-    })
-}
-
-fn numbers(numbers: &[u64], cells: &[usize]) -> ArrayRef {
-    Arc::new(cells.iter().map(|cell| numbers[*cell]).collect::<UInt64Array>())
 }
 
 /// Texts as rows.

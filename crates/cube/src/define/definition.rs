@@ -250,21 +250,6 @@ pub enum UnknownElements {
     AddNamed(String),
 }
 
-/// A unit of time that is a level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TimeLevel {
-    /// A year, fiscal if it does not begin in January.
-    Year,
-    /// Six months.
-    Half,
-    /// Three months.
-    Quarter,
-    /// A month.
-    Month,
-    /// A day.
-    Day,
-}
-
 give_text_format! { Definition FactsDefinition DimensionDefinition }
 
 impl Definition {
@@ -408,20 +393,6 @@ fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::
 
 fn sum() -> Rule {
     Rule::Sum
-}
-
-impl TimeLevel {
-    /// The level of this name.
-    pub fn named(name: &str) -> Option<TimeLevel> {
-        const LEVELS: [(&str, TimeLevel); 5] = [
-            ("year", TimeLevel::Year),
-            ("half", TimeLevel::Half),
-            ("quarter", TimeLevel::Quarter),
-            ("month", TimeLevel::Month),
-            ("day", TimeLevel::Day),
-        ];
-        LEVELS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, level)| *level)
-    }
 }
 
 /// Types that a definition writes as one text.

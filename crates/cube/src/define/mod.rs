@@ -11,10 +11,10 @@ mod text;
 mod time;
 
 pub use definition::{
-    Definition, DimensionDefinition, FactsDefinition, MeasureDefinition, StorageChoice, TimeLevel, UnknownElements,
+    Definition, DimensionDefinition, FactsDefinition, MeasureDefinition, StorageChoice, UnknownElements,
     ValueDefinition, ValueTypeText,
 };
 pub use named::Named;
 pub use parse::{DefinitionError, parse, place_of, schema};
 pub use text::{ColumnType, DatePattern, Encoding, NumberStyle, TextFormat};
-pub use time::{FiscalYear, MonthName, TimeLevels};
+pub use time::{FiscalYear, MonthName, TimeLevel, TimeLevels};

@@ -5,8 +5,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::TimeLevel;
-
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -33,11 +31,40 @@ pub struct FiscalYear {
     start: u8,
 }
 
+/// A unit of time that is a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimeLevel {
+    /// A year, fiscal if it does not begin in January.
+    Year,
+    /// Six months.
+    Half,
+    /// Three months.
+    Quarter,
+    /// A month.
+    Month,
+    /// A day.
+    Day,
+}
+
 /// Levels of a dimension of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeLevels {
     levels: Vec<TimeLevel>,
     fiscal: FiscalYear,
+}
+
+impl TimeLevel {
+    /// The level of this name.
+    pub fn named(name: &str) -> Option<TimeLevel> {
+        const LEVELS: [(&str, TimeLevel); 5] = [
+            ("year", TimeLevel::Year),
+            ("half", TimeLevel::Half),
+            ("quarter", TimeLevel::Quarter),
+            ("month", TimeLevel::Month),
+            ("day", TimeLevel::Day),
+        ];
+        LEVELS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, level)| *level)
+    }
 }
 
 impl MonthName {

@@ -7,7 +7,7 @@
 //! two that the greatest and the least magnitude of a measure tell: their sums are exact and have no order. Least and
 //! greatest values are the greatest of unsigned words.
 
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use crate::facts::{Facts, Large};
 
 /// Whole numbers below this, 2^53, are doubles.

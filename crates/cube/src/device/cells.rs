@@ -3,7 +3,7 @@
 use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, DeviceBuffer, DevicePtr, Kernel, LaunchShape, Params, Program, Stream};
 
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::plan::Axis;
 use super::scan::padded;
 use super::workspace::Workspace;
@@ -64,6 +64,21 @@ impl FilledCells {
     /// Each rank with what its sum is.
     pub(super) fn by_rank<T>(self, sum: impl Fn([u64; SUM_WORDS_MAX]) -> T) -> Vec<(u64, T)> {
         self.ranks.into_iter().zip(self.sums.into_iter().map(sum)).collect()
+    }
+}
+
+/// Filled targets of an area with their sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceCells {
+    /// Row-major numbers of the filled targets within the area, ascending.
+    pub ranks: Vec<u64>,
+    /// Their sums, in units of the measure's last digit.
+    pub sums: Vec<i64>,
+}
+
+impl From<FilledCells> for DeviceCells {
+    fn from(cells: FilledCells) -> DeviceCells {
+        DeviceCells { ranks: cells.ranks, sums: cells.sums.into_iter().map(|sum| sum[0] as i64).collect() }
     }
 }
 

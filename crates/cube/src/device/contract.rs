@@ -7,54 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
-use warpcube_column::{ColumnError, Relation, Residency};
-use warpcube_gpu::{GpuError, Kernel};
+use warpcube_column::{Relation, Residency};
+use warpcube_gpu::Kernel;
 
-use super::accumulation::{DeviceMonoid, most};
-use super::cells::{CellKernel, FilledCells};
+use super::accumulation::DeviceMonoid;
+use super::cells::{CellKernel, DeviceCells, FilledCells};
 use super::contraction::{ContractionSteps, Kernels, PassKernel};
+use super::error::DeviceError;
 use super::expand::{compile_expand, compile_limbs};
-use super::plan::{Plan, Wanted, check_bound};
+use super::plan::{Plan, Summed, Wanted, check_bound};
 use super::resident::{FactBytes, ResidentFacts};
 use super::scan::{ScanForm, ScanTuning, compile_total};
 use super::source::FactsSource;
-use super::statement::{self, RecordedRun, Statement};
-use crate::aggregate::{AggregateError, Area, Component};
-
-/// An aggregation that a device does not do.
-#[derive(Debug, thiserror::Error)]
-pub enum DeviceError {
-    /// The aggregation is one for the CPU.
-    #[error("the aggregation runs on the CPU: {reason}")]
-    Unsupported {
-        /// Why.
-        reason: String,
-    },
-    /// Facts that cannot be loaded, or no room for them.
-    #[error(transparent)]
-    Column(#[from] ColumnError),
-    /// A device that fails.
-    #[error(transparent)]
-    Gpu(#[from] GpuError),
-    /// A final value beyond its type.
-    #[error(transparent)]
-    Aggregate(#[from] AggregateError),
-}
-
-/// Filled targets of an area with their sums.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceCells {
-    /// Row-major numbers of the filled targets within the area, ascending.
-    pub ranks: Vec<u64>,
-    /// Their sums, in units of the measure's last digit.
-    pub sums: Vec<i64>,
-}
-
-impl From<FilledCells> for DeviceCells {
-    fn from(cells: FilledCells) -> DeviceCells {
-        DeviceCells { ranks: cells.ranks, sums: cells.sums.into_iter().map(|sum| sum[0] as i64).collect() }
-    }
-}
+use super::statement::{Prepared, RecordedRun, Statement};
+use super::sums::{DeviceSums, filled};
+use crate::aggregate::{Area, Component};
 
 /// Aggregates the facts of one cube on a device by contraction.
 pub struct DeviceContraction {
@@ -98,7 +65,7 @@ impl DeviceContraction {
     /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, sums that may
     /// pass 64 bits, and areas whose sums have no room; what loading and launching give.
     pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        statement::cells(self.ready(area, measure, cancelled)?, &self.facts).map(DeviceCells::from)
+        DeviceSums::sums(self, area, measure, cancelled)
     }
 
     /// The same work, recorded: it runs any number of times over the facts as they are, and tells its time on the
@@ -112,7 +79,7 @@ impl DeviceContraction {
         measure: usize,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-        statement::record(self.ready(area, measure, cancelled)?)
+        DeviceSums::record(self, area, measure, cancelled)
     }
 
     /// Records the contraction of a component; `None` if no target is filled.
@@ -123,7 +90,7 @@ impl DeviceContraction {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
         match self.plan(component, wanted, cancelled)? {
-            Some(plan) => statement::record(self.planned(&plan, cancelled)?),
+            Some(plan) => self.planned(&plan, cancelled)?.map(Prepared::recorded).transpose(),
             None => Ok(None),
         }
     }
@@ -134,30 +101,6 @@ impl DeviceContraction {
     /// Those of loading.
     pub fn bytes(&self, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<FactBytes, DeviceError> {
         self.facts.bytes(measure, cancelled)
-    }
-
-    /// Plans sums of decimals in 64 bits and makes room for them; `None` if no target is filled.
-    fn ready(
-        &self,
-        area: &Area,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Statement<ContractionSteps>>, DeviceError> {
-        self.facts.check_decimal_sum(measure)?;
-        let component = Component::values(self.facts.facts(), area, measure);
-        let Some(plan) = self.plan(&component, Wanted::Sums, cancelled)? else { return Ok(None) };
-        match plan.accumulation.monoid {
-            DeviceMonoid::Narrow => self.planned(&plan, cancelled),
-            DeviceMonoid::Precise => {
-                let is_whole = component.maps.iter().all(|map| map.is_whole());
-                let reason = if is_whole { "a weight is too large" } else { "a weight is not whole" };
-                Err(DeviceError::Unsupported { reason: reason.to_string() })
-            }
-            DeviceMonoid::Wide | DeviceMonoid::Greatest => {
-                let magnitudes = plan.classes.iter().map(|classes| classes.magnitude);
-                check_bound(component.facts, most(component.facts, measure), magnitudes).map(|()| None)
-            }
-        }
     }
 
     /// The plan of a contraction; `None` if no fact has a value.
@@ -176,21 +119,17 @@ impl DeviceContraction {
 
     /// Filled targets with the sums of a plan, in words of its monoid.
     pub(super) fn cells_by(&self, plan: &Plan, cancelled: &Arc<AtomicBool>) -> Result<FilledCells, DeviceError> {
-        statement::cells(self.planned(plan, cancelled)?, &self.facts)
+        filled(self.planned(plan, cancelled)?, &self.facts)
     }
 
-    fn planned(
-        &self,
-        plan: &Plan,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Statement<ContractionSteps>>, DeviceError> {
+    fn planned(&self, plan: &Plan, cancelled: &Arc<AtomicBool>) -> Result<Option<Box<dyn Prepared>>, DeviceError> {
         plan.check_room()?;
         if plan.is_empty() {
             return Ok(None);
         }
         let (facts, kernels) = (self.facts.facts(), self.kernels(plan)?);
         let steps = |relation: &Relation, _| ContractionSteps::new(kernels.clone(), plan, facts, relation);
-        Ok(Some(Statement::new(&self.facts, plan.accumulation.column, cancelled, steps)?))
+        Ok(Some(Box::new(Statement::new(&self.facts, plan.accumulation.column, cancelled, steps)?)))
     }
 
     fn kernels(&self, plan: &Plan) -> Result<Kernels, DeviceError> {
@@ -209,7 +148,7 @@ impl DeviceContraction {
         Ok(Kernels {
             pass,
             limbs: accumulation.has_pairs().then(limbs).transpose()?,
-            expand: (!plan.multiplied.is_empty()).then(expand).transpose()?,
+            expand: (!plan.products.is_empty()).then(expand).transpose()?,
             cells: kept(cells, monoid.words(), || CellKernel::compile(device, monoid.words()))?,
         })
     }
@@ -217,6 +156,39 @@ impl DeviceContraction {
     /// True if not every fact has a value in the column of a plan.
     fn has_nulls(&self, plan: &Plan) -> bool {
         self.facts.source().is_nullable(plan.accumulation.column)
+    }
+}
+
+impl DeviceSums for DeviceContraction {
+    fn facts(&self) -> &Arc<ResidentFacts> {
+        &self.facts
+    }
+
+    /// Refuses columns other than the values of the measure, and sums of classes that have no room.
+    fn ready(
+        &self,
+        area: &Area,
+        measure: usize,
+        summed: Summed,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Box<dyn Prepared>>, DeviceError> {
+        if summed.column != measure {
+            return Err(DeviceError::Unsupported { reason: "contraction adds up pairs of doubles".to_string() });
+        }
+        let component = Component::values(self.facts.facts(), area, measure);
+        let Some(plan) = self.plan(&component, Wanted::Sums, cancelled)? else { return Ok(None) };
+        match plan.accumulation.monoid {
+            DeviceMonoid::Narrow => self.planned(&plan, cancelled),
+            DeviceMonoid::Precise => {
+                let is_whole = component.maps.iter().all(|map| map.is_whole());
+                let reason = if is_whole { "a weight is too large" } else { "a weight is not whole" };
+                Err(DeviceError::Unsupported { reason: reason.to_string() })
+            }
+            DeviceMonoid::Wide | DeviceMonoid::Greatest => {
+                let magnitudes = plan.classes.iter().map(|classes| classes.magnitude);
+                check_bound(component.facts, summed.most, magnitudes).map(|()| None)
+            }
+        }
     }
 }
 

@@ -6,12 +6,13 @@ use warpcube_gpu::prims::Queue;
 
 use super::accumulation::Accumulation;
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::expand::{Expand, launch_limbs};
-use super::plan::{Plan, places, turns};
+use super::plan::{Plan, turns};
 use super::scan::{Scan, ScanForm, ScanInputs};
 use super::statement::{Held, Steps};
 use super::workspace::Workspace;
+use crate::aggregate::places;
 use crate::facts::Facts;
 
 /// The kernels of a contraction.
@@ -60,15 +61,11 @@ impl ContractionSteps {
         let accumulation = plan.accumulation.clone();
         let mut workspace = Workspace::default();
         let inputs = ScanInputs::new(plan, facts.layout(), relation, &mut workspace);
-        let mut shape = plan.class_shape();
-        let class_places = places(&shape);
-        let mut expansions = Vec::new();
-        for dimension in &plan.multiplied {
-            expansions.push(Expand::new(&plan.classes[*dimension], &shape, *dimension, &mut workspace));
-            shape[*dimension] = plan.classes[*dimension].targets().into();
-        }
+        let (class_places, last_places) = (places(plan.products.shape()), places(&plan.products.last_shape()));
+        let steps = plan.products.steps();
+        let expansions: Vec<Expand> =
+            steps.iter().map(|step| Expand::new(&plan.classes[step.dimension], *step, &mut workspace)).collect();
         let axes = CellAxes::new(&plan.axes(), &mut workspace);
-        let last_places = places(&shape);
         let zeros_at = workspace.bytes();
         let scan_counter = workspace.take(4);
         let counter = workspace.take(4);
@@ -80,8 +77,7 @@ impl ContractionSteps {
         let class_sums = if accumulation.has_pairs() { workspace.take(class_places * bytes) } else { limbs };
         let mut sums = vec![(class_sums, filled)];
         // A product reads the array that the one before it wrote, and writes over the one before that.
-        let of_products: Vec<u64> = expansions.iter().map(Expand::places).collect();
-        let turns = turns(&of_products).map(|places| (workspace.take(places * bytes), workspace.take(places)));
+        let turns = turns(steps).map(|places| (workspace.take(places * bytes), workspace.take(places)));
         sums.extend(turns.into_iter().cycle().take(expansions.len()));
         let (last, axes) = (sums[sums.len() - 1], (axes, last_places));
         let output = CellOutput::new(kernels.cells.clone(), last, axes, (counter, states), &mut workspace);

@@ -14,12 +14,11 @@
 //! factor of 2.3, by which another algorithm has to be quicker. The target-based algorithm has its rate from two of
 //! them: the others do not tell how many miniblocks a target reads.
 
-use super::algorithm::DeviceAlgorithm;
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::keys::MINIBLOCK_FACTS;
 use super::plan::{PLACES_MAX, Plan};
-use super::source_based::{Expansion, MapPlace, Preaggregation, SourceVariant};
-use crate::aggregate::{Area, Cost, Prediction, TargetMap, rounded};
+use crate::aggregate::{Area, Decision, Place, Prediction, TargetMap, rounded};
+use crate::algorithm::{DeviceAlgorithm, Expansion, MapPlace, Preaggregation, SourceVariant};
 use crate::facts::{Facts, Rule};
 
 /// Launches and waits of a statement in milliseconds: M1 takes 0.0813, its bytes alone 0.0726.
@@ -61,36 +60,29 @@ impl DeviceAlgorithm {
         [DeviceAlgorithm::Contract, DeviceAlgorithm::Source(SOURCE), DeviceAlgorithm::Target];
 }
 
-/// The algorithm that aggregates an area, with the reason.
+/// The decision of the device for an area, with the plan that it was made by.
 pub struct DeviceChoice {
-    /// The algorithm.
-    pub algorithm: DeviceAlgorithm,
-    /// Why it runs, for EXPLAIN.
-    pub reason: String,
-    /// Predictions of all candidates that can aggregate the area; none for an algorithm that was named.
-    pub predictions: Vec<Prediction>,
-    /// Predicted milliseconds of one measure; 0 without a prediction.
-    pub(super) ms: f64,
-    /// The measure that the choice was made for, with the plan of its contraction.
+    /// The decision; its milliseconds are those of one measure.
+    pub decision: Decision<DeviceAlgorithm>,
+    /// The measure that the decision was made for, with the plan of its contraction.
     plan: Option<(usize, Plan)>,
 }
 
 impl DeviceChoice {
     /// The algorithm that the caller names.
     pub fn named(algorithm: DeviceAlgorithm) -> DeviceChoice {
-        let reason = format!("{algorithm} was asked for");
-        DeviceChoice { algorithm, reason, predictions: Vec::new(), ms: 0.0, plan: None }
+        DeviceChoice { decision: Decision::asked_for(algorithm, 0), plan: None }
     }
 
     /// True if the caller named the algorithm.
     pub(super) fn is_named(&self) -> bool {
-        self.plan.is_none() && self.predictions.is_empty()
+        self.plan.is_none() && self.decision.predicted.is_empty()
     }
 
     /// The plan of a measure's contraction, where that was chosen for this measure.
     pub(super) fn plan(&self, measure: usize) -> Option<&Plan> {
         let plan = self.plan.as_ref().filter(|plan| plan.0 == measure);
-        plan.filter(|_| self.algorithm == DeviceAlgorithm::Contract).map(|plan| &plan.1)
+        plan.filter(|_| self.decision.algorithm == DeviceAlgorithm::Contract).map(|plan| &plan.1)
     }
 }
 
@@ -104,32 +96,36 @@ pub(super) fn choose(
     measure: usize,
     plan: Option<Plan>,
 ) -> Result<DeviceChoice, DeviceError> {
+    let decision = |algorithm, reason, predicted, ms| {
+        let (place, targets) = (Place::default(), area.targets());
+        Decision { place, algorithm, predicted, reason, ms, load_ms: 0.0, targets }
+    };
     let Some(plan) = plan else {
-        let reason = "no fact has a value".to_string();
-        let algorithm = DeviceAlgorithm::Contract;
-        return Ok(DeviceChoice { algorithm, reason, predictions: Vec::new(), ms: 0.0, plan: None });
+        let decision = decision(DeviceAlgorithm::Contract, "no fact has a value".to_string(), Vec::new(), 0.0);
+        return Ok(DeviceChoice { decision, plan: None });
     };
     let rule = facts.columns()[measure].measure.rule;
     let (sample, targets) = (Sample::of(facts, &area.maps_of(measure)), area.targets());
-    let mut candidates = Vec::new();
+    let mut predicted = Vec::new();
     let too_large = plan.check_room().err();
     if too_large.is_none() {
         let (sums, products) = plan.work();
         let class_sums = (sums + products) * plan.accumulation.monoid.words() as f64;
         let ms = contraction_ms(sample.touched, plan.looked_up.is_empty(), class_sums);
         let ms = ms * rule.passes() * f64::from(1 + plan.accumulation.limbs) / 2.0;
-        candidates.push(Candidate { algorithm: DeviceAlgorithm::Contract, additions: sample.relevant + products, ms });
+        let (algorithm, additions) = (DeviceAlgorithm::Contract, sample.relevant + products);
+        predicted.push(Prediction { algorithm, additions, cost: ms });
     }
     if targets <= PLACES_MAX.into() && rule == Rule::Sum && plan.is_narrow() {
         let additions = sample.additions;
         let ms = source_ms([facts.len() as f64, sample.relevant, additions, targets as f64]);
-        candidates.push(Candidate { algorithm: DeviceAlgorithm::Source(SOURCE), additions, ms });
+        predicted.push(Prediction { algorithm: DeviceAlgorithm::Source(SOURCE), additions, cost: ms });
         let ms = LAUNCHES_MS + sample.reads * READ_NS / 1e6;
-        candidates.push(Candidate { algorithm: DeviceAlgorithm::Target, additions, ms });
+        predicted.push(Prediction { algorithm: DeviceAlgorithm::Target, additions, cost: ms });
     }
-    let least = candidates.iter().min_by(|one, other| one.doubted_ms().total_cmp(&other.doubted_ms())).copied();
+    let least = predicted.iter().min_by(|one, other| doubted_ms(one).total_cmp(&doubted_ms(other))).copied();
     let (algorithm, ms) = match (least, too_large) {
-        (Some(least), _) => (least.algorithm, least.ms),
+        (Some(least), _) => (least.algorithm, least.cost),
         (None, Some(error)) => return Err(error),
         (None, None) => unreachable!("contraction is a candidate where there is room for it"),
     };
@@ -138,27 +134,12 @@ pub(super) fn choose(
     if let Err(DeviceError::Unsupported { reason: too_large }) = plan.check_room() {
         reason.push_str(&format!("; not {}: {too_large}", DeviceAlgorithm::Contract));
     }
-    let prediction = |candidate: Candidate| Prediction {
-        algorithm: candidate.algorithm.to_string(),
-        additions: candidate.additions,
-        cost: Cost::Milliseconds(candidate.ms),
-    };
-    let predictions = candidates.into_iter().map(prediction).collect();
-    Ok(DeviceChoice { algorithm, reason, predictions, ms, plan: Some((measure, plan)) })
+    Ok(DeviceChoice { decision: decision(algorithm, reason, predicted, ms), plan: Some((measure, plan)) })
 }
 
-/// Predicted work of one algorithm.
-#[derive(Debug, Clone, Copy)]
-struct Candidate {
-    algorithm: DeviceAlgorithm,
-    additions: f64,
-    ms: f64,
-}
-
-impl Candidate {
-    fn doubted_ms(&self) -> f64 {
-        if self.algorithm == DeviceAlgorithm::Contract { self.ms } else { self.ms * DOUBT }
-    }
+/// Milliseconds by which an algorithm is compared with contraction.
+fn doubted_ms(prediction: &Prediction<DeviceAlgorithm>) -> f64 {
+    if prediction.algorithm == DeviceAlgorithm::Contract { prediction.cost } else { prediction.cost * DOUBT }
 }
 
 /// Milliseconds of one pass over the facts of miniblocks that are not left out, whose classes are looked up or are one,

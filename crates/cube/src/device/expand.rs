@@ -6,8 +6,9 @@ use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params
 
 use super::accumulation::{Accumulation, DeviceMonoid};
 use super::classes::Classes;
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::workspace::Workspace;
+use crate::aggregate::Product;
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -59,10 +60,7 @@ fn moving(device: &DeviceInfo, places: u64) -> LaunchShape {
 
 /// Sums of shape outer × classes × inner become sums of shape outer × targets × inner.
 pub(super) struct Expand {
-    outer: u64,
-    classes: u64,
-    targets: u64,
-    inner: u64,
+    step: Product,
     /// Offsets in the workspace.
     offsets: usize,
     entries: usize,
@@ -70,22 +68,14 @@ pub(super) struct Expand {
 }
 
 impl Expand {
-    /// Puts the matrix of a dimension into a workspace; `shape` is that of the input.
-    pub(super) fn new(classes: &Classes, shape: &[u64], dimension: usize, workspace: &mut Workspace) -> Expand {
+    /// Puts the matrix of a dimension into a workspace.
+    pub(super) fn new(classes: &Classes, step: Product, workspace: &mut Workspace) -> Expand {
         Expand {
-            outer: shape[..dimension].iter().product(),
-            classes: classes.count.into(),
-            targets: classes.targets().into(),
-            inner: shape[dimension + 1..].iter().product(),
+            step,
             offsets: workspace.put(bytemuck::cast_slice(&classes.offsets)),
             entries: workspace.put(bytemuck::cast_slice(&classes.classes)),
             weights: workspace.put(bytemuck::cast_slice(&classes.weights)),
         }
-    }
-
-    /// Places of the result.
-    pub(super) fn places(&self) -> u64 {
-        self.outer * self.targets * self.inner
     }
 
     /// Launches the product; `input` and `output` are offsets of sums and filled bytes in the workspace.
@@ -100,8 +90,9 @@ impl Expand {
     ) -> Result<(), DeviceError> {
         let parts = [input.0, input.1, self.offsets, self.entries, self.weights, output.0, output.1];
         let params = parts.into_iter().fold(Params::new(), |params, part| params.buffer_at(workspace, part));
-        let params = params.u64(self.classes).u64(self.targets).u64(self.inner).u64(self.places());
-        Ok(queue.launch(kernel, moving(device, self.places()), &params)?)
+        let (step, places) = (self.step, self.step.places());
+        let params = params.u64(step.classes).u64(step.targets).u64(step.inner).u64(places);
+        Ok(queue.launch(kernel, moving(device, places), &params)?)
     }
 }
 

@@ -12,10 +12,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::algorithm::{DeviceAggregation, DeviceAlgorithm};
-use super::contract::DeviceError;
+use super::aggregation::DeviceAggregation;
 use super::cost::{Sample, contraction_ms};
-use crate::aggregate::{Area, Forecast, rounded};
+use super::error::DeviceError;
+use crate::aggregate::{Area, Decision, Place, rounded};
+use crate::algorithm::DeviceAlgorithm;
 use crate::facts::Facts;
 
 /// Nanoseconds of a key that is packed on one core; the number of dimensions hardly matters.
@@ -44,25 +45,9 @@ pub struct PlaceTimes {
     pub saved: f64,
 }
 
-/// Where an aggregation runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
-    /// True if on the device.
-    pub on_device: bool,
-    /// Why, for EXPLAIN.
-    pub reason: Option<String>,
-    /// Milliseconds that the device would have saved.
-    pub saved: f64,
-}
-
-impl Placed {
-    /// On the device, without a choice.
-    pub const DEVICE: Placed = Placed { on_device: true, reason: None, saved: 0.0 };
-}
-
 impl PlaceTimes {
     /// The quicker place; the device is taken if it saves the time before it, over this query and those so far.
-    pub fn place(self) -> Placed {
+    pub fn place(self, device_name: &str) -> Place {
         let PlaceTimes { cpu, device, before, saved } = self;
         let saves = cpu - device;
         let on_device = saves > 0.0 && saves + saved >= before;
@@ -73,7 +58,8 @@ impl PlaceTimes {
         if before > 0.0 && saved > 0.0 {
             reason.push_str(&format!(", where it would have saved {} so far", ms_text(saved)));
         }
-        Placed { on_device, reason: Some(reason), saved: saves.max(0.0) }
+        let saved_ms = if on_device { 0.0 } else { saves.max(0.0) };
+        Place { device: on_device.then(|| device_name.to_string()), reason: Some(reason), refused: None, saved_ms }
     }
 }
 
@@ -87,7 +73,7 @@ fn ms_text(ms: f64) -> String {
 }
 
 /// Estimates measures of an area over facts of which nothing is on a device.
-pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Forecast {
+pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Decision {
     unplanned(facts, area, measures, load_ms_predicted(facts, measures))
 }
 
@@ -98,7 +84,7 @@ pub fn load_ms_predicted(facts: &Facts, measures: &[usize]) -> f64 {
 
 /// Contraction by the facts that it reads. The classes that have facts are not known before keys are packed: sums of
 /// classes are left out.
-fn unplanned(facts: &Facts, area: &Area, measures: &[usize], load_ms: f64) -> Forecast {
+fn unplanned(facts: &Facts, area: &Area, measures: &[usize], load_ms: f64) -> Decision {
     let sample = Sample::of(facts, &area.maps_of(measures.first().copied().unwrap_or_default()));
     let ms = contraction_ms(sample.touched, false, 0.0) * passes(facts, measures);
     let reason = format!(
@@ -107,8 +93,8 @@ fn unplanned(facts: &Facts, area: &Area, measures: &[usize], load_ms: f64) -> Fo
         ms_text(ms),
         rounded(facts.len() as f64)
     );
-    let algorithm = DeviceAlgorithm::Contract.to_string();
-    Forecast { algorithm, reason, predictions: Vec::new(), ms, load_ms }
+    let (place, algorithm, targets) = (Place::default(), DeviceAlgorithm::Contract.into(), area.targets());
+    Decision { place, algorithm, predicted: Vec::new(), reason, ms, load_ms, targets }
 }
 
 fn passes(facts: &Facts, measures: &[usize]) -> f64 {
@@ -129,7 +115,7 @@ fn load_ms(facts: &Facts, keys: bool, values: &[bool]) -> f64 {
 
 impl DeviceAggregation {
     /// Estimates measures of an area; nothing is loaded.
-    pub fn estimate(&self, area: &Area, measures: &[usize]) -> Forecast {
+    pub fn estimate(&self, area: &Area, measures: &[usize]) -> Decision {
         let (keys, values) = self.facts().residence(measures);
         unplanned(self.facts().facts(), area, measures, load_ms(self.facts().facts(), keys, &values))
     }
@@ -143,7 +129,7 @@ impl DeviceAggregation {
         area: &Area,
         measures: &[usize],
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<Forecast, DeviceError> {
+    ) -> Result<Decision, DeviceError> {
         let (keys, values) = self.facts().residence(measures);
         let facts = self.facts().facts();
         let load_ms = load_ms(facts, keys, &values);
@@ -151,8 +137,8 @@ impl DeviceAggregation {
             return Ok(unplanned(facts, area, measures, load_ms));
         }
         let choice = self.choose(area, measures.first().copied().unwrap_or_default(), cancelled)?;
-        let (algorithm, ms) = (choice.algorithm.to_string(), choice.ms * measures.len() as f64);
-        Ok(Forecast { algorithm, reason: choice.reason, predictions: choice.predictions, ms, load_ms })
+        let decision = choice.decision.by_name();
+        Ok(Decision { ms: decision.ms * measures.len() as f64, load_ms, ..decision })
     }
 }
 
@@ -160,21 +146,21 @@ impl DeviceAggregation {
 mod tests {
     use super::*;
 
-    fn times(cpu: f64, device: f64, before: f64, saved: f64) -> Placed {
-        PlaceTimes { cpu, device, before, saved }.place()
+    fn times(cpu: f64, device: f64, before: f64, saved: f64) -> Place {
+        PlaceTimes { cpu, device, before, saved }.place("gpu")
     }
 
     #[test]
     fn the_quicker_place_is_taken_once_loading_pays() {
         let placed = times(5.0, 0.2, 0.0, 0.0);
-        assert!(placed.on_device);
+        assert_eq!(placed.device.as_deref(), Some("gpu"));
         assert_eq!(placed.reason.as_deref(), Some("the CPU is estimated at 5.00 ms, the device at 0.20 ms"));
-        assert!(!times(0.1, 0.2, 0.0, 9.0).on_device, "the CPU is quicker, whatever was saved before");
-        assert_eq!(times(0.1, 0.2, 0.0, 9.0).saved, 0.0);
-        assert!(times(12_500.0, 0.2, 800.0, 0.0).on_device, "one query pays for loading");
+        assert!(times(0.1, 0.2, 0.0, 9.0).device.is_none(), "the CPU is quicker, whatever was saved before");
+        assert_eq!(times(0.1, 0.2, 0.0, 9.0).saved_ms, 0.0);
+        assert!(times(12_500.0, 0.2, 800.0, 0.0).device.is_some(), "one query pays for loading");
         let placed = times(50.0, 1.0, 400.0, 98.0);
-        assert!(!placed.on_device);
-        assert_eq!(placed.saved, 49.0);
+        assert_eq!(placed.device, None);
+        assert_eq!(placed.saved_ms, 49.0);
         let reason = "the CPU is estimated at 50 ms, the device at 1.00 ms and 400 ms to load the facts, where it \
                       would have saved 98 ms so far";
         assert_eq!(placed.reason.as_deref(), Some(reason));
@@ -186,10 +172,10 @@ mod tests {
         loop {
             let placed = times(50.0, 1.0, 400.0, saved);
             queries += 1;
-            if placed.on_device {
+            if placed.device.is_some() {
                 break;
             }
-            saved += placed.saved;
+            saved += placed.saved_ms;
         }
         assert_eq!(queries, 9, "eight times 49 ms are less than 400 ms, nine times are more");
     }

@@ -20,11 +20,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytemuck::Pod;
 use rayon::prelude::*;
 use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
-use super::contract::DeviceError;
-use crate::facts::{Facts, KeyLayout, Keys};
+use super::error::DeviceError;
+use crate::facts::{Facts, Keys};
+use crate::key::{Key, KeyLayout};
 
 /// Kernel text that reads these keys.
 pub(super) const RESIDENT_KEYS: &str = include_str!("../../kernels/resident_keys.cuh");
@@ -40,34 +42,6 @@ const PADDING_WORDS: usize = 8;
 const GROUP_MINIBLOCKS: usize = 1024;
 /// Bytes of one upload.
 const UPLOAD_BYTES: usize = 64 << 20;
-
-/// A key of one or two words.
-trait Word: Copy + Ord + Send + Sync + bytemuck::Pod {
-    /// Bytes.
-    const BYTES: usize = size_of::<Self>();
-    /// Distance to a smaller key, saturated to 64 bits.
-    fn distance(self, smaller: Self) -> u64;
-    /// The key in 128 bits.
-    fn wide(self) -> u128;
-}
-
-impl Word for u64 {
-    fn distance(self, smaller: u64) -> u64 {
-        self - smaller
-    }
-    fn wide(self) -> u128 {
-        self.into()
-    }
-}
-
-impl Word for u128 {
-    fn distance(self, smaller: u128) -> u64 {
-        u64::try_from(self - smaller).unwrap_or(u64::MAX)
-    }
-    fn wide(self) -> u128 {
-        self
-    }
-}
 
 /// The packed keys of facts in host memory, with the base elements that occur.
 pub(super) struct PackedKeys {
@@ -144,7 +118,7 @@ impl ResidentKeys {
 }
 
 /// Packs keys with coordinates below `coordinates[d]` in dimension `d`.
-fn pack<K: Word>(keys: &[K], layout: &KeyLayout, coordinates: &[usize]) -> Result<PackedKeys, DeviceError> {
+fn pack<K: Key + Pod>(keys: &[K], layout: &KeyLayout, coordinates: &[usize]) -> Result<PackedKeys, DeviceError> {
     let miniblocks = keys.len().div_ceil(MINIBLOCK_FACTS);
     let lengths: Vec<u32> = keys.par_chunks(MINIBLOCK_FACTS).map(units).collect();
     let total: u64 = lengths.iter().map(|units| u64::from(*units)).sum();
@@ -187,15 +161,15 @@ fn split<'a>(mut words: &'a mut [u32], starts: &[u32]) -> Vec<&'a mut [u32]> {
 }
 
 /// Units of 16 bytes of a miniblock.
-fn units<K: Word>(keys: &[K]) -> u32 {
+fn units<K: Key + Pod>(keys: &[K]) -> u32 {
     let distance = keys[keys.len() - 1].distance(keys[0]);
     match u64::BITS - distance.leading_zeros() {
         bits if bits <= OFFSET_UNITS_MAX => bits,
-        _ => (K::BYTES * MINIBLOCK_FACTS / UNIT_BYTES) as u32,
+        _ => (size_of::<K>() * MINIBLOCK_FACTS / UNIT_BYTES) as u32,
     }
 }
 
-fn pack_miniblock<K: Word>(keys: &[K], units: u32, out: &mut [u32]) {
+fn pack_miniblock<K: Key + Pod>(keys: &[K], units: u32, out: &mut [u32]) {
     let filled = (0..MINIBLOCK_FACTS).map(|fact| keys[fact.min(keys.len() - 1)]);
     if units > OFFSET_UNITS_MAX {
         let words: Vec<K> = filled.collect();
@@ -236,7 +210,7 @@ impl Occurring {
         Occurring(coordinates.iter().enumerate().map(of).collect())
     }
 
-    fn add<K: Word>(&self, keys: &[K]) {
+    fn add<K: Key + Pod>(&self, keys: &[K]) {
         let mut before = None;
         for key in keys {
             let key = key.wide();
@@ -266,7 +240,7 @@ mod tests {
     use super::*;
 
     /// The keys of packed miniblocks, without those that fill up the last one.
-    fn unpacked<K: Word>(packed: &PackedKeys, facts: usize) -> Vec<u128> {
+    fn unpacked<K: Key + Pod>(packed: &PackedKeys, facts: usize) -> Vec<u128> {
         let firsts: &[K] = bytemuck::cast_slice(&packed.firsts);
         let mut keys = Vec::new();
         for (miniblock, pair) in packed.starts.windows(2).enumerate() {
@@ -279,7 +253,7 @@ mod tests {
                         let window: u64 = bytemuck::pod_read_unaligned(&bytes[bit / 32 * 4..bit / 32 * 4 + 8]);
                         firsts[miniblock].wide() + u128::from(window >> (bit % 32) & ((1 << units) - 1))
                     }
-                    _ => bytemuck::cast_slice::<u8, K>(&bytes[..K::BYTES * MINIBLOCK_FACTS])[fact].wide(),
+                    _ => bytemuck::cast_slice::<u8, K>(&bytes[..size_of::<K>() * MINIBLOCK_FACTS])[fact].wide(),
                 });
             }
         }
@@ -287,7 +261,7 @@ mod tests {
         keys
     }
 
-    fn check<K: Word>(keys: &[K], bits: &[u32], units: &[u32]) {
+    fn check<K: Key + Pod>(keys: &[K], bits: &[u32], units: &[u32]) {
         let packed = pack(keys, &KeyLayout::new(bits).unwrap(), &[]).unwrap();
         let found: Vec<u32> = packed.starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(found, units);

@@ -1,21 +1,17 @@
 //! Doubles as whole numbers, for the algorithms that add up words of 64 bits.
 //!
 //! The doubles of a measure are multiples of a power of two, the unit. A double is cut into limbs: 32 bits of its
-//! magnitude in units each, under its sign. Each limb is a column of whole numbers ([`FactsSource`]) that an algorithm
+//! magnitude in units each, under its sign. Each limb is a column of whole numbers (`source.rs`) that an algorithm
 //! adds up as it adds up decimals; the host makes doubles of the sums of limbs.
 //!
 //! Sums are exact. They are also those of the CPU, which adds pairs of doubles: with at most [`SUM_BITS_MAX`] bits for
 //! the sum of all magnitudes no addition of pairs rounds, and both round once at the end (`facts/precise.rs`).
 
-use super::contract::{DeviceCells, DeviceError};
-use super::plan::Summed;
-use super::resident::ResidentFacts;
-use super::source::FactsSource;
-use crate::aggregate::{Area, ByRank};
-use crate::facts::{Facts, Precise, Rule, Values};
+use super::error::DeviceError;
+use crate::facts::{Facts, Values};
 
 /// Bits of a limb.
-const LIMB_BITS: u32 = 32;
+pub(super) const LIMB_BITS: u32 = 32;
 /// Bits of sums that pairs of doubles add without rounding: low parts keep three bits of room.
 const SUM_BITS_MAX: i32 = 100;
 
@@ -63,7 +59,7 @@ impl DoubleLimbs {
     }
 
     /// Refuses weights under which a sum may have too many bits.
-    fn check(&self, weights: f64) -> Result<(), DeviceError> {
+    pub(super) fn check(&self, weights: f64) -> Result<(), DeviceError> {
         let most = self.magnitude * weights.max(1.0);
         let bits = most.log2().ceil() as i32 + 1 - self.unit;
         if most == 0.0 || (bits <= SUM_BITS_MAX && most < f64::MAX) {
@@ -74,7 +70,7 @@ impl DoubleLimbs {
     }
 
     /// The double next to the sum of limbs' sums.
-    fn sum(&self, limbs: impl DoubleEndedIterator<Item = i64>) -> f64 {
+    pub(super) fn sum(&self, limbs: impl DoubleEndedIterator<Item = i64>) -> f64 {
         // Sums of limbs overlap, and the whole has fewer than 128 bits.
         let sum = limbs.rev().fold(0_i128, |sum, limb| (sum << LIMB_BITS).wrapping_add(limb.into()));
         let half = 2.0_f64.powi(self.unit / 2);
@@ -87,34 +83,6 @@ fn parts(value: f64) -> (u64, i32) {
     let exponent = (value.to_bits() >> 52 & 0x7ff) as i32;
     let fraction = value.to_bits() & ((1 << 52) - 1);
     (if exponent > 0 { fraction | 1 << 52 } else { fraction }, exponent.max(1) - 1075)
-}
-
-/// Sums of a measure's doubles over an area, exact and rounded once; `sums` adds up a column of whole numbers.
-///
-/// # Errors
-/// [`DeviceError::Unsupported`] for measures other than sums of doubles, and doubles whose sums have too many bits;
-/// those of `sums`.
-pub(super) fn double_sums(
-    resident: &ResidentFacts,
-    area: &Area,
-    measure: usize,
-    sums: impl Fn(Summed) -> Result<DeviceCells, DeviceError>,
-) -> Result<ByRank<Precise>, DeviceError> {
-    let name = &resident.facts().columns()[measure].measure;
-    let refused = |reason: &str| Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", name.name) });
-    if name.rule != Rule::Sum {
-        return refused("is no sum");
-    }
-    let source: &FactsSource = resident.source();
-    let Some((first, limbs)) = source.limbs(measure) else {
-        return refused("has doubles whose sums have more than 100 bits");
-    };
-    limbs.check(area.maps_of(measure).into_iter().map(|map| map.magnitude().max(1.0)).product())?;
-    let parts = (0..limbs.count).map(|limb| sums(Summed { column: first + limb, most: 1 << LIMB_BITS }));
-    let parts = parts.collect::<Result<Vec<DeviceCells>, DeviceError>>()?;
-    let ranks = parts[0].ranks.iter().enumerate();
-    let sum = |at: usize| Precise::from_f64(limbs.sum(parts.iter().map(|part| part.sums[at])) + 0.0);
-    Ok(ranks.map(|(at, rank)| (*rank, sum(at))).collect())
 }
 
 #[cfg(test)]

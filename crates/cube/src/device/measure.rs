@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::accumulation::DeviceMonoid;
-use super::algorithm::{DeviceAggregation, DeviceAlgorithm};
-use super::contract::DeviceError;
+use super::contract::DeviceContraction;
 use super::cost::DeviceChoice;
+use super::error::DeviceError;
 use super::plan::{Plan, Wanted};
+use super::sums::DeviceSums;
 use crate::aggregate::{Area, ByRank, Component, ComponentSums, Extreme, Narrow, Reducer, Source, Wide};
 use crate::facts::{Large, Precise};
 
 /// The components of one measure of an area.
 pub(super) struct DeviceReducer<'a> {
-    pub(super) device: &'a DeviceAggregation,
-    pub(super) algorithm: DeviceAlgorithm,
+    pub(super) contraction: &'a DeviceContraction,
+    /// The algorithm that adds up sums in place of contraction, where one is.
+    pub(super) other: Option<&'a dyn DeviceSums>,
     /// The choice, which may have the plan of the measure's values.
     pub(super) choice: &'a DeviceChoice,
     pub(super) area: &'a Area,
@@ -33,7 +35,7 @@ impl DeviceReducer<'_> {
         if let Some(plan) = self.choice.plan(component.measure).filter(|_| component.is_values()) {
             return result(plan);
         }
-        match self.device.contraction().plan(component, wanted, self.cancelled)? {
+        match self.contraction.plan(component, wanted, self.cancelled)? {
             Some(plan) => result(&plan),
             None => Ok(empty),
         }
@@ -43,7 +45,7 @@ impl DeviceReducer<'_> {
 impl DeviceReducer<'_> {
     /// The sums of a component with room beyond the largest double.
     fn large_sums(&self, component: &Component<'_>) -> Result<ByRank<Large>, DeviceError> {
-        let contraction = self.device.contraction();
+        let contraction = self.contraction;
         let Some(mut plan) = contraction.plan(component, Wanted::Sums, self.cancelled)? else { return Ok(Vec::new()) };
         plan.accumulation.enlarge()?;
         let cells = contraction.cells_by(&plan, self.cancelled)?;
@@ -60,12 +62,12 @@ impl Reducer for DeviceReducer<'_> {
     type Error = DeviceError;
 
     fn sums(&mut self, component: &Component<'_>) -> Result<ComponentSums, DeviceError> {
-        if self.algorithm != DeviceAlgorithm::Contract {
+        if let Some(other) = self.other {
             if let Source::Doubles(_) = component.source {
-                let sums = self.device.double_sums(self.algorithm, self.area, component.measure, self.cancelled)?;
+                let sums = other.double_sums(self.area, component.measure, self.cancelled)?;
                 return ComponentSums::roomy(sums, || Ok(Vec::new()));
             }
-            let cells = self.device.sums(self.algorithm, self.area, component.measure, self.cancelled)?;
+            let cells = other.sums(self.area, component.measure, self.cancelled)?;
             return Ok(ComponentSums::Narrow(
                 cells.ranks.into_iter().zip(cells.sums.into_iter().map(Narrow)).collect(),
             ));
@@ -75,7 +77,7 @@ impl Reducer for DeviceReducer<'_> {
             _ => ComponentSums::Narrow(Vec::new()),
         };
         self.contracted(component, Wanted::Sums, empty, |plan| {
-            let cells = self.device.contraction().cells_by(plan, self.cancelled)?;
+            let cells = self.contraction.cells_by(plan, self.cancelled)?;
             let wide = |[low, high]: [u64; 2]| Wide((u128::from(high) << 64 | u128::from(low)) as i128);
             Ok(match plan.accumulation.monoid {
                 DeviceMonoid::Narrow => ComponentSums::Narrow(cells.by_rank(|sum| Narrow(sum[0] as i64))),
@@ -90,12 +92,12 @@ impl Reducer for DeviceReducer<'_> {
         &mut self,
         component: &Component<'_>,
     ) -> Result<ByRank<Extreme<GREATEST>>, DeviceError> {
-        if self.algorithm != DeviceAlgorithm::Contract {
-            self.device.facts().check_decimal_sum(component.measure)?;
+        if let Some(other) = self.other {
+            other.facts().check_decimal_sum(component.measure)?;
         }
         let wanted = if GREATEST { Wanted::Greatest } else { Wanted::Least };
         self.contracted(component, wanted, Vec::new(), |plan| {
-            let cells = self.device.contraction().cells_by(plan, self.cancelled)?;
+            let cells = self.contraction.cells_by(plan, self.cancelled)?;
             Ok(cells.by_rank(|sum| Extreme::of_word(sum[0])))
         })
     }

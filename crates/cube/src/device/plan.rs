@@ -2,15 +2,13 @@
 
 use super::accumulation::{Accumulation, DeviceMonoid, FactValues, bound, is_narrow, is_wide, most};
 use super::classes::{Classes, Weighting};
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::source::FactsSource;
-use crate::aggregate::{Component, Extreme, Source};
+use crate::aggregate::{Component, Extreme, Product, Products, Source, places};
 use crate::facts::{Facts, Rule};
 
 /// Places of the largest array of sums: 4 GiB of words, and a byte each; half of it where a sum has two words.
 pub(super) const PLACES_MAX: u64 = 1 << 29;
-/// Most dimensions that a kernel takes.
-pub(super) const DIMENSIONS_MAX: usize = 32;
 /// Facts whose sums hold in several limbs.
 const LIMB_FACTS_MAX: usize = 1 << 31;
 /// Message of an `expect`: classes exist if weights may be fractions, or are known to be whole.
@@ -41,8 +39,8 @@ pub(super) struct Plan {
     pub(super) classes: Vec<Classes>,
     /// Dimensions whose base elements the pass over facts looks up, in the order of the key.
     pub(super) looked_up: Vec<usize>,
-    /// Dimensions whose classes become targets by a matrix, the one that grows least first.
-    pub(super) multiplied: Vec<usize>,
+    /// The tensor of classes, and the products that make targets of them.
+    pub(super) products: Products,
 }
 
 impl Plan {
@@ -139,10 +137,14 @@ impl Plan {
 
     fn of(accumulation: Accumulation, classes: Vec<Classes>) -> Plan {
         let looked_up: Vec<usize> = (0..classes.len()).filter(|at| !classes[*at].is_trivial()).collect();
-        let mut multiplied: Vec<usize> = (0..classes.len()).filter(|at| !classes[*at].is_selection()).collect();
-        let growth = |at: &usize| f64::from(classes[*at].targets()) / f64::from(classes[*at].count.max(1));
-        multiplied.sort_by(|one, other| growth(one).total_cmp(&growth(other)));
-        Plan { accumulation, classes, looked_up, multiplied }
+        let product = |(dimension, classes): (usize, &Classes)| {
+            let entries = classes.classes.len() as u64;
+            Product::of(dimension, classes.count.into(), classes.targets().into(), entries)
+        };
+        let multiplied = classes.iter().enumerate().filter(|(_, classes)| !classes.is_selection());
+        let shape = classes.iter().map(|classes| u64::from(classes.count)).collect();
+        let products = Products::new(shape, multiplied.map(product).collect());
+        Plan { accumulation, classes, looked_up, products }
     }
 
     /// True if the plan adds up decimals in 64 bits.
@@ -173,53 +175,25 @@ impl Plan {
         self.classes.iter().any(|classes| classes.count == 0)
     }
 
-    /// Classes of each dimension: the shape of the sums that the pass over facts gives.
-    pub(super) fn class_shape(&self) -> Vec<u64> {
-        self.classes.iter().map(|classes| u64::from(classes.count)).collect()
-    }
-
-    /// The shape of the last sums: targets of each dimension that was multiplied, classes of the others.
-    pub(super) fn last_shape(&self) -> Vec<u64> {
-        let mut shape = self.class_shape();
-        self.multiplied.iter().for_each(|at| shape[*at] = self.classes[*at].targets().into());
-        shape
-    }
-
     /// Places of all sums that a contraction writes, and the additions of its products.
     pub(super) fn work(&self) -> (f64, f64) {
-        let product = |shape: &[f64]| shape.iter().product::<f64>();
-        let mut shape: Vec<f64> = self.class_shape().iter().map(|size| *size as f64).collect();
-        let (mut all, mut additions) = (product(&shape), 0.0);
-        for dimension in &self.multiplied {
-            let classes = &self.classes[*dimension];
-            additions += product(&shape) * classes.classes.len() as f64 / f64::from(classes.count.max(1));
-            shape[*dimension] = classes.targets().into();
-            all += product(&shape);
-        }
-        (all, additions)
-    }
-
-    /// Places of the sums behind each product, in order.
-    pub(super) fn product_places(&self) -> Vec<u64> {
-        let mut shape = self.class_shape();
-        let product = |dimension: &usize| {
-            shape[*dimension] = self.classes[*dimension].targets().into();
-            places(&shape)
-        };
-        self.multiplied.iter().map(product).collect()
+        let steps = || self.products.steps().iter();
+        let first = places(self.products.shape()) as f64;
+        let all = first + steps().map(|step| step.places() as f64).sum::<f64>();
+        (all, steps().map(|step| step.additions() as f64).sum())
     }
 
     /// Places of all sums for which a contraction has memory at once: those of classes, which are limbs and the pairs
     /// that these become, and two arrays that take the sums of products in turn.
     fn kept_places(&self) -> u64 {
-        let of_classes = places(&self.class_shape());
+        let of_classes = places(self.products.shape());
         let of_classes = if self.accumulation.has_pairs() { of_classes.saturating_mul(2) } else { of_classes };
-        turns(&self.product_places()).iter().fold(of_classes, |kept, places| kept.saturating_add(*places))
+        turns(self.products.steps()).iter().fold(of_classes, |kept, places| kept.saturating_add(*places))
     }
 
     /// Dimensions whose numbers become targets alike, in order: neighbours that need no table are one axis.
     pub(super) fn axes(&self) -> Vec<Axis> {
-        let shape = self.last_shape();
+        let shape = self.products.last_shape();
         let targets: Vec<u64> = self.classes.iter().map(|classes| classes.targets().into()).collect();
         let mut axes: Vec<Axis> = Vec::new();
         for (dimension, classes) in self.classes.iter().enumerate() {
@@ -240,9 +214,9 @@ impl Plan {
     }
 }
 
-/// Places of the two arrays that take sums of so many places in turn.
-pub(super) fn turns(places: &[u64]) -> [u64; 2] {
-    [0, 1].map(|turn| places.iter().skip(turn).step_by(2).copied().max().unwrap_or(0))
+/// Places of the two arrays that take the sums of products in turn.
+pub(super) fn turns(steps: &[Product]) -> [u64; 2] {
+    [0, 1].map(|turn| steps.iter().skip(turn).step_by(2).map(Product::places).max().unwrap_or(0))
 }
 
 /// A column of whole numbers that an algorithm adds up.
@@ -288,11 +262,6 @@ pub(super) struct Axis {
     pub(super) stride: u64,
     /// The target of each number; the number itself where absent.
     pub(super) targets: Option<Vec<u32>>,
-}
-
-/// Places of a shape.
-pub(super) fn places(shape: &[u64]) -> u64 {
-    shape.iter().fold(1, |places: u64, size| places.saturating_mul(*size))
 }
 
 /// Distance of neighbours in each dimension, the last one's being 1.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use warpcube_column::{ColumnSource, EncodingChoice, LoadLimits, Pinned, Relation, Residency, TableRequest};
 use warpcube_gpu::{Device, DeviceBuffer, DevicePtr, Params, Stream};
 
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::keys::{PackedKeys, ResidentKeys};
 use super::source::FactsSource;
 use super::workspace::Workspace;

@@ -7,12 +7,13 @@ use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params
 
 use super::accumulation::FactValues;
 use super::classes::NO_CLASS;
-use super::contract::DeviceError;
+use super::error::DeviceError;
 use super::keys::{RESIDENT_KEYS, ResidentKeys};
-use super::plan::{DIMENSIONS_MAX, Plan, places, strides};
+use super::plan::{Plan, strides};
 use super::resident::{keep_values, put_addresses};
 use super::workspace::Workspace;
-use crate::facts::KeyLayout;
+use crate::aggregate::places;
+use crate::key::{DIMENSIONS_MAX, KeyLayout};
 
 /// The word of a base element without a class.
 const NONE: u32 = 1 << 31;
@@ -63,7 +64,7 @@ impl ScanForm {
     ) -> ScanForm {
         let bases: usize = plan.looked_up.iter().map(|at| plan.classes[*at].of_base.len()).sum();
         let room = info.shared_memory_per_block as u64;
-        let sums = places(&plan.class_shape()).saturating_mul(u64::from(plan.accumulation.limbs) * 8 + 1);
+        let sums = places(plan.products.shape()).saturating_mul(u64::from(plan.accumulation.limbs) * 8 + 1);
         let has_shared_sums = sums <= room;
         let left = if has_shared_sums { room - sums } else { room };
         ScanForm {
@@ -129,7 +130,7 @@ pub(super) struct ScanInputs {
 impl ScanInputs {
     /// Puts addresses and tables into a workspace.
     pub(super) fn new(plan: &Plan, layout: &KeyLayout, relation: &Relation, workspace: &mut Workspace) -> ScanInputs {
-        let strides = strides(&plan.class_shape());
+        let strides = strides(plan.products.shape());
         let (mut tables, mut weights, mut dimensions): (Vec<u32>, Vec<i32>, _) = (Vec::new(), Vec::new(), Vec::new());
         for at in &plan.looked_up {
             let classes = &plan.classes[*at];

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch};
-use arrow::buffer::NullBuffer;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use warpcube_column::{ColumnError, ColumnScan, ColumnSource};
 
@@ -99,21 +98,17 @@ impl FactsSource {
         let counted = column.checked_sub(self.facts.columns().len()).filter(|_| limb.is_none());
         let counted = counted.map(|place| self.counted[place]);
         let measure = counted.or(limb.map(|(measure, ..)| measure)).unwrap_or(column);
-        let FactColumn { values, filled, counts, .. } = &self.facts.columns()[measure];
-        let valid = filled.as_ref().map(|filled| {
-            NullBuffer::new(range.clone().map(|cell| filled.get(cell)).collect::<BooleanArray>().values().clone())
-        });
-        if let Some(counts) = counts.as_ref().filter(|_| counted.is_some()) {
-            let counts: Vec<i64> = counts[range].iter().map(|count| *count as i64).collect();
-            return Arc::new(Int64Array::new(counts.into(), valid));
-        }
-        match values {
-            Values::Doubles(values) if limb.is_some() => {
-                let limb = |value: &f64| limb.map_or(0, |(_, limbs, limb)| limbs.limb(*value, limb));
-                Arc::new(Int64Array::new(values[range].iter().map(limb).collect(), valid))
+        let FactColumn { values, counts, .. } = &self.facts.columns()[measure];
+        match (values, counts, limb) {
+            (Values::Doubles(values), _, Some((_, limbs, limb))) => {
+                let numbers = values[range.clone()].iter().map(|value| limbs.limb(*value, limb));
+                self.facts.whole_array(measure, range, numbers)
             }
-            Values::Decimals(values) => Arc::new(Int64Array::new(values[range].to_vec().into(), valid)),
-            Values::Doubles(values) => Arc::new(Float64Array::new(values[range].to_vec().into(), valid)),
+            (_, Some(counts), _) if counted.is_some() => {
+                let numbers = counts[range.clone()].iter().map(|count| *count as i64);
+                self.facts.whole_array(measure, range, numbers)
+            }
+            _ => self.facts.word_array(measure, range),
         }
     }
 }

@@ -8,8 +8,8 @@ use warpcube_column::{Pinned, Relation};
 use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, DeviceBuffer, Mark, Recording, Stream, Work, size_class};
 
-use super::cells::{CellOutput, FilledCells};
-use super::contract::{DeviceCells, DeviceError};
+use super::cells::{CellOutput, DeviceCells, FilledCells};
+use super::error::DeviceError;
 use super::keys::ResidentKeys;
 use super::resident::{ResidentFacts, value_buffers};
 use super::workspace::Workspace;
@@ -111,33 +111,42 @@ impl<S: Steps> Statement<S> {
     }
 }
 
-/// Runs a statement once; without one no target is filled.
-pub(super) fn cells<S: Steps>(
-    statement: Option<Statement<S>>,
-    facts: &ResidentFacts,
-) -> Result<FilledCells, DeviceError> {
-    let Some(statement) = statement else { return Ok(FilledCells::default()) };
-    let mut stream = facts.stream()?;
-    statement.upload(&mut stream)?;
-    statement.launch(&mut stream)?;
-    let cells = statement.read(&mut stream)?;
-    facts.keep(stream);
-    Ok(cells)
+/// A statement of any algorithm.
+pub(super) trait Prepared {
+    /// Runs it once and gives the filled targets.
+    ///
+    /// # Errors
+    /// A device that fails.
+    fn cells(&self, facts: &ResidentFacts) -> Result<FilledCells, DeviceError>;
+
+    /// Records it.
+    ///
+    /// # Errors
+    /// A device that fails.
+    fn recorded(self: Box<Self>) -> Result<Box<dyn RecordedRun>, DeviceError>;
 }
 
-/// Records a statement, if there is one.
-pub(super) fn record<S: Steps + 'static>(
-    statement: Option<Statement<S>>,
-) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-    let Some(statement) = statement else { return Ok(None) };
-    let mut stream = statement.held.device.stream()?;
-    statement.upload(&mut stream)?;
-    let mut work = Work::new(&statement.held.device);
-    let begin = work.mark();
-    statement.launch(&mut work)?;
-    let marks = (begin, work.mark());
-    let recording = stream.prepare(work)?;
-    Ok(Some(Box::new(RecordedStatement { statement, stream, recording, marks })))
+impl<S: Steps + 'static> Prepared for Statement<S> {
+    fn cells(&self, facts: &ResidentFacts) -> Result<FilledCells, DeviceError> {
+        let mut stream = facts.stream()?;
+        self.upload(&mut stream)?;
+        self.launch(&mut stream)?;
+        let cells = self.read(&mut stream)?;
+        facts.keep(stream);
+        Ok(cells)
+    }
+
+    fn recorded(self: Box<Self>) -> Result<Box<dyn RecordedRun>, DeviceError> {
+        let statement = *self;
+        let mut stream = statement.held.device.stream()?;
+        statement.upload(&mut stream)?;
+        let mut work = Work::new(&statement.held.device);
+        let begin = work.mark();
+        statement.launch(&mut work)?;
+        let marks = (begin, work.mark());
+        let recording = stream.prepare(work)?;
+        Ok(Box::new(RecordedStatement { statement, stream, recording, marks }))
+    }
 }
 
 /// A statement that was recorded.

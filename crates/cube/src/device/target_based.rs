@@ -9,16 +9,16 @@ use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, Kernel, LaunchShape, Params, Program};
 
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
-use super::contract::{DeviceCells, DeviceError};
+use super::error::DeviceError;
 use super::keys::RESIDENT_KEYS;
-use super::limbs::double_sums;
-use super::plan::{PLACES_MAX, Summed, check_bound, places, whole_weight};
+use super::plan::{PLACES_MAX, Summed, check_bound, whole_weight};
 use super::resident::{ResidentFacts, keep_values, put_addresses};
 use super::scan::padded;
-use super::statement::{self, Held, RecordedRun, Statement, Steps};
+use super::statement::{Held, Prepared, Statement, Steps};
+use super::sums::DeviceSums;
 use super::workspace::Workspace;
-use crate::aggregate::{Area, ByRank, TargetMap};
-use crate::facts::{Facts, Precise};
+use crate::aggregate::{Area, TargetMap, places};
+use crate::facts::Facts;
 
 /// Threads of a block, and blocks on a multiprocessor.
 const THREADS: u32 = 256;
@@ -31,70 +31,30 @@ const ITEMS: u64 = 4;
 const SEGMENT_MINIBLOCKS: u64 = 32;
 
 /// Sums by the target-based algorithm.
-pub struct TargetBased {
+pub(super) struct TargetBased {
     facts: Arc<ResidentFacts>,
 }
 
 impl TargetBased {
     /// The algorithm over resident facts.
-    pub fn new(facts: Arc<ResidentFacts>) -> TargetBased {
+    pub(super) fn new(facts: Arc<ResidentFacts>) -> TargetBased {
         TargetBased { facts }
     }
+}
 
-    /// Sums of a measure over an area.
-    ///
-    /// # Errors
-    /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
-    /// 2^29 targets and sums that may pass 64 bits; what loading and launching give.
-    pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        self.facts.check_decimal_sum(measure)?;
-        self.whole_sums(area, measure, Summed::decimals(self.facts.facts(), measure), cancelled)
+impl DeviceSums for TargetBased {
+    fn facts(&self) -> &Arc<ResidentFacts> {
+        &self.facts
     }
 
-    /// Sums of a measure's doubles over an area, to the last bit those of the CPU.
-    ///
-    /// # Errors
-    /// As [`TargetBased::sums`]; [`DeviceError::Unsupported`] for doubles whose sums have more than 100 bits.
-    pub(super) fn double_sums(
-        &self,
-        area: &Area,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<ByRank<Precise>, DeviceError> {
-        double_sums(&self.facts, area, measure, |summed| self.whole_sums(area, measure, summed, cancelled))
-    }
-
-    fn whole_sums(
-        &self,
-        area: &Area,
-        measure: usize,
-        summed: Summed,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<DeviceCells, DeviceError> {
-        statement::cells(self.ready(area, measure, summed, cancelled)?, &self.facts).map(DeviceCells::from)
-    }
-
-    /// The same work, recorded; `None` if no fact has a value.
-    ///
-    /// # Errors
-    /// As [`TargetBased::sums`].
-    pub fn record(
-        &self,
-        area: &Area,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-        self.facts.check_decimal_sum(measure)?;
-        statement::record(self.ready(area, measure, Summed::decimals(self.facts.facts(), measure), cancelled)?)
-    }
-
+    /// Refuses areas beyond 2^29 targets.
     fn ready(
         &self,
         area: &Area,
         measure: usize,
         summed: Summed,
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Statement<TargetSteps>>, DeviceError> {
+    ) -> Result<Option<Box<dyn Prepared>>, DeviceError> {
         let resident = &self.facts;
         if !resident.has_values(measure) {
             return Ok(None);
@@ -105,7 +65,7 @@ impl TargetBased {
         let kernel = compile(resident.device(), facts.layout().is_narrow(), has_nulls)?;
         let kernels = (kernel, CellKernel::compile(resident.device(), 1)?);
         let plan = |relation: &Relation, _| TargetSteps::new(facts, lists.clone(), kernels.clone(), relation);
-        Ok(Some(Statement::new(resident, summed.column, cancelled, plan)?))
+        Ok(Some(Box::new(Statement::new(resident, summed.column, cancelled, plan)?)))
     }
 }
 

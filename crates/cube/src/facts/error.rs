@@ -1,34 +1,15 @@
-//! Errors of loading and of keys.
+//! Errors of facts.
 
 use thiserror::Error;
 
-use super::{DIMENSIONS_MAX, KEY_BITS_MAX};
+use crate::key::KeyError;
 
 /// An error of facts. Dimensions count from 0, rows from 0 within one append.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FactsError {
-    /// A cube has from 1 to [`DIMENSIONS_MAX`] dimensions.
-    #[error("a cube has from 1 to {DIMENSIONS_MAX} dimensions, not {dimensions}")]
-    Dimensions {
-        /// Dimensions asked for.
-        dimensions: usize,
-    },
-    /// A coordinate has from 0 to 32 bits.
-    #[error("dimension {dimension} asks for {bits} bits; a coordinate has at most 32")]
-    CoordinateBits {
-        /// The dimension.
-        dimension: usize,
-        /// Its bits.
-        bits: u32,
-    },
-    /// The coordinates of a cell do not fit into one key.
-    #[error("the key of a cell needs {total} bits ({bits:?} a dimension); at most {KEY_BITS_MAX} fit")]
-    KeyTooWide {
-        /// Bits of each dimension.
-        bits: Vec<u32>,
-        /// Their sum.
-        total: u32,
-    },
+    /// A layout that no key has.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// A coordinate is beyond the bits of its dimension.
     #[error("row {row}: coordinate {coordinate} of dimension {dimension} does not fit into {bits} bits")]
     Coordinate {

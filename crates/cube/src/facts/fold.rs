@@ -2,11 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::carry::{split_decimal, split_double};
-use super::loader::extend_optional;
-use super::{
-    FactColumn, FactMeasure, InputColumn, InputValues, Large, Precise, Rule, Values, whole_decimal, whole_double,
-};
+use super::carry::{split_decimal, split_double, whole_decimal, whole_double};
+use super::{FactColumn, FactMeasure, InputColumn, InputValues, Large, Precise, Rule, Values};
 
 /// Unsorted rows of one measure.
 #[derive(Debug)]
@@ -230,6 +227,24 @@ impl Groups {
 
     fn rows(&self, group: usize) -> &[usize] {
         &self.order[self.starts[group]..self.starts[group + 1]]
+    }
+}
+
+/// Extends a column that is absent while every entry is `usual`.
+pub(super) fn extend_optional<T: Copy>(
+    held: &mut Option<Vec<T>>,
+    before: usize,
+    rows: usize,
+    usual: T,
+    more: Option<&[T]>,
+) {
+    if held.is_none() && more.is_none() {
+        return;
+    }
+    let held = held.get_or_insert_with(|| vec![usual; before]);
+    match more {
+        Some(more) => held.extend_from_slice(more),
+        None => held.resize(before + rows, usual),
     }
 }
 

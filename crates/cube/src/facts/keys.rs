@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::KeyLayout;
+use crate::key::KeyLayout;
 
 /// Keys of stored cells, strictly ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]

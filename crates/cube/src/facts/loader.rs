@@ -2,28 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::fold::{Folded, Groups, RowColumn};
-use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, KeyLayout, Keys, Rule, Values};
-
-/// Values of one measure in an append.
-#[derive(Debug, Clone, Copy)]
-pub enum InputValues<'a> {
-    /// Decimals: whole numbers, the value times 10^scale of the measure.
-    Decimals(&'a [i64]),
-    /// Doubles; NaN and infinities are refused where the row is filled.
-    Doubles(&'a [f64]),
-    /// No values, for COUNT alone: a row counts where it is filled.
-    Rows,
-}
-
-/// One measure of an append.
-#[derive(Debug, Clone, Copy)]
-pub struct InputColumn<'a> {
-    /// The values, one a row.
-    pub values: InputValues<'a>,
-    /// False where the value is NULL, one entry a row; absent without NULLs.
-    pub filled: Option<&'a [bool]>,
-}
+use super::fold::{Folded, Groups, RowColumn, extend_optional};
+use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, InputColumn, InputValues, Keys, Rule, Values};
+use crate::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
 
 /// Collects rows and folds them into [`Facts`].
 ///
@@ -72,7 +53,7 @@ impl Loader {
             check_finite(measure, input)?;
         }
         let before = self.len();
-        self.extend_keys(rows, |row, dimension| coordinates[dimension][row]);
+        self.extend_keys(rows, coordinates);
         for (column, input) in self.columns.iter_mut().zip(values) {
             column.extend(before, rows, input);
         }
@@ -178,30 +159,21 @@ impl Loader {
         Ok(())
     }
 
-    fn extend_keys(&mut self, rows: usize, coordinate: impl Fn(usize, usize) -> u32) {
-        let dimensions = self.layout.dimensions();
-        let layout = &self.layout;
+    fn extend_keys(&mut self, rows: usize, coordinates: &[&[u32]]) {
         match &mut self.keys {
-            Keys::Narrow(keys) => keys.extend((0..rows).map(|row| {
-                (0..dimensions)
-                    .fold(0, |key, dimension| key | u64::from(coordinate(row, dimension)) << layout.shift(dimension))
-            })),
-            Keys::Wide(keys) => keys.extend((0..rows).map(|row| {
-                (0..dimensions)
-                    .fold(0, |key, dimension| key | u128::from(coordinate(row, dimension)) << layout.shift(dimension))
-            })),
+            Keys::Narrow(keys) => keys.extend(packed::<u64>(&self.layout, rows, coordinates)),
+            Keys::Wide(keys) => keys.extend(packed::<u128>(&self.layout, rows, coordinates)),
         }
     }
 }
 
-impl InputValues<'_> {
-    fn kind(&self) -> &'static str {
-        match self {
-            InputValues::Decimals(_) => "decimals",
-            InputValues::Doubles(_) => "doubles",
-            InputValues::Rows => "no values",
-        }
-    }
+/// The keys of rows whose coordinates are columns.
+fn packed<K: Key>(layout: &KeyLayout, rows: usize, coordinates: &[&[u32]]) -> impl Iterator<Item = K> {
+    let mut tuple: Tuple = [0; DIMENSIONS_MAX];
+    (0..rows).map(move |row| {
+        tuple.iter_mut().zip(coordinates).for_each(|(coordinate, column)| *coordinate = column[row]);
+        layout.pack(&tuple[..coordinates.len()])
+    })
 }
 
 fn check_finite(measure: &FactMeasure, input: &InputColumn<'_>) -> Result<(), FactsError> {
@@ -210,24 +182,6 @@ fn check_finite(measure: &FactMeasure, input: &InputColumn<'_>) -> Result<(), Fa
     match (0..values.len()).find(|&row| !values[row].is_finite() && is_filled(row)) {
         Some(row) => Err(FactsError::NotFinite { row, measure: measure.name.clone(), value: values[row].to_string() }),
         None => Ok(()),
-    }
-}
-
-/// Extends a column that is absent while every entry is `usual`.
-pub(super) fn extend_optional<T: Copy>(
-    held: &mut Option<Vec<T>>,
-    before: usize,
-    rows: usize,
-    usual: T,
-    more: Option<&[T]>,
-) {
-    if held.is_none() && more.is_none() {
-        return;
-    }
-    let held = held.get_or_insert_with(|| vec![usual; before]);
-    match more {
-        Some(more) => held.extend_from_slice(more),
-        None => held.resize(before + rows, usual),
     }
 }
 

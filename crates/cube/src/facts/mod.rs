@@ -4,12 +4,13 @@
 //! finite and never −0.0. Pages are runs of cells with the bounds of every coordinate, which the page prefilter of
 //! aggregation reads (Meinke, *In-memory OLAP aggregation on GPUs using CUDA Dynamic Parallelism*, 4.2).
 
+mod arrow;
 mod bitmap;
 mod carry;
 mod error;
 mod fold;
+mod input;
 mod keys;
-mod layout;
 mod loader;
 mod measure;
 mod page;
@@ -19,12 +20,14 @@ mod store;
 
 pub use bitmap::Bitmap;
 pub use error::FactsError;
+pub use input::{InputColumn, InputValues};
 pub use keys::Keys;
-pub use layout::{DIMENSIONS_MAX, KEY_BITS_MAX, KeyLayout};
-pub use loader::{InputColumn, InputValues, Loader};
+pub use loader::Loader;
 pub use measure::{FactMeasure, Rule, SCALE_MAX, ValueType};
 pub use page::{PAGE_CELLS, Pages};
 pub use store::{FactColumn, Facts, Values};
 
-pub(crate) use carry::{whole_decimal, whole_double};
+pub(crate) use arrow::count_array;
 pub(crate) use precise::{Large, Precise};
+
+pub use crate::key::KeyLayout;

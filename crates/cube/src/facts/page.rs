@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{KeyLayout, Keys};
+use super::Keys;
+use crate::key::KeyLayout;
 
 /// Cells of a page where the caller names no size. A page of 64-bit keys fills half of a 64 KB first-level cache.
 pub const PAGE_CELLS: usize = 4096;

@@ -1,7 +1,8 @@
 //! Some cells of facts, under another layout of their keys.
 
 use super::loader::gather;
-use super::{FactColumn, Facts, KeyLayout, Keys, Values};
+use super::{FactColumn, Facts, Keys, Values};
+use crate::key::KeyLayout;
 
 impl Facts {
     /// The cells at these places, in their order, with keys of another layout.

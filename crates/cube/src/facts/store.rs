@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Bitmap, FactMeasure, FactsError, KeyLayout, Keys, Pages, Rule, ValueType};
+use super::{Bitmap, FactMeasure, FactsError, Keys, Pages, Rule, ValueType};
+use crate::key::KeyLayout;
 
 /// Values of a measure, one a cell. The value of an empty cell has no meaning.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::names::{NameIndex, folded, nearest};
-use super::{Dimension, Edge, Element, ElementId, ElementKind, graph};
+use super::{Dimension, Edge, Element, ElementId, ElementKind, topology};
 use crate::error::{ModelError, Path, Result};
 
 /// Builds a dimension in bulk.
@@ -208,7 +208,7 @@ impl Dimension {
     }
 
     pub(super) fn check_cycles(&self) -> Result<()> {
-        match graph::sorted(&self.slots) {
+        match topology::sorted(&self.slots) {
             Ok(_) => Ok(()),
             Err(cycle) => Err(ModelError::Cycle { dimension: self.name.clone(), path: self.path(&cycle) }),
         }

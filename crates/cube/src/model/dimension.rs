@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::graph::Topology;
 use super::names::{NameIndex, nearest};
+use super::topology::Topology;
 use super::{Absent, Attribute, Element, ElementId, ElementKind};
 use crate::error::{ModelError, Path, Result};
 
@@ -290,42 +290,6 @@ impl Dimension {
         Ok(())
     }
 
-    /// Puts all elements into another order.
-    ///
-    /// # Errors
-    /// [`ModelError::NoSuchId`] unless `order` names each living element once.
-    pub fn reorder(&mut self, order: &[ElementId]) -> Result<()> {
-        let sorted = |ids: &[ElementId]| {
-            let mut ids = ids.to_vec();
-            ids.sort_unstable();
-            ids
-        };
-        let (wanted, held) = (sorted(order), sorted(&self.order));
-        if let Some(odd) = wanted.iter().zip(&held).find(|(wanted, held)| wanted != held).map(|(wanted, _)| *wanted) {
-            return Err(ModelError::NoSuchId { dimension: self.name.clone(), id: odd.0 });
-        }
-        if wanted.len() != held.len() {
-            let odd = wanted.get(held.len()).or_else(|| held.get(wanted.len())).copied().unwrap_or(ElementId(0));
-            return Err(ModelError::NoSuchId { dimension: self.name.clone(), id: odd.0 });
-        }
-        self.order = order.to_vec();
-        self.topology.take();
-        Ok(())
-    }
-
-    /// Puts the children of some elements into the order of positions.
-    ///
-    /// # Errors
-    /// [`ModelError::NoSuchId`].
-    pub fn sort_children(&mut self, parents: impl IntoIterator<Item = ElementId>) -> Result<()> {
-        for parent in parents {
-            let mut children = self.living(parent)?.children.clone();
-            children.sort_by_key(|edge| self.position(edge.child));
-            self.element_mut(parent).children = children;
-        }
-        Ok(())
-    }
-
     /// Sets or removes the caption of an element. Captions may repeat.
     ///
     /// # Errors
@@ -431,7 +395,9 @@ impl Dimension {
     }
 
     pub(super) fn topology(&self) -> &Topology {
-        self.topology.get_or_init(|| Topology::of(self))
+        let cycle = |cycle: Vec<ElementId>| panic!("a cycle of consolidations: {}", self.path(&cycle));
+        // Finished dimensions have no cycle.
+        self.topology.get_or_init(|| Topology::of(&self.slots, &self.order).unwrap_or_else(cycle))
     }
 
     pub(super) fn element_mut(&mut self, id: ElementId) -> &mut Element {

@@ -1,7 +1,7 @@
 //! Key layouts with room for growth.
 
 use crate::error::{ModelError, Result};
-use crate::facts::{KEY_BITS_MAX, KeyLayout};
+use crate::key::{KEY_BITS_MAX, KeyLayout, coordinate_bits};
 
 /// Bits of a key that needs one word.
 const WORD_BITS: u32 = 64;
@@ -13,7 +13,7 @@ const WORD_BITS: u32 = 64;
 /// [`ModelError::KeyTooWide`] if the coordinates need more than [`KEY_BITS_MAX`] bits without any room.
 pub(crate) fn layout_of<'a>(dimensions: impl IntoIterator<Item = (&'a str, usize)>) -> Result<KeyLayout> {
     let dimensions: Vec<(&str, usize)> = dimensions.into_iter().collect();
-    let mut bits: Vec<u32> = dimensions.iter().map(|(_, count)| needed_bits(*count)).collect();
+    let mut bits: Vec<u32> = dimensions.iter().map(|(_, count)| coordinate_bits(*count)).collect();
     let too_wide = |bits: &[u32]| {
         let names = dimensions.iter().map(|(name, _)| (*name).to_owned());
         ModelError::KeyTooWide { bits: names.zip(bits.iter().copied()).collect() }
@@ -36,22 +36,9 @@ pub(crate) fn layout_of<'a>(dimensions: impl IntoIterator<Item = (&'a str, usize
     KeyLayout::new(&bits).map_err(|_| too_wide(&bits))
 }
 
-/// Bits of the coordinates `0..count`.
-fn needed_bits(count: usize) -> u32 {
-    usize::BITS - count.saturating_sub(1).leading_zeros()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bits_at_the_edges_of_powers_of_two() {
-        let edges = [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1 << 20, 20), ((1 << 20) + 1, 21)];
-        for (count, bits) in edges {
-            assert_eq!(needed_bits(count), bits, "{count}");
-        }
-    }
 
     #[test]
     fn room_is_given_where_it_costs_no_word() {

@@ -20,6 +20,7 @@ mod levels;
 mod measure;
 mod names;
 mod stored;
+mod topology;
 mod two_paths;
 mod weights;
 

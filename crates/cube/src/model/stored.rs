@@ -12,7 +12,7 @@ use super::{
     Hierarchy, Measure,
 };
 use crate::error::{ModelError, Result};
-use crate::facts::KeyLayout;
+use crate::key::KeyLayout;
 
 /// The version, read before the other fields: those of another version may differ.
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@
 //! stay in the matrix: a target is filled if any filled base cell lies below it, and COUNT, AVG, MIN and MAX read the
 //! pattern of the matrix as the distinct base elements, each once, weights aside.
 
-use super::graph::Topology;
+use super::topology::Topology;
 use super::{Dimension, ElementId, ElementKind};
 use crate::error::{ModelError, Result};
 use crate::matrix::SparseMatrix;

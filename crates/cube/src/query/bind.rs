@@ -3,28 +3,16 @@
 
 use std::cell::RefCell;
 
-use super::find::Named;
+use super::find::{Binder, CubeAxis, MEASURES, Named};
 use super::{
     Axis, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, QueryError, Selection, Set,
     Span, Term,
 };
 use crate::model::{Attribute, AttributeKind, CubeModel, Dimension, ElementId, ElementKind, nearest};
 
-/// The name by which queries call the axis of measures.
-pub const MEASURES: &str = "Measures";
-
 /// Why an element is no measure: of functions, of ranges.
 const NO_ELEMENTS_BELOW: &str = "measures have no elements below them";
 const NO_RANGES: &str = "measures have no ranges; list them";
-
-/// An axis of a cube's cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CubeAxis {
-    /// A dimension, by its position.
-    Dimension(usize),
-    /// The measures.
-    Measures,
-}
 
 /// A place on an axis of a cube.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,14 +141,6 @@ pub fn bind_with_warnings(
         Query::Nearest { count, to } => BoundQuery::Nearest { count: *count, to: binder.base_point(to)? },
     };
     Ok((bound, binder.warnings.into_inner()))
-}
-
-/// The model and text in which names are bound.
-pub(super) struct Binder<'a> {
-    pub(super) model: &'a CubeModel,
-    pub(super) text: &'a str,
-    /// Warnings of names that stand for one of several elements.
-    pub(super) warnings: RefCell<Vec<String>>,
 }
 
 impl Binder<'_> {
@@ -495,9 +475,5 @@ impl Binder<'_> {
 
     pub(super) fn end(&self) -> Span {
         Span { start: self.text.len(), end: self.text.len() }
-    }
-
-    pub(super) fn error(&self, span: Span, message: String) -> QueryError {
-        QueryError::new(self.text, span, message)
     }
 }

@@ -6,15 +6,34 @@
 
 use std::cell::RefCell;
 
-use super::bind::{Binder, CubeAxis, MEASURES};
 use super::{ElementName, QueryError, Span};
 use crate::error::Nearest;
 use crate::model::{CubeModel, Dimension, ElementId, NameMatches, nearest};
+
+/// The name by which queries call the axis of measures.
+pub const MEASURES: &str = "Measures";
 
 /// Names of other elements that errors and warnings list.
 const NEAR_MAX: usize = 5;
 /// Why a measure is no element of a change.
 const NO_CHANGES: &str = "measures are those of the definition, and are not changed";
+
+/// An axis of a cube's cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CubeAxis {
+    /// A dimension, by its position.
+    Dimension(usize),
+    /// The measures.
+    Measures,
+}
+
+/// The model and text in which names are bound.
+pub(super) struct Binder<'a> {
+    pub(super) model: &'a CubeModel,
+    pub(super) text: &'a str,
+    /// Warnings of names that stand for one of several elements.
+    pub(super) warnings: RefCell<Vec<String>>,
+}
 
 /// The object that a name stands for.
 pub(super) enum Named {
@@ -63,6 +82,10 @@ pub(crate) fn namesake_warning(dimension: &Dimension, found: ElementId, name: &s
 }
 
 impl Binder<'_> {
+    pub(super) fn error(&self, span: Span, message: String) -> QueryError {
+        QueryError::new(self.text, span, message)
+    }
+
     /// The axis of a bare name.
     pub(super) fn axis_named(&self, name: &ElementName) -> Option<CubeAxis> {
         if name.dimension.is_some() {

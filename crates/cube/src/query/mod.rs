@@ -40,12 +40,11 @@ pub use ast::{
     Axis, Comparison, CrossTab, Direction, ElementName, Extreme, Filter, Literal, Place, Point, Query, Selection, Set,
     Span, Term,
 };
-pub use bind::{
-    BoundExtreme, BoundPlace, BoundQuery, BoundSet, BoundTable, CubeAxis, MEASURES, Target, bind, bind_with_warnings,
-};
+pub use bind::{BoundExtreme, BoundPlace, BoundQuery, BoundSet, BoundTable, Target, bind, bind_with_warnings};
 pub use changes::{Action, ChangeStatement, Neighbour, Placed, parse_changes};
 pub use draw::random_cross_tab;
 pub use error::QueryError;
 pub use find::quoted;
+pub use find::{CubeAxis, MEASURES};
 pub(crate) use find::{find_dimension, find_element, namesake_warning};
 pub use parser::parse;

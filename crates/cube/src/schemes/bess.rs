@@ -5,36 +5,36 @@
 
 use std::slice::ChunksExact;
 
-use super::bit_layout::{BitLayout, Key};
 use super::sorted::{Sorted, SortedIndex, gallop};
-use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, Value, lockstep};
+use super::{Cells, NamedArray, Result, Scheme, SchemeError, Storage, StoredKey, Value, lockstep};
+use crate::key::KeyLayout;
 
 /// Sorted bit-encoded indexes.
 #[derive(Debug)]
 struct Keys<K> {
-    layout: BitLayout,
+    layout: KeyLayout,
     /// Bits of the last dimension.
     last: u32,
     keys: Vec<K>,
 }
 
-impl<K: Key> SortedIndex for Keys<K> {
+impl<K: StoredKey> SortedIndex for Keys<K> {
     fn find(&self, tuple: &[u32]) -> Option<usize> {
-        self.keys.binary_search(&self.layout.encode(tuple)).ok()
+        self.keys.binary_search(&self.layout.pack(tuple)).ok()
     }
 
     fn find_all(&self, tuples: ChunksExact<'_, u32>, found: impl FnMut(Option<usize>)) {
         let keys = &self.keys;
-        lockstep::find_all(keys, tuples, |tuple| (0..keys.len(), self.layout.encode(tuple)), found);
+        lockstep::find_all(keys, tuples, |tuple| (0..keys.len(), self.layout.pack(tuple)), found);
     }
 
     fn lower_bound(&self, tuple: &[u32], from: usize) -> usize {
-        let key: K = self.layout.encode(tuple);
+        let key: K = self.layout.pack(tuple);
         gallop(from..self.keys.len(), |position| self.keys[position] < key)
     }
 
     fn decode(&self, position: usize, tuple: &mut [u32]) {
-        self.layout.decode(self.keys[position], tuple);
+        self.layout.unpack_to(self.keys[position], tuple);
     }
 
     fn opens_group(&self, position: usize) -> bool {
@@ -52,17 +52,16 @@ impl<K: Key> SortedIndex for Keys<K> {
 
 /// Builds BESS. An error gives the bits of a key that exceeds 128.
 pub(crate) fn build<V: Value>(cells: &Cells<V>) -> Result<Box<dyn Storage<V>>> {
-    let dimensions = cells.shape().dimensions();
-    let layout = BitLayout::new(cells.shape(), 0..dimensions);
-    match layout.total() {
+    let layout = KeyLayout::of_part(cells.shape().sizes());
+    match layout.total_bits() {
         0..=64 => Ok(with_keys::<V, u64>(cells, layout)),
         65..=128 => Ok(with_keys::<V, [u64; 2]>(cells, layout)),
         bits => Err(SchemeError::KeyWidth { scheme: Scheme::Bess, bits }),
     }
 }
 
-fn with_keys<V: Value, K: Key>(cells: &Cells<V>, layout: BitLayout) -> Box<dyn Storage<V>> {
-    let keys: Vec<K> = cells.tuples().map(|tuple| layout.encode(tuple)).collect();
+fn with_keys<V: Value, K: StoredKey>(cells: &Cells<V>, layout: KeyLayout) -> Box<dyn Storage<V>> {
+    let keys: Vec<K> = cells.tuples().map(|tuple| layout.pack(tuple)).collect();
     let last = layout.bits().last().copied().unwrap_or_default();
     Box::new(Sorted::new(Scheme::Bess, cells, Keys { layout, last, keys }))
 }

@@ -9,16 +9,15 @@
 
 use std::ops::Range;
 
-use super::bit_layout::{BitLayout, Key};
 use super::linear::Linear;
 use super::pointers::Pointers;
-use super::shape::Tuple;
 use super::sorted::gallop;
 use super::sub_array::Step;
 use super::{
-    ArrayData, Cells, GroupBy, Limits, MAX_DIMENSIONS, NamedArray, PrefixSums, Result, Scheme, SchemeError, Shape,
-    Sizes, Storage, SubArray, Value, lockstep,
+    ArrayData, Cells, GroupBy, Limits, NamedArray, PrefixSums, Result, Scheme, SchemeError, Shape, Sizes, Storage,
+    StoredKey, SubArray, Value, lockstep,
 };
+use crate::key::{DIMENSIONS_MAX, KeyLayout, Tuple};
 
 /// Scheme and names of arrays of a blocked array.
 #[derive(Debug, Clone, Copy)]
@@ -37,25 +36,24 @@ pub(crate) struct Blocked<V, K, P> {
     shape: Shape,
     split: usize,
     leading: Linear,
-    layout: BitLayout,
+    layout: KeyLayout,
     pointers: P,
     keys: Vec<K>,
     values: Vec<V>,
 }
 
-impl<V: Value, K: Key, P: Pointers> Blocked<V, K, P> {
+impl<V: Value, K: StoredKey, P: Pointers> Blocked<V, K, P> {
     /// The scheme over `cells` with `split` leading dimensions. An error gives the bytes of pointers above the limit.
     pub(crate) fn new(names: Names, cells: &Cells<V>, split: usize, limits: &Limits) -> Result<Self> {
         let shape = cells.shape().clone();
-        let dimensions = shape.dimensions();
         let blocks = shape.product(0..split);
         let sized = blocks.and_then(|blocks| Some((blocks, P::bytes_of(blocks)?)));
         let (blocks, bytes) = sized.ok_or(SchemeError::PointersOverflow { scheme: names.scheme })?;
         limits.check(names.scheme, blocks, bytes)?;
         let leading = Linear::new(&shape, 0..split).ok_or(SchemeError::OffsetWidth { scheme: names.scheme })?;
-        let layout = BitLayout::new(&shape, split..dimensions);
+        let layout = KeyLayout::of_part(&shape.sizes()[split..]);
         let pointers = P::new(blocks as u64, cells.tuples().map(|tuple| leading.encode(&tuple[..split])));
-        let keys = cells.tuples().map(|tuple| layout.encode(&tuple[split..])).collect();
+        let keys = cells.tuples().map(|tuple| layout.pack(&tuple[split..])).collect();
         Ok(Self { names, split, leading, layout, pointers, keys, values: cells.values().to_vec(), shape })
     }
 
@@ -63,7 +61,7 @@ impl<V: Value, K: Key, P: Pointers> Blocked<V, K, P> {
     #[inline]
     fn locate(&self, tuple: &[u32]) -> (Range<usize>, K) {
         let range = self.pointers.range(self.leading.encode(&tuple[..self.split]));
-        (range, self.layout.encode(&tuple[self.split..]))
+        (range, self.layout.pack(&tuple[self.split..]))
     }
 
     fn find(&self, tuple: &[u32]) -> Option<usize> {
@@ -73,7 +71,7 @@ impl<V: Value, K: Key, P: Pointers> Blocked<V, K, P> {
 
     /// Calls `visit` with each filled block, its tuple in front of `tuple`, and the positions of its cells.
     fn for_each_block(&self, mut visit: impl FnMut(&mut [u32], Range<usize>)) {
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let mut reached = 0;
         self.pointers.filled(0..self.leading.places() as u64, |block, cells| {
             self.leading.advance(&mut tuple[..self.split], block - reached);
@@ -85,13 +83,13 @@ impl<V: Value, K: Key, P: Pointers> Blocked<V, K, P> {
     /// Adds the cells of one block that lie inside `trailing`; the block's tuple stands in front of `tuple`.
     fn push_inside(&self, cells: Range<usize>, trailing: &SubArray, tuple: &mut [u32], inside: &mut Cells<V>) {
         let lower_bound = |within: Range<usize>, first: &[u32]| {
-            let key: K = self.layout.encode(first);
+            let key: K = self.layout.pack(first);
             gallop(within, |position| self.keys[position] < key)
         };
-        let mut next: Tuple = [0; MAX_DIMENSIONS];
+        let mut next: Tuple = [0; DIMENSIONS_MAX];
         let mut position = lower_bound(cells.clone(), trailing.low());
         while position < cells.end {
-            self.layout.decode(self.keys[position], &mut tuple[self.split..]);
+            self.layout.unpack_to(self.keys[position], &mut tuple[self.split..]);
             match trailing.step(&tuple[self.split..], &mut next) {
                 Step::Inside => {
                     inside.push(tuple, self.values[position]);
@@ -104,7 +102,7 @@ impl<V: Value, K: Key, P: Pointers> Blocked<V, K, P> {
     }
 }
 
-impl<V: Value, K: Key, P: Pointers> Storage<V> for Blocked<V, K, P> {
+impl<V: Value, K: StoredKey, P: Pointers> Storage<V> for Blocked<V, K, P> {
     fn scheme(&self) -> Scheme {
         self.names.scheme
     }
@@ -134,7 +132,7 @@ impl<V: Value, K: Key, P: Pointers> Storage<V> for Blocked<V, K, P> {
         let last = self.split.saturating_sub(1);
         let (outer, run) = leading.split(last);
         let (low, high) = (run.low().first().copied(), run.high().first().copied());
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         outer.for_each_tuple(|outer| {
             tuple[..last].copy_from_slice(outer);
             tuple[last] = low.unwrap_or_default();
@@ -153,7 +151,7 @@ impl<V: Value, K: Key, P: Pointers> Storage<V> for Blocked<V, K, P> {
     fn for_each(&self, visit: &mut dyn FnMut(&[u32], V)) {
         self.for_each_block(|tuple, cells| {
             for position in cells {
-                self.layout.decode(self.keys[position], &mut tuple[self.split..]);
+                self.layout.unpack_to(self.keys[position], &mut tuple[self.split..]);
                 visit(tuple, self.values[position]);
             }
         });
@@ -170,7 +168,7 @@ impl<V: Value, K: Key, P: Pointers> Storage<V> for Blocked<V, K, P> {
                 let group = self.keys[position].without(last);
                 if open != Some(group) {
                     open = Some(group);
-                    self.layout.decode(self.keys[position], &mut tuple[self.split..]);
+                    self.layout.unpack_to(self.keys[position], &mut tuple[self.split..]);
                     sums.enter(&tuple[..dimensions - 1]);
                 }
                 sums.add(self.values[position]);

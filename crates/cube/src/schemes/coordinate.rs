@@ -7,9 +7,10 @@ use std::cmp::Ordering;
 
 use super::sorted::{Sorted, SortedIndex, gallop};
 use super::{ArrayData, Cells, NamedArray, Scheme, Storage, Value};
+use crate::key::DIMENSIONS_MAX;
 
 /// Names of the arrays, one a dimension, slowest first.
-const NAMES: [&str; super::MAX_DIMENSIONS] = [
+const NAMES: [&str; DIMENSIONS_MAX] = [
     "ind1", "ind2", "ind3", "ind4", "ind5", "ind6", "ind7", "ind8", "ind9", "ind10", "ind11", "ind12", "ind13",
     "ind14", "ind15", "ind16", "ind17", "ind18", "ind19", "ind20", "ind21", "ind22", "ind23", "ind24", "ind25",
     "ind26", "ind27", "ind28", "ind29", "ind30", "ind31", "ind32",

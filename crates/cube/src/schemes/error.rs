@@ -1,6 +1,7 @@
 //! Errors of storage schemes. Each names the shape, the dimension or the cell, and what the caller can change.
 
-use super::{Scheme, Shape};
+use super::Scheme;
+use crate::key::DIMENSIONS_MAX;
 
 /// Result of an operation on a storage scheme.
 pub type Result<T> = std::result::Result<T, SchemeError>;
@@ -9,7 +10,7 @@ pub type Result<T> = std::result::Result<T, SchemeError>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemeError {
     /// The number of dimensions is outside 1..=32.
-    #[error("an array has 1 to {max} dimensions, not {found}", max = super::MAX_DIMENSIONS)]
+    #[error("an array has 1 to {DIMENSIONS_MAX} dimensions, not {found}")]
     Dimensions {
         /// Dimensions asked for.
         found: usize,
@@ -81,12 +82,6 @@ pub enum SchemeError {
         high: u32,
         /// Size of the dimension.
         size: u32,
-    },
-    /// The text names no scheme.
-    #[error("'{name}' is no storage scheme: expected one of {}", super::scheme::NAMES)]
-    UnknownScheme {
-        /// The text.
-        name: String,
     },
     /// The r of a hybrid scheme does not fit the dimensions of the array.
     #[error("hybrid:{r} needs r between 1 and the {dimensions} dimensions of the array")]
@@ -183,10 +178,10 @@ pub enum SchemeError {
 }
 
 impl SchemeError {
-    /// The error of an array whose dimensions are those of `shape` in reverse order, with the numbers of `shape`.
-    pub(crate) fn reversed(mut self, shape: &Shape) -> Self {
+    /// The error of an array of `count` dimensions in reverse order, with the numbers of their order.
+    pub(crate) fn reversed(mut self, count: usize) -> Self {
         if let Self::SumOverflow { dimensions, .. } = &mut self {
-            dimensions.iter_mut().for_each(|dimension| *dimension = shape.dimensions() - 1 - *dimension);
+            dimensions.iter_mut().for_each(|dimension| *dimension = count - 1 - *dimension);
         }
         self
     }

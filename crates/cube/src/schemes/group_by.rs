@@ -6,8 +6,8 @@
 //!
 //! Every scheme of one order of dimensions adds in the same order, so that sums of doubles agree to the bit.
 
-use super::shape::Tuple;
-use super::{MAX_DIMENSIONS, Result, SchemeError, Shape, Value};
+use super::{Result, SchemeError, Shape, Value};
+use crate::key::{DIMENSIONS_MAX, Tuple};
 
 /// Sums of one group-by, groups in ascending order.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,7 @@ impl<V: Value> PrefixSums<V> {
             |length: usize| GroupBy { dimensions: order[..length].to_vec(), coordinates: Vec::new(), sums: Vec::new() };
         let finished: Vec<_> = lengths.map(group_by).collect();
         let running = vec![V::Sum::default(); finished.len()];
-        Self { open: [0; MAX_DIMENSIONS], running, finished, any: false, overflow: None }
+        Self { open: [0; DIMENSIONS_MAX], running, finished, any: false, overflow: None }
     }
 
     /// Opens the finest group of these coordinates, k - 1 of them, and finishes the groups that end with it.

@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 
 use super::linear::Linear;
 use super::ranked_bitmap::RankedBitmap;
-use super::shape::Tuple;
-use super::{MAX_DIMENSIONS, Scheme, Shape};
+use super::{Scheme, Shape};
+use crate::key::{DIMENSIONS_MAX, Tuple};
 
 /// Arrays by name, every entry as a word of 64 bits. Keys of 128 bits are two arrays, the second of which has the name
 /// of the first and [`HIGH`] behind it.
@@ -47,7 +47,7 @@ pub fn restore(
         Scheme::Xccs => {
             let shape = shape.reversed();
             let arrays = Arrays { shape: &shape, ..arrays };
-            let mut forward: Tuple = [0; MAX_DIMENSIONS];
+            let mut forward: Tuple = [0; DIMENSIONS_MAX];
             let keys = arrays.keys("rind", dimensions - 1)?;
             arrays.blocks(dimensions - 1, arrays.list("cptr")?, &keys, &mut |tuple| {
                 let forward = &mut forward[..dimensions];
@@ -100,7 +100,7 @@ impl<'a> Arrays<'a> {
     fn coordinates(&self, visit: &mut dyn FnMut(&[u32])) -> Result<(), String> {
         let lists = (1..=self.shape.dimensions()).map(|number| self.of_cells(&format!("ind{number}")));
         let lists = lists.collect::<Result<Vec<_>, _>>()?;
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let tuple = &mut tuple[..lists.len()];
         for cell in 0..self.cells {
             for (at, list) in tuple.iter_mut().zip(&lists) {
@@ -126,7 +126,7 @@ impl<'a> Arrays<'a> {
             _ => (self.list("partition")?, self.list("pptr")?),
         };
         let ranges = ranges(starts, partitions.len(), self.cells)?;
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let tuple = &mut tuple[..dimensions];
         for (partition, cells) in partitions.iter().zip(ranges) {
             inside(*partition, &leading)?;
@@ -174,7 +174,7 @@ impl<'a> Arrays<'a> {
     ) -> Result<(), String> {
         let dimensions = self.shape.dimensions();
         let bits: Vec<u32> = (split..dimensions).map(|at| self.shape.bits(at..at + 1)).collect();
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let tuple = &mut tuple[..dimensions];
         for (block, cells) in blocks.filter(|(_, cells)| !cells.is_empty()) {
             leading.decode(block, &mut tuple[..split]);

@@ -1,13 +1,12 @@
-//! Names of the storage schemes, and the construction of each.
+//! Names of the storage schemes.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use super::{Cells, Result, SchemeError, Storage, Value};
-use super::{bess, bxcrs, coordinate, hybrid, offset_value, ptcs, xccs, xcrs};
+use crate::key::DIMENSIONS_MAX;
 
 /// Names that parse, for messages.
-pub(crate) const NAMES: &str = "coordinate, offset-value, bess, xcrs, xccs, bxcrs, hybrid:r, ptcs";
+const NAMES: &str = "coordinate, offset-value, bess, xcrs, xccs, bxcrs, hybrid:r, ptcs";
 
 /// A storage scheme. The comments give the thesis's costs: a lookup, and when the scheme is of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,29 +32,12 @@ pub enum Scheme {
     Ptcs,
 }
 
-/// Limits of construction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Most bytes of arrays that grow with the shape, not with the cells: pointers, bitmap and ranks.
-    pub pointer_bytes: u64,
-}
-
-impl Default for Limits {
-    /// 1 GiB of pointers.
-    fn default() -> Self {
-        Self { pointer_bytes: 1 << 30 }
-    }
-}
-
-impl Limits {
-    /// An error if `bytes` of pointer arrays for `blocks` blocks exceed the limit.
-    pub(crate) fn check(&self, scheme: Scheme, blocks: u128, bytes: u128) -> Result<()> {
-        let limit = self.pointer_bytes;
-        match bytes <= u128::from(limit) {
-            true => Ok(()),
-            false => Err(SchemeError::Pointers { scheme, blocks, bytes, limit }),
-        }
-    }
+/// A text that names no scheme.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{name}' is no storage scheme: expected one of {NAMES}")]
+pub struct UnknownScheme {
+    /// The text.
+    pub name: String,
 }
 
 impl Scheme {
@@ -70,20 +52,6 @@ impl Scheme {
     /// The r at which section 7.2 measures hybrid, `⌈k / 2⌉ + 1`; at most k.
     pub fn measured_hybrid(dimensions: usize) -> Self {
         Self::Hybrid { r: (dimensions.div_ceil(2) + 1).min(dimensions) }
-    }
-
-    /// Builds the scheme over `cells`. An error gives the size of what exceeds a limit of the scheme.
-    pub fn build<V: Value>(self, cells: &Cells<V>, limits: &Limits) -> Result<Box<dyn Storage<V>>> {
-        match self {
-            Self::Coordinate => Ok(coordinate::build(cells)),
-            Self::OffsetValue => offset_value::build(cells),
-            Self::Bess => bess::build(cells),
-            Self::Xcrs => xcrs::build(cells, limits),
-            Self::Xccs => xccs::build(cells, limits),
-            Self::Bxcrs => bxcrs::build(cells, limits),
-            Self::Hybrid { r } => hybrid::build(cells, r, limits),
-            Self::Ptcs => ptcs::build(cells),
-        }
     }
 }
 
@@ -104,14 +72,14 @@ impl Display for Scheme {
 }
 
 impl FromStr for Scheme {
-    type Err = SchemeError;
+    type Err = UnknownScheme;
 
     /// Parses what [`Display`] prints; case is ignored.
-    fn from_str(name: &str) -> Result<Self> {
-        let unknown = || SchemeError::UnknownScheme { name: name.to_string() };
+    fn from_str(name: &str) -> Result<Self, UnknownScheme> {
+        let unknown = || UnknownScheme { name: name.to_string() };
         let lower = name.to_ascii_lowercase();
         if let Some(r) = lower.strip_prefix("hybrid:") {
-            let r = r.parse().ok().filter(|r| (1..=super::MAX_DIMENSIONS).contains(r));
+            let r = r.parse().ok().filter(|r| (1..=DIMENSIONS_MAX).contains(r));
             return r.map(|r| Self::Hybrid { r }).ok_or_else(unknown);
         }
         Self::all(0).into_iter().find(|scheme| scheme.to_string() == lower).ok_or_else(unknown)

@@ -6,12 +6,7 @@
 use std::ops::Range;
 
 use super::{Result, SchemeError};
-
-/// Most dimensions of an array.
-pub const MAX_DIMENSIONS: usize = 32;
-
-/// One tuple of coordinates; the first `k` entries count.
-pub(crate) type Tuple = [u32; MAX_DIMENSIONS];
+use crate::key::{DIMENSIONS_MAX, coordinate_bits};
 
 /// Sizes of 1 to 32 dimensions, each at least 1. Dimension 0 varies slowest in row-major order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,7 +18,7 @@ impl Shape {
     /// Shape of these sizes, slowest dimension first. An error names a wrong number of dimensions or an empty one.
     pub fn new(sizes: impl Into<Vec<u32>>) -> Result<Self> {
         let sizes = sizes.into();
-        if sizes.is_empty() || sizes.len() > MAX_DIMENSIONS {
+        if sizes.is_empty() || sizes.len() > DIMENSIONS_MAX {
             return Err(SchemeError::Dimensions { found: sizes.len() });
         }
         match sizes.iter().position(|size| *size == 0) {
@@ -54,7 +49,7 @@ impl Shape {
 
     /// Sum of the bits of neighbouring dimensions, `⌈log2 D⌉` each (section 2.1.3).
     pub fn bits(&self, dimensions: Range<usize>) -> u32 {
-        self.sizes[dimensions].iter().map(|size| bits(*size)).sum()
+        self.sizes[dimensions].iter().map(|size| coordinate_bits(*size as usize)).sum()
     }
 
     /// The shape with its dimensions in reverse order.
@@ -98,22 +93,9 @@ impl Shape {
     }
 }
 
-/// Bits of a coordinate below `size`: `⌈log2 size⌉`, 0 for a dimension of one element.
-pub(crate) fn bits(size: u32) -> u32 {
-    u32::BITS - (size - 1).leading_zeros()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bits_are_those_of_the_highest_coordinate() {
-        let cases = [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1 << 31, 31), ((1 << 31) + 1, 32), (u32::MAX, 32)];
-        for (size, expected) in cases {
-            assert_eq!(bits(size), expected, "size {size}");
-        }
-    }
 
     #[test]
     fn shapes_that_hold_nothing_are_refused() {

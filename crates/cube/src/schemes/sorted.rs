@@ -7,12 +7,11 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::slice::ChunksExact;
 
-use super::shape::Tuple;
 use super::sub_array::Step;
 use super::{
-    ArrayData, Cells, GroupBy, MAX_DIMENSIONS, NamedArray, PrefixSums, Result, Scheme, Shape, Sizes, Storage, SubArray,
-    Value,
+    ArrayData, Cells, GroupBy, NamedArray, PrefixSums, Result, Scheme, Shape, Sizes, Storage, SubArray, Value,
 };
+use crate::key::{DIMENSIONS_MAX, Tuple};
 
 /// The index of a sorted scheme: one entry a cell, in row-major order.
 pub(crate) trait SortedIndex: Debug + Send + Sync {
@@ -80,7 +79,7 @@ impl<V: Value, I: SortedIndex> Storage<V> for Sorted<V, I> {
     fn sub_array(&self, area: &SubArray) -> Result<Cells<V>> {
         area.check(&self.shape)?;
         let mut inside = Cells::empty(self.shape.clone());
-        let (mut tuple, mut next): (Tuple, Tuple) = ([0; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
+        let (mut tuple, mut next): (Tuple, Tuple) = ([0; DIMENSIONS_MAX], [0; DIMENSIONS_MAX]);
         let tuple = &mut tuple[..self.shape.dimensions()];
         let mut position = self.index.lower_bound(area.low(), 0);
         while position < self.values.len() {
@@ -98,7 +97,7 @@ impl<V: Value, I: SortedIndex> Storage<V> for Sorted<V, I> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&[u32], V)) {
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let tuple = &mut tuple[..self.shape.dimensions()];
         for (position, value) in self.values.iter().enumerate() {
             self.index.decode(position, tuple);
@@ -110,7 +109,7 @@ impl<V: Value, I: SortedIndex> Storage<V> for Sorted<V, I> {
         let dimensions = self.shape.dimensions();
         let order: Vec<usize> = (0..dimensions).collect();
         let mut sums = PrefixSums::new(&order);
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         for (position, value) in self.values.iter().enumerate() {
             if position == 0 || self.index.opens_group(position) {
                 self.index.decode(position, &mut tuple[..dimensions]);

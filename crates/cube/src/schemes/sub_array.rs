@@ -4,8 +4,8 @@
 //! and 7.2.1.3 (the three measured sub-arrays). A scan of sorted cells skips to the next tuple inside of the bounds
 //! where the thesis tests every cell.
 
-use super::shape::Tuple;
-use super::{MAX_DIMENSIONS, Result, SchemeError, Shape};
+use super::{Result, SchemeError, Shape};
+use crate::key::{DIMENSIONS_MAX, Tuple};
 
 /// A sub-array: the lowest and the highest coordinate of each dimension, both inside of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl SubArray {
     /// Calls `visit` with each tuple inside, in row-major order.
     pub(crate) fn for_each_tuple(&self, mut visit: impl FnMut(&[u32])) {
         let dimensions = self.low.len();
-        let mut tuple = [0; MAX_DIMENSIONS];
+        let mut tuple = [0; DIMENSIONS_MAX];
         tuple[..dimensions].copy_from_slice(&self.low);
         loop {
             visit(&tuple[..dimensions]);
@@ -205,7 +205,7 @@ mod tests {
         area.for_each_tuple(|tuple| inside.push(tuple.to_vec()));
         assert_eq!(inside.len(), 8);
         SubArray::whole(&shape).for_each_tuple(|tuple| {
-            let mut next = [0; MAX_DIMENSIONS];
+            let mut next = [0; DIMENSIONS_MAX];
             let step = area.step(tuple, &mut next);
             let expected = inside.iter().find(|candidate| candidate.as_slice() >= tuple);
             match step {

@@ -6,10 +6,8 @@
 
 use super::blocked::{Blocked, Names};
 use super::pointers::Dense;
-use super::shape::Tuple;
-use super::{
-    Cells, GroupBy, Limits, MAX_DIMENSIONS, NamedArray, Result, Scheme, Shape, Sizes, Storage, SubArray, Value,
-};
+use super::{Cells, GroupBy, Limits, NamedArray, Result, Scheme, Shape, Sizes, Storage, SubArray, Value};
+use crate::key::{DIMENSIONS_MAX, Tuple};
 
 /// The array in column order. Arrays: `cptr` (columns + 1), `rind` and `val` (one a cell).
 #[derive(Debug)]
@@ -56,7 +54,7 @@ impl<V: Value> Storage<V> for Xccs<V> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&[u32], V)) {
-        let mut forward: Tuple = [0; MAX_DIMENSIONS];
+        let mut forward: Tuple = [0; DIMENSIONS_MAX];
         self.reversed.for_each(&mut |tuple, value| {
             let forward = &mut forward[..tuple.len()];
             forward.iter_mut().zip(tuple.iter().rev()).for_each(|(at, coordinate)| *at = *coordinate);
@@ -70,7 +68,7 @@ impl<V: Value> Storage<V> for Xccs<V> {
 
     fn prefix_sums(&self) -> Result<Vec<GroupBy<V>>> {
         let renumber = |sums: Vec<GroupBy<V>>| sums.into_iter().map(|sum| sum.reversed(&self.shape)).collect();
-        self.reversed.prefix_sums().map(renumber).map_err(|error| error.reversed(&self.shape))
+        self.reversed.prefix_sums().map(renumber).map_err(|error| error.reversed(self.shape.dimensions()))
     }
 
     fn sizes(&self) -> Sizes {

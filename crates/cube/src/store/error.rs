@@ -7,8 +7,8 @@ use arrow::error::ArrowError;
 use thiserror::Error;
 use warpcube_column::format::FileError;
 
-use super::replace::parent_of;
-use super::{Holder, MANIFEST_NAME};
+use super::folder::{MANIFEST_NAME, parent_of};
+use super::holder::Holder;
 use crate::error::ModelError;
 use crate::facts::FactsError;
 use crate::schemes::SchemeError;

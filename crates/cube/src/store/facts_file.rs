@@ -27,22 +27,14 @@ use warpcube_column::format::{
 
 use super::cube::fact_measures;
 use super::error::{Result, StoreError};
+use super::folder::MANIFEST_NAME;
 use super::index::{self, Index};
-use super::manifest::INDEX_PREFIX;
-use super::pages::{Pages, Value, encode_column};
-use super::{ColumnSummary, MANIFEST_NAME};
+use super::manifest::{ColumnSummary, INDEX_PREFIX};
+use super::pages::{PAGE_ROWS, Pages, Value, encode_column, page_rows};
 use crate::facts::{Bitmap, FactColumn, FactMeasure, Facts, Keys, Rule, ValueType, Values};
 use crate::model::CubeModel;
 use crate::schemes::Scheme;
 use crate::schemes::restore::Words;
-
-/// Cells of a page on disk.
-pub const PAGE_ROWS: usize = 1 << 16;
-
-/// Rows of each page of so many cells.
-pub(super) fn page_rows(cells: usize) -> impl Iterator<Item = usize> {
-    (0..cells.div_ceil(PAGE_ROWS)).map(move |page| PAGE_ROWS.min(cells - page * PAGE_ROWS))
-}
 
 /// Writes facts to a file, with their keys or the index of another scheme.
 ///

@@ -7,7 +7,8 @@
 
 use std::borrow::Cow;
 
-use crate::facts::{FactColumn, Facts, KeyLayout, Keys};
+use crate::facts::{FactColumn, Facts, Keys};
+use crate::key::KeyLayout;
 use crate::model::CubeModel;
 use crate::schemes::restore::{HIGH, Words, restore};
 use crate::schemes::{ArrayData, Cells, Limits, Scheme, SchemeError, Shape};

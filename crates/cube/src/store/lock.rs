@@ -3,51 +3,23 @@
 //! The lock is the system's lock on the file `lock`, which ends with the process. The file names the holder, for the
 //! message to others; it is empty while the cube is not held.
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use arrow::temporal_conversions::timestamp_s_to_datetime;
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 use super::error::{Result, StoreError};
-use super::{MANIFEST_NAME, StoredCube, together};
+use super::folder::{LOCK_NAME, MANIFEST_NAME};
+use super::holder::{Holder, now};
+use super::record;
 
-/// Name of the lock file in the folder.
-pub const LOCK_NAME: &str = "lock";
 /// Bytes of a holder's name at most.
 const HOLDER_BYTES_MAX: u64 = 256;
 /// Attempts to take the lock while the file names no holder, so long as a holder may take to write its name or to end.
 const ATTEMPTS: u32 = 20;
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// The process that holds a cube.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// Number of the process.
-    pub pid: u32,
-    /// When it took the lock, in seconds since 1970 (UTC).
-    pub since: u64,
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {}", self.pid)?;
-        match i64::try_from(self.since).ok().and_then(timestamp_s_to_datetime) {
-            Some(since) => write!(f, " since {since} UTC"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Seconds since 1970 (UTC).
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
-}
 
 /// The exclusive right to change a cube, until it is dropped.
 #[derive(Debug)]
@@ -79,7 +51,7 @@ impl Held {
             return Err(StoreError::no_cube(folder));
         }
         let held = Held::lock_folder(folder, LOCK_NAME, waits)?;
-        together::finish(folder)?;
+        record::finish(folder)?;
         Ok(held)
     }
 
@@ -113,14 +85,6 @@ impl Held {
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    /// Opens the cube; it stays the same until [`Held::replace`].
-    ///
-    /// # Errors
-    /// As [`super::open`].
-    pub fn open(&self) -> Result<StoredCube> {
-        super::open(&self.folder)
     }
 }
 

@@ -4,11 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::checked;
 use super::error::{Result, StoreError};
-use super::{checked, together};
 
-/// Name of the manifest in the folder.
-pub const MANIFEST_NAME: &str = "cube.json";
 /// Version of the folder that is written and read.
 pub const MANIFEST_VERSION: u64 = 1;
 /// Version of the arrays of storage schemes that is written and read.
@@ -184,16 +182,6 @@ pub(super) fn is_number(text: &str) -> bool {
 }
 
 impl Manifest {
-    /// Reads the manifest of a folder.
-    ///
-    /// # Errors
-    /// [`StoreError::NoCube`], [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
-    pub(super) fn read(folder: &Path) -> Result<Manifest> {
-        let manifest = Manifest::read_named(folder, MANIFEST_NAME)?;
-        let manifest = manifest.ok_or_else(|| StoreError::no_cube(folder))?;
-        Ok(together::recorded(folder, &manifest)?.unwrap_or(manifest))
-    }
-
     /// Reads a manifest by the name of its file; `None` if there is no such file.
     ///
     /// # Errors

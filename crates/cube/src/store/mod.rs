@@ -28,11 +28,14 @@ pub(crate) mod checked;
 mod cube;
 mod error;
 mod facts_file;
+mod folder;
+mod holder;
 mod index;
 mod lock;
 mod manifest;
 mod open;
 mod pages;
+mod record;
 mod replace;
 mod sizes;
 mod texts;
@@ -42,15 +45,18 @@ mod within;
 pub use cube::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
 pub use error::StoreError;
 pub(crate) use error::reason;
-pub use facts_file::PAGE_ROWS;
-pub use lock::{Held, Holder, LOCK_NAME};
+pub use folder::{LOCK_NAME, MANIFEST_NAME};
+pub(crate) use folder::{sync_folder, write_file};
+pub use holder::Holder;
+pub use lock::Held;
 pub use manifest::{
-    ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_NAME, MANIFEST_VERSION, Manifest, Role,
-    SCHEME_VERSION,
+    ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
 };
 pub use open::{info, open, open_with_manifest};
+pub use pages::PAGE_ROWS;
+pub use record::RECORD_NAME;
+pub(crate) use replace::drawn_identity;
 pub use replace::{Step, check_new, create, create_in_steps};
-pub(crate) use replace::{drawn_identity, sync_folder, write_file};
 pub use sizes::{SchemeSize, chosen, scheme_sizes};
-pub use together::{RECORD_NAME, replace_together, replace_together_in_steps};
+pub use together::replace_together_in_steps;
 pub use within::check_outside;

@@ -10,10 +10,12 @@ use super::checked::checksum;
 use super::cube::{Origin, StoredCube, TextCell};
 use super::error::{Result, StoreError};
 use super::facts_file::FactsFile;
+use super::folder::MANIFEST_NAME;
+use super::lock::Held;
 use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION};
-use super::{MANIFEST_NAME, arrow_file, texts};
+use super::{arrow_file, texts};
 use crate::model::CubeModel;
-use crate::schemes::{Scheme, SchemeError};
+use crate::schemes::{Scheme, UnknownScheme};
 
 /// Opens the cube of a folder; a change by another process meanwhile does not show. Pages are decoded on all cores of
 /// the current rayon pool.
@@ -50,6 +52,16 @@ pub fn open_with_manifest(folder: &Path) -> Result<(StoredCube, Manifest)> {
 /// [`StoreError::NoCube`], [`StoreError::Version`], [`StoreError::Damaged`], [`StoreError::Io`].
 pub fn info(folder: &Path) -> Result<Manifest> {
     Manifest::read(folder)
+}
+
+impl Held {
+    /// Opens the cube; it stays the same until [`Held::replace`].
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn open(&self) -> Result<StoredCube> {
+        open(self.folder())
+    }
 }
 
 /// The identity of the facts of a state.
@@ -142,7 +154,7 @@ fn scheme_of(folder: &Path, manifest: &Manifest) -> Result<Scheme> {
     if facts.scheme_version != SCHEME_VERSION {
         return Err(StoreError::Version { path, found: facts.scheme_version, wanted: SCHEME_VERSION });
     }
-    facts.scheme.parse().map_err(|error: SchemeError| StoreError::damaged(&path, error.to_string()))
+    facts.scheme.parse().map_err(|error: UnknownScheme| StoreError::damaged(&path, error.to_string()))
 }
 
 fn read_texts(part: &mut Part, model: &CubeModel) -> Result<Vec<TextCell>> {

@@ -6,11 +6,17 @@ use rayon::prelude::*;
 use warpcube_column::format::{Alp, EncodedChunk, Encoding, EncodingError, OffsetBits, Packed, Plain, encode};
 use warpcube_column::{Statistics, Storage, VECTOR_ROWS};
 
-use super::facts_file::{PAGE_ROWS, page_rows};
 use crate::facts::Bitmap;
 
+/// Cells of a page on disk.
+pub const PAGE_ROWS: usize = 1 << 16;
 /// Bytes of a value.
 const VALUE_BYTES: usize = 8;
+
+/// Rows of each page of so many cells.
+pub(super) fn page_rows(cells: usize) -> impl Iterator<Item = usize> {
+    (0..cells.div_ceil(PAGE_ROWS)).map(move |page| PAGE_ROWS.min(cells - page * PAGE_ROWS))
+}
 
 /// A value of 8 bytes.
 pub(super) trait Value: Copy + Default + PartialOrd + Send + Sync {

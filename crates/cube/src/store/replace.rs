@@ -1,8 +1,8 @@
 //! Creating and replacing a cube: all files of the next generation, then its manifest, then the files of the last one.
 
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,16 +11,18 @@ use warpcube_column::format::TableIdentity;
 use super::checked::{self, checksum};
 use super::cube::StoredCube;
 use super::error::{Result, StoreError};
+use super::folder::{LOCK_NAME, MANIFEST_NAME, parent_of, sync_folder, write_file};
+use super::holder::now;
 use super::index::{self, Index};
-use super::lock::now;
+use super::lock::Held;
 use super::manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
     is_number,
 };
 use super::open::identity;
-use super::together::{self, PREPARED_MANIFEST};
+use super::record::{self, PREPARED_MANIFEST};
 use super::within::check_outside;
-use super::{Held, LOCK_NAME, MANIFEST_NAME, arrow_file, facts_file, texts};
+use super::{arrow_file, facts_file, texts};
 
 /// Name of the manifest until it is renamed.
 const NEXT_MANIFEST: &str = "cube.json.new";
@@ -90,11 +92,6 @@ pub fn create_in_steps(
     sync_folder(parent_of(folder)).map_err(StoreError::io(folder, "synchronised"))
 }
 
-/// The folder that a folder or file lies in.
-pub(super) fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 impl Held {
     /// Replaces the cube and returns the new generation. After an error or a crash the folder holds the old cube or the
     /// new one, whole; after [`Held::replace`] has returned the new one stays, even if the machine stops.
@@ -135,7 +132,7 @@ impl Held {
         Ok(manifest.generation)
     }
 
-    /// Writes the next generation with its manifest as [`PREPARED_MANIFEST`], for [`super::replace_together`].
+    /// Writes the next generation with its manifest as [`PREPARED_MANIFEST`], for [`super::replace_together_in_steps`].
     pub(super) fn prepare(
         &self,
         cube: &StoredCube,
@@ -204,11 +201,6 @@ fn is_leftover(name: &str) -> bool {
     name == NEXT_MANIFEST || name == PREPARED_MANIFEST || Role::is_file_name(hidden.map_or(name, |(_, name)| name))
 }
 
-/// Makes the entries of a folder durable.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
 /// The folder of a replacement.
 struct Folder<'a> {
     path: &'a Path,
@@ -235,7 +227,7 @@ impl Folder<'_> {
     /// Writes the files of the next generation.
     fn write_next(&mut self, cube: &StoredCube, index: Option<&Index>) -> Result<Manifest> {
         // A change together with other cubes may have left its manifest without its name.
-        together::finish(self.path)?;
+        record::finish(self.path)?;
         let old = match Manifest::read(self.path) {
             Ok(manifest) => Some(manifest),
             Err(StoreError::NoCube { .. }) => None,
@@ -376,13 +368,6 @@ impl Folder<'_> {
         let folder = self.path;
         self.step(Step::Sync(folder), "synchronised", || sync_folder(folder))
     }
-}
-
-/// Writes a file and makes its bytes durable.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 #[cfg(test)]

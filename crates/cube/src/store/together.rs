@@ -8,62 +8,33 @@
 
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
-
-use serde::{Deserialize, Serialize};
 
 use super::checked;
 use super::cube::StoredCube;
 use super::error::{Result, StoreError};
+use super::folder::{MANIFEST_NAME, sync_folder, write_file};
+use super::lock::Held;
 use super::manifest::Manifest;
-use super::replace::{Step, sync_folder, write_file};
-use super::{Held, MANIFEST_NAME};
+use super::record::{
+    PREPARED_MANIFEST, RECORD_NAME, RECORD_VERSION, Record, RecordedCube, is_name, place, read_record,
+};
+use super::replace::Step;
 
-/// Name of the manifest of a cube that is replaced together with others, until it is renamed.
-pub(super) const PREPARED_MANIFEST: &str = "cube.json.next";
-/// Name of the record in the folder of the cubes.
-pub const RECORD_NAME: &str = "warpcube-changed.json";
 /// Name of the record until it is renamed.
 const NEXT_RECORD: &str = "warpcube-changed.json.new";
 /// Name of the file whose lock is held over a change, in the folder of the cubes.
 const CHANGE_LOCK_NAME: &str = "warpcube-changed.lock";
 /// How long a replacement waits for one of other cubes of the folder.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Version of the record's form.
-const RECORD_VERSION: u64 = 1;
-
-/// The cubes that are replaced together.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Record {
-    version: u64,
-    cubes: Vec<RecordedCube>,
-}
-
-/// A cube with its next state.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecordedCube {
-    /// Name of its folder.
-    folder: String,
-    identity: String,
-    generation: u64,
-}
-
-/// Replaces cubes whose folders lie in one folder. After an error or a crash all of them are the old ones or all are
-/// the new ones; after it has returned the new ones stay, even if the machine stops.
+/// Replaces cubes whose folders lie in one folder, and calls `before` before each change of a folder. After an error,
+/// of `before` too, or a crash all of them are the old ones or all are the new ones; after it has returned the new ones
+/// stay, even if the machine stops.
 ///
 /// # Errors
-/// Those of [`Held::replace`]; [`StoreError::Held`] while another process replaces cubes of the folder together.
-pub fn replace_together(cubes: &[(&Held, &StoredCube)]) -> Result<()> {
-    replace_together_in_steps(cubes, &mut |_| Ok(()))
-}
-
-/// As [`replace_together`], and calls `before` before each change of a folder. Its error ends the replacement there.
-///
-/// # Errors
-/// Those of [`replace_together`], and [`StoreError::Io`] with an error of `before`.
+/// Those of [`Held::replace`]; [`StoreError::Held`] while another process replaces cubes of the folder together;
+/// [`StoreError::Io`] with an error of `before`.
 pub fn replace_together_in_steps(
     cubes: &[(&Held, &StoredCube)],
     before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
@@ -103,24 +74,6 @@ pub fn replace_together_in_steps(
     Ok(())
 }
 
-/// The folder of a cube's folder, and the name of the cube's in it, if it is one for a record.
-fn place(folder: &Path) -> Result<(PathBuf, Option<String>)> {
-    let whole = fs::canonicalize(folder).map_err(StoreError::io(folder, "read"))?;
-    let parent = whole.parent().unwrap_or(&whole).to_path_buf();
-    let name = whole.file_name().and_then(|name| name.to_str()).filter(|name| is_name(name));
-    Ok((parent, name.map(str::to_owned)))
-}
-
-/// Whether a record may name a folder so: the name of a folder beside it, without a path.
-fn is_name(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    matches!(parts.next(), Some(Component::Normal(part)) if part == name) && parts.next().is_none()
-}
-
-fn read_record(parent: &Path) -> Result<Option<Record>> {
-    checked::read(&parent.join(RECORD_NAME), RECORD_VERSION)
-}
-
 /// Finishes the change whose record is left in a folder, and removes the record.
 fn finish_last(parent: &Path) -> Result<()> {
     let Some(record) = read_record(parent)? else { return Ok(()) };
@@ -140,36 +93,4 @@ fn finish_last(parent: &Path) -> Result<()> {
     }
     let path = parent.join(RECORD_NAME);
     fs::remove_file(&path).and_then(|()| sync_folder(parent)).map_err(StoreError::io(&path, "removed"))
-}
-
-/// The manifest that a record of the folder above puts in place of a cube's.
-pub(super) fn recorded(folder: &Path, current: &Manifest) -> Result<Option<Manifest>> {
-    let (parent, Some(name)) = place(folder)? else { return Ok(None) };
-    let Some(record) = read_record(&parent)? else { return Ok(None) };
-    // Another cube may have been created in the folder; cubes of old versions have no identity.
-    let is_same = |cube: &RecordedCube| current.identity.is_empty() || cube.identity == current.identity;
-    let is_next =
-        |cube: &RecordedCube| cube.folder == name && cube.generation == current.generation + 1 && is_same(cube);
-    let Some(cube) = record.cubes.into_iter().find(is_next) else { return Ok(None) };
-    match Manifest::read_named(folder, PREPARED_MANIFEST)? {
-        Some(next) => {
-            Ok(Some(next).filter(|next| (&next.identity, next.generation) == (&cube.identity, cube.generation)))
-        }
-        // It has just taken its name.
-        None => Manifest::read_named(folder, MANIFEST_NAME),
-    }
-}
-
-/// Gives the manifest that a record puts in place of a cube's its name. The caller holds the lock of the cube.
-pub(super) fn finish(folder: &Path) -> Result<()> {
-    // A manifest that cannot be read is the reader's error, not this function's.
-    let Ok(Some(current)) = Manifest::read_named(folder, MANIFEST_NAME) else { return Ok(()) };
-    let (prepared, path) = (folder.join(PREPARED_MANIFEST), folder.join(MANIFEST_NAME));
-    if recorded(folder, &current)?.is_none() {
-        return Ok(());
-    }
-    if !prepared.exists() {
-        return Ok(());
-    }
-    fs::rename(&prepared, &path).and_then(|()| sync_folder(folder)).map_err(StoreError::io(&path, "replaced"))
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::LOCK_NAME;
 use super::error::{Result, StoreError};
-use super::manifest::{MANIFEST_NAME, Manifest};
+use super::folder::{LOCK_NAME, MANIFEST_NAME};
+use super::manifest::Manifest;
 
 /// Refuses a path in the folder of a cube, that folder included, as a place for anything else. The path need not exist,
 /// and links are followed.

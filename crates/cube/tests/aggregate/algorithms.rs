@@ -178,7 +178,7 @@ fn equal_plans_differ_by_zero_and_not_by_nothing() {
         assert_eq!(sum(1), Some(CellValue::Decimal { units: 7, scale: 2 }), "{algorithm}");
         assert_eq!(sum(2), None, "{algorithm}");
         assert_eq!(cells.report().filled_targets, 2);
-        assert_eq!(cells.report().algorithm, algorithm.name());
+        assert_eq!(cells.report().decision.algorithm, algorithm.into());
     }
 }
 

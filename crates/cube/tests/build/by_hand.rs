@@ -1,7 +1,7 @@
 //! What was made by hand over deliveries of the source that name, lack or bring elements.
 
 use warpcube_cube::aggregate::Progress;
-use warpcube_cube::answer::relation_batches;
+use warpcube_cube::answer::Relation;
 use warpcube_cube::build::{Built, NamedElements, Report, rebuild, refresh};
 use warpcube_cube::change::{self, change};
 use warpcube_cube::define::parse;
@@ -338,7 +338,9 @@ fn the_base_of_a_relation_has_the_names_of_the_table() {
     live.refresh(&day(&["Food", "Food", "Drink"], &["Milk", "Ham", "Milk"]));
     let Built { model, facts, .. } = live.built.clone();
     let cube = warpcube_cube::answer::Cube { model, facts: facts.into(), texts: Default::default() };
-    let batch = &relation_batches(&cube).unwrap()[0];
+    let relation = Relation::of(&cube);
+    let all: Vec<usize> = (0..relation.schema().fields().len()).collect();
+    let batch = &relation.batches(&cube, &all, &[], usize::MAX).unwrap()[0];
     let names: Vec<String> = (0..batch.num_rows())
         .map(|row| arrow::util::display::array_value_to_string(batch.column(0), row).unwrap())
         .collect();

@@ -21,8 +21,7 @@ pub fn cells(
     let options = AskOptions { algorithm, targets_max: 20_000, device };
     match cube.ask(query, &options, &Progress::new())? {
         Answer::Table(table) => {
-            let name = algorithm.map(|algorithm| algorithm.to_string());
-            assert!(name.is_none_or(|name| name == table.report().algorithm));
+            assert!(algorithm.is_none_or(|named| named == table.report().decision.algorithm));
             Ok(*table)
         }
         other => panic!("{query}: {other:?}"),
@@ -74,7 +73,7 @@ fn all_agree(count: u32, on_gpu: &[DeviceAlgorithm], measures: &'static [DrawnMe
             prop_assert_eq!(found.ranks(), expected.ranks(), "{}: {}", told, query);
             prop_assert_eq!(found.columns(), expected.columns(), "{}: {}", told, query);
             let is_on_device = !matches!(name, Some(AlgorithmName::Cpu(_)));
-            prop_assert_eq!(found.report().device.is_some(), is_on_device, "{}", told);
+            prop_assert_eq!(found.report().decision.place.device.is_some(), is_on_device, "{}", told);
         }
         Ok(())
     });
@@ -138,7 +137,7 @@ fn check_measures(
         }
     }
     let chosen = check("chosen", cells(cube, query, None, Some(&devices[0])))?;
-    prop_assert!(chosen.is_none_or(|chosen| chosen.report().device.is_some()), "{}", query);
+    prop_assert!(chosen.is_none_or(|chosen| chosen.report().decision.place.device.is_some()), "{}", query);
     Ok(())
 }
 

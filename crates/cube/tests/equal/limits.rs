@@ -163,21 +163,21 @@ fn the_cost_model_leaves_contraction_where_classes_have_no_room() {
     let single = map(1024, &[own(1.0), own(2.0)]);
     let (area, on_device) = (Area::new(vec![single; 3]), on_device(&facts, LaneOrder::Forward));
     let choice = on_device.choose(&area, 0, &Arc::default()).unwrap();
-    assert_ne!(choice.algorithm, DeviceAlgorithm::Contract);
+    assert_ne!(choice.decision.algorithm, DeviceAlgorithm::Contract);
     let expected_reason = "not gpu-contract: 1075843072 sums would be kept at once, at most 536870912";
-    assert!(choice.reason.ends_with(expected_reason), "{}", choice.reason);
-    assert_eq!(choice.predictions.len(), 2);
-    let found = on_device.sums(choice.algorithm, &area, 0, &Arc::default()).unwrap();
+    assert!(choice.decision.reason.ends_with(expected_reason), "{}", choice.decision.reason);
+    assert_eq!(choice.decision.predicted.len(), 2);
+    let found = on_device.sums(choice.decision.algorithm, &area, 0, &Arc::default()).unwrap();
     assert_eq!(found, expected(&facts, &area));
     // 2^26 sums of classes have room, but take longer than 1,024 facts.
     let few = map(1024, &[own(1.0)[..256].to_vec(), own(2.0)[..256].to_vec()]);
     let smaller = Area::new(vec![few.clone(), map(1024, &[own(1.0), own(2.0)]), few]);
     let choice = on_device.choose(&smaller, 0, &Arc::default()).unwrap();
-    assert_eq!((choice.predictions.len(), choice.algorithm == DeviceAlgorithm::Contract), (3, false));
+    assert_eq!((choice.decision.predicted.len(), choice.decision.algorithm == DeviceAlgorithm::Contract), (3, false));
     // A single cell, which no sample meets, is contracted.
     let single = Area::new(vec![map(1024, &[vec![(7, 1.0)]]), map(1024, &[own(1.0)]), map(1024, &[own(1.0)])]);
     let choice = on_device.choose(&single, 0, &Arc::default()).unwrap();
-    assert_eq!(choice.algorithm, DeviceAlgorithm::Contract, "{:?}", choice.predictions);
+    assert_eq!(choice.decision.algorithm, DeviceAlgorithm::Contract, "{:?}", choice.decision.predicted);
 }
 
 /// Products keep their sums in two arrays in turn, beside those of classes: three products of 2^27 sums and more do
@@ -197,7 +197,7 @@ fn the_sums_of_all_products_have_room_together() {
         Area::new(vec![map(classes, &(0..targets).map(target).collect::<Vec<_>>()); 3])
     };
     let on_device = on_device(&facts, LaneOrder::Forward);
-    let reason = |targets: u32| on_device.choose(&area(targets), 0, &Arc::default()).unwrap().reason;
+    let reason = |targets: u32| on_device.choose(&area(targets), 0, &Arc::default()).unwrap().decision.reason;
     let kept = [558 * 558 * 558, 614 * 614 * 614, 614 * 614 * 558].iter().sum::<u64>();
     let expected = format!("not gpu-contract: {kept} sums would be kept at once, at most 536870912");
     assert!(reason(targets).ends_with(&expected), "{}", reason(targets));

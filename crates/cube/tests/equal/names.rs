@@ -49,9 +49,10 @@ fn told(cube: &Cube, query: &str, algorithm: &str, device: Option<&dyn Aggregato
     let options = AskOptions { algorithm, device, ..AskOptions::default() };
     match cube.ask(query, &options, &Progress::new()) {
         Ok(Answer::Table(table)) => {
-            let report = table.report();
-            let place = if report.device.is_some() { "device" } else { "cpu" };
-            Ok(format!("{} on {place}; {}", report.algorithm, table.refused.clone().unwrap_or_default()))
+            let decision = &table.report().decision;
+            let place = if decision.place.device.is_some() { "device" } else { "cpu" };
+            let refused = decision.place.refused.clone().unwrap_or_default();
+            Ok(format!("{} on {place}; {refused}", decision.algorithm))
         }
         Ok(Answer::Text(text)) => Ok(text),
         Ok(other) => panic!("{other:?}"),

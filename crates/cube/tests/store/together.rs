@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::tempdir;
-use warpcube_cube::store::{self, Held, RECORD_NAME, Step, StoreError, replace_together, replace_together_in_steps};
+use warpcube_cube::store::{self, Held, RECORD_NAME, Step, StoreError, replace_together_in_steps};
 
 use crate::cubes::{expected_names, names, numbered};
 use crate::lock::{child, child_folder};
@@ -95,7 +95,7 @@ fn an_error_at_any_step_leaves_all_cubes_old_or_all_new() {
         }
         let held: Vec<Held> = folders(parent).iter().map(|folder| Held::lock(folder).unwrap()).collect();
         let cube = numbered(5);
-        replace_together(&held.iter().map(|held| (held, &cube)).collect::<Vec<_>>()).unwrap();
+        replace_together_in_steps(&held.iter().map(|held| (held, &cube)).collect::<Vec<_>>(), &mut |_| Ok(())).unwrap();
         for folder in folders(parent) {
             assert_eq!(store::open(&folder).unwrap(), cube, "{context}");
         }
@@ -115,7 +115,8 @@ fn cubes_of_several_folders_are_not_replaced_together() {
     folders.iter().for_each(|folder| store::create(folder, &numbered(1)).unwrap());
     let held: Vec<Held> = folders.iter().map(|folder| Held::lock(folder).unwrap()).collect();
     let cube = numbered(2);
-    let error = replace_together(&held.iter().map(|held| (held, &cube)).collect::<Vec<_>>()).unwrap_err();
+    let error = replace_together_in_steps(&held.iter().map(|held| (held, &cube)).collect::<Vec<_>>(), &mut |_| Ok(()))
+        .unwrap_err();
     assert!(error.to_string().ends_with("cubes of several folders are not replaced together"), "{error}");
     folders.iter().for_each(|folder| assert_eq!(store::open(folder).unwrap(), numbered(1)));
 }

@@ -62,7 +62,7 @@ impl Side {
             ranks.clear();
             ranks.push(0_usize);
             for (at, rows) in rows.iter().enumerate() {
-                let row = &rows[layout.coordinate((*tuple).into(), from + at) as usize];
+                let row = &rows[layout.coordinate(*tuple, from + at) as usize];
                 next.clear();
                 for rank in &ranks {
                     next.extend(row.iter().map(|target| rank * targets[at].len() + *target as usize));

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use warpcube_cube::aggregate::{Area, Cells, Forecast, Progress};
+use warpcube_cube::aggregate::{Area, Cells, Decision, Place, Progress};
 use warpcube_cube::answer::{Aggregator, CubeError};
-use warpcube_cube::device::{
-    DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, Placed, ResidentFacts, forecast,
-};
+use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, ResidentFacts, forecast};
 use warpcube_cube::facts::Facts;
 
 use super::OpenCube;
@@ -57,12 +55,12 @@ impl Aggregator for CubeDevice<'_> {
         }
     }
 
-    fn place(&self, facts: &Facts, area: &Area, measures: &[usize], cpu: &dyn Fn() -> f64) -> Placed {
+    fn place(&self, facts: &Facts, area: &Area, measures: &[usize], cpu: &dyn Fn() -> f64) -> Place {
         if !self.chooses {
-            return Placed::DEVICE;
+            return Place::on(self.device_name());
         }
         let device = self.if_open();
-        let Forecast { ms, load_ms, .. } = match device {
+        let Decision { ms, load_ms, .. } = match device {
             Some(device) => device.estimate(area, measures),
             None => forecast(facts, area, measures),
         };
@@ -73,7 +71,7 @@ impl Aggregator for CubeDevice<'_> {
         if device.is_none() {
             before += OPEN_SECONDS * 1e3;
         }
-        PlaceTimes { cpu: cpu(), device: ms, before, saved: *self.open.saved_ms.lock() }.place()
+        PlaceTimes { cpu: cpu(), device: ms, before, saved: *self.open.saved_ms.lock() }.place(&self.device_name())
     }
 
     fn forecast(
@@ -82,7 +80,7 @@ impl Aggregator for CubeDevice<'_> {
         area: &Area,
         measures: &[usize],
         progress: &Progress,
-    ) -> Result<Result<Forecast, String>, CubeError> {
+    ) -> Result<Result<Decision, String>, CubeError> {
         match self.if_open() {
             Some(device) => Aggregator::forecast(device, facts, area, measures, progress),
             None => Ok(Ok(forecast(facts, area, measures))),

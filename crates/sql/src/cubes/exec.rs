@@ -18,7 +18,7 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder,
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::StreamExt;
-use warpcube_cube::aggregate::Progress;
+use warpcube_cube::aggregate::{Decision, Progress};
 use warpcube_cube::answer::TableAnswer;
 use warpcube_cube::query::{BoundSet, BoundTable};
 
@@ -109,15 +109,14 @@ fn answer(query: &CubeQuery, settings: &Settings, told: &Told, progress: &Progre
         return Err(SqlError::Internal("a query became another".into()));
     };
     let report = table.report();
-    let place = report.device.as_deref().unwrap_or("the CPU");
-    let (ms, placed) = (begin.elapsed().as_secs_f64() * 1e3, report.placed.iter());
+    let (filled, decision, ms) = (report.filled_targets, &report.decision, begin.elapsed().as_secs_f64() * 1e3);
+    let Decision { place, algorithm, reason, targets, .. } = decision;
     let reasons: Vec<&str> =
-        std::iter::once(&report.reason).chain(placed).chain(&table.refused).map(|s| &**s).collect();
-    let (filled, reasons) = (report.filled_targets, reasons.join("; "));
-    let _ = told.done.set(format!(
-        "{} on {place}, {filled} of {} targets filled in {ms:.3} ms ({reasons})",
-        report.algorithm, report.targets
-    ));
+        std::iter::once(reason).chain(&place.reason).chain(&place.refused).map(String::as_str).collect();
+    let (place, reasons) = (place.name(), reasons.join("; "));
+    let _ = told
+        .done
+        .set(format!("{algorithm} on {place}, {filled} of {targets} targets filled in {ms:.3} ms ({reasons})"));
     Ok(table)
 }
 

@@ -16,10 +16,9 @@ use std::sync::{Arc, OnceLock};
 use arrow::array::ArrayRef;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
-use warpcube_cube::aggregate::{AggregateError, Progress, TARGETS_MAX};
+use warpcube_cube::aggregate::{AggregateError, Decision, Place, Progress, TARGETS_MAX};
 use warpcube_cube::answer::{
-    Aggregator, AlgorithmName, Answer, AskOptions, BaseRows, Cube, CubeError, QueryOutlook, Relation, SourceCell,
-    TableAnswer,
+    Aggregator, AlgorithmName, Answer, AskOptions, BaseRows, Cube, CubeError, Relation, SourceCell, TableAnswer,
 };
 use warpcube_cube::define::{self, Definition};
 use warpcube_cube::device::DeviceAggregation;
@@ -268,10 +267,12 @@ impl Cubes {
             answer => answer,
         };
         Ok(match answer.map_err(of_cube)? {
-            Answer::Table(table) => match table.refused.as_ref().filter(|_| settings.placement == Placement::Cuda) {
-                Some(reason) => return Err(refused(reason)),
-                None => {
-                    *open.saved_ms.lock() += table.saved_ms;
+            Answer::Table(table) => match &table.report().decision.place {
+                Place { refused: Some(reason), .. } if settings.placement == Placement::Cuda => {
+                    return Err(refused(reason));
+                }
+                place => {
+                    *open.saved_ms.lock() += place.saved_ms;
                     CubeAnswer::Table(table)
                 }
             },
@@ -286,11 +287,11 @@ impl Cubes {
     /// # Errors
     /// [`SqlError::CubeArea`] for an area beyond the limit, [`SqlError::CubeCells`] for what a device refuses under
     /// placement `cuda`.
-    pub(crate) fn outlook(&self, open: &OpenCube, table: &BoundTable, settings: &Settings) -> Result<QueryOutlook> {
+    pub(crate) fn outlook(&self, open: &OpenCube, table: &BoundTable, settings: &Settings) -> Result<Decision> {
         let device = self.device(open, None, settings)?;
         let options = ask_options(CubeQueryOptions::default(), device.as_ref());
         let outlook = open.cube.outlook(table, &options, &Progress::new()).map_err(of_cube)?;
-        match outlook.refused.as_deref().filter(|_| settings.placement == Placement::Cuda) {
+        match outlook.place.refused.as_deref().filter(|_| settings.placement == Placement::Cuda) {
             Some(reason) => Err(refused(reason)),
             None => Ok(outlook),
         }

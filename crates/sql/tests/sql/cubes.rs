@@ -30,7 +30,7 @@ async fn ask(session: &Session, folder: &Path, query: &str) -> (BTreeMap<String,
     let CubeAnswer::Table(table) = answer else { panic!("{query}: {answer:?}") };
     let batches: Vec<_> = table.long_form(cube.cube(), 1 << 10).collect::<Result<_, _>>().unwrap();
     let rows = crate::format::rows(&batches);
-    (rows.into_iter().map(named_value).collect(), table.report().device.is_some())
+    (rows.into_iter().map(named_value).collect(), table.report().decision.place.device.is_some())
 }
 
 /// A row of names and a value, and of a text that is left out.

@@ -75,8 +75,7 @@ pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Resu
             console::print(&format!("{} cells of {} targets\n", grouped(cells.len() as u64), targets(cells)))?;
         }
         let compared = reference.as_ref().map_or(Comparison::Same, |reference| compare(reference, cells));
-        let report = cells.report();
-        let place = report.device.as_deref().unwrap_or("CPU");
+        let place = cells.report().decision.place.device.as_deref().unwrap_or("CPU");
         console::print(&format!("{name:<40} {ms:>10.3} ms, first {first_ms:>10.3} ms, {compared}, on {place}\n"))?;
         let verified = compared != Comparison::Different;
         results.push(json!({

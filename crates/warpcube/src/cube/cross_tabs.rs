@@ -54,7 +54,7 @@ pub(super) fn run(
         let (ms, answer) = ask(cube, &query, options(None), session, host)?;
         let (_, expected) = ask(cube, &query, options(Some(AlgorithmName::Cpu(Algorithm::Source))), session, host)?;
         let verified = compare(&expected.cells, &answer.cells) != Comparison::Different;
-        let (cells, algorithm) = (answer.cells.len(), answer.report().algorithm.clone());
+        let (cells, algorithm) = (answer.cells.len(), answer.report().decision.algorithm.to_string());
         if !verified {
             tell(format_args!("{algorithm} gives other cells than the single-threaded algorithm: {query}"));
         }

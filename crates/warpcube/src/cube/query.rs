@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use warpcube_cube::aggregate;
+use warpcube_cube::aggregate::{self, Decision};
 use warpcube_cube::answer::CubeError;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_sql::{CubeAnswer, CubeQueryOptions, Format, OpenCube, Progress, Session, SqlError};
@@ -48,10 +48,10 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
     let rows = match answer {
         CubeAnswer::Table(table) => {
             if arguments.timing {
-                let report = table.report();
-                let place = report.device.as_deref().unwrap_or("the CPU");
+                let Decision { algorithm, place, .. } = &table.report().decision;
+                let place = place.name();
                 let cells = counted(table.cells.len() as u64, "cell");
-                tell(format_args!("({cells}, {}, {} on {place})", time(elapsed), report.algorithm));
+                tell(format_args!("({cells}, {}, {algorithm} on {place})", time(elapsed)));
             }
             if is_cross_tab {
                 let cross_tab = table.cross_tab(cube.cube()).map_err(of_cells)?;

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use self::found::{found, key};
 use self::moved::moved;
 use super::BuildError;
-use super::report::{DefaultMove, GivenName, MovedElement, RenamedElement, TakenName};
+use super::report::{DefaultMove, GivenName, MovedElement, NamedElements, RenamedElement, Report, TakenName};
 use crate::define::DimensionDefinition;
 use crate::model::{
     Absent, Attribute, Change, Dimension, Displaced, Element, ElementId, ElementKind, Unlinked, folded,
@@ -41,6 +41,26 @@ impl Kept {
     pub(super) fn new(dimension: Dimension, added: Vec<String>) -> Kept {
         let (removed, moved) = (Vec::new(), Vec::new());
         Kept { dimension, added, removed, moved, default: None, told: Told::default() }
+    }
+
+    /// The dimension; what became of it is added to a report.
+    pub(super) fn reported(self, name: &str, report: &mut Report) -> Dimension {
+        let Kept { dimension, added, removed, moved, default, told } = self;
+        report.added.extend(NamedElements::of(name, added));
+        report.removed.extend(NamedElements::of(name, removed));
+        report.moved.extend(moved);
+        report.defaults.extend(default);
+        report.defaults_kept.extend(told.default_kept);
+        report.unlinked.extend(NamedElements::of(name, told.unlinked));
+        report.renamed.extend(told.renamed);
+        report.taken.extend(told.taken);
+        report.given.extend(told.given);
+        report.adopted.extend(NamedElements::of(name, told.adopted));
+        report.away.extend(NamedElements::of(name, told.away));
+        report.dropped.extend(NamedElements::of(name, told.dropped));
+        report.nowhere.extend(NamedElements::of(name, told.nowhere));
+        report.two_paths.extend(dimension.two_paths());
+        dimension
     }
 }
 

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use warpcube_gpu::prims::{DeviceSlice, Element};
-use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Module, Params, Program, Stream};
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Module, Params, Program};
 
 use super::error::{DeviceSchemeError, Result};
-use crate::schemes::{
-    ArrayData, BitLayout, Cells, GroupBy, MAX_DIMENSIONS, NamedArray, Scheme, Shape, Storage, SubArray, Value,
-};
+use crate::key::{DIMENSIONS_MAX, KeyLayout};
+use crate::schemes::{ArrayData, NamedArray, Scheme, Shape, Storage, Value};
 
 /// Threads of a block of all kernels.
 pub(super) const THREADS: u32 = 256;
@@ -58,7 +57,7 @@ pub(super) enum PointerKind {
 pub struct DeviceArray<V> {
     pub(super) device: Device,
     pub(super) shape: Shape,
-    pub(super) layout: BitLayout,
+    pub(super) layout: KeyLayout,
     /// Leading dimensions, which are addressed by block.
     pub(super) split: usize,
     pub(super) kind: PointerKind,
@@ -114,7 +113,7 @@ impl<V: DeviceValue> DeviceArray<V> {
         let blocks = shape.product(0..split).and_then(|blocks| u64::try_from(blocks).ok());
         let blocks = blocks.ok_or(DeviceSchemeError::Scheme { scheme })?;
         let module = device.compile(&program::<V>(key, kind))?;
-        let layout = BitLayout::new(&shape, split..dimensions);
+        let layout = KeyLayout::of_part(&shape.sizes()[split..]);
         let (device, cells, values) = (device.clone(), cells as u64, std::marker::PhantomData);
         Ok(Self { device, shape, layout, split, kind, key, cells, excess, module, scheme, blocks, buffers, values })
     }
@@ -147,39 +146,6 @@ impl<V: DeviceValue> DeviceArray<V> {
     /// The memory of the arrays, for recorded work.
     pub fn buffers(&self) -> Vec<&DeviceBuffer> {
         self.buffers.all().collect()
-    }
-
-    /// As [`Storage::get`]: values of many cells. The stream is waited for.
-    ///
-    /// # Errors
-    /// A coordinate outside of the shape; a device that fails.
-    pub fn get(&self, stream: &mut Stream, coordinates: &[u32]) -> Result<Vec<Option<V>>> {
-        let tuples = self.shape.tuples(coordinates)?;
-        let lookup = super::Lookup::new(self, tuples as u64)?;
-        lookup.upload(stream, coordinates)?;
-        lookup.launch(stream)?;
-        lookup.read(stream, coordinates)
-    }
-
-    /// As [`Storage::sub_array`]: the filled cells of a sub-array in row-major order. The stream is waited for.
-    ///
-    /// # Errors
-    /// A sub-array of another shape; a device that fails.
-    pub fn sub_array(&self, stream: &mut Stream, area: &SubArray) -> Result<Cells<V>> {
-        let retrieval = super::Retrieval::new(self, stream, area)?;
-        retrieval.launch(stream)?;
-        retrieval.read(stream)
-    }
-
-    /// As [`Storage::prefix_sums`]: sums by the prefixes of the dimensions, shortest first. The stream is waited for.
-    /// Doubles are added in another order than on the CPU, the same in every run.
-    ///
-    /// # Errors
-    /// [`DeviceSchemeError::Sums`] for integers whose sums may pass 64 bits; a device that fails.
-    pub fn prefix_sums(&self, stream: &mut Stream) -> Result<Vec<GroupBy<V>>> {
-        let aggregation = super::Aggregation::new(self, stream)?;
-        aggregation.launch(stream)?;
-        aggregation.read(stream)
     }
 
     /// One of the module's kernels.
@@ -304,7 +270,7 @@ fn program<V: DeviceValue>(key: Element, kind: PointerKind) -> Program {
 
 /// A word a dimension, and zeros up to the most dimensions.
 pub(super) fn padded(params: Params, words: &[u32]) -> Params {
-    let zeros = std::iter::repeat_n(&0, MAX_DIMENSIONS - words.len());
+    let zeros = std::iter::repeat_n(&0, DIMENSIONS_MAX - words.len());
     words.iter().chain(zeros).fold(params, |params, word| params.u64((*word).into()))
 }
 

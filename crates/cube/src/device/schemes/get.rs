@@ -30,6 +30,20 @@ enum Steps {
     Searched { search: Box<Search>, encode: Kernel, fetch: Kernel, keys: DeviceSlice, places: DeviceSlice },
 }
 
+impl<V: DeviceValue> DeviceArray<V> {
+    /// As `Storage::get`: values of many cells. The stream is waited for.
+    ///
+    /// # Errors
+    /// A coordinate outside of the shape; a device that fails.
+    pub fn get(&self, stream: &mut Stream, coordinates: &[u32]) -> Result<Vec<Option<V>>> {
+        let tuples = self.shape.tuples(coordinates)?;
+        let lookup = Lookup::new(self, tuples as u64)?;
+        lookup.upload(stream, coordinates)?;
+        lookup.launch(stream)?;
+        lookup.read(stream, coordinates)
+    }
+}
+
 impl<'a, V: DeviceValue> Lookup<'a, V> {
     /// A lookup of so many tuples.
     ///

@@ -52,6 +52,19 @@ struct Level {
     coordinates: DeviceSlice,
 }
 
+impl<V: DeviceValue> DeviceArray<V> {
+    /// As `Storage::prefix_sums`: sums by the prefixes of the dimensions, shortest first. The stream is waited for.
+    /// Doubles are added in another order than on the CPU, the same in every run.
+    ///
+    /// # Errors
+    /// [`DeviceSchemeError::Sums`] for integers whose sums may pass 64 bits; a device that fails.
+    pub fn prefix_sums(&self, stream: &mut Stream) -> Result<Vec<GroupBy<V>>> {
+        let aggregation = Aggregation::new(self, stream)?;
+        aggregation.launch(stream)?;
+        aggregation.read(stream)
+    }
+}
+
 impl<'a, V: DeviceValue> Aggregation<'a, V> {
     /// Plans the aggregations. Waits for the stream.
     ///

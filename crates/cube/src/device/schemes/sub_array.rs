@@ -53,6 +53,18 @@ struct Choice {
     count: DeviceSlice,
 }
 
+impl<V: DeviceValue> DeviceArray<V> {
+    /// As `Storage::sub_array`: the filled cells of a sub-array in row-major order. The stream is waited for.
+    ///
+    /// # Errors
+    /// A sub-array of another shape; a device that fails.
+    pub fn sub_array(&self, stream: &mut Stream, area: &SubArray) -> Result<Cells<V>> {
+        let retrieval = Retrieval::new(self, stream, area)?;
+        retrieval.launch(stream)?;
+        retrieval.read(stream)
+    }
+}
+
 impl<'a, V: DeviceValue> Retrieval<'a, V> {
     /// Plans the retrieval of a sub-array. Waits for the stream.
     ///
@@ -233,7 +245,7 @@ impl Ranges {
             let keys = array.room(array.key, 2)?;
             let mut bytes = Vec::new();
             for bounds in [area.low(), area.high()] {
-                let [high, low]: [u64; 2] = array.layout.encode(bounds);
+                let [high, low]: [u64; 2] = array.layout.pack(bounds);
                 bytes.extend([low, high].map(u64::to_le_bytes).as_flattened()[..array.key.bytes()].iter());
             }
             stream.upload(keys.buffer(), 0, &bytes)?;

@@ -3,7 +3,7 @@
 use warpcube_gpu::prims::{Element, Reduction, Scan, ScanKind};
 use warpcube_gpu::{Device, Kernel, Program};
 
-use super::variant::{Expansion, MapPlace, Preaggregation};
+use crate::algorithm::{Expansion, MapPlace, Preaggregation};
 use crate::device::DeviceError;
 use crate::device::cells::CellKernel;
 use crate::device::keys::RESIDENT_KEYS;

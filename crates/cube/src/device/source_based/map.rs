@@ -2,11 +2,12 @@
 
 use warpcube_gpu::DeviceInfo;
 
-use super::variant::{MapPlace, SourceVariant};
-use crate::aggregate::{Area, TargetMap};
+use crate::aggregate::{Area, TargetMap, places};
+use crate::algorithm::{MapPlace, SourceVariant};
 use crate::device::DeviceError;
-use crate::device::plan::{DIMENSIONS_MAX, PLACES_MAX, Summed, check_bound, places, strides, whole_weight};
+use crate::device::plan::{PLACES_MAX, Summed, check_bound, strides, whole_weight};
 use crate::facts::Facts;
+use crate::key::DIMENSIONS_MAX;
 
 /// Largest map in shared memory in bytes.
 const SHARED_MAP_BYTES_MAX: usize = 64 << 10;

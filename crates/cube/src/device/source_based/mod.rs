@@ -15,24 +15,22 @@
 mod kernels;
 mod map;
 mod steps;
-mod variant;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::contract::{DeviceCells, DeviceError};
-use super::limbs::double_sums;
+use super::error::DeviceError;
 use super::plan::Summed;
 use super::resident::ResidentFacts;
-use super::statement::{self, RecordedRun, Statement};
-use crate::aggregate::{Area, ByRank};
-use crate::facts::Precise;
+use super::statement::{Prepared, Statement};
+use super::sums::{DeviceSums, filled};
+use crate::aggregate::Area;
+use crate::algorithm::SourceVariant;
 use kernels::SourceForm;
 use map::AggregationMap;
 use steps::{SourceInputs, SourceSteps};
 
 pub use steps::{BATCH_PARENTS, CHILD_THREADS, PARENT_CELLS};
-pub use variant::{Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceVariant, UnknownVariant};
 
 /// Sums by one variant of the source-based algorithm.
 pub struct SourceBased {
@@ -46,74 +44,26 @@ impl SourceBased {
         SourceBased { facts, variant }
     }
 
-    /// Sums of a measure over an area.
-    ///
-    /// # Errors
-    /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
-    /// 2^29 targets, cubes of 2^32 facts and sums that may pass 64 bits; what loading and launching give.
-    pub fn sums(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<DeviceCells, DeviceError> {
-        self.whole_sums(area, measure, self.decimals(measure)?, cancelled)
-    }
-
-    /// Sums of a measure's doubles over an area, to the last bit those of the CPU.
-    ///
-    /// # Errors
-    /// As [`SourceBased::sums`]; [`DeviceError::Unsupported`] for doubles whose sums have more than 100 bits.
-    pub(super) fn double_sums(
-        &self,
-        area: &Area,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<ByRank<Precise>, DeviceError> {
-        double_sums(&self.facts, area, measure, |summed| self.whole_sums(area, measure, summed, cancelled))
-    }
-
-    fn whole_sums(
-        &self,
-        area: &Area,
-        measure: usize,
-        summed: Summed,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<DeviceCells, DeviceError> {
-        statement::cells(self.ready(area, (measure, summed), cancelled, false)?, &self.facts).map(DeviceCells::from)
-    }
-
-    fn decimals(&self, measure: usize) -> Result<Summed, DeviceError> {
-        self.facts.check_decimal_sum(measure)?;
-        Ok(Summed::decimals(self.facts.facts(), measure))
-    }
-
-    /// The same work, recorded; `None` if no target is filled.
-    ///
-    /// # Errors
-    /// As [`SourceBased::sums`].
-    pub fn record(
-        &self,
-        area: &Area,
-        measure: usize,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Box<dyn RecordedRun>>, DeviceError> {
-        statement::record(self.ready(area, (measure, self.decimals(measure)?), cancelled, false)?)
-    }
-
     /// Atomic additions to sums of hash tables that the variant does, as Meinke counts them (table 5.2): every addition
     /// adds 1 in place of the value.
     ///
     /// # Errors
-    /// As [`SourceBased::sums`].
+    /// [`DeviceError::Unsupported`] for measures other than sums of decimals, weights that are not whole, areas beyond
+    /// 2^29 targets, cubes of 2^32 facts and sums that may pass 64 bits; what loading and launching give.
     pub fn additions(&self, area: &Area, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<u64, DeviceError> {
-        let counts = self.ready(area, (measure, self.decimals(measure)?), cancelled, true)?;
-        let counts = statement::cells(counts, &self.facts)?;
+        self.facts.check_decimal_sum(measure)?;
+        let summed = Summed::decimals(self.facts.facts(), measure);
+        let counts = filled(self.prepared(area, (measure, summed), cancelled, true)?, &self.facts)?;
         Ok(counts.sums.iter().map(|sum| sum[0]).sum())
     }
 
-    fn ready(
+    fn prepared(
         &self,
         area: &Area,
         (measure, summed): (usize, Summed),
         cancelled: &Arc<AtomicBool>,
         is_counted: bool,
-    ) -> Result<Option<Statement<SourceSteps>>, DeviceError> {
+    ) -> Result<Option<Box<dyn Prepared>>, DeviceError> {
         let (resident, variant) = (&self.facts, self.variant);
         if !resident.has_values(measure) {
             return Ok(None);
@@ -142,10 +92,28 @@ impl SourceBased {
             is_counted,
         };
         let (map, kernels) = (Arc::new(map), Arc::new(form.compile(resident.device())?));
-        Ok(Some(Statement::new(resident, summed.column, cancelled, |relation, available| {
+        let statement = Statement::new(resident, summed.column, cancelled, |relation, available| {
             let facts_count = facts.len() as u64;
             let inputs = SourceInputs { variant, layout: facts.layout(), keys: &keys, facts: facts_count, available };
             SourceSteps::new(map.clone(), kernels.clone(), place, &inputs, relation)
-        })?))
+        })?;
+        Ok(Some(Box::new(statement)))
+    }
+}
+
+impl DeviceSums for SourceBased {
+    fn facts(&self) -> &Arc<ResidentFacts> {
+        &self.facts
+    }
+
+    /// Refuses areas beyond 2^29 targets and cubes of 2^32 facts.
+    fn ready(
+        &self,
+        area: &Area,
+        measure: usize,
+        summed: Summed,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Box<dyn Prepared>>, DeviceError> {
+        self.prepared(area, (measure, summed), cancelled, false)
     }
 }

@@ -8,7 +8,7 @@ use warpcube_gpu::{LaunchShape, PART_BYTES_MIN, Params, size_class};
 
 use super::kernels::{Adding, SourceKernels};
 use super::map::{AggregationMap, PARAMS_BYTES};
-use super::variant::{Expansion, MapPlace, Preaggregation, SourceVariant};
+use crate::algorithm::{Expansion, MapPlace, Preaggregation, SourceVariant};
 use crate::device::DeviceError;
 use crate::device::cells::{CellAxes, CellOutput, state_bytes};
 use crate::device::keys::ResidentKeys;
@@ -16,7 +16,7 @@ use crate::device::resident::{keep_values, put_addresses};
 use crate::device::scan::padded;
 use crate::device::statement::{Held, Steps};
 use crate::device::workspace::Workspace;
-use crate::facts::KeyLayout;
+use crate::key::KeyLayout;
 
 /// Threads of kernels over miniblocks, slots and cells.
 const THREADS: u32 = 256;

@@ -6,6 +6,7 @@
 //! `1..=2q - 1`: their mean is q and no cell repeats. Steps that pass the end of the array are drawn again, smaller.
 
 use super::{Cells, Result, SchemeError, Shape, Value};
+use crate::key::DIMENSIONS_MAX;
 use crate::random::Random;
 
 /// Dimensionalities of the thesis's data sets.
@@ -14,15 +15,6 @@ pub const DIMENSIONS: [usize; 4] = [2, 3, 4, 8];
 pub const CELLS: [usize; 5] = [2_000_000, 4_000_000, 6_000_000, 8_000_000, 10_000_000];
 /// Sparsities of the thesis's data sets.
 pub const SPARSITIES: [f64; 4] = [0.90, 0.95, 0.99, 0.999];
-/// Sizes and cells of table 6.1: four dimensions at a sparsity of 90 %.
-pub const TABLE_6_1: [([u32; 4], usize); 5] = [
-    ([40, 50, 100, 100], 2_000_000),
-    ([20, 100, 100, 200], 4_000_000),
-    ([40, 100, 100, 150], 6_000_000),
-    ([50, 80, 100, 200], 8_000_000),
-    ([50, 100, 100, 200], 10_000_000),
-];
-
 /// The array to be generated. Equal specifications give equal arrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Specification {
@@ -37,7 +29,7 @@ impl Specification {
     /// The thesis prints the sizes of one case alone (table 6.1). Here all dimensions but the last have
     /// ⌊N^(1 / (k + 1))⌋ elements for N = cells / (1 - sparsity), and the last has what is left.
     pub fn new(dimensions: usize, cells: usize, sparsity: f64, seed: u64) -> Result<Self> {
-        if !(1..=super::MAX_DIMENSIONS).contains(&dimensions) {
+        if !(1..=DIMENSIONS_MAX).contains(&dimensions) {
             return Err(SchemeError::Dimensions { found: dimensions });
         }
         let places = (cells as f64 / (1.0 - sparsity)).round();

@@ -7,18 +7,16 @@
 mod trie;
 
 use self::trie::Trie;
-use super::bit_layout::{BitLayout, Key};
-use super::shape::Tuple;
 use super::{
-    Cells, GroupBy, MAX_DIMENSIONS, NamedArray, PrefixSums, Result, Scheme, SchemeError, Shape, Sizes, Storage,
-    SubArray, Value,
+    Cells, GroupBy, NamedArray, PrefixSums, Result, Scheme, SchemeError, Shape, Sizes, Storage, SubArray, Value,
 };
+use crate::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
 
 /// A sparse array in a PATRICIA trie.
 #[derive(Debug)]
 struct Ptcs<V, K: Key> {
     shape: Shape,
-    layout: BitLayout,
+    layout: KeyLayout,
     /// Bits of a key.
     bits: u32,
     /// Dimension whose coordinate holds each bit, bits counted from 1 at the highest; entry 0 stands for the header.
@@ -28,8 +26,8 @@ struct Ptcs<V, K: Key> {
 
 /// Builds PTCS. An error gives the bits of a key that exceeds 128, or the cells that exceed 32-bit links.
 pub(crate) fn build<V: Value>(cells: &Cells<V>) -> Result<Box<dyn Storage<V>>> {
-    let layout = BitLayout::new(cells.shape(), 0..cells.shape().dimensions());
-    match layout.total() {
+    let layout = KeyLayout::of_part(cells.shape().sizes());
+    match layout.total_bits() {
         0..=64 => Ok(Box::new(Ptcs::<V, u64>::new(cells, layout)?)),
         65..=128 => Ok(Box::new(Ptcs::<V, [u64; 2]>::new(cells, layout)?)),
         bits => Err(SchemeError::KeyWidth { scheme: Scheme::Ptcs, bits }),
@@ -37,13 +35,13 @@ pub(crate) fn build<V: Value>(cells: &Cells<V>) -> Result<Box<dyn Storage<V>>> {
 }
 
 impl<V: Value, K: Key> Ptcs<V, K> {
-    fn new(cells: &Cells<V>, layout: BitLayout) -> Result<Self> {
-        let keys = cells.tuples().map(|tuple| layout.encode::<K>(tuple));
-        let trie = Trie::from_sorted(layout.total(), keys.zip(cells.values().iter().copied()))?;
+    fn new(cells: &Cells<V>, layout: KeyLayout) -> Result<Self> {
+        let keys = cells.tuples().map(|tuple| layout.pack::<K>(tuple));
+        let trie = Trie::from_sorted(layout.total_bits(), keys.zip(cells.values().iter().copied()))?;
         let widths = layout.bits().iter().enumerate();
         let of_bits = widths.flat_map(|(dimension, bits)| std::iter::repeat_n(dimension, *bits as usize));
         let dimension_of = std::iter::once(0).chain(of_bits).collect();
-        Ok(Self { shape: cells.shape().clone(), bits: layout.total(), layout, dimension_of, trie })
+        Ok(Self { shape: cells.shape().clone(), bits: layout.total_bits(), layout, dimension_of, trie })
     }
 
     fn dimensions(&self) -> usize {
@@ -86,7 +84,7 @@ impl<V: Value, K: Key> Storage<V> for Ptcs<V, K> {
         let mut found = Vec::with_capacity(self.shape.tuples(coordinates)?);
         for (cell, tuple) in coordinates.chunks_exact(self.dimensions()).enumerate() {
             self.shape.check(cell, tuple)?;
-            found.push(self.trie.get(self.layout.encode(tuple)));
+            found.push(self.trie.get(self.layout.pack(tuple)));
         }
         Ok(found)
     }
@@ -94,11 +92,11 @@ impl<V: Value, K: Key> Storage<V> for Ptcs<V, K> {
     fn sub_array(&self, area: &SubArray) -> Result<Cells<V>> {
         area.check(&self.shape)?;
         let mut inside = Cells::empty(self.shape.clone());
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let tuple = &mut tuple[..self.dimensions()];
         let enter = |key, above, bit, side| self.may_hold(area, key, above, bit, side);
         self.trie.traverse(enter, |key, value| {
-            self.layout.decode(key, tuple);
+            self.layout.unpack_to(key, tuple);
             if area.contains(tuple) {
                 inside.push(tuple, value);
             }
@@ -107,12 +105,12 @@ impl<V: Value, K: Key> Storage<V> for Ptcs<V, K> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&[u32], V)) {
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let tuple = &mut tuple[..self.dimensions()];
         self.trie.traverse(
             |_, _, _, _| true,
             |key, value| {
-                self.layout.decode(key, tuple);
+                self.layout.unpack_to(key, tuple);
                 visit(tuple, value);
             },
         );
@@ -123,7 +121,7 @@ impl<V: Value, K: Key> Storage<V> for Ptcs<V, K> {
         let order: Vec<usize> = (0..dimensions).collect();
         let mut sums = PrefixSums::new(&order);
         let last = self.layout.bits().last().copied().unwrap_or_default();
-        let mut tuple: Tuple = [0; MAX_DIMENSIONS];
+        let mut tuple: Tuple = [0; DIMENSIONS_MAX];
         let mut open = None;
         self.trie.traverse(
             |_, _, _, _| true,
@@ -131,7 +129,7 @@ impl<V: Value, K: Key> Storage<V> for Ptcs<V, K> {
                 let group = key.without(last);
                 if open != Some(group) {
                     open = Some(group);
-                    self.layout.decode(key, &mut tuple[..dimensions]);
+                    self.layout.unpack_to(key, &mut tuple[..dimensions]);
                     sums.enter(&tuple[..dimensions - 1]);
                 }
                 sums.add(value);
@@ -150,16 +148,16 @@ impl<V: Value, K: Key> Storage<V> for Ptcs<V, K> {
 
     fn replace(&mut self, tuple: &[u32], value: V) -> Result<Option<V>> {
         self.shape.check_one(tuple)?;
-        Ok(self.trie.replace(self.layout.encode(tuple), value))
+        Ok(self.trie.replace(self.layout.pack(tuple), value))
     }
 
     fn insert(&mut self, tuple: &[u32], value: V) -> Result<Option<V>> {
         self.shape.check_one(tuple)?;
-        self.trie.insert(self.layout.encode(tuple), value)
+        self.trie.insert(self.layout.pack(tuple), value)
     }
 
     fn remove(&mut self, tuple: &[u32]) -> Result<Option<V>> {
         self.shape.check_one(tuple)?;
-        Ok(self.trie.remove(self.layout.encode(tuple)))
+        Ok(self.trie.remove(self.layout.pack(tuple)))
     }
 }

@@ -9,7 +9,7 @@
 //! the node is. The key of a node lies below the node. Nodes are numbered in 32 bits; free nodes are chained by their
 //! first link.
 
-use crate::schemes::bit_layout::Key;
+use crate::key::Key;
 use crate::schemes::{Result, SchemeError, Sizes, Value};
 
 /// Most nodes: numbers below the mark of no node.

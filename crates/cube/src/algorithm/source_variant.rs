@@ -120,7 +120,7 @@ impl Expansion {
     }
 
     /// True if children have as many blocks as their targets fill.
-    pub(super) fn has_grids(self) -> bool {
+    pub(crate) fn has_grids(self) -> bool {
         matches!(self, Expansion::Children | Expansion::HostChildren)
     }
 }

@@ -1,9 +1,10 @@
-//! Sums over several dimensions, and their product with the sparse weight matrix of one dimension.
+//! The product of sums over several dimensions with the sparse weight matrix of one dimension.
 
 use rayon::prelude::*;
 
 use super::monoid::Monoid;
-use super::sums::{Scatter, is_dense};
+use super::products::Product;
+use super::sums::{Scatter, Tensor, is_dense};
 use super::{AggregateError, Progress, Tuning};
 use crate::matrix::SparseMatrix;
 
@@ -12,68 +13,22 @@ const PART_PLACES: usize = 1 << 13;
 /// Results between two looks at the wish to stop.
 const POLL_RESULTS: usize = 1 << 10;
 
-/// Sums by rank, the row-major number of a coordinate tuple.
-pub(crate) enum Tensor<M> {
-    /// A value and a flag for every rank; values of unfilled ranks are neutral.
-    Dense {
-        /// Values.
-        values: Vec<M>,
-        /// True where something was added.
-        filled: Vec<bool>,
-    },
-    /// The filled ranks, ascending.
-    Sparse(Vec<(u64, M)>),
-}
-
-/// One dimension of a tensor: `outer` × `width` × `inner` places.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Axis {
-    /// Product of the sizes before the dimension.
-    pub(crate) outer: u64,
-    /// Product of the sizes behind it.
-    pub(crate) inner: u64,
-}
-
 impl<M: Monoid> Tensor<M> {
-    /// Calls `take` for every filled rank, in ascending order.
-    pub(crate) fn for_each(&self, mut take: impl FnMut(u64, M)) {
-        match self {
-            Tensor::Dense { values, filled } => {
-                let places = values.iter().zip(filled).enumerate().filter(|(_, (_, filled))| **filled);
-                places.for_each(|(rank, (value, _))| take(rank as u64, *value));
-            }
-            Tensor::Sparse(entries) => entries.iter().for_each(|&(rank, value)| take(rank, value)),
-        }
-    }
-
-    /// The filled ranks with their values, ascending.
-    pub(crate) fn into_entries(self) -> Vec<(u64, M)> {
-        match self {
-            Tensor::Sparse(entries) => entries,
-            dense => {
-                let mut entries = Vec::new();
-                dense.for_each(|rank, value| entries.push((rank, value)));
-                entries
-            }
-        }
-    }
-
-    /// Multiplies dimension `axis` by a matrix of rows of the tensor's places and columns of the result's; gives the
-    /// number of additions, too.
+    /// Multiplies a dimension by its matrix class × target; gives the number of additions, too.
     pub(crate) fn multiplied(
         self,
-        axis: Axis,
+        step: &Product,
         matrix: &SparseMatrix<M::Weight>,
         tuning: &Tuning,
         progress: &Progress,
     ) -> Result<(Tensor<M>, u64), AggregateError> {
-        let places = axis.outer * u64::from(matrix.width) * axis.inner;
+        let places = step.places();
         match self {
             Tensor::Dense { values, filled } if is_dense(places, values.len() as u64, tuning) => {
-                let additions = axis.outer * axis.inner * matrix.entries() as u64;
-                Ok((dense(&values, &filled, axis, matrix, progress)?, additions))
+                let additions = step.additions();
+                Ok((dense(&values, &filled, step, matrix, progress)?, additions))
             }
-            tensor => sparse(&tensor.into_entries(), axis, matrix, places, tuning, progress),
+            tensor => sparse(&tensor.into_entries(), step, matrix, places, tuning, progress),
         }
     }
 }
@@ -82,12 +37,12 @@ impl<M: Monoid> Tensor<M> {
 fn dense<M: Monoid>(
     values: &[M],
     filled: &[bool],
-    axis: Axis,
+    step: &Product,
     matrix: &SparseMatrix<M::Weight>,
     progress: &Progress,
 ) -> Result<Tensor<M>, AggregateError> {
-    let (inner, width, classes) = (axis.inner as usize, matrix.width as usize, matrix.rows());
-    let places = axis.outer as usize * width * inner;
+    let (inner, width, classes) = (step.inner as usize, matrix.width as usize, matrix.rows());
+    let places = step.outer as usize * width * inner;
     let turned = matrix.transposed();
     let mut sums = vec![M::NEUTRAL; places];
     let mut any = vec![false; places];
@@ -117,13 +72,13 @@ fn dense<M: Monoid>(
 /// Every entry adds to the results of its class.
 fn sparse<M: Monoid>(
     entries: &[(u64, M)],
-    axis: Axis,
+    step: &Product,
     matrix: &SparseMatrix<M::Weight>,
     places: u64,
     tuning: &Tuning,
     progress: &Progress,
 ) -> Result<(Tensor<M>, u64), AggregateError> {
-    let (inner, width, classes) = (axis.inner, u64::from(matrix.width), matrix.rows() as u64);
+    let (inner, width, classes) = (step.inner, u64::from(matrix.width), matrix.rows() as u64);
     progress.expect(1);
     let scatter = Scatter { units: entries.len(), unit_cells: 1, places, tuning };
     let result = scatter.parallel(|range, sums| {

@@ -1,10 +1,15 @@
 //! Names of all aggregation algorithms, those of the CPU and those of a device.
 
+mod cpu;
+mod device;
+mod source_variant;
+
 use std::fmt;
 use std::str::FromStr;
 
-use crate::aggregate::Algorithm;
-use crate::device::{DeviceAlgorithm, SourceVariant};
+pub use cpu::Algorithm;
+pub use device::DeviceAlgorithm;
+pub use source_variant::{Expansion, HASH_FUNCTIONS_MAX, MapPlace, Preaggregation, SourceVariant, UnknownVariant};
 
 /// An aggregation algorithm that a query may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +34,18 @@ pub struct UnknownAlgorithm {
     pub name: String,
     /// The reason, in brackets, of a wrong name that begins as one of `gpu-source`; empty for others.
     pub reason: String,
+}
+
+impl From<Algorithm> for AlgorithmName {
+    fn from(algorithm: Algorithm) -> AlgorithmName {
+        AlgorithmName::Cpu(algorithm)
+    }
+}
+
+impl From<DeviceAlgorithm> for AlgorithmName {
+    fn from(algorithm: DeviceAlgorithm) -> AlgorithmName {
+        AlgorithmName::Device(algorithm)
+    }
 }
 
 impl fmt::Display for AlgorithmName {
