@@ -1,4 +1,4 @@
-//! Memory of the tables of a session, charged to its memory pool while a version holds it.
+//! Memory of the tables of a database, charged to its memory pool while a version holds it.
 //!
 //! Rows are charged by the buffers that they are in: slices of one batch share them, and so do batches of several
 //! versions and tables. A buffer is charged once, from the first [`Charge`] that has it to the last. Indices of keys
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::error::{Result, SqlError};
 
-/// What the tables of a session hold.
+/// What the tables of a database hold.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<Entries>);
 

@@ -132,7 +132,7 @@ struct Shared {
     common: Common,
 }
 
-/// What the tables of a session share.
+/// What the tables of a database share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Common {
     /// The catalog's generation.

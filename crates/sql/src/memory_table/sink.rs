@@ -50,7 +50,7 @@ struct Collected {
 
 /// The statement that writes.
 struct Statement {
-    /// None for plans that run outside of a session.
+    /// None for plans that run outside of a connection.
     report: Option<Arc<StatementReport>>,
     pool: Arc<dyn MemoryPool>,
 }

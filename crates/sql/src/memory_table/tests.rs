@@ -1,4 +1,4 @@
-//! Versions without a session: what an embedding program may do.
+//! Versions without a connection: what an embedding program may do.
 
 use arrow::array::Int64Array;
 use datafusion::execution::memory_pool::UnboundedMemoryPool;

@@ -24,7 +24,7 @@ use futures::TryStreamExt;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use super::Session;
+use super::Connection;
 use crate::catalog;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
@@ -34,7 +34,7 @@ use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
 use crate::walk::Walk;
 
-impl Session {
+impl Connection {
     /// Runs a definition with the statement's state.
     pub(super) async fn define(
         &self,
@@ -61,7 +61,7 @@ impl Session {
                 if let DdlStatement::CreateView(view) = &mut definition {
                     view.input = Arc::new(analyzed(&view.input, &state)?);
                 }
-                // The catalog is shared, so a table made by the statement's own copy is in the session.
+                // The catalog is shared, so a table made by the statement's own copy is in the database.
                 let context = SessionContext::new_with_state(state);
                 let plan = LogicalPlan::Ddl(definition);
                 context.execute_logical_plan(plan).await?;
@@ -90,7 +90,7 @@ impl Session {
         check_defaults(column_defaults.iter().map(|(column, default)| (column, default)), &schema, &state)?;
         let rules = Arc::new(rules(&name, schema, &declared, &state)?);
         let plan = state.create_physical_plan(&input).await?;
-        let (tables, pool) = (self.inner.catalog.tables(), state.runtime_env().memory_pool.clone());
+        let (tables, pool) = (self.inner.database.shared.catalogs.tables(), state.runtime_env().memory_pool.clone());
         let mut partitions = JoinSet::new();
         for (number, rows) in execute_stream_partitioned(plan.clone(), state.task_ctx())?.into_iter().enumerate() {
             partitions.spawn(collected(number, rows, rules.clone(), tables.ledger.clone(), pool.clone()));
