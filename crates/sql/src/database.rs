@@ -215,6 +215,7 @@ impl Database {
         context.register_udtf(catalog::SniffCsv::NAME, Arc::new(catalog::SniffCsv));
         mend::register(&context);
         let of_database = origins.iter().filter(|(name, _)| owner(name) == Owner::Database);
+        let tables = Common::new(&runtime.memory_pool);
         let current = Current {
             settings: settings.database.clone(),
             runtime,
@@ -222,7 +223,7 @@ impl Database {
             number: 0,
         };
         let shared = Shared {
-            catalogs: Arc::new(Catalogs::new(Common::default())),
+            catalogs: Arc::new(Catalogs::new(tables)),
             device,
             tables: EngineTables::new(engines),
             planner,

@@ -210,9 +210,15 @@ mod tests {
 
     use super::*;
 
+    fn chosen(device: DeviceChoice) -> Settings {
+        let mut settings = Settings::default();
+        settings.database.device = device;
+        settings
+    }
+
     fn auto() -> DeviceSlot {
         let slot = DeviceSlot::default();
-        slot.choose(&Settings { device: DeviceChoice::Auto, ..Settings::default() }).unwrap();
+        slot.choose(&chosen(DeviceChoice::Auto)).unwrap();
         slot
     }
 
@@ -245,7 +251,7 @@ mod tests {
                     })
                 });
                 begins.recv().unwrap();
-                slot.choose(&Settings { device: choice, ..Settings::default() }).unwrap();
+                slot.choose(&chosen(choice)).unwrap();
                 let closed = scope.spawn(|| {
                     slot.close();
                     assert!(!is_within.load(Ordering::SeqCst), "the driver is still opening under {choice}");

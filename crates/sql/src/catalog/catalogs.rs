@@ -223,3 +223,53 @@ impl CatalogProvider for ConnectionCatalog {
         Ok(Some(schema))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema as ArrowSchema;
+    use datafusion::catalog::{MemTable, MemoryCatalogProvider, MemorySchemaProvider};
+    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+
+    use super::*;
+
+    /// Two connections' views without states.
+    fn views() -> [CatalogView; 2] {
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let catalogs = Arc::new(Catalogs::new(Common::new(&pool)));
+        [(); 2].map(|()| CatalogView::new(catalogs.clone(), Weak::new()))
+    }
+
+    fn table() -> Arc<MemTable> {
+        Arc::new(MemTable::try_new(Arc::new(ArrowSchema::empty()), vec![Vec::new()]).unwrap())
+    }
+
+    #[test]
+    fn of_two_that_make_one_schema_the_second_is_refused() {
+        let [a, b] = views();
+        let catalogs = [&a, &b].map(|view| view.catalog(CATALOG).unwrap());
+        catalogs[0].register_schema("s", Arc::new(MemorySchemaProvider::new())).unwrap();
+        catalogs[0].schema("s").unwrap().register_table("t".into(), table()).unwrap();
+        let second = catalogs[1].register_schema("s", Arc::new(MemorySchemaProvider::new()));
+        assert!(second.unwrap_err().to_string().contains("Schema 's' already exists"));
+        assert!(a.register_catalog("d".into(), Arc::new(MemoryCatalogProvider::new())).is_none());
+        let made = a.catalog("d").unwrap();
+        made.register_schema("s", Arc::new(MemorySchemaProvider::new())).unwrap();
+        assert!(b.register_catalog("d".into(), Arc::new(MemoryCatalogProvider::new())).is_some());
+        assert_eq!(b.catalog("d").unwrap().schema_names(), ["s"]);
+        assert_eq!(catalogs[1].schema("s").unwrap().table_names(), ["t"]);
+    }
+
+    #[test]
+    fn a_schema_that_was_dropped_takes_no_tables() {
+        let [a, b] = views();
+        let catalog = a.catalog(CATALOG).unwrap();
+        catalog.register_schema("s", Arc::new(MemorySchemaProvider::new())).unwrap();
+        // A statement has found the schema when another one drops it.
+        let found = b.catalog(CATALOG).unwrap().schema("s").unwrap();
+        let before = a.catalogs().generation();
+        catalog.deregister_schema("s", false).unwrap();
+        assert!(a.catalogs().generation() > before);
+        let late = found.register_table("t".into(), table());
+        assert!(late.unwrap_err().to_string().contains("schema 's' has been dropped"));
+    }
+}

@@ -312,10 +312,7 @@ impl SchemaProvider for ConnectionSchema {
         table: Arc<dyn TableProvider>,
     ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
         // DataFusion's own tables in memory change while they are planned; the rows go over into one of ours.
-        let ours = |table: &MemTable| {
-            let pool = self.view.runtime()?.memory_pool.clone();
-            MemoryTable::of_registered(&name, table, self.view.catalogs().tables().clone(), &pool)
-        };
+        let ours = |table: &MemTable| MemoryTable::of_registered(&name, table, self.view.catalogs().tables().clone());
         let table = match table.downcast_ref::<MemTable>().and_then(ours) {
             Some(memory) => Arc::new(memory) as Arc<dyn TableProvider>,
             None => table,

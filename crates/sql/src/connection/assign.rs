@@ -88,11 +88,11 @@ impl Connection {
 
     /// Changes a setting of the connection.
     fn change(&self, name: &str, origin: Origin, change: impl FnOnce(&mut SessionState) -> Result<()>) -> Result<()> {
-        self.settle();
-        let settled = self.inner.settled.lock();
+        let mut settled = self.inner.settled.lock();
         {
             let state = self.inner.context.state_ref();
             let mut state = state.write();
+            self.take_over(&mut settled, &mut state);
             change(&mut state)?;
             if name == HEADER_NAME {
                 state.config_mut().set_extension(Arc::new(HeaderSaid(origin != Origin::Default)));
@@ -114,17 +114,22 @@ impl Connection {
             return;
         }
         let mut settled = self.inner.settled.lock();
+        let state = self.inner.context.state_ref();
+        self.take_over(&mut settled, &mut state.write());
+    }
+
+    /// Takes over the settings of the database.
+    fn take_over(&self, settled: &mut Settled, state: &mut SessionState) {
+        let database = &self.inner.database;
         let current = database.current();
         settled.database = current.number;
-        let state = self.inner.context.state_ref();
-        let mut state = state.write();
         if !Arc::ptr_eq(state.runtime_env(), &current.runtime) {
             *state = SessionStateBuilder::from(state.clone()).with_runtime_env(current.runtime).build();
         }
         if let Some(settings) = state.config_mut().options_mut().extensions.get_mut::<Settings>() {
             settings.database = current.settings;
         }
-        settled.number(&mut state, database);
+        settled.number(state, database);
         self.inner.known.store(current.number, Ordering::Release);
     }
 

@@ -375,10 +375,11 @@ mod tests {
 
     #[test]
     fn who_names_the_device_is_told_when_it_fails() {
-        let settings = |device: &str, placement: &str| Settings {
-            device: device.parse().unwrap(),
-            placement: placement.parse().unwrap(),
-            ..Settings::default()
+        let settings = |device: &str, placement: &str| {
+            let mut settings = Settings::default();
+            settings.database.device = device.parse().unwrap();
+            settings.placement = placement.parse().unwrap();
+            settings
         };
         let full = EngineError::Gpu(GpuError::OutOfMemory { operation: String::new(), wanted: 2, free: 1, budget: 1 });
         let unsupported = EngineError::Unsupported("the join has two rows for a key".into());
