@@ -41,14 +41,15 @@ fn table(files: &[TextFile]) -> Result<String> {
     let source = files.iter().find(|file| file.path == settings::SOURCE);
     let source = source.ok_or_else(|| format!("{}: missing", settings::SOURCE))?;
     let settings = settings::read(&source.text).map_err(|what| format!("{}: {what}", settings::SOURCE))?;
-    let mut table = String::from("| setting | takes | default | what it does |\n|---|---|---|---|\n");
+    let mut table = String::from("| setting | takes | default | whose | what it does |\n|---|---|---|---|---|\n");
     for setting in settings {
         let cell = |text: &str| text.replace('|', "\\|");
         table.push_str(&format!(
-            "| `{}` | {} | `{}` | {} |\n",
+            "| `{}` | {} | `{}` | {} | {} |\n",
             setting.name,
             cell(&setting.expected),
             cell(&setting.default),
+            setting.owner,
             cell(&setting.description)
         ));
     }

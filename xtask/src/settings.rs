@@ -19,6 +19,8 @@ pub(crate) struct Setting {
     pub(crate) description: String,
     /// Its value when nothing sets it.
     pub(crate) default: String,
+    /// Whose it is: `database` or `connection`.
+    pub(crate) owner: String,
 }
 
 /// All settings in the order of the source.
@@ -37,7 +39,9 @@ pub(crate) fn read(source: &str) -> Result<Vec<Setting>> {
         let description = text(entry, "description", source)?;
         let default =
             default(&name, &expected, defaults, source).map_err(|what| format!("default of {name}: {what}"))?;
-        settings.push(Setting { name, expected, description, default });
+        let owner = entry.split_once("owner: Owner::").and_then(|(_, rest)| rest.split(',').next());
+        let owner = owner.ok_or_else(|| format!("{name} has no owner"))?.to_lowercase();
+        settings.push(Setting { name, expected, description, default, owner });
     }
     match settings.is_empty() {
         true => Err("no setting was found".into()),
@@ -138,11 +142,24 @@ pub static SETTINGS: &[SettingInfo] = &[
         expected: "'auto' or 'cpu'",
         description: "The device: \
                       one of them.",
+        owner: Owner::Database,
         get: |s| s.device.to_string(),
     },
-    SettingInfo { name: "warpcube.limit", expected: COUNT, description: "Most.", get: |s| s },
-    SettingInfo { name: "warpcube.timeout", expected: "'30s' or 'off'", description: "Longest.", get: |s| s },
-    SettingInfo { name: "warpcube.timing", expected: "'auto', 'on' or 'off'", description: "Times.", get: |s| s },
+    SettingInfo { name: "warpcube.limit", expected: COUNT, description: "Most.", owner: Owner::Connection, get: |s| s },
+    SettingInfo {
+        name: "warpcube.timeout",
+        expected: "'30s' or 'off'",
+        description: "Longest.",
+        owner: Owner::Connection,
+        get: |s| s
+    },
+    SettingInfo {
+        name: "warpcube.timing",
+        expected: "'auto', 'on' or 'off'",
+        description: "Times.",
+        owner: Owner::Connection,
+        get: |s| s
+    },
 ];
 "#;
 
@@ -153,6 +170,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         assert_eq!(defaults, ["auto", "16777216", "off", "auto"]);
         assert_eq!(settings[0].description, "The device: one of them.");
         assert_eq!(settings[1].expected, "a whole number");
+        assert_eq!((settings[0].owner.as_str(), settings[1].owner.as_str()), ("database", "connection"));
     }
 
     #[test]
@@ -160,5 +178,6 @@ pub static SETTINGS: &[SettingInfo] = &[
         assert!(read("").is_err());
         assert!(read(&EXAMPLE.replace("16 << 20", "size_of::<u8>() * 3")).is_err());
         assert!(read(&EXAMPLE.replace("            limit: LIMIT,\n", "")).is_err());
+        assert!(read(&EXAMPLE.replace("        owner: Owner::Database,\n", "")).is_err());
     }
 }

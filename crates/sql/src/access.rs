@@ -1,13 +1,13 @@
-//! What of this machine's files a session reaches: the folders of `warpcube.allowed_paths`, and under
-//! `warpcube.read_only` none that it writes.
+//! What of this machine's files statements reach: the folders of `warpcube.allowed_paths`, which are the database's,
+//! and under `warpcube.read_only` of a connection none that it writes.
 //!
 //! Paths are compared as the system resolves them: `..` and symbolic links are followed first. A path is checked where
 //! a statement names it ([`Access::check_location`], before anything tells whether it is there), files again where a
-//! folder or a pattern has named them, and every access of DataFusion's readers and writers by the session's store
+//! folder or a pattern has named them, and every access of DataFusion's readers and writers by the database's store
 //! ([`crate::catalog::DataFileStore`]).
 //!
-//! Invariant: both settings only ever become stricter while a session lives. Folders that were set before
-//! `warpcube.allowed_paths` are its administrator's and stay.
+//! Invariant: both settings only ever become stricter, the folders while the database lives, `read_only` while the
+//! connection does. Folders that were set before `warpcube.allowed_paths` are its administrator's and stay.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use datafusion::logical_expr::LogicalPlan;
 use crate::error::{Result, SqlError};
 use crate::locations::{AllowedPaths, is_pattern, local_path};
 use crate::memory_table::MemoryTable;
-use crate::settings::Settings;
+use crate::settings::{DatabaseSettings, Settings};
 use crate::values::EncodedFiles;
 use crate::values::Origin;
 
@@ -30,10 +30,10 @@ type FolderOf = fn(&Settings) -> &Option<PathBuf>;
 const FOLDERS: [(&str, FolderOf); 3] = [
     ("warpcube.dump_source", |settings| &settings.dump_source),
     ("warpcube.encoded_folder", |settings| &settings.encoded_folder),
-    ("warpcube.spill_folder", |settings| &settings.spill_folder),
+    ("warpcube.spill_folder", |settings| &settings.database.spill_folder),
 ];
 
-/// What a session may reach.
+/// What a statement may reach.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Access {
     allowed: Option<AllowedPaths>,
@@ -41,14 +41,19 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// What a session with these options may reach.
+    /// What statements with these options may reach.
     pub(crate) fn of(options: &ConfigOptions) -> Access {
         options.extensions.get::<Settings>().map(Access::under).unwrap_or_default()
     }
 
-    /// What a session with these settings may reach.
+    /// What statements with these settings may reach.
     pub(crate) fn under(settings: &Settings) -> Access {
-        Access { allowed: settings.allowed_paths.clone(), read_only: settings.read_only }
+        Access { allowed: settings.database.allowed_paths.clone(), read_only: settings.read_only }
+    }
+
+    /// What any connection of a database may reach.
+    pub(crate) fn of_database(settings: &DatabaseSettings) -> Access {
+        Access { allowed: settings.allowed_paths.clone(), read_only: false }
     }
 
     /// The folders, where not all are allowed.
@@ -89,7 +94,7 @@ impl Access {
         }
     }
 
-    /// Refuses a plan that writes to files that this session must not write.
+    /// Refuses a plan that writes to files that it must not write.
     pub(crate) fn check_plan(&self, plan: &LogicalPlan) -> Result<()> {
         match plan {
             LogicalPlan::Analyze(analyze) => self.check_plan(&analyze.input),
@@ -112,14 +117,14 @@ impl Access {
     }
 }
 
-/// Refuses a change of settings that would open what is closed, or make a session write where it must not.
+/// Refuses a change of settings that would open what is closed, or make a connection write where it must not.
 pub(crate) fn check_change(before: &Settings, after: &Settings, start: &Settings) -> Result<()> {
     let locked = |name: &str, reason: &str| {
         let value = after.value(name).unwrap_or_default();
         Err(SqlError::SettingLocked { name: name.to_string(), value, reason: reason.to_string(), origin: None })
     };
-    if before.allowed_paths.is_some() && after.allowed_paths != before.allowed_paths {
-        return locked("warpcube.allowed_paths", "it was given, and stays as it is for this session");
+    if before.database.allowed_paths.is_some() && after.database.allowed_paths != before.database.allowed_paths {
+        return locked("warpcube.allowed_paths", "it was given, and stays as it is for this database");
     }
     if before.read_only && !after.read_only {
         return locked("warpcube.read_only", "it is on, and stays on for this session");
@@ -129,7 +134,7 @@ pub(crate) fn check_change(before: &Settings, after: &Settings, start: &Settings
         if was == is || is == folder(start) {
             continue;
         }
-        if let (Some(allowed), Some(path)) = (&before.allowed_paths, is)
+        if let (Some(allowed), Some(path)) = (&before.database.allowed_paths, is)
             && !allowed.holds(path)
         {
             return locked(name, "the folder is outside of warpcube.allowed_paths");
@@ -163,7 +168,7 @@ pub(crate) fn check_folder(settings: &Settings, name: &str, value: &str) -> Resu
     if name != "datafusion.runtime.temp_directory" {
         return Ok(());
     }
-    let reason = match &settings.allowed_paths {
+    let reason = match &settings.database.allowed_paths {
         Some(allowed) if !allowed.holds(Path::new(value)) => "the folder is outside of warpcube.allowed_paths",
         _ if settings.read_only => "the session is read-only (warpcube.read_only)",
         _ => return Ok(()),

@@ -1,6 +1,6 @@
 //! DataFusion with nothing of ours: the judge of benchmarks' answers and the rival of their times.
 //!
-//! A session on the CPU would not do: it plans by templates, reads through a catalog of its own and takes the user's
+//! A connection on the CPU would not do: it plans by templates, reads through a catalog of its own and takes the user's
 //! settings, so that what it gains or loses by them would be credited to DataFusion.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use crate::error::Result;
 use crate::mend;
 
-/// A plain context of DataFusion with the session's defaults of DataFusion's own settings.
+/// A plain context of DataFusion with a connection's defaults of DataFusion's own settings.
 pub struct Baseline {
     context: SessionContext,
 }

@@ -1,9 +1,9 @@
-//! Plans as bytes, for sessions of other processes: what an engine that distributes queries sends to its workers.
+//! Plans as bytes, for databases of other processes: what an engine that distributes queries sends to its workers.
 //!
 //! What travels is an optimised logical plan in the encoding of `datafusion-proto`, below a line that names the version
-//! that wrote it ([`crate::Session::encode_plan`]). Device nodes travel as the plans they were lowered from: the
-//! session that receives them lowers them again, for its own settings and device. Tables over files travel as paths,
-//! formats and columns; all others as names, which are looked up in the receiving session's catalog.
+//! that wrote it ([`crate::Connection::encode_plan`]). Device nodes travel as the plans they were lowered from: the
+//! database that receives them lowers them again, for its own settings and device. Tables over files travel as paths,
+//! formats and columns; all others as names, which are looked up in the receiving database's catalog.
 //!
 //! Invariant: a plan that would come back as another one is refused when it is encoded.
 
@@ -39,9 +39,9 @@ const HEAD_BYTES_MAX: usize = 64;
 
 /// Encodes what is Warpcube's own in a logical plan, for `datafusion-proto`.
 ///
-/// [`crate::Session::encode_plan`] and [`crate::Session::run_encoded`] use it; programs that encode plans themselves,
-/// because theirs have nodes of their own, call it for ours. A decoded plan is run by a session's own context
-/// ([`crate::Session::context`]), whose planner lowers device nodes and looks up tables.
+/// [`crate::Connection::encode_plan`] and [`crate::Connection::run_encoded`] use it; programs that encode plans
+/// themselves, because theirs have nodes of their own, call it for ours. A decoded plan is run by a connection's own
+/// context ([`crate::Connection::context`]), whose planner lowers device nodes and looks up tables.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlanCodec;
 
@@ -86,7 +86,7 @@ impl LogicalExtensionCodec for PlanCodec {
     }
 }
 
-/// A table of a decoded plan, until the receiving session's planner has looked it up.
+/// A table of a decoded plan, until the receiving connection's planner has looked it up.
 #[derive(Debug)]
 struct NamedTable {
     name: TableReference,
@@ -110,12 +110,12 @@ impl TableProvider for NamedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let reason = format!("table '{}' was not looked up; run the plan in a Warpcube session", self.name);
+        let reason = format!("table '{}' was not looked up; run the plan in a Warpcube connection", self.name);
         Err(SqlError::PlanDecode(reason).into())
     }
 }
 
-/// The bytes of an optimised plan; `context` has the session's functions.
+/// The bytes of an optimised plan; `context` has the connection's functions.
 pub(crate) fn encode(plan: &LogicalPlan, context: &TaskContext) -> Result<Vec<u8>> {
     check_kind(plan).map_err(SqlError::PlanEncode)?;
     let plan = without_hints(plan)?;
@@ -148,7 +148,7 @@ fn body(bytes: &[u8]) -> std::result::Result<&[u8], String> {
     let end = bytes.iter().take(HEAD_BYTES_MAX).position(|byte| *byte == b'\n');
     let head = end.and_then(|end| std::str::from_utf8(&bytes[..end]).ok()).and_then(|head| head.strip_prefix(HEAD));
     let Some(((version, length), end)) = head.and_then(|head| head.split_once(' ')).zip(end) else {
-        return Err(format!("expected bytes that start with '{HEAD}', as Session::encode_plan gives them"));
+        return Err(format!("expected bytes that start with '{HEAD}', as Connection::encode_plan gives them"));
     };
     let own = env!("CARGO_PKG_VERSION");
     if version != own {
@@ -213,7 +213,7 @@ fn expanded(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(expanded.data)
 }
 
-/// A plan that came from another session with the tables of this one; none where it did not, or has nothing to settle.
+/// A plan that came from another database with the tables of this one; none where it did not, or has nothing to settle.
 pub(crate) async fn settle(plan: &LogicalPlan, state: &SessionState) -> DataFusionResult<Option<LogicalPlan>> {
     let mut received = false;
     plan.apply_nested(|plan| {
@@ -271,7 +271,7 @@ fn named(source: &Arc<dyn TableSource>) -> Option<Arc<dyn TableProvider>> {
     source_as_provider(source).ok().filter(|provider| provider.is::<NamedTable>())
 }
 
-/// The receiving session's table of a name, if it has the columns of the sender's.
+/// The receiving database's table of a name, if it has the columns of the sender's.
 async fn look_up(wanted: &NamedTable, state: &SessionState) -> Result<Arc<dyn TableSource>> {
     let columns = |schema: &SchemaRef| {
         let column = |field: &Arc<arrow::datatypes::Field>| {
@@ -283,7 +283,7 @@ async fn look_up(wanted: &NamedTable, state: &SessionState) -> Result<Arc<dyn Ta
     let expected = columns(&wanted.schema);
     let name = wanted.name.table();
     let refused = |found: String| {
-        let repair = "make the same table in the session that runs the plan, or read it from a file";
+        let repair = "make the same table in the database that runs the plan, or read it from a file";
         Err(SqlError::PlanDecode(format!(
             "the rows of table '{name}' do not travel: expected one of this name with columns ({expected}) here, \
              {found}; {repair}"

@@ -1,4 +1,4 @@
-//! The session's device: opened at its first use, or at once if the user names one.
+//! The database's device: opened at its first use, or at once if the user names one.
 
 use std::panic::AssertUnwindSafe;
 
@@ -13,8 +13,8 @@ use crate::values::{Budget, DeviceChoice, Encoding};
 /// Holds the device that `warpcube.device` asks for.
 ///
 /// `auto` opens the first GPU when [`DeviceSlot::get`] is first called, since opening one costs some tenths of a
-/// second that a statement on the CPU need not pay; where that fails the reason is kept and the session stays on the
-/// CPU. `cuda` is opened when the session starts, so that its error comes first. One thread at a time opens a device:
+/// second that a statement on the CPU need not pay; where that fails the reason is kept and the database stays on the
+/// CPU. `cuda` is opened when the database is, so that its error comes first. One thread at a time opens a device:
 /// while one does, who asks for the device waits, and for all others it is one that is yet to be opened.
 #[derive(Debug, Default)]
 pub struct DeviceSlot {
@@ -65,8 +65,8 @@ impl DeviceSlot {
     /// # Errors
     /// [`SqlError::Device`] where a particular device is asked for and cannot be opened; nothing is changed then.
     pub fn choose(&self, settings: &Settings) -> Result<()> {
-        let cuda = Cuda { budget: settings.device_memory, encodes: settings.encoding != Encoding::Plain };
-        let next = match settings.device {
+        let cuda = Cuda { budget: settings.database.device_memory, encodes: settings.encoding != Encoding::Plain };
+        let next = match settings.database.device {
             DeviceChoice::Cpu => State::Absent("warpcube.device is 'cpu'".into()),
             DeviceChoice::Auto => State::Closed(cuda),
             choice => {
@@ -79,6 +79,13 @@ impl DeviceSlot {
         Ok(())
     }
 
+    /// Notes whether columns will be encoded, for a device that is yet to be opened.
+    pub(crate) fn will_encode(&self, encodes: bool) {
+        if let State::Closed(cuda) = &mut self.slot.lock().state {
+            cuda.encodes = encodes;
+        }
+    }
+
     /// Takes up a device that the program opened itself, until the settings ask for another.
     pub fn take_up(&self, device: Device) {
         let _before = std::mem::replace(&mut self.slot.lock().state, State::Open(device));
@@ -89,7 +96,7 @@ impl DeviceSlot {
         matches!(&self.slot.lock().state, State::Open(device) if device.is_lost())
     }
 
-    /// The device, opened now if it was not yet; none where the session runs on the CPU alone.
+    /// The device, opened now if it was not yet; none where the database runs on the CPU alone.
     pub fn get(&self) -> Option<Device> {
         self.get_by(|cuda| cuda.open(0))
     }
@@ -109,7 +116,7 @@ impl DeviceSlot {
             let opening = Opening::begin(self, &mut slot);
             let opened = MutexGuard::unlocked(&mut slot, || std::panic::catch_unwind(AssertUnwindSafe(|| open(cuda))));
             // Another device may have been chosen meanwhile, which this one does not replace.
-            if matches!(&slot.state, State::Closed(chosen) if *chosen == cuda) {
+            if matches!(&slot.state, State::Closed(chosen) if chosen.budget == cuda.budget) {
                 slot.state = match opened {
                     Ok(Ok(device)) => State::Open(device),
                     Ok(Err(error)) => State::Absent(error.to_string()),
@@ -127,7 +134,7 @@ impl DeviceSlot {
         self.opened.wait_while(&mut slot, |slot| slot.is_opening);
         match &slot.state {
             State::Open(device) => return Some(device.clone()),
-            State::Unset | State::Closed(_) => slot.state = State::Absent("the session is over".into()),
+            State::Unset | State::Closed(_) => slot.state = State::Absent("the database is closed".into()),
             State::Absent(_) => {}
         }
         None
@@ -158,7 +165,7 @@ impl DeviceSlot {
 }
 
 /// How a GPU is opened.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 struct Cuda {
     budget: Budget,
     /// Whether columns will be encoded, by programs that are compiled meanwhile.
@@ -203,9 +210,15 @@ mod tests {
 
     use super::*;
 
+    fn chosen(device: DeviceChoice) -> Settings {
+        let mut settings = Settings::default();
+        settings.database.device = device;
+        settings
+    }
+
     fn auto() -> DeviceSlot {
         let slot = DeviceSlot::default();
-        slot.choose(&Settings { device: DeviceChoice::Auto, ..Settings::default() }).unwrap();
+        slot.choose(&chosen(DeviceChoice::Auto)).unwrap();
         slot
     }
 
@@ -238,7 +251,7 @@ mod tests {
                     })
                 });
                 begins.recv().unwrap();
-                slot.choose(&Settings { device: choice, ..Settings::default() }).unwrap();
+                slot.choose(&chosen(choice)).unwrap();
                 let closed = scope.spawn(|| {
                     slot.close();
                     assert!(!is_within.load(Ordering::SeqCst), "the driver is still opening under {choice}");
@@ -256,7 +269,7 @@ mod tests {
         let slot = auto();
         assert!(slot.is_closed() && slot.close().is_none());
         assert!(!slot.may_open() && slot.get().is_none());
-        assert_eq!(slot.reason().as_deref(), Some("the session is over"));
+        assert_eq!(slot.reason().as_deref(), Some("the database is closed"));
         let device = device();
         slot.take_up(device.clone());
         assert!(slot.close().is_some_and(|open| open.same(&device)) && slot.is_open());

@@ -4,12 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema};
-use async_trait::async_trait;
-use datafusion::catalog::TableProvider;
-use datafusion::execution::SessionState;
 
 use crate::error::Result;
-use crate::report::StatementReport;
 
 /// A column in device memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,33 +39,6 @@ pub struct DeviceTable {
     pub rows: u64,
     /// Its columns that are there.
     pub columns: Vec<DeviceColumn>,
-}
-
-/// The residency of tables in device memory; what the three statements call.
-#[async_trait]
-pub trait DeviceTables: Send + Sync {
-    /// What is in device memory.
-    fn show(&self) -> Vec<DeviceTable>;
-
-    /// Brings columns of a table to the device, all of them where `columns` is empty. `table` is what the name means
-    /// in the session now. The time goes to the report.
-    async fn load(
-        &self,
-        state: &SessionState,
-        name: &str,
-        table: Arc<dyn TableProvider>,
-        columns: &[String],
-        report: &StatementReport,
-    ) -> Result<DeviceTable>;
-
-    /// Takes a table's columns off the device; gives what was there, or none. `table` is what the name means in the
-    /// session now, or none where the catalog does not know it any more.
-    async fn evict(
-        &self,
-        state: &SessionState,
-        name: &str,
-        table: Option<Arc<dyn TableProvider>>,
-    ) -> Result<Option<DeviceTable>>;
 }
 
 /// One row for each column.

@@ -1,4 +1,4 @@
-//! The engine over the session's device.
+//! The engine over the database's device.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) const OPEN_SECONDS: f64 = 0.4;
 pub(crate) const COMPILE_SECONDS: f64 = 0.03;
 pub(crate) const COMPILE_PASS_SECONDS: f64 = 0.055;
 
-/// Makes the engine when first asked for and again when the session's device changes.
+/// Makes the engine when first asked for and again when the database's device changes.
 pub(crate) struct Engines {
     device: Arc<DeviceSlot>,
     engine: Mutex<Option<Arc<Engine>>>,
@@ -47,12 +47,12 @@ impl Engines {
         self.device.reason()
     }
 
-    /// Whether the session's device was lost.
+    /// Whether the database's device was lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.device.is_lost()
     }
 
-    /// The engine, or none where the session runs on the CPU alone.
+    /// The engine, or none where the database runs on the CPU alone.
     pub(crate) fn get(&self) -> Option<Arc<Engine>> {
         let device = self.device.get()?;
         let mut engine = self.engine.lock();

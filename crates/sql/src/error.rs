@@ -1,6 +1,6 @@
 //! What can go wrong with a statement, in one line and with a stable code.
 //!
-//! Every error a session gives is a [`SqlError`]; its text starts with its code, which the documentation explains:
+//! Every error a connection gives is a [`SqlError`]; its text starts with its code, which the documentation explains:
 //! `SQL-…` statements, `FILE-…` files read, `CFG-…` settings and devices; `GPU-…`, `COL-…` and `ENG-…` come through
 //! from the device, its columns and the engine.
 //! DataFusion's errors are sorted into these by their kind, and what they carry of DataFusion's own wording (prefixes,
@@ -29,7 +29,7 @@ pub(crate) const AN_ARROW_FILE: &str = "an Arrow file";
 /// Result of this crate's calls.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
-/// An error of a session; its text is one line that starts with its code.
+/// An error of a statement; its text is one line that starts with its code.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum SqlError {
@@ -80,7 +80,7 @@ pub enum SqlError {
     /// A defect of Warpcube or of what it builds on.
     #[error("SQL-010 internal error, please report it: {0}")]
     Internal(String),
-    /// A statement about device memory in a session that has no device.
+    /// A statement about device memory in a database that has no device.
     #[error("SQL-011 {statement} needs a device and this session has none: {reason}")]
     NoDevice {
         /// The statement.
@@ -91,10 +91,10 @@ pub enum SqlError {
     /// A view that refers to itself, directly or through others.
     #[error("SQL-012 view '{0}' refers to itself")]
     RecursiveView(String),
-    /// A statement whose plan cannot be sent to another session.
+    /// A statement whose plan cannot be sent to another database.
     #[error("SQL-013 the statement's plan cannot be encoded: {0}")]
     PlanEncode(String),
-    /// Bytes that are no plan, or a plan that this session cannot run.
+    /// Bytes that are no plan, or a plan that this database cannot run.
     #[error("SQL-014 the encoded plan cannot be run here: {0}")]
     PlanDecode(String),
     /// Expressions or queries nested deeper than `warpcube.depth_limit`.
@@ -158,7 +158,7 @@ pub enum SqlError {
         /// The path as written.
         path: String,
     },
-    /// A statement that writes files in a session that is read-only.
+    /// A statement that writes files through a connection that is read-only.
     #[error("FILE-008 {0}: the session is read-only (warpcube.read_only)")]
     ReadOnly(String),
     /// A COPY into a folder that has files.
@@ -229,7 +229,7 @@ pub enum SqlError {
         /// Where the value came from, where not from a statement.
         origin: Option<String>,
     },
-    /// A change of a setting that this session does not allow any more.
+    /// A change of a setting that is not allowed any more.
     #[error("CFG-004 {name} = '{value}'{} is refused: {reason}", from_where(.origin))]
     SettingLocked {
         /// The setting.

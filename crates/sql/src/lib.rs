@@ -1,20 +1,23 @@
-//! SQL for Warpcube: sessions, catalog, settings and reports over DataFusion.
+//! SQL for Warpcube: databases, connections, catalog, settings and reports over DataFusion.
 //!
 //! A statement goes through `syntax` and `plans` (text to plan), `mend` (defects of DataFusion), `lower` (parts of the
 //! plan become fragments), `placement` (where they run) and `exec` (operators, fallback, EXPLAIN). `catalog` has tables
-//! over files, `memory_table` tables in memory, `cubes` cubes as tables, `session` all of them together.
+//! over files, `memory_table` tables in memory, `cubes` cubes as tables. `database` has what connections share,
+//! `connection` what is one connection's own, and runs statements.
 //!
-//! This is the only crate that knows DataFusion. A [`Session`] takes SQL, one statement at a time, and gives Arrow
-//! batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it untranslated
-//! ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).
+//! This is the only crate that knows DataFusion. A [`Connection`] to a [`Database`] takes SQL, one statement at a time,
+//! and gives Arrow batches with a [`StatementReport`] of what ran where. Boundaries: no error of DataFusion leaves it
+//! untranslated ([`SqlError`]); no table is served from files other than those there are now ([`catalog`]).
 
 mod access;
 mod baseline;
 mod cancel;
 pub mod catalog;
 mod codec;
+mod connection;
 mod csv_lines;
 mod cubes;
+mod database;
 mod default_schema;
 mod device;
 mod device_tables;
@@ -39,7 +42,6 @@ mod report;
 mod rewrite;
 mod row_groups;
 mod runtime;
-mod session;
 mod settings;
 mod show;
 mod span_lengths;
@@ -55,17 +57,18 @@ mod words;
 pub use baseline::Baseline;
 pub use cancel::Cancel;
 pub use codec::PlanCodec;
+pub use connection::{Connection, CubeLoad, Execution};
 pub use cubes::{CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, cube_info};
+pub use database::{Database, DatabaseOptions};
 pub use device::DeviceSlot;
-pub use device_tables::{DeviceColumn, DeviceTable, DeviceTables};
+pub use device_tables::{DeviceColumn, DeviceTable};
 pub use error::{Result, SqlError, as_written};
 pub use exec::split_aggregations;
 pub use locations::AllowedPaths;
 pub use mend::shown_durations;
 pub use progress::Progress;
 pub use report::{FragmentReport, Phase, Place, StatementReport, Summary};
-pub use session::{CubeLoad, Execution, Session, SessionOptions};
-pub use settings::{Assignment, PREFIX, SETTINGS, SettingInfo, Settings, setting};
+pub use settings::{Assignment, DatabaseSettings, Owner, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use show::setting_names;
 pub use staged_files::{has_no_number, no_number};
 pub use statement::{OwnStatement, Script, ScriptStatement};

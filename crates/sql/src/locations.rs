@@ -1,4 +1,4 @@
-//! Locations of files on this machine: paths, URLs, patterns, and the folders that a session may reach.
+//! Locations of files on this machine: paths, URLs, patterns, and the folders that statements may reach.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -100,7 +100,7 @@ fn decoded(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Folders that hold all files a session may read and write, as the system resolves them.
+/// Folders that hold all files that statements may read and write, as the system resolves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedPaths(Arc<[PathBuf]>);
 

@@ -2,10 +2,12 @@
 //! of their plan without its literals ([`templates`]).
 //!
 //! What is kept by text is the optimised logical plan with its device nodes (which keep their bound kernels), never a
-//! physical operator: those can be run only once. An entry is good while the catalog and the settings are those it was
-//! planned under and the files of its tables have not changed. Statements with functions such as `now()` are planned
-//! every time, since the optimiser folds them to a constant.
+//! physical operator: those can be run only once. All connections of a database share what is kept ([`KeptPlans`]). An
+//! entry is good for a connection with the same settings, by their content ([`Epoch`]), while the catalog is that it
+//! was planned under and the files of its tables have not changed. Statements with functions such as `now()` are
+//! planned every time, since the optimiser folds them to a constant.
 
+mod epoch;
 mod holes;
 mod literals;
 mod shapes;
@@ -13,6 +15,7 @@ mod templates;
 mod written;
 
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use datafusion::catalog::TableProvider;
@@ -32,6 +35,8 @@ use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
 use crate::walk::{PlanWalk, Walk};
 
+pub(crate) use epoch::{Epoch, SettingsKeys};
+use epoch::{TextAsked, TextKey};
 pub(crate) use holes::{Holed, holed};
 pub(crate) use literals::lift;
 pub(crate) use shapes::{PlannedShape, Shape, Shapes, parameters};
@@ -103,17 +108,6 @@ impl Planned {
     }
 }
 
-/// What a plan depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Epoch {
-    /// The catalog's generation.
-    pub(crate) catalog: u64,
-    /// Number of changes to the settings.
-    pub(crate) settings: u64,
-    /// Number of fragments found unfit for the device.
-    pub(crate) refusals: u64,
-}
-
 #[derive(Debug, Clone)]
 struct Entry {
     epoch: Epoch,
@@ -121,10 +115,35 @@ struct Entry {
     planned: Arc<Planned>,
 }
 
-/// The plans of a session by the texts of their statements.
+/// What the connections of a database have planned.
+#[derive(Debug, Default)]
+pub(crate) struct KeptPlans {
+    /// By the texts of statements.
+    pub(crate) plans: PlanCache,
+    pub(crate) shapes: Shapes,
+    pub(crate) templates: Templates,
+    pub(crate) settings: SettingsKeys,
+    /// The catalog's generation that they are of.
+    generation: AtomicU64,
+}
+
+impl KeptPlans {
+    /// Drops plans of older generations of the catalog, once a generation; whether it did.
+    pub(crate) fn drop_stale(&self, generation: u64) -> bool {
+        if self.generation.fetch_max(generation, Ordering::AcqRel) >= generation {
+            return false;
+        }
+        self.plans.drop_stale(generation);
+        self.shapes.drop_stale(generation);
+        self.templates.drop_stale(generation);
+        true
+    }
+}
+
+/// Plans by the texts of their statements and the settings they were planned with.
 #[derive(Debug)]
 pub(crate) struct PlanCache {
-    entries: Cache<String, Entry>,
+    entries: Cache<TextKey, Entry>,
 }
 
 impl Default for PlanCache {
@@ -136,7 +155,8 @@ impl Default for PlanCache {
 impl PlanCache {
     /// The plan of a statement and the tables to look at before it is used, if it was planned under this epoch.
     pub(crate) fn get(&self, text: &str, epoch: Epoch) -> Option<(Arc<Planned>, Arc<[TableReference]>)> {
-        let entry = self.entries.get(text).filter(|entry| entry.epoch == epoch)?;
+        let key = TextAsked { text, settings: epoch.settings };
+        let entry = self.entries.get(&key).filter(|entry| entry.epoch == epoch)?;
         Some((entry.planned, entry.tables))
     }
 
@@ -148,7 +168,8 @@ impl PlanCache {
     /// Keeps the plan of a statement; one that has not been used for long leaves.
     pub(crate) fn keep(&self, text: &str, epoch: Epoch, tables: Arc<[TableReference]>, planned: &Arc<Planned>) {
         if text.len() <= TEXT_BYTES_MAX {
-            self.entries.insert(text.to_string(), Entry { epoch, tables, planned: planned.clone() });
+            let key = TextKey { text: text.into(), settings: epoch.settings };
+            self.entries.insert(key, Entry { epoch, tables, planned: planned.clone() });
         }
     }
 }
@@ -164,7 +185,7 @@ fn cache<K: Eq + Hash, V: Clone>(entries_max: usize) -> Cache<K, V> {
     Cache::with_options(options, UnitWeighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
 }
 
-/// Whether a statement changes the session as soon as it is planned: settings, what is prepared, functions.
+/// Whether a statement changes its connection as soon as it is planned: settings, what is prepared, functions.
 pub(crate) fn is_immediate(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Statement(statement) => !matches!(statement, PlanStatement::Execute(_)),
@@ -247,7 +268,7 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
     Ok(repeatable)
 }
 
-/// Whether all tables of a plan tell when they change: those of files, and those in memory by the session's statements.
+/// Whether all tables of a plan tell when they change: those of files, and those in memory by statements.
 pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
     let mut tells = true;
     plan.apply_nested(|plan| {
@@ -258,16 +279,4 @@ pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(tells)
-}
-
-/// The tables that a plan scans, by name.
-pub(crate) fn scanned(plan: &LogicalPlan) -> Result<Vec<TableReference>> {
-    let mut tables = Vec::new();
-    plan.apply_nested(|plan| {
-        if let LogicalPlan::TableScan(scan) = plan {
-            tables.push(scan.table_name.clone());
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(tables)
 }

@@ -160,7 +160,7 @@ impl StatementReport {
         Arc::default()
     }
 
-    /// The report of the statement a task belongs to. A plan run outside of a session has none.
+    /// The report of the statement a task belongs to. A plan run outside of a connection has none.
     pub fn of(context: &TaskContext) -> Option<Arc<StatementReport>> {
         context.session_config().get_extension::<StatementReport>()
     }

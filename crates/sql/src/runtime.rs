@@ -9,20 +9,18 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::execution::SessionState;
-use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::cache::cache_manager::{DEFAULT_FILE_STATISTICS_MEMORY_LIMIT, DEFAULT_METADATA_CACHE_LIMIT};
 use datafusion::execution::disk_manager::{DEFAULT_MAX_TEMP_DIRECTORY_SIZE, DiskManagerBuilder};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::logical_expr::{LogicalPlan, ResetVariable, Statement as PlanStatement};
 use datafusion::prelude::SessionContext;
-use parking_lot::RwLock;
 use sysinfo::System;
 
 use crate::access::Access;
 use crate::catalog::DataFileStore;
 use crate::error::{Result, SqlError};
-use crate::settings::Settings;
+use crate::settings::{DatabaseSettings, Settings};
 use crate::spill::Spill;
 use crate::values::Budget;
 
@@ -32,7 +30,7 @@ const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 /// The prefix of DataFusion's settings that are not in its configuration but in the runtime.
 const RUNTIME: &str = "datafusion.runtime.";
 
-/// Values for `datafusion.runtime.…`, kept until there is a session to set them in.
+/// Values for `datafusion.runtime.…`, kept until there is a database to set them in.
 #[derive(Debug, Default)]
 pub(crate) struct RuntimeChoice {
     values: Vec<(String, String)>,
@@ -58,8 +56,8 @@ impl RuntimeChoice {
     }
 }
 
-/// The runtime that a session starts with.
-pub(crate) fn build(settings: &Settings) -> Result<Arc<RuntimeEnv>> {
+/// The runtime that a database starts with.
+pub(crate) fn build(settings: &DatabaseSettings) -> Result<Arc<RuntimeEnv>> {
     let builder = with_memory(RuntimeEnvBuilder::new(), settings)?;
     let builder = with_spill_folder(builder, settings, DEFAULT_MAX_TEMP_DIRECTORY_SIZE)?;
     let runtime = builder.with_object_list_cache_limit(0).build_arc()?;
@@ -68,15 +66,15 @@ pub(crate) fn build(settings: &Settings) -> Result<Arc<RuntimeEnv>> {
 }
 
 /// Gives a runtime the files that the settings allow.
-pub(crate) fn share_files(runtime: &RuntimeEnv, settings: &Settings) {
-    let store = DataFileStore::new(Access::under(settings));
+pub(crate) fn share_files(runtime: &RuntimeEnv, settings: &DatabaseSettings) {
+    let store = DataFileStore::new(Access::of_database(settings));
     runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(store));
 }
 
 /// The runtime after a change of settings: what they have changed is new, all else is that of before.
 pub(crate) fn rebuild(
-    settings: &Settings,
-    before: &Settings,
+    settings: &DatabaseSettings,
+    before: &DatabaseSettings,
     environment: &Arc<RuntimeEnv>,
 ) -> Result<Arc<RuntimeEnv>> {
     let mut builder = RuntimeEnvBuilder::from_runtime_env(environment);
@@ -89,7 +87,7 @@ pub(crate) fn rebuild(
     Ok(builder.build_arc()?)
 }
 
-fn with_memory(builder: RuntimeEnvBuilder, settings: &Settings) -> Result<RuntimeEnvBuilder> {
+fn with_memory(builder: RuntimeEnvBuilder, settings: &DatabaseSettings) -> Result<RuntimeEnvBuilder> {
     Ok(match settings.memory_limit {
         Budget::Auto => builder.with_memory_pool(Arc::new(UnboundedMemoryPool::default())),
         limit => {
@@ -101,7 +99,11 @@ fn with_memory(builder: RuntimeEnvBuilder, settings: &Settings) -> Result<Runtim
 }
 
 /// The runtime spilling to the folder of the settings, up to so many bytes.
-fn with_spill_folder(builder: RuntimeEnvBuilder, settings: &Settings, bytes_max: u64) -> Result<RuntimeEnvBuilder> {
+fn with_spill_folder(
+    builder: RuntimeEnvBuilder,
+    settings: &DatabaseSettings,
+    bytes_max: u64,
+) -> Result<RuntimeEnvBuilder> {
     let Some(folder) = &settings.spill_folder else { return Ok(spilling(builder, Spill::new(None, bytes_max))) };
     let refused = |error: std::io::Error| SqlError::SettingValue {
         name: "warpcube.spill_folder".into(),
@@ -125,12 +127,16 @@ fn spilling(builder: RuntimeEnvBuilder, spill: Spill) -> RuntimeEnvBuilder {
     builder.with_disk_manager_builder(disk)
 }
 
-/// Sets one of `datafusion.runtime.…`.
-pub(crate) fn set(state: &Arc<RwLock<SessionState>>, name: &str, value: &str, settings: &Settings) -> Result<()> {
+/// The runtime with one of `datafusion.runtime.…` set.
+pub(crate) fn set(
+    environment: &Arc<RuntimeEnv>,
+    name: &str,
+    value: &str,
+    settings: &DatabaseSettings,
+) -> Result<Arc<RuntimeEnv>> {
     let size = || SessionContext::parse_capacity_limit(name, value);
-    let mut state = state.write();
-    let bytes_max = state.runtime_env().disk_manager.max_temp_directory_size();
-    let builder = RuntimeEnvBuilder::from_runtime_env(state.runtime_env());
+    let bytes_max = environment.disk_manager.max_temp_directory_size();
+    let builder = RuntimeEnvBuilder::from_runtime_env(environment);
     let builder = match name.trim_start_matches(RUNTIME) {
         "memory_limit" => builder.with_memory_limit(size()?, 1.0),
         "max_temp_directory_size" => with_spill_folder(builder, settings, size()? as u64)?,
@@ -140,47 +146,34 @@ pub(crate) fn set(state: &Arc<RwLock<SessionState>>, name: &str, value: &str, se
         }
         "metadata_cache_limit" => builder.with_metadata_cache_limit(size()?),
         "file_statistics_cache_limit" => builder.with_file_statistics_cache_limit(size()?),
-        other => return Err(SqlError::Unsupported(format!("setting datafusion.runtime.{other} here"))),
+        _ => return Err(unsupported(name)),
     };
-    let environment = builder.build_arc()?;
-    *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
-    Ok(())
+    Ok(builder.build_arc()?)
 }
 
-/// Sets one of `datafusion.runtime.…` to what it is where nobody sets it.
-pub(crate) async fn reset(context: &SessionContext, name: &str, settings: &Settings) -> Result<()> {
-    let state = context.state_ref();
-    let change = |change: &dyn Fn(RuntimeEnvBuilder) -> Result<RuntimeEnvBuilder>| {
-        let mut state = state.write();
-        let environment = change(RuntimeEnvBuilder::from_runtime_env(state.runtime_env()))?.build_arc()?;
-        *state = SessionStateBuilder::from(state.clone()).with_runtime_env(environment).build();
-        Ok(())
+/// The runtime with one of `datafusion.runtime.…` as it is where nobody sets it.
+pub(crate) fn reset(environment: &Arc<RuntimeEnv>, name: &str, settings: &DatabaseSettings) -> Result<Arc<RuntimeEnv>> {
+    let bytes_max = environment.disk_manager.max_temp_directory_size();
+    let builder = RuntimeEnvBuilder::from_runtime_env(environment);
+    let builder = match name.trim_start_matches(RUNTIME) {
+        "memory_limit" => with_memory(builder, settings)?,
+        "temp_directory" => with_spill_folder(builder, settings, bytes_max)?,
+        "max_temp_directory_size" => with_spill_folder(builder, settings, DEFAULT_MAX_TEMP_DIRECTORY_SIZE)?,
+        "metadata_cache_limit" => builder.with_metadata_cache_limit(DEFAULT_METADATA_CACHE_LIMIT),
+        "file_statistics_cache_limit" => builder.with_file_statistics_cache_limit(DEFAULT_FILE_STATISTICS_MEMORY_LIMIT),
+        _ => return Err(unsupported(name)),
     };
-    match name.trim_start_matches(RUNTIME) {
-        "memory_limit" => change(&|builder| with_memory(builder, settings)),
-        "temp_directory" => {
-            let bytes_max = context.runtime_env().disk_manager.max_temp_directory_size();
-            change(&|builder| with_spill_folder(builder, settings, bytes_max))
-        }
-        "max_temp_directory_size" => {
-            change(&|builder| with_spill_folder(builder, settings, DEFAULT_MAX_TEMP_DIRECTORY_SIZE))
-        }
-        // Listings that are kept would hide files that are added later.
-        other if other.starts_with("list_files_cache") => {
-            Err(SqlError::Unsupported(format!("setting datafusion.runtime.{other} here")))
-        }
-        _ => {
-            let reset = ResetVariable { variable: name.to_string() };
-            context.execute_logical_plan(LogicalPlan::Statement(PlanStatement::ResetVariable(reset))).await?;
-            Ok(())
-        }
-    }
+    Ok(builder.build_arc()?)
+}
+
+/// The error for what is not to be set: listings that are kept would hide files that are added later.
+fn unsupported(name: &str) -> SqlError {
+    SqlError::Unsupported(format!("setting {name} here"))
 }
 
 /// Tells functions that depend on the configuration (those of dates on the time zone) about a change of it.
-pub(crate) fn refresh_functions(state: &Arc<RwLock<SessionState>>) -> Result<()> {
+pub(crate) fn refresh_functions(state: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
-    let mut state = state.write();
     let options = state.config_options().clone();
     let changed: Vec<_> = state
         .scalar_functions()
@@ -202,7 +195,7 @@ pub(crate) fn copies_budget(settings: &Settings) -> u64 {
     // Every statement on the device asks; the machine's memory stays what it is.
     static TOTAL: OnceLock<Option<u64>> = OnceLock::new();
     let total = || *TOTAL.get_or_init(|| host_memory().ok());
-    match settings.host_memory {
+    match settings.database.host_memory {
         Budget::Bytes(bytes) => bytes,
         budget => total().map_or(0, |total| budget.bytes(total).unwrap_or(total / COPIES_SHARE)),
     }

@@ -1,4 +1,4 @@
-//! The settings of a session under `warpcube.`, what they take and where their values came from.
+//! The settings under `warpcube.`, what they take, whose they are and where their values came from.
 //!
 //! One table ([`SETTINGS`]) holds each setting's name, what it takes and what it does; `SET`, the configuration file,
 //! environment variables, flags, `SHOW` and the documentation all read it. The values live in DataFusion's
@@ -37,22 +37,14 @@ const LOAD_FACTOR_DEFAULT: f64 = 0.8;
 /// Rows of a table shown on a terminal.
 const MAX_ROWS_DEFAULT: usize = 100;
 
-/// The values of all settings under `warpcube.`.
+/// The values of all settings under `warpcube.`, as one connection has them.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Which device to use.
-    pub device: DeviceChoice,
+    /// Those that the connection has from its database.
+    pub database: DatabaseSettings,
     /// Where fragments run.
     pub placement: Placement,
-    /// Most device memory to use.
-    pub device_memory: Budget,
-    /// Most host memory for encoded copies of columns.
-    pub host_memory: Budget,
-    /// Most memory for operators on the CPU; past it they spill. `auto` means no limit.
-    pub memory_limit: Budget,
-    /// Folder for spilled data; none means the system's temporary folder.
-    pub spill_folder: Option<PathBuf>,
     /// Longest time a statement may take.
     pub timeout: Option<Duration>,
     /// Most dictionary entries of a string column on the device.
@@ -71,8 +63,6 @@ pub struct Settings {
     pub float_sums: FloatSums,
     /// CPU partitions of a plan; 0 means one a core.
     pub target_partitions: usize,
-    /// Folders that hold all files the session reads and writes; none means that any may.
-    pub allowed_paths: Option<AllowedPaths>,
     /// Whether no statement writes files.
     pub read_only: bool,
     /// How the program writes results.
@@ -89,15 +79,36 @@ pub struct Settings {
     pub timing: Option<bool>,
 }
 
+/// The values of settings that all connections of a database share.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct DatabaseSettings {
+    /// Which device to use.
+    pub device: DeviceChoice,
+    /// Most device memory to use.
+    pub device_memory: Budget,
+    /// Most host memory for encoded copies of columns.
+    pub host_memory: Budget,
+    /// Most memory for operators on the CPU; past it they spill. `auto` means no limit.
+    pub memory_limit: Budget,
+    /// Folder for spilled data; none means the system's temporary folder.
+    pub spill_folder: Option<PathBuf>,
+    /// Folders that hold all files that statements read and write; none means that any may.
+    pub allowed_paths: Option<AllowedPaths>,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            device: DeviceChoice::Auto,
+            database: DatabaseSettings {
+                device: DeviceChoice::Auto,
+                device_memory: Budget::Auto,
+                host_memory: Budget::Auto,
+                memory_limit: Budget::Auto,
+                spill_folder: None,
+                allowed_paths: None,
+            },
             placement: Placement::Auto,
-            device_memory: Budget::Auto,
-            host_memory: Budget::Auto,
-            memory_limit: Budget::Auto,
-            spill_folder: None,
             timeout: None,
             dictionary_limit: DICTIONARY_LIMIT_DEFAULT,
             load_factor: LOAD_FACTOR_DEFAULT,
@@ -107,7 +118,6 @@ impl Default for Settings {
             encoding: Encoding::Auto,
             float_sums: FloatSums::Fast,
             target_partitions: 0,
-            allowed_paths: None,
             read_only: false,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
@@ -119,6 +129,16 @@ impl Default for Settings {
     }
 }
 
+/// Whose a setting is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// One value for all connections of a database: SET by one connection changes it for all, from the next statement
+    /// of each on.
+    Database,
+    /// Each connection has its own value, and begins with the one that the database was opened with.
+    Connection,
+}
+
 /// One setting: its name and what it takes and does.
 pub struct SettingInfo {
     /// Full name, with the prefix.
@@ -127,6 +147,8 @@ pub struct SettingInfo {
     pub expected: &'static str,
     /// What it does.
     pub description: &'static str,
+    /// Whose it is.
+    pub owner: Owner,
     get: fn(&Settings) -> String,
     set: fn(&mut Settings, &str) -> Option<()>,
 }
@@ -146,11 +168,12 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.allowed_paths",
         expected: "folders that exist, separated by ':', or 'all'",
         description: "Folders of the files that statements read and write; every other file is error FILE-007, links \
-                      and '..' followed. Once given it stays for the session, and other settings of folders can only \
+                      and '..' followed. Once given it stays, and other settings of folders can only \
                       be set to folders within these.",
-        get: |s| s.allowed_paths.as_ref().map_or("all".into(), ToString::to_string),
+        owner: Owner::Database,
+        get: |s| s.database.allowed_paths.as_ref().map_or("all".into(), ToString::to_string),
         set: |s, v| {
-            s.allowed_paths = if v == "all" { None } else { Some(AllowedPaths::parse(v)?) };
+            s.database.allowed_paths = if v == "all" { None } else { Some(AllowedPaths::parse(v)?) };
             Some(())
         },
     },
@@ -160,6 +183,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Most levels that expressions, set operations, joins and subqueries of a statement may be nested; \
                       deeper ones are refused. A level takes stack of the threads that plan and run it: the program, \
                       whose threads have 64 MiB, starts with 4000, a library on threads of 2 MiB with 200.",
+        owner: Owner::Connection,
         get: |s| s.depth_limit.to_string(),
         set: |s, v| {
             s.depth_limit = v.parse().ok().filter(|depth| (1..=DEPTH_LIMIT_MAX).contains(depth))?;
@@ -171,15 +195,17 @@ pub static SETTINGS: &[SettingInfo] = &[
         expected: "'auto', 'cuda', 'cuda:N' or 'cpu'",
         description: "The device: 'auto' takes the first GPU and the CPU where there is none, 'cuda' and 'cuda:N' fail \
                       without that GPU, 'cpu' never touches one.",
-        get: |s| s.device.to_string(),
-        set: |s, v| v.parse().map(|value| s.device = value).ok(),
+        owner: Owner::Database,
+        get: |s| s.database.device.to_string(),
+        set: |s, v| v.parse().map(|value| s.database.device = value).ok(),
     },
     SettingInfo {
         name: "warpcube.device_memory",
         expected: BUDGET,
         description: "Most device memory to use; 'auto' is nine tenths of what is free when the device is opened.",
-        get: |s| s.device_memory.to_string(),
-        set: |s, v| v.parse().map(|value| s.device_memory = value).ok(),
+        owner: Owner::Database,
+        get: |s| s.database.device_memory.to_string(),
+        set: |s, v| v.parse().map(|value| s.database.device_memory = value).ok(),
     },
     SettingInfo {
         name: "warpcube.dictionary_limit",
@@ -187,6 +213,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Most different strings of a column that has codes on the device. A column with more lies there \
                       as bytes: its strings are compared with constants, matched by LIKE and given back; groups, \
                       joins and order by it stay on the CPU. A function of it, as substr, may be a column of its own.",
+        owner: Owner::Connection,
         get: |s| s.dictionary_limit.to_string(),
         set: |s, v| v.parse().map(|value| s.dictionary_limit = value).ok(),
     },
@@ -195,6 +222,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         expected: "a folder, or 'off'",
         description: "Folder into which the generated source of each fragment is written when it is bound, a file \
                       'fragment-HASH.cu' each, complete with what it includes.",
+        owner: Owner::Connection,
         get: |s| s.dump_source.as_ref().map_or("off".into(), |folder| folder.display().to_string()),
         set: |s, v| {
             s.dump_source = (!v.is_empty() && v != "off").then(|| PathBuf::from(v));
@@ -207,6 +235,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Whether columns of tables over files of this machine are kept encoded in a file, so that they \
                       need not be decoded again after a restart: 'read' loads columns from there where they are those \
                       of the files there are now, 'write' also adds columns that were loaded.",
+        owner: Owner::Connection,
         get: |s| s.encoded_files.to_string(),
         set: |s, v| v.parse().map(|value| s.encoded_files = value).ok(),
     },
@@ -214,6 +243,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.encoded_folder",
         expected: "a folder, or 'auto'",
         description: "Folder for files of encoded columns; 'auto' is beside the table's own files.",
+        owner: Owner::Connection,
         get: |s| s.encoded_folder.as_ref().map_or("auto".into(), |folder| folder.display().to_string()),
         set: |s, v| {
             s.encoded_folder = (!v.is_empty() && v != "auto").then(|| PathBuf::from(v));
@@ -228,6 +258,7 @@ pub static SETTINGS: &[SettingInfo] = &[
                       estimate, 'plain' as they are, 'packed' with as few bits as their values take, others in that \
                       encoding; a column that cannot have it is loaded as by 'auto'. Columns that are there stay as \
                       they are.",
+        owner: Owner::Connection,
         get: |s| s.encoding.to_string(),
         set: |s, v| v.parse().map(|value| s.encoding = value).ok(),
     },
@@ -237,6 +268,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "How SUM and AVG add floats: 'fast' in any order, so that the last digits may differ from run to \
                       run, 'exact' without rounding until the end, with the same bits on the GPU and the CPU whatever \
                       the order of rows; VAR and STDDEV of floats then stay on the CPU, as they are.",
+        owner: Owner::Connection,
         get: |s| s.float_sums.to_string(),
         set: |s, v| v.parse().map(|value| s.float_sums = value).ok(),
     },
@@ -244,6 +276,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.format",
         expected: "'auto', 'table', 'csv', 'tsv', 'json', 'ndjson', 'parquet' or 'arrow'",
         description: "How the program writes results; 'auto' is a table, or the format of --output's extension.",
+        owner: Owner::Connection,
         get: |s| s.format.to_string(),
         set: |s, v| v.parse().map(|value| s.format = value).ok(),
     },
@@ -253,8 +286,9 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Most host memory for encoded copies of columns that left the device, from which they come back \
                       without being read from files; 'auto' is an eighth of the memory of the machine or its \
                       container, '0' keeps none.",
-        get: |s| s.host_memory.to_string(),
-        set: |s, v| v.parse().map(|value| s.host_memory = value).ok(),
+        owner: Owner::Database,
+        get: |s| s.database.host_memory.to_string(),
+        set: |s, v| v.parse().map(|value| s.database.host_memory = value).ok(),
     },
     SettingInfo {
         name: "warpcube.load_factor",
@@ -262,6 +296,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Under device and placement 'auto', a statement waits for columns to be brought to the device if \
                       it is then estimated to take at most this many times as long as on the CPU; '0' loads by LOAD \
                       TABLE alone.",
+        owner: Owner::Connection,
         get: |s| s.load_factor.to_string(),
         set: |s, v| {
             s.load_factor = v.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor >= 0.0)?;
@@ -272,6 +307,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.max_rows",
         expected: COUNT,
         description: "Most rows of a table written to a terminal; 0 means all.",
+        owner: Owner::Connection,
         get: |s| s.max_rows.to_string(),
         set: |s, v| v.parse().map(|value| s.max_rows = value).ok(),
     },
@@ -280,14 +316,16 @@ pub static SETTINGS: &[SettingInfo] = &[
         expected: BUDGET,
         description: "Most memory for operators on the CPU; sorts, aggregations and joins that sort their sides spill \
                       to disk past it, hash joins do not. 'auto' means no limit.",
-        get: |s| s.memory_limit.to_string(),
-        set: |s, v| v.parse().map(|value| s.memory_limit = value).ok(),
+        owner: Owner::Database,
+        get: |s| s.database.memory_limit.to_string(),
+        set: |s, v| v.parse().map(|value| s.database.memory_limit = value).ok(),
     },
     SettingInfo {
         name: "warpcube.overflow",
         expected: "'error' or 'wrap'",
         description: "What integer arithmetic and sums of integers do that leave their type: 'error' ends the \
                       statement with the expression's name, 'wrap' goes on with the lowest bits, as DataFusion does.",
+        owner: Owner::Connection,
         get: |s| s.overflow.to_string(),
         set: |s, v| v.parse().map(|value| s.overflow = value).ok(),
     },
@@ -297,6 +335,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Where fragments run: 'auto' on the GPU where their columns are there or worth loading (see \
                       warpcube.load_factor), 'cuda' on the GPU whenever it can run them, with an error where it then \
                       fails or its data is not supported, 'cpu' on the CPU.",
+        owner: Owner::Connection,
         get: |s| s.placement.to_string(),
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),
     },
@@ -306,6 +345,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Whether statements that write files are refused (FILE-008): COPY, INSERT into files, kept \
                       columns and generated source. Tables in memory can be made and changed, and what does not fit \
                       into memory is spilled. Once on it stays on for the session.",
+        owner: Owner::Connection,
         get: |s| if s.read_only { "on" } else { "off" }.into(),
         set: |s, v| boolean(v).map(|value| s.read_only = value),
     },
@@ -313,9 +353,10 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.spill_folder",
         expected: "a folder, or 'auto'",
         description: "Folder for data spilled by the CPU; 'auto' is the system's temporary folder.",
-        get: |s| s.spill_folder.as_ref().map_or("auto".into(), |folder| folder.display().to_string()),
+        owner: Owner::Database,
+        get: |s| s.database.spill_folder.as_ref().map_or("auto".into(), |folder| folder.display().to_string()),
         set: |s, v| {
-            s.spill_folder = (!v.is_empty() && v != "auto").then(|| PathBuf::from(v));
+            s.database.spill_folder = (!v.is_empty() && v != "auto").then(|| PathBuf::from(v));
             Some(())
         },
     },
@@ -323,6 +364,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.target_partitions",
         expected: "a whole number from 0 to 1024",
         description: "Partitions of a plan on the CPU; 0 means one a core.",
+        owner: Owner::Connection,
         get: |s| s.target_partitions.to_string(),
         set: |s, v| {
             s.target_partitions = v.parse().ok().filter(|_| PARTITIONS.holds(v))?;
@@ -333,6 +375,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.timeout",
         expected: "a time such as '30s', '500ms' or '2min', or 'off'",
         description: "Longest time a statement may take; it is cancelled after that.",
+        owner: Owner::Connection,
         get: |s| show_duration(s.timeout),
         set: |s, v| parse_duration(v).map(|value| s.timeout = value),
     },
@@ -341,6 +384,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         expected: "'auto', 'on' or 'off'",
         description: "Whether the program writes rows, time and placement after each statement: 'auto' does in the \
                       shell, where 'off' leaves out the times alone.",
+        owner: Owner::Connection,
         get: |s| s.timing.map_or("auto", |on| if on { "on" } else { "off" }).into(),
         set: |s, v| {
             s.timing = if v == "auto" { None } else { Some(boolean(v)?) };
@@ -358,6 +402,7 @@ pub static SETTINGS: &[SettingInfo] = &[
                       limits, past which the CPU answers: k of 1,024 for bitonic (512 for keys of 128 bits), 64 for \
                       heaps in registers, some 900 for heaps in shared memory; keys with the number of the row of 128 \
                       bits.",
+        owner: Owner::Connection,
         get: |s| s.topk.to_string(),
         set: |s, v| v.parse().map(|value| s.topk = value).ok(),
     },
@@ -427,7 +472,7 @@ impl ExtensionOptions for Settings {
     }
 }
 
-/// A value for a setting of `warpcube.` or `datafusion.`, from outside the session.
+/// A value for a setting of `warpcube.` or `datafusion.`, from outside of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// Full name of the setting.
@@ -463,6 +508,21 @@ mod tests {
         ] {
             settings.assign(name, value).unwrap();
             assert_eq!(settings.value(name).unwrap(), value, "{name}");
+        }
+        let defaults = Settings::default();
+        let of_database: Vec<_> = SETTINGS.iter().filter(|info| info.owner == Owner::Database).collect();
+        assert_eq!(of_database.len(), 6);
+        for info in of_database {
+            let value = match info.name {
+                "warpcube.device" => "cpu",
+                "warpcube.allowed_paths" | "warpcube.spill_folder" => "/",
+                _ => "1",
+            };
+            let mut other = Settings::default();
+            other.assign(info.name, value).unwrap();
+            assert_ne!(other.database, defaults.database, "{}", info.name);
+            other.database = defaults.database.clone();
+            assert!(SETTINGS.iter().all(|info| (info.get)(&other) == (info.get)(&defaults)), "{}", info.name);
         }
         for info in SETTINGS {
             let shown = (info.get)(&settings);

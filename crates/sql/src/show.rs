@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::settings::{PREFIX, SETTINGS};
 use crate::values::Origin;
 
-/// Every setting of the session, ours first, each group by name.
+/// Every setting of the connection, ours first, each group by name.
 pub(crate) fn entries(state: &SessionState) -> Vec<ConfigEntry> {
     let mut entries = state.config_options().entries();
     entries.extend(state.runtime_env().config_entries());
@@ -22,7 +22,7 @@ pub(crate) fn entries(state: &SessionState) -> Vec<ConfigEntry> {
     entries
 }
 
-/// The full names of all settings that a session takes, ours and DataFusion's.
+/// The full names of all settings that a connection takes, ours and DataFusion's.
 pub fn setting_names() -> Vec<String> {
     let ours = SETTINGS.iter().map(|setting| setting.name.to_string());
     let theirs = ConfigOptions::new().entries().into_iter().chain(RuntimeEnvBuilder::new().entries());

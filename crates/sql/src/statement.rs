@@ -39,7 +39,7 @@ pub enum OwnStatement {
         /// Its full name.
         name: String,
     },
-    /// `RESET warpcube.name`: back to the value the session started with.
+    /// `RESET warpcube.name`: back to the value the database was opened with.
     ResetSetting {
         /// Its full name.
         name: String,

@@ -16,7 +16,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use crate::catalog::CatalogShared;
+use crate::catalog::Catalogs;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
 use crate::exec::Afterwards;
@@ -79,7 +79,7 @@ pub(crate) struct Watched {
 /// What a statement writes to.
 pub(crate) struct Writes {
     /// Told when the statement is done.
-    pub(crate) catalog: Arc<CatalogShared>,
+    pub(crate) catalogs: Arc<Catalogs>,
     /// Files that take their places when it has succeeded.
     pub(crate) staged: Option<Staged>,
 }
@@ -128,7 +128,7 @@ impl Watched {
             }
             Ok(None) => return Ok(None),
             Ok(Some(Err(error))) => SqlError::from(error),
-            // An operator or a reader panicked: this statement is over, the session is not.
+            // An operator or a reader panicked: this statement is over, its connection is not.
             Err(panic) => SqlError::of_panic(panic.as_ref()),
         };
         // Files are searched for the error's place while the statement may be cancelled and has time.
@@ -179,7 +179,7 @@ impl Drop for Watched {
             afterwards.begin();
         }
         if let Some(writes) = &self.writes {
-            writes.catalog.changed();
+            writes.catalogs.changed();
         }
     }
 }

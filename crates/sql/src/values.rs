@@ -24,7 +24,7 @@ pub enum Origin {
     File(PathBuf),
     /// An environment variable.
     Environment(String),
-    /// A flag of the command line, or the program that holds the session.
+    /// A flag of the command line, or the program that opens the database.
     Flag(String),
     /// A `SET` statement.
     Statement,
@@ -42,7 +42,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Which device a session uses.
+/// Which device a database uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// The first GPU, or the CPU where there is none.

@@ -124,7 +124,7 @@ fn from_flags(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
     Ok(found)
 }
 
-/// The error of a session that cannot be opened: a bad setting is wrong configuration and not a failed statement.
+/// The error of a database that cannot be opened: a bad setting is wrong configuration and not a failed statement.
 pub(crate) fn from_outside(error: SqlError) -> CliError {
     match error {
         SqlError::UnknownSetting { .. }

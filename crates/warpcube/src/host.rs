@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use warpcube_gpu::Device;
-use warpcube_sql::{Session, SqlError};
+use warpcube_sql::{Database, SqlError};
 
 use crate::error::{CliError, Result};
 use crate::signals::Ending;
@@ -47,9 +47,9 @@ impl Host {
         Ok(Host { watch, ending, work, alive: Some(alive), ended: Mutex::new(ended) })
     }
 
-    /// Remembers a session, which is closed when a signal ends the program.
-    pub(crate) fn hold(&self, session: &Session) {
-        self.ending.hold(session);
+    /// Remembers a database, which is closed when a signal ends the program.
+    pub(crate) fn hold(&self, database: &Database) {
+        self.ending.hold(database);
     }
 
     /// Starts work on the working threads.
@@ -163,12 +163,12 @@ impl Interrupts {
     }
 }
 
-/// Closes a session before the process ends.
-pub(crate) fn leave(session: &Session) {
-    let device = session.device().close();
+/// Closes a database before the process ends.
+pub(crate) fn leave(database: &Database) {
+    let device = database.device().close();
     // Abandoned statements may still run: the closed device starts no compiler for them, which `exit` would destroy.
     device.iter().for_each(Device::close);
-    session.close();
+    database.close();
     // The driver frees the memory of an ended process sooner than the process could. The handle is leaked, so that no
     // thread drops the last one while the process ends.
     std::mem::forget(device);

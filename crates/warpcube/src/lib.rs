@@ -1,22 +1,28 @@
-//! Warpcube as a library: open a [`Session`], give it SQL, take Arrow batches.
+//! Warpcube as a library: open a [`Database`], connect to it, give the [`Connection`] SQL, take Arrow batches.
 //!
 //! ```
-//! use warpcube::{Session, SessionOptions};
+//! use warpcube::{Database, DatabaseOptions};
 //!
 //! # let runtime = tokio::runtime::Runtime::new().unwrap();
 //! # runtime.block_on(async {
-//! let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu"))?;
-//! let batches = session.collect("SELECT 1 + 1 AS two").await?;
+//! let database = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu"))?;
+//! let connection = database.connect();
+//! let batches = connection.collect("SELECT 1 + 1 AS two").await?;
 //! assert_eq!(batches[0].num_rows(), 1);
 //! # Ok::<(), warpcube::SqlError>(())
 //! # }).unwrap();
 //! ```
 //!
-//! A session opens its GPU when a statement first uses it, which takes some tenths of a second. A program that goes on
-//! to run statements calls [`Session::open_device_in_background`] at its first idle moment, as the shell does; before
-//! it ends it waits for that by [`DeviceSlot::close`] of [`Session::device`].
+//! A database has the tables, the device and the memory; a connection has settings and prepared statements of its own.
+//! A program opens as many connections as it has clients. Statements of all of them may run at the same time, from any
+//! thread.
+//!
+//! A database opens its GPU when a statement first uses it, which takes some tenths of a second. A program that goes on
+//! to run statements calls [`Database::open_device_in_background`] at its first idle moment, as the shell does; before
+//! it ends it waits for that by [`DeviceSlot::close`] of [`Database::device`].
 
 pub use warpcube_sql::{
-    Assignment, Budget, Cancel, DeviceChoice, DeviceSlot, Execution, FragmentReport, Origin, Place, Placement,
-    Progress, Result, Session, SessionOptions, Settings, SqlError, StatementReport, Summary,
+    Assignment, Budget, Cancel, Connection, Database, DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot,
+    Execution, FragmentReport, Origin, Owner, Place, Placement, Progress, Result, Settings, SqlError, StatementReport,
+    Summary,
 };

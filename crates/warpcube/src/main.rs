@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use mimalloc::MiMalloc;
-use warpcube_sql::{Session, SessionOptions, SqlError, outputs};
+use warpcube_sql::{Database, DatabaseOptions, SqlError, outputs};
 
 use cli::{BenchSuite, Cli, Command};
 use error::{CliError, Result};
@@ -115,15 +115,15 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
         }
         _ => {}
     }
-    let options = SessionOptions::new().with_assignments(assignments);
-    let session = Session::new(options).map_err(config::from_outside)?;
+    let options = DatabaseOptions::new().with_assignments(assignments);
+    let connection = Database::open(options).map_err(config::from_outside)?.connect();
     if let Some(Command::Cube { command }) = &cli.command {
-        host.hold(&session);
-        let done = cube::run(command, &session, host);
-        host::leave(&session);
+        host.hold(connection.database());
+        let done = cube::run(command, &connection, host);
+        host::leave(connection.database());
         return done.map(|()| 0);
     }
-    let mut runner = Runner::new(session, host.clone(), Target::new(cli.run.output.clone()));
+    let mut runner = Runner::new(connection, host.clone(), Target::new(cli.run.output.clone()));
     runner.continue_on_error = cli.run.continue_on_error;
     let steps = steps(cli, matches);
     if steps.is_empty() {

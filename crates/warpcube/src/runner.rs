@@ -12,7 +12,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use tokio::sync::mpsc;
-use warpcube_sql::{Execution, Progress, Script, Session, SqlError, StatementReport, Summary};
+use warpcube_sql::{Connection, Execution, Progress, Script, SqlError, StatementReport, Summary};
 
 use crate::console::tell;
 use crate::error::{CliError, Result};
@@ -67,13 +67,13 @@ type HowFar = Box<dyn Fn() -> Progress + Send>;
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        host::leave(&self.session);
+        host::leave(self.connection.database());
     }
 }
 
-/// Runs statements in a session.
+/// Runs statements of one connection.
 pub(crate) struct Runner {
-    pub(crate) session: Session,
+    pub(crate) connection: Connection,
     host: Arc<Host>,
     /// Ctrl-C, listened for from the first statement on, and the signals that end the program.
     interrupt: Option<Interrupts>,
@@ -87,9 +87,9 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// A runner whose results go to `target`.
-    pub(crate) fn new(session: Session, host: Arc<Host>, target: Target) -> Runner {
-        host.hold(&session);
-        Runner { session, host, interrupt: None, target, interactive: false, continue_on_error: false, failures: 0 }
+    pub(crate) fn new(connection: Connection, host: Arc<Host>, target: Target) -> Runner {
+        host.hold(connection.database());
+        Runner { connection, host, interrupt: None, target, interactive: false, continue_on_error: false, failures: 0 }
     }
 
     /// Where its work is done.
@@ -103,7 +103,7 @@ impl Runner {
         summary.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
         let is_timed = self.is_timed();
         if self.interactive || is_timed {
-            let device = self.session.device();
+            let device = self.connection.database().device();
             tell(footer(&summary, has_rows, is_timed, device.is_open() || device.may_open()));
         }
         Ok(())
@@ -111,14 +111,14 @@ impl Runner {
 
     /// Whether times are written after each statement.
     pub(crate) fn is_timed(&self) -> bool {
-        self.session.settings().timing.unwrap_or(self.interactive)
+        self.connection.settings().timing.unwrap_or(self.interactive)
     }
 
     fn execute(&mut self, sql: &str) -> Result<(Summary, bool)> {
         let report = StatementReport::new();
         let (sender, receiver) = mpsc::channel(QUEUE);
         let host = self.host.clone();
-        let task = host.spawn(run(self.session.clone(), sql.to_string(), report.clone(), sender));
+        let task = host.spawn(run(self.connection.clone(), sql.to_string(), report.clone(), sender));
         match host.block_on(self.take(receiver, report.clone())) {
             Ok(Taken::All { has_rows }) => Ok((report.summary(), has_rows)),
             Ok(Taken::Failed(error)) => Err(error.into()),
@@ -138,13 +138,13 @@ impl Runner {
 
     /// Takes a statement's messages until its end. After an error the statement may still run; its rows are not wanted.
     async fn take(&mut self, mut receiver: mpsc::Receiver<Message>, report: Arc<StatementReport>) -> Result<Taken> {
-        let settings = self.session.settings();
+        let settings = self.connection.settings();
         let listening = match self.interrupt.take() {
             Some(interrupt) => interrupt,
             None => self.host.interrupts()?,
         };
         let interrupt = self.interrupt.insert(listening);
-        // The session watches the time too, but its clock stands still while all its threads are busy.
+        // The connection watches the time too, but its clock stands still while all its threads are busy.
         let allowed = settings.timeout;
         let timeout = async move {
             match allowed {
@@ -293,8 +293,8 @@ pub(crate) fn report_error(error: &CliError) {
 }
 
 /// The task of one statement.
-async fn run(session: Session, sql: String, report: Arc<StatementReport>, sender: mpsc::Sender<Message>) {
-    let end = match stream(&session, &sql, report, &sender).await {
+async fn run(connection: Connection, sql: String, report: Arc<StatementReport>, sender: mpsc::Sender<Message>) {
+    let end = match stream(&connection, &sql, report, &sender).await {
         Ok(()) => Message::Done,
         Err(error) => Message::Failed(error),
     };
@@ -303,12 +303,12 @@ async fn run(session: Session, sql: String, report: Arc<StatementReport>, sender
 }
 
 async fn stream(
-    session: &Session,
+    connection: &Connection,
     sql: &str,
     report: Arc<StatementReport>,
     sender: &mpsc::Sender<Message>,
 ) -> Result<(), SqlError> {
-    let Execution { schema, mut stream, plan, counts, .. } = session.execute_with(sql, report.clone()).await?;
+    let Execution { schema, mut stream, plan, counts, .. } = connection.execute_with(sql, report.clone()).await?;
     let how_far = Box::new(move || Execution::progress_of(plan.as_ref(), &report));
     if sender.send(Message::Started { schema, how_far, counts }).await.is_err() {
         return Err(SqlError::Cancelled);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use warpcube_sql::{Session, outputs};
+use warpcube_sql::{Database, outputs};
 
 use crate::host;
 
@@ -40,7 +40,7 @@ pub(crate) struct Ending {
 struct Shared {
     /// Whether the main thread watches a statement or other work, and so hears of the end.
     is_watching: AtomicBool,
-    session: OnceLock<Session>,
+    database: OnceLock<Database>,
 }
 
 /// Marks that the main thread watches, until it is dropped.
@@ -80,7 +80,7 @@ impl Ending {
             if is_watching {
                 std::thread::sleep(GRACE);
             }
-            of_listener.session.get().into_iter().for_each(host::leave);
+            of_listener.database.get().into_iter().for_each(host::leave);
             outputs::remove_all();
             exit(code);
         };
@@ -88,10 +88,10 @@ impl Ending {
         Ok(Ending { told, shared })
     }
 
-    /// Remembers the session to close before the program ends.
-    pub(crate) fn hold(&self, session: &Session) {
-        // A program has one session; a second one needs no closing.
-        let _ = self.shared.session.set(session.clone());
+    /// Remembers the database to close before the program ends.
+    pub(crate) fn hold(&self, database: &Database) {
+        // A program has one database; a second one needs no closing.
+        let _ = self.shared.database.set(database.clone());
     }
 
     /// Marks that the main thread waits for [`Ending::told`].

@@ -71,7 +71,8 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
             &["plans"],
             &["exec"],
             &["stream"],
-            &["session"],
+            &["database"],
+            &["connection"],
         ],
     ),
 ];

@@ -30,7 +30,7 @@ const AT_ONCE: usize = 8;
 /// Records that columns are inferred from, as many as DataFusion takes.
 const RECORDS: usize = 1000;
 /// The option that says that values may have line breaks.
-const OPTION: &str = "format.newlines_in_values";
+pub(super) const OPTION: &str = "format.newlines_in_values";
 
 /// What a look through a file has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

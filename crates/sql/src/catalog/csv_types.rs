@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::Session;
@@ -24,6 +23,10 @@ use super::memory::FileMemory;
 use crate::csv_lines::compression;
 use crate::diagnose::IN_DEFINITION;
 use crate::error::{Result, SqlError};
+
+/// Whether a connection's settings say that CSV files have a header, or have none: an extension of its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeaderSaid(pub(crate) bool);
 
 /// Files looked at at once.
 const AT_ONCE: usize = 8;
@@ -82,11 +85,10 @@ pub(super) async fn look(
             command.options.insert("format.quote".into(), character(first.quote));
         }
     }
-    let memory = state.config().get_extension::<FileMemory>();
     let is_said = user.contains_key("format.has_header")
         || command.options.get("format.has_header").is_some_and(|value| value == "false")
         || !state.config_options().catalog.has_header
-        || memory.is_some_and(|memory| memory.header_is_said.load(Ordering::Acquire));
+        || state.config().get_extension::<HeaderSaid>().is_some_and(|said| said.0);
     let mut headers = told().filter_map(|(path, dialect)| Some((path, dialect.header?)));
     if let (false, Some((one, header))) = (is_said, headers.next()) {
         if let Some((other, _)) = headers.find(|(_, found)| *found != header) {

@@ -40,7 +40,7 @@ impl DataFileStore {
         DataFileStore { files: LocalFileSystem::new(), access }
     }
 
-    /// Refuses a path that the session must not reach.
+    /// Refuses a path that statements must not reach.
     fn check(&self, path: &Path) -> Result<()> {
         if self.access.allowed().is_none() {
             return Ok(());
@@ -49,7 +49,7 @@ impl DataFileStore {
         checked.map_err(|error| Error::Generic { store: "files", source: Box::new(error) })
     }
 
-    /// The files that `listed` has, or the error of a folder that the session must not reach.
+    /// The files that `listed` has, or the error of a folder that statements must not reach.
     fn checked(
         &self,
         prefix: Option<&Path>,

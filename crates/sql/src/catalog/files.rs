@@ -11,14 +11,17 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, Result as DataFusionResult, TableReference};
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::datasource::{TableType, provider_as_source};
+use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::csv_types::HeaderSaid;
 use super::data_file_store::is_data;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::memory::FileMemory;
@@ -35,6 +38,7 @@ use crate::error::{Result, SqlError};
 use crate::file_sets::{self, is_partition};
 use crate::locations::{AllowedPaths, canonical, for_listing, has_wildcards, is_pattern, local_path};
 use crate::nearest::nearest;
+use crate::settings::Settings;
 
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.
 const TRAILING_COLUMN: &str = "__after_last_separator";
@@ -54,6 +58,9 @@ pub(crate) struct ExternalTable {
     pub(super) not_null: BTreeSet<String>,
     /// The folders that were allowed when the files were looked at.
     allowed: Option<AllowedPaths>,
+    /// The settings of its statement, by which its files are read whichever connection looks at them again.
+    options: Arc<ConfigOptions>,
+    header_said: Option<Arc<HeaderSaid>>,
 }
 
 impl ExternalTable {
@@ -116,6 +123,13 @@ impl ExternalTable {
                 let dialects = csv_types::look(state, &mut resolved, &command.options, &files).await?;
                 csv_types::check_zones(&resolved, &dialects)?;
                 csv_newlines::check(state, &mut resolved, &files).await?;
+                // DataFusion would ask the settings of each statement that reads.
+                let catalog = &state.config_options().catalog;
+                let header = || catalog.has_header.to_string();
+                resolved.options.entry("format.has_header".into()).or_insert_with(header);
+                if catalog.newlines_in_values {
+                    resolved.options.entry(csv_newlines::OPTION.into()).or_insert("true".into());
+                }
                 match csv_types::infer(state, &resolved, &dialects)? {
                     Some(inferred) => Some(inferred),
                     None => csv_newlines::infer(state, &resolved, &files).await,
@@ -190,6 +204,8 @@ impl ExternalTable {
             snapshot: FileSnapshot::default(),
             not_null: BTreeSet::new(),
             allowed: access.allowed().cloned(),
+            options: state.config().options().clone(),
+            header_said: state.config().get_extension(),
         };
         external.snapshot = external.look(state.runtime_env()).await?;
         Ok(external)
@@ -219,17 +235,26 @@ impl ExternalTable {
     }
 
     /// The table for the files as they are now. It is the same provider where nothing but content changed.
-    pub(crate) async fn reopen(&self, state: &dyn Session, snapshot: FileSnapshot) -> Result<ExternalTable> {
+    pub(crate) async fn reopen(&self, mut state: SessionState, snapshot: FileSnapshot) -> Result<ExternalTable> {
         if let Some(path) = snapshot.missing.first() {
             return Err(missing(path));
         }
+        let access = Access::of(state.config_options());
         if snapshot.is_empty() {
-            let access = Access::of(state.config_options());
             self.command.locations.iter().try_for_each(|location| access.check_location(location))?;
             // A folder that was emptied keeps its columns and has no rows.
             return Ok(ExternalTable { snapshot, allowed: access.allowed().cloned(), ..self.clone() });
         }
-        let opened = ExternalTable::open(state, &self.command).await?;
+        let config = state.config_mut();
+        let now = config.options().extensions.get::<Settings>().cloned().unwrap_or_default();
+        *config.options_mut() = self.options.as_ref().clone();
+        if let Some(settings) = config.options_mut().extensions.get_mut::<Settings>() {
+            settings.database = now.database;
+        }
+        if let Some(said) = &self.header_said {
+            config.set_extension(said.clone());
+        }
+        let opened = ExternalTable::open(&state, &self.command).await?;
         match opened.table.schema() == self.table.schema() && snapshot.folders == self.snapshot.folders {
             true => Ok(ExternalTable { snapshot: opened.snapshot, allowed: opened.allowed, ..self.clone() }),
             false => Ok(ExternalTable { not_null: self.not_null.clone(), ..opened }),
@@ -237,7 +262,7 @@ impl ExternalTable {
     }
 }
 
-/// Looks at the files of a table that another session made: they are there, and have its columns where files tell
+/// Looks at the files of a table that another database made: they are there, and have its columns where files tell
 /// theirs.
 pub(crate) async fn check_received(state: &dyn Session, name: &str, listing: &ListingTable) -> Result<()> {
     let access = Access::of(state.config_options());

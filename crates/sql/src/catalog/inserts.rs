@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
     Volatility, WriteOp,
 };
 
-use super::schema::SessionSchema;
+use super::schema::ConnectionSchema;
 use crate::error::{Result, SqlError};
 use crate::locations::is_pattern;
 use crate::memory_table::Rules;
@@ -43,7 +43,7 @@ pub(crate) fn held(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPla
 
 fn held_insert(mut insert: DmlStatement, state: &SessionState) -> Result<DmlStatement> {
     let schema: Arc<dyn Any + Send + Sync> = state.schema_for_ref(insert.table_name.clone())?;
-    let Ok(schema) = schema.downcast::<SessionSchema>() else { return Ok(insert) };
+    let Ok(schema) = schema.downcast::<ConnectionSchema>() else { return Ok(insert) };
     let name = insert.table_name.table();
     let Some(table) = schema.external(name) else {
         if !schema.table_exist(name) {

@@ -1,4 +1,4 @@
-//! What a session remembers of files.
+//! What a database remembers of files.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -24,7 +24,7 @@ use super::snapshot::FileIdentity;
 use crate::csv_lines::Characters;
 use crate::row_groups::ParquetFiles;
 
-/// The files of this machine that a session has made tables of, as they were.
+/// The files of this machine that a database has made tables of, as they were.
 ///
 /// DataFusion's caches of footers and statistics tell a file from its successor by size and time alone. A file that
 /// took another's place with both kept (as copying tools do) is told by its inode here, and the caches are emptied.
@@ -40,8 +40,6 @@ pub(crate) struct FileMemory {
     /// By key of a table its last version with its files.
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
     footers: Footers,
-    /// Whether the session says that CSV files have a header, or have none.
-    pub(crate) header_is_said: AtomicBool,
 }
 
 /// What looks through files have found, by what was looked for; files that were not asked for lately leave.
@@ -124,7 +122,7 @@ impl Drop for Stop {
 const PARQUET_TABLES_MAX: usize = 256;
 /// Bytes of memory for what footers tell: a few hundred a file whose footer tells all.
 const FOOTERS_BYTES_MAX: u64 = 64 << 20;
-/// Files that a session mostly reads, for the cache's tables.
+/// Files that a database mostly reads, for the cache's tables.
 const FOOTERS_EXPECTED: usize = 1 << 12;
 /// Schemas of files that are told apart; beyond them equal ones are no longer shared.
 const SCHEMAS_MAX: usize = 1 << 10;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
+use datafusion::common::config::{CatalogOptions, ConfigOptions, SqlParserOptions};
 use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
@@ -19,7 +20,7 @@ use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use parking_lot::RwLock;
 
-use super::CatalogShared;
+use super::catalogs::CatalogView;
 use super::files::{self, ExternalTable};
 use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
@@ -28,8 +29,8 @@ use crate::report::StatementReport;
 use crate::syntax;
 
 tokio::task_local! {
-    /// The views that are being planned, outermost first: schema and name.
-    static VIEWS_OPEN: Vec<(String, String)>;
+    /// The views that are being planned, outermost first: the address of the schema's tables, and the name.
+    static VIEWS_OPEN: Vec<(usize, String)>;
     /// The name of the table that the statement being planned makes.
     static CREATED: Option<String>;
     /// The statement that is defining something.
@@ -85,7 +86,26 @@ fn created(parsed: &ParsedStatement) -> Option<&ObjectName> {
 enum Entry {
     Plain(Arc<dyn TableProvider>),
     External(Arc<ExternalTable>),
-    View(Arc<dyn TableProvider>, Arc<str>),
+    View(Arc<dyn TableProvider>, Arc<ViewText>),
+}
+
+/// The text of a view, with the settings of the connection that made it by which it is read: names mean the same to
+/// every connection.
+#[derive(Debug)]
+struct ViewText {
+    text: String,
+    parser: SqlParserOptions,
+    catalog: String,
+    schema: String,
+}
+
+impl ViewText {
+    /// Has names and literals read as in the view's text.
+    fn set_names(&self, options: &mut ConfigOptions) {
+        options.sql_parser = self.parser.clone();
+        options.catalog.default_catalog.clone_from(&self.catalog);
+        options.catalog.default_schema.clone_from(&self.schema);
+    }
 }
 
 impl Entry {
@@ -105,21 +125,29 @@ impl Entry {
     }
 }
 
-/// A schema of a session.
+/// The tables of a schema.
 #[derive(Debug)]
-pub(crate) struct SessionSchema {
+pub(super) struct Tables {
     name: String,
-    shared: Arc<CatalogShared>,
     entries: RwLock<BTreeMap<String, Entry>>,
+    /// Whether the schema was dropped: a table that is made in it then would be lost.
+    is_closed: AtomicBool,
 }
 
-impl SessionSchema {
-    pub(crate) fn new(name: &str, shared: Arc<CatalogShared>) -> SessionSchema {
-        SessionSchema { name: name.to_string(), shared, entries: RwLock::default() }
+impl Tables {
+    pub(super) fn new(name: &str) -> Tables {
+        Tables { name: name.to_string(), entries: RwLock::default(), is_closed: AtomicBool::new(false) }
+    }
+
+    /// Takes all tables their names: the schema was dropped.
+    pub(super) fn close(&self) {
+        let entries = self.entries.write();
+        self.is_closed.store(true, Ordering::Relaxed);
+        entries.values().for_each(|entry| entry.be_listed(false));
     }
 
     /// Names of tables and of their columns as they were when last looked at.
-    pub(crate) fn describe(&self) -> Vec<(String, Vec<String>)> {
+    pub(super) fn describe(&self) -> Vec<(String, Vec<String>)> {
         let columns =
             |table: &Arc<dyn TableProvider>| table.schema().fields().iter().map(|field| field.name().clone()).collect();
         self.entries.read().iter().map(|(name, entry)| (name.clone(), columns(entry.table()))).collect()
@@ -134,7 +162,7 @@ impl SessionSchema {
     }
 
     /// Takes tables in memory to their current versions: a handle holds the rows of its own.
-    pub(crate) fn drop_stale(&self) {
+    pub(super) fn drop_stale(&self) {
         let plain = |(name, entry): (&String, &Entry)| match entry {
             Entry::Plain(table) => Some((name.clone(), table.clone())),
             _ => None,
@@ -156,20 +184,38 @@ impl SessionSchema {
         }
         now
     }
+}
+
+/// A schema as one connection sees it: names that a state is needed for are looked up with that connection's.
+#[derive(Debug)]
+pub(super) struct ConnectionSchema {
+    view: CatalogView,
+    tables: Arc<Tables>,
+}
+
+impl ConnectionSchema {
+    pub(super) fn new(view: CatalogView, tables: Arc<Tables>) -> ConnectionSchema {
+        ConnectionSchema { view, tables }
+    }
+
+    /// The table over files of a name, as it was when it was last looked at.
+    pub(super) fn external(&self, name: &str) -> Option<Arc<ExternalTable>> {
+        self.tables.external(name)
+    }
 
     /// The table for its files as they are now.
     async fn look_again(&self, name: &str, known: Arc<ExternalTable>) -> Result<Arc<dyn TableProvider>> {
-        let Some(runtime) = self.shared.runtime() else { return Ok(known.table.clone()) };
+        let Some(runtime) = self.view.runtime() else { return Ok(known.table.clone()) };
         let snapshot = known.look(&runtime).await?;
-        let allowed = self.shared.allowed();
+        let allowed = self.view.allowed();
         if known.is_current(&snapshot, allowed.as_ref()) {
             return Ok(known.table.clone());
         }
-        let Some(state) = self.shared.session() else { return Ok(known.table.clone()) };
-        self.shared.changed();
-        let now = Arc::new(known.reopen(&state, snapshot).await?);
+        let Some(state) = self.view.state() else { return Ok(known.table.clone()) };
+        self.view.catalogs().changed();
+        let now = Arc::new(known.reopen(state, snapshot).await?);
         // Someone may have dropped or replaced the table meanwhile; that stands.
-        if let Some(Entry::External(entry)) = self.entries.write().get_mut(name)
+        if let Some(Entry::External(entry)) = self.tables.entries.write().get_mut(name)
             && Arc::ptr_eq(entry, &known)
         {
             *entry = now.clone();
@@ -177,19 +223,27 @@ impl SessionSchema {
         Ok(now.table.clone())
     }
 
+    /// The text of a view that the connection makes.
+    fn text_of(&self, text: &str) -> ViewText {
+        let options = self.view.state().map(|state| state.config_options().clone()).unwrap_or_default();
+        let CatalogOptions { default_catalog: catalog, default_schema: schema, .. } = options.catalog.clone();
+        ViewText { text: syntax::with_signs(text), parser: options.sql_parser.clone(), catalog, schema }
+    }
+
     /// The view, planned from its text.
-    async fn plan_again(&self, name: &str, text: &str) -> Result<Arc<dyn TableProvider>> {
-        let Some(state) = self.shared.session() else {
-            return Err(SqlError::Internal("a view without a session".into()));
+    async fn plan_again(&self, name: &str, text: &ViewText) -> Result<Arc<dyn TableProvider>> {
+        let Some(mut state) = self.view.state() else {
+            return Err(SqlError::Internal("a view without a connection".into()));
         };
+        text.set_names(state.config_mut().options_mut());
         let mut open = VIEWS_OPEN.try_with(Clone::clone).unwrap_or_default();
-        let view = (self.name.clone(), name.to_string());
+        let view = (Arc::as_ptr(&self.tables) as usize, name.to_string());
         if open.contains(&view) {
             return Err(SqlError::RecursiveView(name.to_string()));
         }
         open.push(view);
-        let plan = VIEWS_OPEN.scope(open, Box::pin(view_plan(&state, text))).await?;
-        Ok(Arc::new(ViewTable::new(plan, Some(text.to_string()))))
+        let plan = VIEWS_OPEN.scope(open, Box::pin(view_plan(&state, &text.text))).await?;
+        Ok(Arc::new(ViewTable::new(plan, Some(text.text.clone()))))
     }
 }
 
@@ -216,20 +270,20 @@ async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 }
 
 #[async_trait]
-impl SchemaProvider for SessionSchema {
+impl SchemaProvider for ConnectionSchema {
     fn table_names(&self) -> Vec<String> {
-        self.entries.read().keys().cloned().collect()
+        self.tables.entries.read().keys().cloned().collect()
     }
 
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
         if let Some((role, name)) = Role::of_name(name) {
-            let entry = self.entries.read().get(name).cloned();
+            let entry = self.tables.entries.read().get(name).cloned();
             let memory = entry.as_ref().and_then(|entry| entry.table().downcast_ref::<MemoryTable>());
             return Ok(memory.map(|table| Arc::new(table.in_role(role)) as Arc<dyn TableProvider>));
         }
-        let entry = self.entries.read().get(name).cloned();
+        let entry = self.tables.entries.read().get(name).cloned();
         let Some(entry) = entry else {
-            let Some(state) = self.shared.session() else { return Ok(None) };
+            let Some(state) = self.view.state() else { return Ok(None) };
             let is_created =
                 |created: &Option<String>| created.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
             return match files::by_name(&state, name).await {
@@ -238,7 +292,7 @@ impl SchemaProvider for SessionSchema {
             };
         };
         let looked_at = match &entry {
-            Entry::Plain(table) => Ok(self.current(name, table)),
+            Entry::Plain(table) => Ok(self.tables.current(name, table)),
             Entry::External(external) => self.look_again(name, external.clone()).await,
             Entry::View(_, text) => self.plan_again(name, text).await,
         };
@@ -249,7 +303,7 @@ impl SchemaProvider for SessionSchema {
     }
 
     async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
-        Ok(self.entries.read().get(name).map(|entry| entry.table().table_type()))
+        Ok(self.tables.entries.read().get(name).map(|entry| entry.table().table_type()))
     }
 
     fn register_table(
@@ -258,10 +312,7 @@ impl SchemaProvider for SessionSchema {
         table: Arc<dyn TableProvider>,
     ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
         // DataFusion's own tables in memory change while they are planned; the rows go over into one of ours.
-        let ours = |table: &MemTable| {
-            let pool = self.shared.runtime()?.memory_pool.clone();
-            MemoryTable::of_registered(&name, table, self.shared.tables().clone(), &pool)
-        };
+        let ours = |table: &MemTable| MemoryTable::of_registered(&name, table, self.view.catalogs().tables().clone());
         let table = match table.downcast_ref::<MemTable>().and_then(ours) {
             Some(memory) => Arc::new(memory) as Arc<dyn TableProvider>,
             None => table,
@@ -269,39 +320,46 @@ impl SchemaProvider for SessionSchema {
         let entry = match (table.downcast_ref::<ExternalTable>(), table.downcast_ref::<ViewTable>()) {
             (Some(external), _) => Entry::External(Arc::new(external.clone())),
             (None, Some(view)) => match view.definition() {
-                Some(text) => Entry::View(without_plan(view), syntax::with_signs(text).as_str().into()),
+                Some(text) => Entry::View(without_plan(view), Arc::new(self.text_of(text))),
                 None => Entry::Plain(table),
             },
             (None, None) => Entry::Plain(table),
         };
-        let replaces = DEFINITION.try_with(|it| it.has_taken.load(Ordering::Relaxed)).unwrap_or(false);
-        let mut entries = self.entries.write();
-        if entries.contains_key(&name) && !replaces {
-            return exec_err!("table '{name}' already exists");
+        let mut entries = self.tables.entries.write();
+        if self.tables.is_closed.load(Ordering::Relaxed) {
+            return exec_err!("schema '{}' has been dropped", self.tables.name);
+        }
+        if let Some(there) = entries.get(&name) {
+            // Another connection may have been quicker to make what this statement replaces.
+            let is_alike = there.table().table_type() == entry.table().table_type();
+            let replaces = |it: &Definition| it.has_taken.load(Ordering::Relaxed) || it.replaces && is_alike;
+            if !DEFINITION.try_with(replaces).unwrap_or(false) {
+                return exec_err!("table '{name}' already exists");
+            }
         }
         commit_definition()?;
         entry.be_listed(true);
         if let Some(replaced) = entries.insert(name, entry) {
             replaced.be_listed(false);
         }
-        self.shared.changed();
+        self.view.catalogs().changed();
         Ok(None)
     }
 
     fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        let mut entries = self.entries.write();
+        let mut entries = self.tables.entries.write();
         let Some(entry) = entries.get(name).cloned() else { return Ok(None) };
         let stays = DEFINITION.try_with(|it| it.replaces && !it.has_taken.swap(true, Ordering::Relaxed));
         if !stays.unwrap_or(false) {
             commit_definition()?;
             entry.be_listed(false);
             entries.remove(name);
-            self.shared.changed();
+            self.view.catalogs().changed();
         }
         Ok(Some(entry.table().clone()))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.entries.read().contains_key(name)
+        self.tables.entries.read().contains_key(name)
     }
 }

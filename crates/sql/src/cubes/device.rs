@@ -1,4 +1,5 @@
-//! The session's device as a cube sees it: opened when it aggregates first, chosen by estimates under placement `auto`.
+//! The database's device as a cube sees it: opened when it aggregates first, chosen by estimates under placement
+//! `auto`.
 
 use std::sync::Arc;
 

@@ -183,7 +183,7 @@ impl ExecutionPlan for CubeExec {
             MetricBuilder::new(&self.metrics).output_rows(partition),
             MetricBuilder::new(&self.metrics).elapsed_compute(partition),
         );
-        // Operators above take batches of the session's size.
+        // Operators above take batches of the connection's size.
         let most = context.session_config().batch_size();
         let progress = Arc::new(Progress::new());
         let cancels = CancelOnDrop(progress.clone());

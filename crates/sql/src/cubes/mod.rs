@@ -1,4 +1,4 @@
-//! Cubes of the multidimensional side: folders that a session asks, reads as tables, fills from its tables.
+//! Cubes of the multidimensional side: folders that statements ask, read as tables, fill from tables.
 //!
 //! A cube is named by its folder. In SQL the folder is a table of its base cells ([`table`]), and `cube('folder',
 //! 'query')` a table of the cells that a query asks for ([`function`]). A cube is opened once for each of its
@@ -38,7 +38,7 @@ pub(crate) use table::CubeTable;
 /// Cubes that are kept open.
 const OPEN_MAX: usize = 16;
 
-/// The cubes of a session, by folder.
+/// The cubes of a database, by folder.
 pub struct Cubes {
     engines: Arc<Engines>,
     open: Mutex<HashMap<PathBuf, Arc<OpenCube>>>,
@@ -166,7 +166,7 @@ pub enum CubeAnswer {
     Rows(BaseRows),
     /// A text of several lines.
     Text(String),
-    /// The cell whose rows [`crate::Session::cube_source`] reads.
+    /// The cell whose rows [`crate::Connection::cube_source`] reads.
     Source(SourceCell),
 }
 

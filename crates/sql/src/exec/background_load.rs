@@ -21,10 +21,10 @@ use crate::memory_table::MemoryTable;
 use crate::placement::{BackgroundLoad, LoadLedger};
 use crate::settings::Settings;
 
-/// One thread of so many of a session's takes part: more would take the bandwidth of its memory from statements.
+/// One thread of so many of a connection's takes part: more would take the bandwidth of its memory from statements.
 const THREADS_SHARE: usize = 4;
 
-/// The background loads of a session.
+/// The background loads of a database.
 #[derive(Debug)]
 pub(crate) struct BackgroundLoads {
     engines: Arc<Engines>,

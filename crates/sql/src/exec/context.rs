@@ -1,4 +1,4 @@
-//! What the device's planner, operators and background loads of a session share.
+//! What the device's planner, operators and background loads of a database share.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::engines::Engines;
 use crate::lower::Refusals;
 use crate::placement::LoadLedger;
 
-/// The device side of a session.
+/// The device side of a database.
 #[derive(Debug)]
 pub(crate) struct DeviceContext {
     pub(super) engines: Arc<Engines>,

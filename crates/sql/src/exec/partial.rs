@@ -47,12 +47,12 @@ const RULES_LEFT_OUT: [&str; 2] = ["aggregate_statistics", "CombinePartialFinalA
 ///
 /// This is for planners that distribute: what is below the final [`AggregateExec`] (the operator named `DeviceExec`,
 /// which has no children and one partition) may run elsewhere, and several of them over parts of a table, each on a
-/// device of its own, may be united in its place. A plan comes from [`crate::Session::context`], whose planner places
-/// fragments on the session's device:
+/// device of its own, may be united in its place. A plan comes from [`crate::Connection::context`], whose planner
+/// places fragments on the database's device:
 ///
 /// ```no_run
-/// # async fn split(session: warpcube_sql::Session) -> Result<(), Box<dyn std::error::Error>> {
-/// let query = session.context().sql("SELECT g, avg(x) FROM t GROUP BY g").await?;
+/// # async fn split(connection: warpcube_sql::Connection) -> Result<(), Box<dyn std::error::Error>> {
+/// let query = connection.context().sql("SELECT g, avg(x) FROM t GROUP BY g").await?;
 /// let plan = warpcube_sql::split_aggregations(query.create_physical_plan().await?).await?;
 /// # Ok(())
 /// # }

@@ -43,19 +43,19 @@ use crate::walk::{PlanWalk, Walk};
 /// Why nothing is placed on a device that was lost.
 const LOST: &str = "the device was lost in an earlier statement (GPU-006); it comes back with a restart";
 
-/// Plans statements of a session.
+/// Plans statements of a database's connections.
 #[derive(Debug)]
 pub(crate) struct DevicePlanner {
     context: Arc<DeviceContext>,
 }
 
 impl DevicePlanner {
-    /// A planner for a session.
+    /// A planner for a database.
     pub(crate) fn new(engines: Arc<Engines>) -> DevicePlanner {
         DevicePlanner { context: Arc::new(DeviceContext::new(engines)) }
     }
 
-    /// The session's background loads.
+    /// The database's background loads.
     pub(crate) fn background(&self) -> &BackgroundLoads {
         &self.context.background
     }
@@ -82,7 +82,7 @@ impl DevicePlanner {
     }
 
     /// Replaces what can run on the device in an optimised plan; the rest is as it was, so that it may travel. What
-    /// another session lowered is lowered again, for the tables, settings and device there are here.
+    /// another database's planner lowered is lowered again, for the tables, settings and device there are here.
     pub(crate) async fn lower_alone(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
         let settled = codec::settle(plan, state).await?;
         let shown = mend::lists::show_lists(settled.unwrap_or_else(|| plan.clone()))?;
@@ -122,7 +122,8 @@ impl DevicePlanner {
         let described = describe_tables(plan, state);
         let mut facts = described.instrument(tracing::info_span!("describe")).await?;
         facts.refusals = self.context.refusals.clone();
-        let Settings { placement, dictionary_limit, device_memory, float_sums, overflow, topk, .. } = &settings;
+        let Settings { placement, dictionary_limit, float_sums, overflow, topk, .. } = &settings;
+        let device_memory = &settings.database.device_memory;
         facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");
         facts.overflow = match overflow {
             Overflow::Error => warpcube_engine::Overflow::Raise,
@@ -132,7 +133,7 @@ impl DevicePlanner {
         facts.topk = settings.topk.named();
         facts.apart = state.config().get_extension::<AggregationsApart>().is_some();
         // Who names the device wants its columns there.
-        let factor = (!matches!(settings.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
+        let factor = (!matches!(settings.database.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain, settings.dictionary_limit);
         let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
         facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);
@@ -251,7 +252,7 @@ impl DevicePlanner {
 
     /// Keeps the operators of a plan with nothing to optimise, for the next run; they hold nothing of this one.
     fn keep_operators(planned: &Planned, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<()> {
-        // States for such plans know the session's own.
+        // States for such plans know the connection's own.
         let whole = state.config().get_extension::<PlanningState>();
         if let Some(whole) = whole.filter(|_| is_renewable(plan)) {
             let kept = renewed(plan, &|device| device.renewed(None, whole.0.clone()))?;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::ViewTable;
 use datafusion::error::DataFusionError;
@@ -13,7 +12,7 @@ use warpcube_gpu::CancelSwitch;
 
 use super::source::{TableColumns, load_limits};
 use crate::cancel::ThrowOnDrop;
-use crate::device_tables::{DeviceColumn, DeviceTable, DeviceTables};
+use crate::device_tables::{DeviceColumn, DeviceTable};
 use crate::diagnose::{self, Suspect};
 use crate::engines::Engines;
 use crate::error::{Result, SqlError};
@@ -24,13 +23,6 @@ use crate::settings::Settings;
 /// The tables on the engine's device.
 pub(crate) struct EngineTables {
     engines: Arc<Engines>,
-}
-
-impl EngineTables {
-    /// The tables of a session.
-    pub(crate) fn new(engines: Arc<Engines>) -> EngineTables {
-        EngineTables { engines }
-    }
 }
 
 fn entry(summary: TableSummary) -> DeviceTable {
@@ -59,14 +51,21 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> SqlError {
     SqlError::from(DataFusionError::External(Box::new(error)))
 }
 
-#[async_trait]
-impl DeviceTables for EngineTables {
-    fn show(&self) -> Vec<DeviceTable> {
+impl EngineTables {
+    /// The tables of a database.
+    pub(crate) fn new(engines: Arc<Engines>) -> EngineTables {
+        EngineTables { engines }
+    }
+
+    /// What is in device memory.
+    pub(crate) fn show(&self) -> Vec<DeviceTable> {
         let Some(engine) = self.engines.get() else { return Vec::new() };
         engine.residency().summaries().into_iter().map(entry).collect()
     }
 
-    async fn load(
+    /// Brings columns of a table to the device, all of them where `columns` is empty. `table` is what the name means
+    /// to the connection now. The time goes to the report.
+    pub(crate) async fn load(
         &self,
         state: &SessionState,
         name: &str,
@@ -121,7 +120,9 @@ impl DeviceTables for EngineTables {
         summary.map(entry).ok_or_else(|| failed(std::io::Error::other("the table left the device at once")))
     }
 
-    async fn evict(
+    /// Takes a table's columns off the device; gives what was there, or none. `table` is what the name means to the
+    /// connection now, or none where the catalog does not know it any more.
+    pub(crate) async fn evict(
         &self,
         state: &SessionState,
         name: &str,

@@ -73,7 +73,7 @@ pub(super) fn requests(
     lowered.tables.iter().enumerate().map(request).collect()
 }
 
-/// Threads that load columns, and parts that tables are read in: as many as a session has partitions.
+/// Threads that load columns, and parts that tables are read in: as many as a connection has partitions.
 pub(crate) fn load_threads(settings: &Settings) -> usize {
     match settings.target_partitions {
         0 => cores(),

@@ -335,10 +335,10 @@ pub(super) fn is_of_column(error: &EngineError) -> bool {
 
 /// Whether neither the device nor the placement was named, so that any place may give the answer.
 fn is_open(settings: &Settings) -> bool {
-    settings.placement == Placement::Auto && !matches!(settings.device, DeviceChoice::Cuda(_))
+    settings.placement == Placement::Auto && !matches!(settings.database.device, DeviceChoice::Cuda(_))
 }
 
-/// A session's state as it was when a statement began, with all rules for physical plans: kept with the states of
+/// A connection's state as it was when a statement began, with all rules for physical plans: kept with the states of
 /// plans that have nothing to optimise.
 pub(crate) struct PlanningState(pub(crate) Arc<SessionState>);
 
@@ -357,7 +357,7 @@ fn may_fall_back(error: &EngineError, settings: &Settings) -> bool {
     if error.falls_back() {
         return true;
     }
-    if matches!(settings.device, DeviceChoice::Cuda(_)) {
+    if matches!(settings.database.device, DeviceChoice::Cuda(_)) {
         return false;
     }
     let gpu = match error {
@@ -375,10 +375,11 @@ mod tests {
 
     #[test]
     fn who_names_the_device_is_told_when_it_fails() {
-        let settings = |device: &str, placement: &str| Settings {
-            device: device.parse().unwrap(),
-            placement: placement.parse().unwrap(),
-            ..Settings::default()
+        let settings = |device: &str, placement: &str| {
+            let mut settings = Settings::default();
+            settings.database.device = device.parse().unwrap();
+            settings.placement = placement.parse().unwrap();
+            settings
         };
         let full = EngineError::Gpu(GpuError::OutOfMemory { operation: String::new(), wanted: 2, free: 1, budget: 1 });
         let unsupported = EngineError::Unsupported("the join has two rows for a key".into());

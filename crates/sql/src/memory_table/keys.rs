@@ -11,7 +11,6 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, interleave};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
-use datafusion::execution::memory_pool::MemoryPool;
 
 use super::Ledger;
 use super::rules::{Key, Rules};
@@ -131,10 +130,10 @@ impl KeyIndex {
     ///
     /// # Errors
     /// No room for it; what was charged before still is.
-    pub(super) fn charge(&mut self, table: &str, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+    pub(super) fn charge(&mut self, table: &str) -> Result<()> {
         let slots = self.sets.iter().map(HashSet::capacity).sum::<usize>();
         let bytes = slots * size_of::<Encoded>() + self.key_bytes;
-        self.ledger.resize(table, self.charged, bytes, pool)?;
+        self.ledger.resize(table, self.charged, bytes)?;
         self.charged = bytes;
         Ok(())
     }

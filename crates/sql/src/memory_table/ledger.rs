@@ -1,4 +1,5 @@
-//! Memory of the tables of a session, charged to its memory pool while a version holds it.
+//! Memory of the tables of a database, charged to its memory pool while a version holds it, whichever connection's
+//! statement brought it.
 //!
 //! Rows are charged by the buffers that they are in: slices of one batch share them, and so do batches of several
 //! versions and tables. A buffer is charged once, from the first [`Charge`] that has it to the last. Indices of keys
@@ -15,14 +16,14 @@ use parking_lot::Mutex;
 
 use crate::error::{Result, SqlError};
 
-/// What the tables of a session hold.
-#[derive(Debug, Default)]
+/// What the tables of a database hold.
+#[derive(Debug)]
 pub(crate) struct Ledger(Mutex<Entries>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Entries {
-    /// The pool that all is charged to: that of the statement that was charged last.
-    charged: Option<(Arc<dyn MemoryPool>, MemoryReservation)>,
+    /// In the database's pool.
+    reservation: MemoryReservation,
     /// By address the bytes of a buffer, and its charges.
     buffers: HashMap<usize, (usize, usize)>,
     bytes: usize,
@@ -36,22 +37,23 @@ pub(crate) struct Charge {
 }
 
 impl Ledger {
+    /// A ledger that charges to a pool.
+    pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Ledger {
+        let reservation = registered(pool);
+        Ledger(Mutex::new(Entries { reservation, buffers: HashMap::new(), bytes: 0 }))
+    }
+
     /// Charges a batch of a table.
     ///
     /// # Errors
     /// [`SqlError::Memory`] if the pool has no room for it.
-    pub(crate) fn charge(
-        self: &Arc<Self>,
-        table: &str,
-        batch: &RecordBatch,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> Result<Charge> {
+    pub(crate) fn charge(self: &Arc<Self>, table: &str, batch: &RecordBatch) -> Result<Charge> {
         let mut buffers = HashMap::new();
         batch.columns().iter().for_each(|column| collect(&column.to_data(), &mut buffers));
         let mut entries = self.0.lock();
         let new = buffers.iter().filter(|(address, _)| !entries.buffers.contains_key(address));
         let bytes = new.map(|(_, bytes)| bytes).sum();
-        entries.grow(bytes, pool).map_err(|error| explained(table, error))?;
+        entries.grow(bytes).map_err(|error| explained(table, error))?;
         let addresses = buffers.keys().copied().collect();
         for (address, bytes) in buffers {
             entries.buffers.entry(address).or_insert((bytes, 0)).1 += 1;
@@ -64,9 +66,9 @@ impl Ledger {
     ///
     /// # Errors
     /// [`SqlError::Memory`] if the pool has no room for it; then what was charged before still is.
-    pub(super) fn resize(&self, table: &str, from: usize, to: usize, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+    pub(super) fn resize(&self, table: &str, from: usize, to: usize) -> Result<()> {
         let mut entries = self.0.lock();
-        entries.grow(to.saturating_sub(from), pool).map_err(|error| explained(table, error))?;
+        entries.grow(to.saturating_sub(from)).map_err(|error| explained(table, error))?;
         entries.shrink(from.saturating_sub(to));
         Ok(())
     }
@@ -78,33 +80,28 @@ impl Ledger {
 
     /// Charges everything to another pool, whether or not it has room: the rows are there.
     pub(crate) fn move_to(&self, pool: &Arc<dyn MemoryPool>) {
-        self.0.lock().be_in(pool);
+        let mut entries = self.0.lock();
+        let reservation = registered(pool);
+        reservation.grow(entries.bytes);
+        entries.reservation = reservation;
     }
 }
 
 impl Entries {
-    fn be_in(&mut self, pool: &Arc<dyn MemoryPool>) -> &MemoryReservation {
-        if self.charged.as_ref().is_none_or(|(charged, _)| !Arc::ptr_eq(charged, pool)) {
-            let reservation = MemoryConsumer::new("tables in memory").register(pool);
-            reservation.grow(self.bytes);
-            self.charged = Some((pool.clone(), reservation));
-        }
-        let (_, reservation) = self.charged.as_ref().expect("it was charged just now");
-        reservation
-    }
-
-    fn grow(&mut self, bytes: usize, pool: &Arc<dyn MemoryPool>) -> datafusion::error::Result<()> {
-        self.be_in(pool).try_grow(bytes)?;
+    fn grow(&mut self, bytes: usize) -> datafusion::error::Result<()> {
+        self.reservation.try_grow(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
     fn shrink(&mut self, bytes: usize) {
         self.bytes -= bytes;
-        if let Some((_, reservation)) = &self.charged {
-            reservation.shrink(bytes);
-        }
+        self.reservation.shrink(bytes);
     }
+}
+
+fn registered(pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
+    MemoryConsumer::new("tables in memory").register(pool)
 }
 
 impl Drop for Charge {

@@ -132,12 +132,19 @@ struct Shared {
     common: Common,
 }
 
-/// What the tables of a session share.
-#[derive(Debug, Clone, Default)]
+/// What the tables of a database share.
+#[derive(Debug, Clone)]
 pub(crate) struct Common {
     /// The catalog's generation.
     pub(crate) generation: Arc<AtomicU64>,
     pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Common {
+    /// What tables share that are charged to a pool.
+    pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Common {
+        Common { generation: Arc::default(), ledger: Arc::new(Ledger::new(pool)) }
+    }
 }
 
 /// Batches with the charges of their memory.
@@ -172,7 +179,7 @@ pub(crate) struct MemoryTable {
 }
 
 impl MemoryTable {
-    /// A table of these rows, which have been admitted by its rules ([`Rules::admit`]). Its keys are charged to `pool`.
+    /// A table of these rows, which have been admitted by its rules ([`Rules::admit`]).
     ///
     /// # Errors
     /// Two rows of one key, or no room for the keys.
@@ -182,12 +189,11 @@ impl MemoryTable {
         defaults: BTreeMap<String, ColumnDefault>,
         partitions: Vec<Charged>,
         common: Common,
-        pool: &Arc<dyn MemoryPool>,
     ) -> Result<MemoryTable> {
         static TABLES: AtomicU64 = AtomicU64::new(0);
         let version = Arc::new(Version::new(partitions));
         let mut keys = KeyIndex::of(&rules, &version, &common.ledger, &|| Ok(()))?;
-        keys.as_mut().map_or(Ok(()), |keys| keys.charge(name, pool))?;
+        keys.as_mut().map_or(Ok(()), |keys| keys.charge(name))?;
         let schema = rules.schema().clone();
         let primary = rules.keys().iter().find(|key| key.is_primary);
         let believed = primary.map(|key| Constraint::PrimaryKey(key.columns.clone()));
@@ -208,22 +214,17 @@ impl MemoryTable {
     }
 
     /// A table of the rows that an embedding program registered, as they are now.
-    pub(crate) fn of_registered(
-        name: &str,
-        table: &MemTable,
-        common: Common,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> Option<MemoryTable> {
+    pub(crate) fn of_registered(name: &str, table: &MemTable, common: Common) -> Option<MemoryTable> {
         let mut partitions = Vec::new();
         for partition in &table.batches {
             let mut charged = Charged::default();
             for batch in partition.try_read().ok()?.iter() {
-                charged.push(batch.clone(), Arc::new(common.ledger.charge(name, batch, pool).ok()?));
+                charged.push(batch.clone(), Arc::new(common.ledger.charge(name, batch).ok()?));
             }
             partitions.push(charged);
         }
         let rules = Rules::of(name, table.schema());
-        MemoryTable::new(name, rules, BTreeMap::new(), partitions, common, pool).ok()
+        MemoryTable::new(name, rules, BTreeMap::new(), partitions, common).ok()
     }
 
     /// The table at its current version, in a role.

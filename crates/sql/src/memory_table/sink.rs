@@ -13,7 +13,7 @@ use arrow::datatypes::{Field, Int64Type, Schema, SchemaRef, UInt64Type};
 use async_trait::async_trait;
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use futures::TryStreamExt;
@@ -50,14 +50,13 @@ struct Collected {
 
 /// The statement that writes.
 struct Statement {
-    /// None for plans that run outside of a session.
+    /// None for plans that run outside of a connection.
     report: Option<Arc<StatementReport>>,
-    pool: Arc<dyn MemoryPool>,
 }
 
 impl Statement {
     fn of(context: &TaskContext) -> Statement {
-        Statement { report: StatementReport::of(context), pool: context.memory_pool().clone() }
+        Statement { report: StatementReport::of(context) }
     }
 
     fn check(&self) -> Result<()> {
@@ -83,16 +82,16 @@ impl RowsSink {
         RowsSink { shared, base, role, schema }
     }
 
-    fn charge(&self, batch: &RecordBatch, statement: &Statement) -> Result<Charge> {
-        self.shared.common.ledger.charge(&self.shared.name, batch, &statement.pool)
+    fn charge(&self, batch: &RecordBatch) -> Result<Charge> {
+        self.shared.common.ledger.charge(&self.shared.name, batch)
     }
 
     /// Takes one batch.
-    fn take(&self, batch: &RecordBatch, collected: &mut Collected, statement: &Statement) -> Result<()> {
+    fn take(&self, batch: &RecordBatch, collected: &mut Collected) -> Result<()> {
         let rules = &self.shared.rules;
         if self.role == Role::Rows {
             let rows = rules.admit(batch)?;
-            let charge = self.charge(&rows, statement)?;
+            let charge = self.charge(&rows)?;
             collected.push(rows, charge);
             return Ok(());
         }
@@ -127,7 +126,7 @@ impl RowsSink {
         }
         let source = collected.rows.len();
         let rows = rules.admit(&kept)?;
-        let charge = self.charge(&rows, statement)?;
+        let charge = self.charge(&rows)?;
         collected.push(rows, charge);
         for (place, row) in new.into_iter().enumerate() {
             match is(row as usize, Action::Insert) {
@@ -154,7 +153,7 @@ impl RowsSink {
             return Ok(0);
         }
         let current = self.shared.current.read().clone();
-        let next = current.with_rows(rows, &|batch| self.charge(batch, statement).map(Arc::new))?;
+        let next = current.with_rows(rows, &|batch| self.charge(batch).map(Arc::new))?;
         let check = || statement.check();
         self.put(&current, next, statement, |index, edit| index.append(&self.shared.rules, rows, edit, &check))?;
         Ok(count)
@@ -172,7 +171,7 @@ impl RowsSink {
             return Ok(0);
         }
         let check = || statement.check();
-        let charge = |batch: &RecordBatch| self.charge(batch, statement).map(Arc::new);
+        let charge = |batch: &RecordBatch| self.charge(batch).map(Arc::new);
         let mut next = self.base.with_changes(changes, rows, &charge, &check)?;
         if !inserted.is_empty() {
             next = next.with_rows(&picked(rows, inserted)?, &charge)?;
@@ -203,7 +202,7 @@ impl RowsSink {
         let (number, is_empty) = (next.number, next.is_empty());
         let mut edited = Edit::default();
         let ready = match keys.as_mut().filter(|_| !is_empty) {
-            Some(index) => edit(index, &mut edited).and_then(|()| index.charge(&self.shared.name, &statement.pool)),
+            Some(index) => edit(index, &mut edited).and_then(|()| index.charge(&self.shared.name)),
             None => Ok(()),
         };
         let done = ready.and_then(|()| {
@@ -265,7 +264,7 @@ impl DataSink for RowsSink {
             if self.role != Role::Rows {
                 reservation.grow(batch.num_rows() * size_of::<Change>());
             }
-            self.take(&batch, &mut collected, &statement)?;
+            self.take(&batch, &mut collected)?;
         }
         if let Some(returning) = context.session_config().get_extension::<Returning>() {
             let rows = match self.role {

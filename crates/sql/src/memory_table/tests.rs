@@ -1,4 +1,4 @@
-//! Versions without a session: what an embedding program may do.
+//! Versions without a connection: what an embedding program may do.
 
 use arrow::array::Int64Array;
 use datafusion::execution::memory_pool::UnboundedMemoryPool;
@@ -23,11 +23,11 @@ fn table(rows: i64) -> MemoryTable {
     let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
     let key = Key { is_primary: true, columns: vec![0] };
     let rules = Rules::of("t", schema.clone()).with(vec![key], Vec::new());
-    let (mut charged, common) = (Charged::default(), Common::default());
-    let (rows, pool) = (batch(&schema, vec![numbers(0..rows)]), pool());
-    let charge = common.ledger.charge("t", &rows, &pool).unwrap();
+    let (mut charged, common) = (Charged::default(), Common::new(&pool()));
+    let rows = batch(&schema, vec![numbers(0..rows)]);
+    let charge = common.ledger.charge("t", &rows).unwrap();
     charged.push(rows, Arc::new(charge));
-    MemoryTable::new("t", rules, BTreeMap::new(), vec![charged], common, &pool).unwrap()
+    MemoryTable::new("t", rules, BTreeMap::new(), vec![charged], common).unwrap()
 }
 
 /// Inserts a batch into a table in a role.
@@ -86,11 +86,12 @@ async fn rows_that_come_one_by_one_are_merged() {
 
 #[test]
 fn a_buffer_is_charged_once_and_as_long_as_it_is_held() {
-    let (ledger, pool) = (Arc::new(Ledger::default()), pool());
+    let pool = pool();
+    let ledger = Arc::new(Ledger::new(&pool));
     let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
     let whole = batch(&schema, vec![numbers(0..1024)]);
-    let first = ledger.charge("t", &whole.slice(0, 10), &pool).unwrap();
-    let second = ledger.charge("u", &whole.slice(10, 1000), &pool).unwrap();
+    let first = ledger.charge("t", &whole.slice(0, 10)).unwrap();
+    let second = ledger.charge("u", &whole.slice(10, 1000)).unwrap();
     assert_eq!(pool.reserved(), 8192);
     drop(first);
     assert_eq!(pool.reserved(), 8192);

@@ -89,7 +89,7 @@ pub(super) fn check(name: &str, growth: Growth, args: &ScalarFunctionArgs) -> Re
     }
     let settings = args.config_options.extensions.get::<Settings>();
     let memory = host_memory()?;
-    let limit = settings.and_then(|settings| settings.memory_limit.bytes(memory)).unwrap_or(memory / 2);
+    let limit = settings.and_then(|settings| settings.database.memory_limit.bytes(memory)).unwrap_or(memory / 2);
     match bytes > limit as f64 {
         true => Err(SqlError::Memory(format!("{name} would give {bytes:.0} bytes, and {limit} are the limit")).into()),
         false => Ok(()),

@@ -1,5 +1,5 @@
-//! The ledger of a session's background loads: the columns that statements on the CPU asked for, and the loads that are
-//! under way.
+//! The ledger of a database's background loads: the columns that statements on the CPU asked for, and the loads that
+//! are under way.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl LoadLedger {
         self.state.lock().under_way.contains_key(identity)
     }
 
-    /// Enters a load that `cancel` stops; false if it is under way, too many are, or the session is closed.
+    /// Enters a load that `cancel` stops; false if it is under way, too many are, or the database is closed.
     pub(crate) fn begin(&self, identity: &str, cancel: &Arc<CancelSwitch>) -> bool {
         let mut state = self.state.lock();
         if state.closed || state.under_way.len() >= LOADS_MAX || state.under_way.contains_key(identity) {

@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use warpcube_column::is_string;
 
+use super::epoch::{TextAsked, TextKey};
 use super::holes::{Constant, days};
 use super::{Epoch, Planned, cache};
 use crate::placement::Basis;
@@ -54,10 +55,10 @@ pub(crate) struct PlannedShape {
     pub(crate) lowered: Mutex<Option<(Basis, Option<Arc<Planned>>)>>,
 }
 
-/// The shapes of a session by their texts, each with the epoch that it is known under.
+/// Shapes by their texts and the settings, each with the epoch that it is known under.
 #[derive(Debug)]
 pub(crate) struct Shapes {
-    entries: Cache<String, (Epoch, Shape)>,
+    entries: Cache<TextKey, (Epoch, Shape)>,
 }
 
 impl Default for Shapes {
@@ -69,7 +70,8 @@ impl Default for Shapes {
 impl Shapes {
     /// What is known of a shape under this epoch.
     pub(crate) fn get(&self, text: &str, epoch: Epoch) -> Option<Shape> {
-        self.entries.get(text).filter(|(known, _)| *known == epoch).map(|(_, shape)| shape)
+        let key = TextAsked { text, settings: epoch.settings };
+        self.entries.get(&key).filter(|(known, _)| *known == epoch).map(|(_, shape)| shape)
     }
 
     /// Drops plans of older generations of the catalog.
@@ -79,7 +81,8 @@ impl Shapes {
 
     /// Keeps what is known of a shape; one that has not been used for long leaves.
     pub(crate) fn keep(&self, text: String, epoch: Epoch, shape: Shape) {
-        self.entries.insert(text, (epoch, shape));
+        let key = TextKey { text: text.into_boxed_str(), settings: epoch.settings };
+        self.entries.insert(key, (epoch, shape));
     }
 }
 

@@ -50,7 +50,7 @@ struct Entry {
     optimized: Option<Arc<LogicalPlan>>,
 }
 
-/// The templates of a session.
+/// The templates of a database.
 #[derive(Debug)]
 pub(crate) struct Templates {
     entries: Cache<Key, Entry>,

@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use warpcube_sql::{Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions};
 
 use crate::support::{cpu, emulated, one, run};
 
 /// The error of a statement.
-async fn error(session: &Session, sql: &str) -> String {
+async fn error(session: &Connection, sql: &str) -> String {
     run(session, sql).await.map(|_| ()).expect_err(sql)
 }
 
@@ -26,11 +26,11 @@ async fn folders() -> tempfile::TempDir {
     folder
 }
 
-fn allowed(folder: &Path) -> Session {
-    let options = SessionOptions::new()
+fn allowed(folder: &Path) -> Connection {
+    let options = DatabaseOptions::new()
         .with("warpcube.device", "cpu")
         .with("warpcube.allowed_paths", &folder.join("in").display().to_string());
-    Session::new(options).unwrap()
+    Database::open(options).unwrap().connect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,7 +179,7 @@ async fn a_session_that_is_read_only_writes_no_file() {
     }
     assert_eq!(one(&session, "SELECT sum(a) FROM v").await.0, "12");
     assert_eq!(fs::read_dir(folder.path().join("in")).unwrap().count(), 2);
-    let options = SessionOptions::new().with("warpcube.read_only", "on").with("warpcube.encoded_files", "write");
-    let found = Session::new(options).unwrap_err().to_string();
+    let options = DatabaseOptions::new().with("warpcube.read_only", "on").with("warpcube.encoded_files", "write");
+    let found = Database::open(options).unwrap_err().to_string();
     assert!(found.starts_with("CFG-004 warpcube.encoded_files = 'write' (from flag program) is refused"), "{found}");
 }

@@ -1,15 +1,15 @@
 //! Statements that are run again: plans and bindings are kept only as long as they are true.
 
-use warpcube_sql::{Place, Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place};
 
 use crate::support::{cpu, emulated, rows, run};
 
 /// A session on the emulated device that may leave work to the CPU.
-fn lenient() -> Session {
-    Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap()
+fn lenient() -> Connection {
+    Database::open(DatabaseOptions::new().with("warpcube.device", "emulated")).unwrap().connect()
 }
 
-async fn one(session: &Session, sql: &str) -> (Vec<String>, Place) {
+async fn one(session: &Connection, sql: &str) -> (Vec<String>, Place) {
     let (batches, summary) = run(session, sql).await.unwrap();
     (rows(&batches), summary.fragments.last().expect("a fragment").place)
 }
@@ -47,7 +47,7 @@ async fn a_fragment_that_does_not_fit_is_planned_for_the_cpu_from_then_on() {
 }
 
 /// A session with a table, that writes the source of each fragment to a folder.
-async fn dumping() -> (Session, tempfile::TempDir) {
+async fn dumping() -> (Connection, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let session = emulated();
     session.set("warpcube.dump_source", &folder.path().display().to_string()).unwrap();
@@ -58,7 +58,7 @@ async fn dumping() -> (Session, tempfile::TempDir) {
 }
 
 /// First line of the answer, and whether the statement was planned.
-async fn first(session: &Session, sql: &str) -> (String, bool) {
+async fn first(session: &Connection, sql: &str) -> (String, bool) {
     let (batches, summary) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu), "{sql}: {:?}", summary.fragments);
     (rows(&batches).swap_remove(0), summary.planned)

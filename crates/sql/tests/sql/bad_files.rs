@@ -11,7 +11,7 @@ use parquet::file::metadata::{
 };
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
-use warpcube_sql::{Place, Session};
+use warpcube_sql::{Connection, Place};
 
 use crate::fuzz::random::Random;
 use crate::support::{cpu, emulated, lenient, one, run, settle};
@@ -100,12 +100,12 @@ fn with_statistics(group: &RowGroupMetaData, low: i64, high: i64, nulls: u64) ->
     group.clone().into_builder().set_column_metadata(columns).build().unwrap()
 }
 
-fn sessions() -> [Session; 3] {
+fn sessions() -> [Connection; 3] {
     [cpu(), lenient(), emulated()]
 }
 
 /// The error of a statement.
-async fn error(session: &Session, sql: &str) -> String {
+async fn error(session: &Connection, sql: &str) -> String {
     let ran = match session.execute(sql).await {
         Ok(execution) => execution.collect().await,
         Err(error) => Err(error),
@@ -243,7 +243,7 @@ async fn all_say(create: &str, sql: &str, expected: &str) {
             let found = error(&session, sql).await;
             assert!(found.starts_with(expected), "{sql}\n{found}\n{expected}");
         }
-        if session.device().get().is_some() {
+        if session.database().device().get().is_some() {
             settle(&session).await;
             let found = error(&session, "LOAD TABLE t").await;
             assert!(found.starts_with(expected), "LOAD TABLE\n{found}\n{expected}");

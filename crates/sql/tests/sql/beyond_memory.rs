@@ -2,15 +2,15 @@
 //! the CPU gives their answer and the report says why, under `cuda` they are refused with what they need. The session
 //! goes on with the device either way.
 
-use warpcube_sql::{Place, Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place};
 
 use crate::support::{cpu, pool, resident_bytes, rows, run, settle};
 
 const BUDGET: &str = "1MiB";
 
-async fn session(memory: &str, create: &[&str]) -> Session {
-    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.device_memory", memory);
-    let session = Session::new(options.with("warpcube.placement", "cuda")).unwrap();
+async fn session(memory: &str, create: &[&str]) -> Connection {
+    let options = DatabaseOptions::new().with("warpcube.device", "emulated").with("warpcube.device_memory", memory);
+    let session = Database::open(options.with("warpcube.placement", "cuda")).unwrap().connect();
     for create in create {
         session.collect(create).await.unwrap();
     }

@@ -5,28 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::physical_plan::ExecutionPlan;
-use warpcube_sql::{Place, Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place};
 
 use crate::support::{device_name, pool, resident_bytes, rows, run, settle};
 
-fn session(memory: &str) -> Session {
-    let options = SessionOptions::new()
+fn session(memory: &str) -> Connection {
+    let options = DatabaseOptions::new()
         .with("warpcube.device", &device_name())
         .with("warpcube.placement", "cuda")
         .with("warpcube.target_partitions", "2")
         .with("warpcube.device_memory", memory);
-    Session::new(options).unwrap()
+    Database::open(options).unwrap().connect()
 }
 
 /// Runs a statement on the device alone.
-async fn on_device(session: &Session, sql: &str) -> Vec<String> {
+async fn on_device(session: &Connection, sql: &str) -> Vec<String> {
     let (batches, summary) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
     assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu) && !summary.fragments.is_empty());
     rows(&batches)
 }
 
 /// Eight columns of like values, so that one kernel serves the sums of any two of them.
-async fn wide_table(session: &Session) {
+async fn wide_table(session: &Connection) {
     let columns: Vec<String> = (0..8).map(|column| format!("(value + {column}) % 1000 AS c{column}")).collect();
     let columns = columns.join(", ");
     let create = format!("CREATE TABLE t AS SELECT value % 5 AS g, {columns} FROM generate_series(1, 20000)");
@@ -91,7 +91,7 @@ async fn a_warm_statement_asks_the_driver_for_nothing() {
     for sql in &queries {
         first.push(on_device(&session, sql).await);
     }
-    let device = session.device().get().unwrap();
+    let device = session.database().device().get().unwrap();
     let (before, compiled) = (pool(&session), device.compiles());
     for _ in 0..3 {
         for (sql, first) in queries.iter().zip(&first) {

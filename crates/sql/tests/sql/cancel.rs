@@ -14,7 +14,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::StreamExt;
 use warpcube_gpu::PoolUsage;
-use warpcube_sql::{Session, SqlError, StatementReport};
+use warpcube_sql::{Connection, SqlError, StatementReport};
 
 use crate::support::{emulated, on_real_device, rows};
 
@@ -22,7 +22,7 @@ const SQL: &str = "SELECT k, sum(v) AS s FROM t GROUP BY k ORDER BY k";
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn session() -> Session {
+async fn session() -> Connection {
     let session = emulated();
     // Enough rows that its runs are not taken for short: those are not given up in the middle.
     let table = "CREATE TABLE t AS SELECT value % 3 AS k, value AS v FROM generate_series(1, 200000)";
@@ -30,12 +30,12 @@ async fn session() -> Session {
     session
 }
 
-fn usage(session: &Session) -> PoolUsage {
-    session.device().get().unwrap().pool().usage()
+fn usage(session: &Connection) -> PoolUsage {
+    session.database().device().get().unwrap().pool().usage()
 }
 
 /// Waits until memory in use is what it was.
-async fn settled(session: &Session, before: &PoolUsage) {
+async fn settled(session: &Connection, before: &PoolUsage) {
     let clock = Instant::now();
     loop {
         let now = usage(session);
@@ -48,8 +48,8 @@ async fn settled(session: &Session, before: &PoolUsage) {
 }
 
 /// Starts the statement, whose first launch stands still, and polls it until it does.
-async fn held(session: &Session, report: &Arc<StatementReport>) -> tokio::task::JoinHandle<Result<(), SqlError>> {
-    let faults = session.device().get().unwrap().emulator_faults().unwrap();
+async fn held(session: &Connection, report: &Arc<StatementReport>) -> tokio::task::JoinHandle<Result<(), SqlError>> {
+    let faults = session.database().device().get().unwrap().emulator_faults().unwrap();
     faults.hold_launch();
     let execution = session.execute_with(SQL, report.clone()).await.unwrap();
     let running = tokio::spawn(async move { execution.collect().await.map(|_| ()) });
@@ -70,7 +70,7 @@ async fn a_running_kernel_stops_whichever_way_the_statement_is_cancelled() {
         let report = StatementReport::new();
         if way == "unpolled" {
             // Nobody polls the stream any more, and it is not dropped either.
-            let faults = session.device().get().unwrap().emulator_faults().unwrap();
+            let faults = session.database().device().get().unwrap().emulator_faults().unwrap();
             faults.hold_launch();
             let mut stream = session.execute_with(SQL, report.clone()).await.unwrap().stream;
             // A poll of a statement that is known to be short runs it, and is ready when the switch has stopped it.
@@ -134,13 +134,17 @@ impl PartitionStream for Endless {
     }
 }
 
+/// A table that goes on for ever, with a column `v`.
+pub fn endless() -> Arc<StreamingTable> {
+    let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]));
+    Arc::new(StreamingTable::try_new(schema.clone(), vec![Arc::new(Endless(schema))]).unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_stops() {
     let session = session().await;
     session.collect(SQL).await.unwrap();
-    let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]));
-    let endless = StreamingTable::try_new(schema.clone(), vec![Arc::new(Endless(schema))]).unwrap();
-    session.context().register_table("endless", Arc::new(endless)).unwrap();
+    session.context().register_table("endless", endless()).unwrap();
     let before = usage(&session);
     for statement in ["SELECT sum(v) AS s FROM endless", "LOAD TABLE endless"] {
         for by_switch in [true, false] {

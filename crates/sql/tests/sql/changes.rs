@@ -14,12 +14,12 @@ use datafusion::object_store::{
 };
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
-use warpcube_sql::{Place, Session};
+use warpcube_sql::{Connection, Place};
 
 use crate::support::{cpu, emulated, one, run, settle};
 
 /// A session of each kind, with where its fragments have to run.
-fn sessions() -> [(Session, Vec<Place>); 2] {
+fn sessions() -> [(Connection, Vec<Place>); 2] {
     [(cpu(), vec![]), (emulated(), vec![Place::Gpu])]
 }
 
@@ -32,7 +32,7 @@ async fn write(query: &str, path: &Path) {
 }
 
 /// Asks twice: the second time with the plan and the columns of the first.
-async fn asks((session, places): &(Session, Vec<Place>), sql: &str, expected: &str) {
+async fn asks((session, places): &(Connection, Vec<Place>), sql: &str, expected: &str) {
     for _ in 0..2 {
         assert_eq!(one(session, sql).await, (expected.to_string(), places.clone()), "{sql}");
     }
@@ -188,7 +188,7 @@ async fn the_time_zone_is_that_of_the_statement() {
 }
 
 /// Two threads ask so many times each; every answer is one of these, or the error of files that change all the time.
-async fn two_threads(session: &Session, sql: &'static str, times: usize, known: &[String]) {
+async fn two_threads(session: &Connection, sql: &'static str, times: usize, known: &[String]) {
     let ask = || {
         let (session, known) = (session.clone(), known.to_vec());
         tokio::spawn(async move {
@@ -224,7 +224,7 @@ async fn two_threads_ask_for_what_changes() {
             write(&version(first), &path).await;
             two_threads(&session, QUERY, 4, &[answer(first)]).await;
         }
-        if session.device().get().is_none() {
+        if session.database().device().get().is_none() {
             continue;
         }
         // Replaced while they ask: the device has the columns of one version or the other, never some of both.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use warpcube_sql::{Session, SqlError, StatementReport};
+use warpcube_sql::{Connection, SqlError, StatementReport};
 
 use crate::support::{cpu, one, run};
 
@@ -15,14 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LINGER: Duration = Duration::from_millis(500);
 
 /// A table of so many rows with a key, all of whose values are 0.
-async fn table(rows: u32) -> Session {
+async fn table(rows: u32) -> Connection {
     let session = cpu();
     session.collect("CREATE TABLE t(k BIGINT PRIMARY KEY, v BIGINT)").await.unwrap();
     session.collect(&format!("INSERT INTO t SELECT value, 0 FROM generate_series(1, {rows})")).await.unwrap();
     session
 }
 
-async fn values(session: &Session) -> String {
+async fn values(session: &Connection) -> String {
     one(session, "SELECT count(*), min(v), max(v) FROM t").await.0
 }
 

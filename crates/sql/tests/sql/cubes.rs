@@ -9,12 +9,12 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::schemes::Scheme;
-use warpcube_sql::{CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Session, SqlError, StatementReport};
+use warpcube_sql::{Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, SqlError, StatementReport};
 
 use crate::support::{cpu, emulated};
 
 /// Makes the cube of a definition in a folder.
-async fn define(session: &Session, text: &str, folder: &Path) {
+async fn define(session: &Connection, text: &str, folder: &Path) {
     let definition = CubeDefinition { text: text.to_string(), file: None, folder: None, guesses_types: false };
     session
         .load_cube(definition, folder, CubeLoad::Create, Arc::new(Progress::new()), StatementReport::new())
@@ -23,7 +23,7 @@ async fn define(session: &Session, text: &str, folder: &Path) {
 }
 
 /// The values of a query's cells by the names in their long form, and whether a device aggregated them.
-async fn ask(session: &Session, folder: &Path, query: &str) -> (BTreeMap<String, f64>, bool) {
+async fn ask(session: &Connection, folder: &Path, query: &str) -> (BTreeMap<String, f64>, bool) {
     let cube = session.cube(&folder.display().to_string()).await.unwrap();
     let (options, progress) = (CubeQueryOptions::default(), Arc::new(Progress::new()));
     let answer = session.ask_cube(cube.clone(), query, options, progress).await.unwrap();
@@ -243,7 +243,7 @@ const AREAS: [(&str, &[&str]); 4] = [
     ("rows Everything where Year", &["'Everything'", "'Year'"]),
 ];
 
-async fn equals_group_by(sessions: &[Session; 2], facts: &[Fact]) -> Result<(), TestCaseError> {
+async fn equals_group_by(sessions: &[Connection; 2], facts: &[Fact]) -> Result<(), TestCaseError> {
     let table = facts_table(facts);
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("random.cube");

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use warpcube_sql::{Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions};
 
 use crate::records::{Letter, answer, answer_on_device, check, sql_of};
 use crate::support::{Encodings, compile_deferred, defer_programs, device_name, is_deferred, set_encoding};
@@ -178,7 +178,7 @@ fn needs_more(error: &str) -> Option<&'static str> {
     texts.iter().find(|(text, _)| error.contains(text)).map(|(_, reason)| *reason)
 }
 
-async fn run_file(root: &Path, data: &Path, name: &str, session: &Session, placed_max: Option<usize>) -> Outcome {
+async fn run_file(root: &Path, data: &Path, name: &str, session: &Connection, placed_max: Option<usize>) -> Outcome {
     let path = root.join("test_files").join(format!("{name}.slt"));
     let script = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut outcome = Outcome::default();
@@ -249,9 +249,9 @@ impl Recorded {
     }
 }
 
-fn options() -> SessionOptions {
+fn options() -> DatabaseOptions {
     // The profile that docs/sql.md lists: what these files expect and SQL does not say.
-    SessionOptions::new()
+    DatabaseOptions::new()
         .with("warpcube.target_partitions", "4")
         .with("warpcube.overflow", "wrap")
         .with("datafusion.sql_parser.parse_float_as_decimal", "false")
@@ -259,9 +259,9 @@ fn options() -> SessionOptions {
 }
 
 /// A session on the device.
-fn on_device() -> Session {
+fn on_device() -> Connection {
     let device = options().with("warpcube.device", &device_name()).with("warpcube.placement", "cuda");
-    let device = Session::new(device).unwrap();
+    let device = Database::open(device).unwrap().connect();
     if let Encodings::One(name) = Encodings::wanted() {
         device.set("warpcube.encoding", &name).unwrap();
     }
@@ -279,7 +279,7 @@ async fn files_of_datafusion() {
     let only = std::env::var("WARPCUBE_SQLLOGICTEST_FILE").unwrap_or_default();
     let (mut failures, mut uncounted) = (Vec::new(), 0);
     for name in FILES.into_iter().filter(|name| name.contains(&only)) {
-        let cpu = Session::new(options().with("warpcube.device", "cpu")).unwrap();
+        let cpu = Database::open(options().with("warpcube.device", "cpu")).unwrap().connect();
         let outcome = run_file(&root, &data, name, &cpu, None).await;
         eprintln!("{name} on the CPU: {} passed, skipped {:?}", outcome.passed, outcome.skipped);
         failures.extend(outcome.failures);

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::StreamExt;
-use warpcube_sql::{Execution, Session, StatementReport};
+use warpcube_sql::{Connection, Execution, StatementReport};
 
 use crate::fuzz::random::Random;
 use crate::support::{cpu, lenient, one, rows, settle};
@@ -48,7 +48,7 @@ async fn poll_times<T>(future: impl Future<Output = T>, times: usize) -> Option<
 }
 
 /// Starts a statement and leaves it at some point.
-async fn run_and_drop(session: &Session, sql: &str, random: &mut Random) {
+async fn run_and_drop(session: &Connection, sql: &str, random: &mut Random) {
     let some_time = Duration::from_micros(random.below(20_000) as u64);
     match random.below(6) {
         0 => drop(poll_times(session.execute(sql), 1 + random.below(6)).await),
@@ -80,7 +80,7 @@ async fn run_and_drop(session: &Session, sql: &str, random: &mut Random) {
     }
 }
 
-async fn with_tables(session: &Session, folder: &str) {
+async fn with_tables(session: &Connection, folder: &str) {
     for (name, path) in [("facts", "facts/"), ("groups", "groups.parquet")] {
         let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{folder}/{path}'");
         session.collect(&sql).await.unwrap();

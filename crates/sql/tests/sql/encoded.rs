@@ -5,7 +5,7 @@ use std::path::Path;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, tpch_query, write_ssb_parquet, write_tpch_parquet};
-use warpcube_sql::{Place, Session, Summary};
+use warpcube_sql::{Connection, Place, Summary};
 
 use crate::support::{cpu, emulated, rows, run};
 
@@ -13,7 +13,7 @@ const SSB_TABLES: [&str; 5] = ["lineorder", "customer", "supplier", "part", "dat
 const TPCH_SF: f64 = 0.01;
 const TPCH_TABLES: [&str; 8] = ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"];
 
-async fn register(session: &Session, folder: &Path, tables: &[&str]) {
+async fn register(session: &Connection, folder: &Path, tables: &[&str]) {
     for table in tables {
         let path = folder.join(format!("{table}.parquet"));
         let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());
@@ -22,12 +22,12 @@ async fn register(session: &Session, folder: &Path, tables: &[&str]) {
 }
 
 /// Runs a statement in `receiver` by the plan that `sender` makes of it.
-async fn sent(sender: &Session, receiver: &Session, sql: &str) -> Result<(Vec<RecordBatch>, Summary), String> {
+async fn sent(sender: &Connection, receiver: &Connection, sql: &str) -> Result<(Vec<RecordBatch>, Summary), String> {
     let bytes = sender.encode_plan(sql).await.map_err(|error| error.to_string())?;
     received(receiver, &bytes).await
 }
 
-async fn received(receiver: &Session, bytes: &[u8]) -> Result<(Vec<RecordBatch>, Summary), String> {
+async fn received(receiver: &Connection, bytes: &[u8]) -> Result<(Vec<RecordBatch>, Summary), String> {
     let execution = receiver.run_encoded(bytes).await.map_err(|error| error.to_string())?;
     let report = execution.report.clone();
     let batches = execution.collect().await.map_err(|error| error.to_string())?;
@@ -201,8 +201,8 @@ async fn bytes_that_are_no_plan_are_refused() {
         refused(&bytes[..end]).await;
     }
     assert!(refused(&bytes[..bytes.len() - 1]).await.contains("send all of them"));
-    assert!(refused(b"SELECT 1").await.contains("Session::encode_plan"));
-    assert!(refused(&[0xff; 300]).await.contains("Session::encode_plan"));
+    assert!(refused(b"SELECT 1").await.contains("Connection::encode_plan"));
+    assert!(refused(&[0xff; 300]).await.contains("Connection::encode_plan"));
     assert!(refused(b"warpcube plan 0.0.0 0\n").await.contains("found one of 0.0.0"));
     let head = format!("warpcube plan {} 200\n", env!("CARGO_PKG_VERSION")).into_bytes();
     for nonsense in [[0u8; 200], [0xff; 200], [b'a'; 200]] {

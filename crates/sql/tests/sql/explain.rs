@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use arrow::array::{AsArray, RecordBatch};
-use warpcube_sql::{Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions};
 
 use crate::support::{cpu, emulated, on_real_device, rows, run};
 
 const JOINED: &str = "SELECT d.colour, sum(f.v) AS s FROM f JOIN d ON f.k = d.id WHERE f.v < 50 GROUP BY d.colour";
 
-async fn with_tables(session: Session) -> Session {
+async fn with_tables(session: Connection) -> Connection {
     // What is read of plain columns is told by their types.
     session.set("warpcube.encoding", "plain").unwrap();
     let facts = "CREATE TABLE f AS SELECT value AS id, value % 10 AS k, value % 100 AS v, value * 0.5 AS x \
@@ -23,7 +23,7 @@ async fn with_tables(session: Session) -> Session {
 }
 
 /// The rows of an EXPLAIN by their kind.
-async fn explained(session: &Session, sql: &str) -> BTreeMap<String, String> {
+async fn explained(session: &Connection, sql: &str) -> BTreeMap<String, String> {
     let (batches, _) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let of = |batch: &RecordBatch| {
         let (kinds, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
@@ -305,7 +305,7 @@ async fn keys_that_come_in_runs_are_told() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parts_on_the_cpu_have_their_reason() {
-    let session = Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap();
+    let session = Database::open(DatabaseOptions::new().with("warpcube.device", "emulated")).unwrap().connect();
     let session = with_tables(session).await;
     let both = "SELECT (SELECT sum(v) FROM f) AS s, median(x) AS m FROM f";
     for prefix in ["EXPLAIN", "EXPLAIN ANALYZE"] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions};
-use warpcube_sql::{Place, Session, SessionOptions, Summary};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place, Summary};
 
 use crate::support::{one, pool, rows, run, settle};
 
@@ -12,26 +12,26 @@ const QUERY: &str = "SELECT k, sum(x) AS s FROM t GROUP BY k";
 const ANSWER: [&str; 4] = ["| 0 | 166833 |", "| 1 | 167167 |", "| 2 | 166500 |", "| k | s      |"];
 
 /// A session over a device that fails when it is told to.
-async fn session(placement: &str) -> (Session, Arc<EmulatorFaults>) {
-    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.placement", placement);
-    let session = Session::new(options).unwrap();
+async fn session(placement: &str) -> (Connection, Arc<EmulatorFaults>) {
+    let options = DatabaseOptions::new().with("warpcube.device", "emulated").with("warpcube.placement", placement);
+    let session = Database::open(options).unwrap().connect();
     let faults = Arc::new(EmulatorFaults::default());
     let emulator = EmulatorOptions { faults: faults.clone(), ..EmulatorOptions::default() };
-    session.device().take_up(Device::emulated(emulator, 256 << 20).unwrap());
+    session.database().device().take_up(Device::emulated(emulator, 256 << 20).unwrap());
     let create = "CREATE TABLE t AS SELECT value % 3 AS k, value AS x FROM generate_series(1, 1000)";
     session.collect(create).await.unwrap();
     (session, faults)
 }
 
 /// Runs the query; where its fragment ran and why.
-async fn answered(session: &Session) -> (Place, String) {
+async fn answered(session: &Connection) -> (Place, String) {
     let (batches, Summary { fragments, .. }) = run(session, QUERY).await.unwrap();
     assert_eq!(rows(&batches), ANSWER);
     let last = fragments.last().expect("a fragment").clone();
     (last.place, last.reason.unwrap_or_default())
 }
 
-async fn failed(session: &Session) -> String {
+async fn failed(session: &Connection) -> String {
     run(session, QUERY).await.map(|(batches, _)| rows(&batches)).unwrap_err()
 }
 
@@ -168,8 +168,8 @@ async fn a_gpu_without_its_compiler_leaves_the_answer_to_the_cpu() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_larger_than_the_budget_stays_on_the_cpu() {
-    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.device_memory", "14000");
-    let session = Session::new(options.with("warpcube.encoding", "plain")).unwrap();
+    let options = DatabaseOptions::new().with("warpcube.device", "emulated").with("warpcube.device_memory", "14000");
+    let session = Database::open(options.with("warpcube.encoding", "plain")).unwrap().connect();
     let create = "CREATE TABLE t AS SELECT value % 3 AS k, value AS x FROM generate_series(1, 1000)";
     session.collect(create).await.unwrap();
     // One column alone has room, and so has its sum.
@@ -194,14 +194,14 @@ async fn without_a_gpu_the_cpu_answers_and_the_session_says_why() {
     if Device::cuda_count().is_ok_and(|count| count > 0) {
         return;
     }
-    let session = Session::new(SessionOptions::new()).unwrap();
-    let reason = session.device().reason().expect("there is no device");
+    let session = Database::open(DatabaseOptions::new()).unwrap().connect();
+    let reason = session.database().device().reason().expect("there is no device");
     assert!(reason.starts_with("GPU-001 no usable GPU: "), "{reason}");
     session.collect("CREATE TABLE t AS VALUES (1), (2)").await.unwrap();
     assert_eq!(one(&session, "SELECT sum(column1) FROM t").await, ("3".into(), vec![]));
     let error = session.collect("LOAD TABLE t").await.unwrap_err().to_string();
     assert!(error.starts_with("SQL-011 LOAD TABLE needs a device and this session has none: GPU-001"), "{error}");
-    let insisted = Session::new(SessionOptions::new().with("warpcube.device", "cuda")).unwrap_err().to_string();
+    let insisted = Database::open(DatabaseOptions::new().with("warpcube.device", "cuda")).unwrap_err().to_string();
     assert!(insisted.starts_with("CFG-003 warpcube.device = 'cuda': GPU-001"), "{insisted}");
     // An open session keeps what it has.
     let error = session.set("warpcube.device", "cuda").unwrap_err().to_string();

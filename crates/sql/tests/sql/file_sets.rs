@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use warpcube_sql::{Session, SqlError};
+use warpcube_sql::{Connection, SqlError};
 
 use crate::support::{cpu, one};
 
@@ -77,7 +77,7 @@ async fn of_two_that_make_a_folder_one_does() {
     }
 }
 
-async fn answer(session: &Session, sql: &str) -> String {
+async fn answer(session: &Connection, sql: &str) -> String {
     one(session, sql).await.0
 }
 

@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use bigdecimal::{BigDecimal, Signed, Zero};
 use warpcube_engine::FloatSum;
-use warpcube_sql::{DeviceChoice, Place, Session};
+use warpcube_sql::{Connection, DeviceChoice, Place};
 
 use crate::fuzz::random::Random;
 use crate::support::{cpu, emulated, lenient, rehearse, run};
@@ -78,7 +78,7 @@ async fn files(folder: &Path) -> [String; 2] {
 }
 
 /// The rows as bits, and where the fragments ran but for sorts, which take exact sums on the CPU.
-async fn bits(session: &Session, sql: &str) -> (Vec<Vec<u64>>, Vec<Place>) {
+async fn bits(session: &Connection, sql: &str) -> (Vec<Vec<u64>>, Vec<Place>) {
     let (batches, summary) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
     let column = |column: &ArrayRef| -> Vec<u64> {
         let values = cast(column, &DataType::Float64).unwrap();
@@ -143,7 +143,7 @@ async fn the_setting_holds_from_the_next_statement_on() {
             session.collect("RESET warpcube.float_sums").await.unwrap();
         }
         // The CPU adds these few rows in their order.
-        if session.settings().device == DeviceChoice::Cpu {
+        if session.settings().database.device == DeviceChoice::Cpu {
             assert_eq!(fast[0], vec![0]);
             assert_eq!(bits(&session, sql).await.0, fast);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use warpcube_sql::{Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions};
 
 use crate::support::{cpu, emulated, lenient, one};
 
@@ -21,7 +21,7 @@ async fn write(folder: &Path, name: &str, value: i64) {
 }
 
 /// The sum over what a name means, by the device and by the CPU.
-async fn sums(sessions: &[Session; 2], folder: &Path, name: &str) -> [String; 2] {
+async fn sums(sessions: &[Connection; 2], folder: &Path, name: &str) -> [String; 2] {
     let sql = format!("SELECT sum(a) FROM '{}'", folder.join(name).display());
     let [device, host] = sessions;
     [one(device, &sql).await.0, one(host, &sql).await.0]
@@ -295,7 +295,7 @@ async fn strings_of_any_type_are_one_column_of_a_folder() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_that_compare_an_earlier_one_with_a_subquery_sort_several_files() {
     let folder = tempfile::tempdir().unwrap();
-    let cpu = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
+    let cpu = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect();
     cpu.set("warpcube.target_partitions", "3").unwrap();
     for (file, from) in [(0, 1), (1, 501)] {
         let rows =

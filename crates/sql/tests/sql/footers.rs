@@ -9,7 +9,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData, SortingColumn};
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
-use warpcube_sql::Session;
+use warpcube_sql::Connection;
 
 use crate::bad_files::with_footer;
 use crate::format::rows;
@@ -41,7 +41,7 @@ fn group(a: &[Option<i64>], b: &[i64]) -> RecordBatch {
 }
 
 /// One partition, so that files are read one after the other.
-fn in_one_partition() -> Session {
+fn in_one_partition() -> Connection {
     let session = cpu();
     session.set("warpcube.target_partitions", "1").unwrap();
     session

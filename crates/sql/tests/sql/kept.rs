@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::{AsArray, RecordBatch};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use warpcube_sql::{Session, Summary};
+use warpcube_sql::{Connection, Summary};
 
 use crate::support::{cpu, emulated, rows, run, same_on_device};
 
 /// A session on the device that keeps columns in files.
-fn keeping(files: &str) -> Session {
+fn keeping(files: &str) -> Connection {
     let session = emulated();
     session.set("warpcube.encoded_files", files).unwrap();
     // More parts than there are files: these are cut, and alike for all columns, whatever order the files are in.
@@ -87,14 +87,14 @@ impl Table {
         Table { create: Some(create), name: "t".into() }
     }
 
-    async fn make(&self, session: &Session) {
+    async fn make(&self, session: &Connection) {
         if let Some(create) = &self.create {
             session.collect(create).await.unwrap_or_else(|error| panic!("{create}: {error}"));
         }
     }
 
     /// Asks all queries on a device; they have the CPU's answers.
-    async fn ask(&self, session: &Session) -> Loaded {
+    async fn ask(&self, session: &Connection) -> Loaded {
         let cpu = cpu();
         self.make(&cpu).await;
         self.make(session).await;
@@ -323,7 +323,7 @@ async fn sessions_that_write_at_once_leave_a_whole_file() {
 }
 
 /// Columns of all tables on the device with what they were made from.
-async fn origins(session: &Session) -> Vec<(String, String)> {
+async fn origins(session: &Connection) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for batch in session.collect("SHOW DEVICE TABLES").await.unwrap() {
         let text =

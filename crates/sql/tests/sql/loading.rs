@@ -5,25 +5,25 @@ use std::path::Path;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::UInt64Type;
-use warpcube_sql::{Place, Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place};
 
 use crate::support::{cpu, emulated, rows, run, same_on_device};
 
 /// A session on the emulated device under placement `auto`.
-fn auto(settings: &[(&str, &str)]) -> Session {
-    let options = SessionOptions::new().with("warpcube.device", "emulated");
+fn auto(settings: &[(&str, &str)]) -> Connection {
+    let options = DatabaseOptions::new().with("warpcube.device", "emulated");
     let options = settings.iter().fold(options, |options, (name, value)| options.with(name, value));
-    Session::new(options).unwrap()
+    Database::open(options).unwrap().connect()
 }
 
-async fn external(session: &Session, name: &str, path: &Path) {
+async fn external(session: &Connection, name: &str, path: &Path) {
     let options = "OPTIONS (union_by_name true)";
     let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}' {options}", path.display());
     session.collect(&sql).await.unwrap();
 }
 
 /// Writes the rows of a query as one Parquet file in small row groups.
-async fn write(session: &Session, query: &str, path: &Path, options: &str) {
+async fn write(session: &Connection, query: &str, path: &Path, options: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let sql = format!(
         "COPY ({query}) TO '{}' STORED AS PARQUET OPTIONS ('format.max_row_group_size' '1500'{options})",
@@ -98,18 +98,18 @@ async fn files_that_differ_are_read_as_datafusion_reads_them() {
 }
 
 /// Waits for what comes in the background; whether anything did.
-fn settle(session: &Session) -> bool {
-    tokio::task::block_in_place(|| session.settle())
+fn settle(session: &Connection) -> bool {
+    tokio::task::block_in_place(|| session.database().settle())
 }
 
-async fn place_of(session: &Session, sql: &str) -> (Place, String) {
+async fn place_of(session: &Connection, sql: &str) -> (Place, String) {
     let (_, summary) = run(session, sql).await.unwrap();
     let fragment = summary.fragments.last().expect("a fragment").clone();
     (fragment.place, fragment.reason.unwrap_or_default())
 }
 
 /// Where a second statement of the same text runs, of which the first is on the CPU; a load begins behind the second.
-async fn second_place_of(session: &Session, sql: &str) -> Place {
+async fn second_place_of(session: &Connection, sql: &str) -> Place {
     let (place, reason) = place_of(session, sql).await;
     let is_declined = place == Place::Cpu && reason.starts_with("estimated cheaper") && !reason.ends_with("background");
     assert!(is_declined && !settle(session), "{reason}");
@@ -291,7 +291,7 @@ async fn a_session_that_is_closed_begins_nothing_in_the_background() {
     session.collect("CREATE TABLE t AS VALUES (1, 10), (2, 20)").await.unwrap();
     let sql = "SELECT sum(column2) AS s FROM t WHERE column1 > 1";
     assert_eq!(place_of(&session, sql).await.0, Place::Cpu);
-    tokio::task::block_in_place(|| session.close());
+    tokio::task::block_in_place(|| session.database().close());
     for _ in 0..3 {
         assert_eq!(place_of(&session, sql).await.0, Place::Cpu);
         assert!(!settle(&session));
@@ -307,7 +307,7 @@ async fn the_emulated_device_is_used_unless_told_otherwise() {
 }
 
 /// Columns of a table with their bytes on the device and on the host.
-async fn device_tables(session: &Session) -> Vec<(String, u64, u64)> {
+async fn device_tables(session: &Connection) -> Vec<(String, u64, u64)> {
     let batches: Vec<RecordBatch> = session.collect("SHOW DEVICE TABLES").await.unwrap();
     let column = |batch: &RecordBatch, name: &str| batch.column_by_name(name).unwrap().clone();
     let mut found = Vec::new();

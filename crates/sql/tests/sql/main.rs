@@ -8,6 +8,7 @@ mod budget;
 mod cancel;
 mod changes;
 mod changing;
+mod connections;
 mod cubes;
 mod datafusion_files;
 mod drops;

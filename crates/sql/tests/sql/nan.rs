@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Float32Array, Float64Array, Int64Array, RecordBatch};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use warpcube_sql::Session;
+use warpcube_sql::Connection;
 
 use crate::support::{cpu, emulated, one, rehearse};
 
@@ -66,7 +66,7 @@ fn expected(filter: impl Fn(f64, i64) -> bool) -> String {
 }
 
 /// The sessions: filters above scans and within them on the CPU, and on the device.
-fn sessions() -> Vec<(&'static str, Session)> {
+fn sessions() -> Vec<(&'static str, Connection)> {
     let pushed = cpu();
     pushed.set("datafusion.execution.parquet.pushdown_filters", "true").unwrap();
     vec![("the CPU", cpu()), ("the CPU, filters in the scan", pushed), ("the device", emulated())]

@@ -9,12 +9,12 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
-use warpcube_sql::{Session, split_aggregations};
+use warpcube_sql::{Connection, split_aggregations};
 
 use crate::support::{compile_deferred, cpu, defer_programs, emulated, lenient, rows, run};
 
 /// A table `t` of `value` from one number to another, with NULL among keys and values.
-async fn fill(session: &Session, from: i64, to: i64) {
+async fn fill(session: &Connection, from: i64, to: i64) {
     let table = format!(
         "CREATE TABLE t AS SELECT CASE WHEN value % 5 = 3 THEN NULL ELSE value % 4 END AS g, \
          CASE WHEN value % 7 = 2 THEN NULL ELSE arrow_cast(value * 37 % 1000 - 500, 'Int32') END AS i, value AS l, \
@@ -26,7 +26,7 @@ async fn fill(session: &Session, from: i64, to: i64) {
     session.collect(&table).await.unwrap();
 }
 
-async fn physical(session: &Session, sql: &str) -> Arc<dyn ExecutionPlan> {
+async fn physical(session: &Connection, sql: &str) -> Arc<dyn ExecutionPlan> {
     session.context().sql(sql).await.unwrap().create_physical_plan().await.unwrap()
 }
 
@@ -54,7 +54,7 @@ fn over(plan: Arc<dyn ExecutionPlan>, partitions: &[Vec<RecordBatch>], schema: &
 }
 
 /// The answer over the halves that the sessions hold, each aggregated by its own session first.
-async fn joined(sessions: &[Session], sql: &str) -> Vec<String> {
+async fn joined(sessions: &[Connection], sql: &str) -> Vec<String> {
     let mut partitions = Vec::new();
     let mut last = None;
     for session in sessions {
@@ -84,7 +84,7 @@ const QUERIES: [&str; 9] = [
 ];
 
 /// Has the programs of the device operators compiled together.
-async fn rehearse_parts(session: &Session) {
+async fn rehearse_parts(session: &Connection) {
     if !defer_programs(session) {
         return;
     }

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::Schema;
 use sqllogictest::{ColumnType, ExpectedError, QueryExpect, Record, SortMode, StatementExpect};
-use warpcube_sql::{Place, Session, Summary};
+use warpcube_sql::{Connection, Place, Summary};
 
 use crate::format;
 use crate::support::run;
@@ -29,7 +29,7 @@ pub struct Answer {
 }
 
 /// Runs a statement to its end.
-pub async fn answer(session: &Session, sql: &str) -> Result<Answer, String> {
+pub async fn answer(session: &Connection, sql: &str) -> Result<Answer, String> {
     let (batches, summary) = run(session, sql).await?;
     let empty = Schema::empty();
     let types = batches.first().map_or_else(|| format::types(&empty), |batch| format::types(batch.schema_ref()));
@@ -62,7 +62,7 @@ impl Ran {
 }
 
 /// Runs a statement on the device, and where that refuses, where the session pleases.
-pub async fn answer_on_device(session: &Session, sql: &str) -> (Result<Answer, String>, Ran) {
+pub async fn answer_on_device(session: &Connection, sql: &str) -> (Result<Answer, String>, Ran) {
     match answer(session, sql).await {
         Err(error) if is_refusal(&error) => {
             session.set("warpcube.placement", "auto").unwrap();

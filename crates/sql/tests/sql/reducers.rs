@@ -1,7 +1,7 @@
 //! Semi-joins below aggregations: which there are, by EXPLAIN, and that rows are as on the CPU.
 
 use arrow::array::{AsArray, RecordBatch};
-use warpcube_sql::{Place, Session};
+use warpcube_sql::{Connection, Place};
 
 use crate::support::{cpu, emulated, rehearse, rows, run};
 
@@ -19,7 +19,7 @@ const TABLES: [&str; 4] = [
     "CREATE TABLE many AS SELECT value % 40 AS many_k, value % 4 AS c FROM generate_series(1, 1500) AS s(value)",
 ];
 
-async fn with_tables(session: Session) -> Session {
+async fn with_tables(session: Connection) -> Connection {
     for sql in TABLES {
         session.collect(sql).await.unwrap();
     }
@@ -27,7 +27,7 @@ async fn with_tables(session: Session) -> Session {
 }
 
 /// The device's operators of a query.
-pub async fn operators(session: &Session, sql: &str) -> String {
+pub async fn operators(session: &Connection, sql: &str) -> String {
     let (batches, _) = run(session, &format!("EXPLAIN {sql}")).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let of = |batch: &RecordBatch| {
         let (kinds, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());

@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use sqllogictest::{QueryExpect, Record, SortMode};
-use warpcube_sql::Session;
+use warpcube_sql::Connection;
 
 use crate::records::{Answer, Letter, Ran, answer, answer_on_device, check, lines, sql_of};
 use crate::support::{compile_deferred, cpu, defer_programs, emulated, set_encoding, slt_folder};
@@ -51,7 +51,7 @@ impl Placement {
 /// Runs a file and collects what is wrong with it.
 ///
 /// If columns are `mixed`, those that a statement loads are encoded in one way, those of the next one in another.
-pub async fn run_file(path: &Path, session: &Session, on_device: bool, mixed: bool) -> Vec<String> {
+pub async fn run_file(path: &Path, session: &Connection, on_device: bool, mixed: bool) -> Vec<String> {
     let script = std::fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_string_lossy().to_string();
     let records = sqllogictest::parse_with_name::<Letter>(&script, name.as_str()).unwrap();

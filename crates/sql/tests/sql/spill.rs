@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
-use warpcube_sql::{Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions};
 
 use crate::support::{one, run};
 
@@ -18,16 +18,16 @@ fn spills(plan: &Arc<dyn ExecutionPlan>) -> usize {
     own + plan.children().into_iter().map(spills).sum::<usize>()
 }
 
-fn session(limit: &str) -> Session {
-    let options = SessionOptions::new()
+fn session(limit: &str) -> Connection {
+    let options = DatabaseOptions::new()
         .with("warpcube.device", "cpu")
         .with("warpcube.memory_limit", limit)
         .with("warpcube.target_partitions", "1");
-    Session::new(options).unwrap()
+    Database::open(options).unwrap().connect()
 }
 
 /// Runs a statement of one row; how often it spilled.
-async fn spilled(session: &Session, sql: &str, expected: &str) -> usize {
+async fn spilled(session: &Connection, sql: &str, expected: &str) -> usize {
     let execution = session.execute(sql).await.unwrap();
     let plan = execution.plan.clone().expect("a query has a plan");
     let batches = execution.collect().await.unwrap_or_else(|error| panic!("{sql}\n{error}"));

@@ -2,11 +2,11 @@
 //! literals.
 
 use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, ssb_variations, write_ssb_parquet};
-use warpcube_sql::Session;
+use warpcube_sql::Connection;
 
 use crate::support::{cpu, emulated, rehearse, same_on_device};
 
-async fn register(session: &Session, folder: &std::path::Path) {
+async fn register(session: &Connection, folder: &std::path::Path) {
     for table in ["lineorder", "customer", "supplier", "part", "date"] {
         let path = folder.join(format!("{table}.parquet"));
         let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());

@@ -6,11 +6,11 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::UInt64Type;
 use arrow::util::pretty::pretty_format_batches;
 use warpcube_gpu::PoolUsage;
-use warpcube_sql::{Place, Session, SessionOptions, Summary};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place, Summary};
 
 /// A session on the CPU alone.
-pub fn cpu() -> Session {
-    Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap()
+pub fn cpu() -> Connection {
+    Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect()
 }
 
 /// The emulated device, or the device of `WARPCUBE_TEST_DEVICE` (`cuda`, on a machine that has one).
@@ -19,9 +19,9 @@ pub fn device_name() -> String {
 }
 
 /// A session on the emulated device, or on the one that is wanted in its place.
-pub fn emulated() -> Session {
-    let options = SessionOptions::new().with("warpcube.device", &device_name()).with("warpcube.placement", "cuda");
-    let session = Session::new(options).unwrap();
+pub fn emulated() -> Connection {
+    let options = DatabaseOptions::new().with("warpcube.device", &device_name()).with("warpcube.placement", "cuda");
+    let session = Database::open(options).unwrap().connect();
     if let Encodings::One(name) = Encodings::wanted() {
         session.set("warpcube.encoding", &name).unwrap();
     }
@@ -54,23 +54,23 @@ impl Encodings {
 }
 
 /// Sets the encoding of columns that are loaded from now on; numbers that follow each other give any order.
-pub fn set_encoding(session: &Session, number: u64) {
+pub fn set_encoding(session: &Connection, number: u64) {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     session.set("warpcube.encoding", ENCODINGS[mixed as usize % ENCODINGS.len()]).unwrap();
 }
 
 /// A session on the same device that may leave work to the CPU.
-pub fn lenient() -> Session {
-    Session::new(SessionOptions::new().with("warpcube.device", &device_name())).unwrap()
+pub fn lenient() -> Connection {
+    Database::open(DatabaseOptions::new().with("warpcube.device", &device_name())).unwrap().connect()
 }
 
 /// What the pool of the session's device holds.
-pub fn pool(session: &Session) -> PoolUsage {
-    session.device().get().expect("the session has a device").pool().usage()
+pub fn pool(session: &Connection) -> PoolUsage {
+    session.database().device().get().expect("the session has a device").pool().usage()
 }
 
 /// Bytes of all columns on the session's device.
-pub async fn resident_bytes(session: &Session) -> u64 {
+pub async fn resident_bytes(session: &Connection) -> u64 {
     let batches = session.collect("SHOW DEVICE TABLES").await.unwrap();
     let bytes = |batch: &RecordBatch| {
         let column = batch.column_by_name("bytes").unwrap().as_primitive::<UInt64Type>();
@@ -80,7 +80,7 @@ pub async fn resident_bytes(session: &Session) -> u64 {
 }
 
 /// Waits until nothing is in use on the session's device but its columns.
-pub async fn settle(session: &Session) {
+pub async fn settle(session: &Connection) {
     let mut last = None;
     for _ in 0..30_000 {
         let usage = pool(session);
@@ -100,7 +100,7 @@ pub fn on_real_device() -> bool {
 }
 
 /// Runs a statement to its end.
-pub async fn run(session: &Session, sql: &str) -> Result<(Vec<RecordBatch>, Summary), String> {
+pub async fn run(session: &Connection, sql: &str) -> Result<(Vec<RecordBatch>, Summary), String> {
     let execution = session.execute(sql).await.map_err(|error| error.to_string())?;
     let report = execution.report.clone();
     let batches = execution.collect().await.map_err(|error| error.to_string())?;
@@ -108,8 +108,8 @@ pub async fn run(session: &Session, sql: &str) -> Result<(Vec<RecordBatch>, Summ
 }
 
 /// Lets the programs of fragments fail on an emulated device, until [`compile_deferred`]; false on other devices.
-pub fn defer_programs(session: &Session) -> bool {
-    let faults = session.device().get().and_then(|device| device.emulator_faults());
+pub fn defer_programs(session: &Connection) -> bool {
+    let faults = session.database().device().get().and_then(|device| device.emulator_faults());
     faults.is_some_and(|faults| {
         faults.defer_programs(Some("fragment"));
         true
@@ -117,12 +117,12 @@ pub fn defer_programs(session: &Session) -> bool {
 }
 
 /// Compiles the programs that failed, together.
-pub fn compile_deferred(session: &Session) {
-    session.device().get().expect("the session has a device").compile_deferred();
+pub fn compile_deferred(session: &Connection) {
+    session.database().device().get().expect("the session has a device").compile_deferred();
 }
 
 /// Has the programs of statements compiled together, before they run one after the other.
-pub async fn rehearse(session: &Session, statements: impl IntoIterator<Item = String>) {
+pub async fn rehearse(session: &Connection, statements: impl IntoIterator<Item = String>) {
     if !defer_programs(session) {
         return;
     }
@@ -150,7 +150,7 @@ pub fn rows(batches: &[RecordBatch]) -> Vec<String> {
 }
 
 /// The cells of a result's only row, and where its fragments ran.
-pub async fn one(session: &Session, sql: &str) -> (String, Vec<Place>) {
+pub async fn one(session: &Connection, sql: &str) -> (String, Vec<Place>) {
     let (batches, summary) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
     let cells = crate::format::rows(&batches);
     assert_eq!(cells.len(), 1, "{sql}\n{cells:?}");
@@ -158,7 +158,7 @@ pub async fn one(session: &Session, sql: &str) -> (String, Vec<Place>) {
 }
 
 /// Runs a statement on the emulated device and on the CPU; both give the same rows, and the first ran on the device.
-pub async fn same_on_device(device: &Session, cpu: &Session, sql: &str) {
+pub async fn same_on_device(device: &Connection, cpu: &Connection, sql: &str) {
     let (expected, _) = run(cpu, sql).await.unwrap_or_else(|error| panic!("{sql}\non the CPU: {error}"));
     let (found, summary) = run(device, sql).await.unwrap_or_else(|error| panic!("{sql}\non the device: {error}"));
     assert_eq!(rows(&found), rows(&expected), "{sql}");

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use warpcube_datagen::{NoProgress, WriteOptions, write_ssb_parquet};
-use warpcube_sql::{Place, Session, Summary};
+use warpcube_sql::{Connection, Place, Summary};
 
 use crate::support::{cpu, emulated, lenient, rows, run};
 
@@ -62,7 +62,7 @@ fn filled(shape: &str, values: &[&str]) -> String {
     numbered.fold(shape.to_string(), |sql, (index, value)| sql.replace(&format!("{{{index}}}"), value))
 }
 
-async fn make_tables(session: &Session) {
+async fn make_tables(session: &Connection) {
     for (name, query) in TABLES {
         session.collect(&format!("CREATE TABLE {name} AS {query}")).await.unwrap();
     }
@@ -88,7 +88,7 @@ async fn anew(context: &SessionContext, sql: &str) -> (SchemaRef, Vec<RecordBatc
 }
 
 /// Runs a statement; the types of its columns and its rows are those that DataFusion gives on its own.
-async fn same(session: &Session, context: &SessionContext, sql: &str) -> Summary {
+async fn same(session: &Connection, context: &SessionContext, sql: &str) -> Summary {
     let (schema, expected) = anew(context, sql).await;
     let execution = session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let columns =

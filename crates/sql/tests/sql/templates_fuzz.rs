@@ -4,7 +4,7 @@
 //! statement through DataFusion's context on the CPU, which plans by no template. `WARPCUBE_TEMPLATE_STATEMENTS=10000`
 //! runs more.
 
-use warpcube_sql::{Place, Session, Summary};
+use warpcube_sql::{Connection, Place, Summary};
 
 use crate::fuzz::random::Random;
 use crate::support::{cpu, lenient};
@@ -80,13 +80,13 @@ fn filled(shape: &str, random: &mut Random) -> String {
     text
 }
 
-async fn anew(session: &Session, sql: &str) -> Vec<Vec<String>> {
+async fn anew(session: &Connection, sql: &str) -> Vec<Vec<String>> {
     let frame = session.context().sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     crate::format::rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")))
 }
 
 /// Runs so many statements in a session and compares them with plans made anew on the CPU; what is known of each.
-async fn run_all(session: &Session, statements: usize, seed: u64) -> Vec<Summary> {
+async fn run_all(session: &Connection, statements: usize, seed: u64) -> Vec<Summary> {
     let judge = cpu();
     for table in TABLES {
         session.collect(table).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use warpcube_sql::Session;
+use warpcube_sql::Connection;
 
 use crate::support::{cpu, emulated, one};
 
@@ -17,7 +17,7 @@ fn lines(ids: usize, line: impl Fn(usize) -> String, others: &str) -> String {
     (0..ids).map(line).collect::<String>() + others
 }
 
-async fn error(session: &Session, sql: &str) -> String {
+async fn error(session: &Connection, sql: &str) -> String {
     session.collect(sql).await.map(|batches| format!("{batches:?}")).expect_err(sql).to_string()
 }
 

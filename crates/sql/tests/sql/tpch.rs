@@ -2,7 +2,7 @@
 //! substitution parameters.
 
 use warpcube_datagen::{NoProgress, WriteOptions, tpch_query, tpch_variations, write_tpch_parquet};
-use warpcube_sql::{Place, Session, SessionOptions, Summary};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place, Summary};
 
 use crate::reducers::{operators, reducers};
 use crate::support::{cpu, rehearse, rows, run};
@@ -18,7 +18,7 @@ const REDUCED: [(usize, &[&str]); 4] = [
     (20, &["l_partkey = p_partkey", "l_suppkey = s_suppkey", "s_nationkey = n_nationkey"]),
 ];
 
-async fn register(session: &Session, folder: &std::path::Path) {
+async fn register(session: &Connection, folder: &std::path::Path) {
     for table in ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"] {
         let path = folder.join(format!("{table}.parquet"));
         let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());
@@ -43,7 +43,7 @@ fn texts(number: usize) -> Vec<String> {
 async fn the_twenty_two_queries() {
     let folder = tempfile::tempdir().unwrap();
     write_tpch_parquet(folder.path(), SF, &WriteOptions::default(), &NoProgress).unwrap();
-    let device = Session::new(SessionOptions::new().with("warpcube.device", "emulated")).unwrap();
+    let device = Database::open(DatabaseOptions::new().with("warpcube.device", "emulated")).unwrap().connect();
     let cpu = cpu();
     register(&device, folder.path()).await;
     register(&cpu, folder.path()).await;
@@ -77,8 +77,8 @@ const VARIATIONS: usize = 5;
 async fn other_literals_need_no_compiler() {
     let folder = tempfile::tempdir().unwrap();
     write_tpch_parquet(folder.path(), SF, &WriteOptions::default(), &NoProgress).unwrap();
-    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.placement", "cuda");
-    let session = Session::new(options).unwrap();
+    let options = DatabaseOptions::new().with("warpcube.device", "emulated").with("warpcube.placement", "cuda");
+    let session = Database::open(options).unwrap().connect();
     register(&session, folder.path()).await;
     rehearse(&session, (1..=22).map(|number| tpch_query(number, SF).unwrap())).await;
     // Programs by number: a file each, whether it was compiled or found in a cache.
@@ -113,8 +113,8 @@ const OVER_CODES: [usize; 4] = [2, 14, 16, 20];
 async fn strings_past_the_dictionary_limit() {
     let folder = tempfile::tempdir().unwrap();
     write_tpch_parquet(folder.path(), SF, &WriteOptions::default(), &NoProgress).unwrap();
-    let options = SessionOptions::new().with("warpcube.device", "emulated").with("warpcube.dictionary_limit", LIMIT);
-    let device = Session::new(options).unwrap();
+    let options = DatabaseOptions::new().with("warpcube.device", "emulated").with("warpcube.dictionary_limit", LIMIT);
+    let device = Database::open(options).unwrap().connect();
     let cpu = cpu();
     register(&device, folder.path()).await;
     register(&cpu, folder.path()).await;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt;
-use warpcube_sql::{Session, SqlError};
+use warpcube_sql::{Connection, SqlError};
 
 use crate::support::{cpu, emulated, one, rehearse, rows};
 
@@ -37,7 +37,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, u64> {
 }
 
 /// A folder with a file of each format, and a table of two rows over the folder `t`.
-async fn before() -> (tempfile::TempDir, Session) {
+async fn before() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().unwrap();
     let session = cpu();
     for name in ["keep.parquet", "keep.csv", "t/first.parquet"] {
@@ -156,7 +156,7 @@ async fn explaining_writes_nothing_and_analysing_does() {
 }
 
 /// The rows of a query, sorted, cells with a blank between.
-async fn cells(session: &Session, sql: &str) -> Vec<String> {
+async fn cells(session: &Connection, sql: &str) -> Vec<String> {
     let batches = session.collect(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
     let mut rows: Vec<String> = crate::format::rows(&batches).iter().map(|row| row.join(" ")).collect();
     rows.sort();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, TimestampMicrosecondArray};
 use parquet::arrow::ArrowWriter;
-use warpcube_sql::Session;
+use warpcube_sql::Connection;
 
 use crate::support::{cpu, emulated, one};
 
@@ -26,7 +26,7 @@ fn parquet(path: &Path) {
     writer.close().unwrap();
 }
 
-async fn asks(session: &Session, sql: &str, expected: &str) {
+async fn asks(session: &Connection, sql: &str, expected: &str) {
     assert_eq!(one(session, sql).await.0, expected, "{sql}");
 }
 

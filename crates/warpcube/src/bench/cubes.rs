@@ -9,7 +9,7 @@ use warpcube_gpu::Device;
 use warpcube_kbench::cube::{self, CubeArgs};
 use warpcube_kbench::report;
 use warpcube_kbench::schemes::{self, SchemeArgs};
-use warpcube_sql::{Assignment, Session, SessionOptions, SqlError};
+use warpcube_sql::{Assignment, Connection, Database, DatabaseOptions, SqlError};
 
 use super::{folder_of, is_folder};
 use crate::config;
@@ -46,10 +46,11 @@ pub(crate) fn schemes(arguments: &SchemeArgs, settings: Vec<Assignment>, host: &
 fn on_device(suite: Box<Suite>, json: Option<&Path>, settings: Vec<Assignment>, host: &Host) -> Result<Value> {
     // Before minutes of work rather than after.
     is_folder("--json", folder_of(json))?;
-    let session = Session::new(SessionOptions::new().with_assignments(settings)).map_err(config::from_outside)?;
-    host.hold(&session);
+    let session =
+        Database::open(DatabaseOptions::new().with_assignments(settings)).map_err(config::from_outside)?.connect();
+    host.hold(session.database());
     let done = measured(suite, &session, host);
-    host::leave(&session);
+    host::leave(session.database());
     let report = done?;
     if let Some(path) = json {
         report::write(path, &report).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
@@ -57,9 +58,9 @@ fn on_device(suite: Box<Suite>, json: Option<&Path>, settings: Vec<Assignment>, 
     Ok(report)
 }
 
-fn measured(suite: Box<Suite>, session: &Session, host: &Host) -> Result<Value> {
-    let device = session.device().get().ok_or_else(|| {
-        let reason = session.device().reason().unwrap_or_else(|| "there is no device".into());
+fn measured(suite: Box<Suite>, session: &Connection, host: &Host) -> Result<Value> {
+    let device = session.database().device().get().ok_or_else(|| {
+        let reason = session.database().device().reason().unwrap_or_else(|| "there is no device".into());
         CliError::Usage(format!("this suite is measured on a GPU: {reason}"))
     })?;
     let (sender, lines) = channel::<String>();

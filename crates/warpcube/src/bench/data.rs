@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use warpcube_datagen::{Compression, DatagenError, WriteOptions, WriteReport, write_ssb_parquet, write_tpch_parquet};
-use warpcube_sql::{Baseline, Progress, Session, SessionOptions};
+use warpcube_sql::{Baseline, Connection, Database, DatabaseOptions, Progress};
 
 use super::suite::{Generator, Suite};
 use crate::console::tell;
@@ -106,7 +106,7 @@ pub(super) async fn sorted(
     mut tables: Vec<(String, PathBuf)>,
     column: &str,
 ) -> Result<Vec<(String, PathBuf)>> {
-    let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu"))?;
+    let session = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu"))?.connect();
     register(&session, &tables).await?;
     let Some((name, path)) = tables.iter_mut().find(|(name, _)| name == suite.largest) else { return Ok(tables) };
     let target = path.with_file_name(format!("{name}-by-{column}.parquet"));
@@ -122,7 +122,7 @@ pub(super) async fn sorted(
 }
 
 /// Makes the tables known to a session.
-pub(super) async fn register(session: &Session, tables: &[(String, PathBuf)]) -> Result<()> {
+pub(super) async fn register(session: &Connection, tables: &[(String, PathBuf)]) -> Result<()> {
     for (name, path) in tables {
         let path = path.display().to_string().replace('\'', "''");
         let sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION '{path}'");

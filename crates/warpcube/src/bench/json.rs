@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use warpcube_kbench::report;
-use warpcube_sql::{DeviceColumn, Session};
+use warpcube_sql::{Connection, DeviceColumn};
 
 use super::duckdb::DuckDb;
 use super::measure::{Loading, Measured, Memory, Threads};
@@ -33,12 +33,12 @@ pub(super) fn write(
     path: &Path,
     suite: &Suite,
     arguments: &BenchArgs,
-    session: &Session,
+    session: &Connection,
     results: &Results<'_>,
 ) -> Result<()> {
     let mut object = Map::new();
     object.insert("suite".into(), suite.name.into());
-    match session.device().get() {
+    match session.database().device().get() {
         Some(device) => {
             object.insert("device".into(), device.info().name.clone().into());
             object.insert("driver".into(), device.info().driver.clone().into());
@@ -53,7 +53,7 @@ pub(super) fn write(
     }
     // Whether the device was insisted on, or loads had to pay.
     let settings = session.settings();
-    let (placed, encoding) = (settings.device.to_string(), settings.encoding.to_string());
+    let (placed, encoding) = (settings.database.device.to_string(), settings.encoding.to_string());
     let mut params = json!({"sf": whole(arguments.sf), "device": placed, "encoding": encoding});
     if let Some(column) = &arguments.sorted_by {
         params["sorted_by"] = column.as_str().into();
@@ -102,7 +102,7 @@ pub(super) fn write(
         });
         object.insert("threads".into(), figures);
     }
-    let tables = session.resident_tables();
+    let tables = session.database().resident_tables();
     let columns = tables.iter().flat_map(|table| table.columns.iter().map(|entry| column(&table.name, entry)));
     object.insert("columns".into(), columns.collect());
     object.insert("results".into(), results.cases.iter().map(case).collect());

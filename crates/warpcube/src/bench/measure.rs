@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use tokio::task::JoinSet;
-use warpcube_sql::{Baseline, Phase, Place, Session, SqlError, Summary};
+use warpcube_sql::{Baseline, Connection, Phase, Place, SqlError, Summary};
 
 use super::suite::Case;
 use super::{duckdb, verify};
@@ -118,9 +118,9 @@ pub(super) struct Memory {
 
 impl Memory {
     /// The memory of a session after all cases; none without a device.
-    pub(super) fn of(session: &Session, results: &[Measured]) -> Option<Memory> {
-        let usage = session.device().get()?.pool().usage();
-        let tables = session.resident_tables();
+    pub(super) fn of(session: &Connection, results: &[Measured]) -> Option<Memory> {
+        let usage = session.database().device().get()?.pool().usage();
+        let tables = session.database().resident_tables();
         Some(Memory {
             columns: tables.iter().flat_map(|table| &table.columns).map(|column| column.bytes).sum(),
             tables: results.iter().map(|result| result.arena).max().unwrap_or_default(),
@@ -149,7 +149,7 @@ pub(super) struct Threads {
 impl Threads {
     /// Runs all cases on each of `threads` threads, which begin with different ones. `expected` are the answers.
     pub(super) async fn run(
-        session: &Arc<Session>,
+        session: &Arc<Connection>,
         cases: &[Case],
         expected: &[Vec<RecordBatch>],
         threads: usize,
@@ -237,7 +237,7 @@ pub(super) async fn judged(baseline: &Baseline, name: &str, sql: &str) -> Result
 }
 
 /// Runs a text of the case of that name.
-async fn run(session: &Session, name: &str, sql: &str) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
+async fn run(session: &Connection, name: &str, sql: &str) -> Result<(Vec<RecordBatch>, Summary, Duration)> {
     let clock = Instant::now();
     let named = |error: SqlError| CliError::from(error).at(name.to_string());
     let execution = session.execute(sql).await.map_err(named)?;
@@ -252,12 +252,12 @@ const SETTLING: RangeInclusive<usize> = 3..=8;
 
 /// Runs a case until its columns and kernels are what they will be: under `auto` the CPU may have given the first
 /// answer, and columns come in the background; a statement that is run again gets better kernels there.
-async fn settle(session: &Session, case: &Case) -> Result<()> {
-    if session.device().get().is_none() {
+async fn settle(session: &Connection, case: &Case) -> Result<()> {
+    if session.database().device().get().is_none() {
         return Ok(());
     }
     for round in 0..=*SETTLING.end() {
-        let came = tokio::task::block_in_place(|| session.settle());
+        let came = tokio::task::block_in_place(|| session.database().settle());
         if round >= *SETTLING.start() && !came || round == *SETTLING.end() {
             break;
         }
@@ -270,13 +270,13 @@ async fn settle(session: &Session, case: &Case) -> Result<()> {
 /// of them, once each. Plain DataFusion's first run is right before ours, and on the CPU it takes turns with the warm
 /// runs: a machine is not as fast at one time as at another.
 pub(super) async fn case(
-    session: &Session,
+    session: &Connection,
     case: &Case,
     runs: usize,
     baseline: Option<&Baseline>,
 ) -> Result<(Measured, Rival)> {
     let mut rival = Rival::default();
-    let beside = baseline.filter(|_| session.device().get().is_none());
+    let beside = baseline.filter(|_| session.database().device().get().is_none());
     if let Some(baseline) = baseline {
         rival.run(baseline, case).await?;
     }
@@ -286,7 +286,7 @@ pub(super) async fn case(
     let mut last = first.clone();
     let mut warm = Vec::with_capacity(runs);
     let mut device = Vec::with_capacity(runs);
-    let asked = || session.device().get().map(|device| device.pool().usage().driver_allocations);
+    let asked = || session.database().device().get().map(|device| device.pool().usage().driver_allocations);
     let asked_before = asked();
     for _ in 0..runs {
         let (rows, summary, time) = run(session, &case.name, &case.sql).await?;
@@ -306,10 +306,11 @@ pub(super) async fn case(
     }
     let device = Some(median(device)).filter(|time| *time > Duration::ZERO);
     let bytes = Some(last.device_bytes).filter(|bytes| *bytes > 0);
-    let bandwidth = session.device().get().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
+    let bandwidth =
+        session.database().device().get().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
     let floor = bytes.zip(bandwidth).map(|(bytes, peak)| Duration::from_secs_f64(bytes as f64 / peak));
     let compiled = first.compile > Duration::ZERO;
-    let share = last.gpu_share().filter(|_| session.device().get().is_some());
+    let share = last.gpu_share().filter(|_| session.database().device().get().is_some());
     let placement = last.fragments.iter().map(|fragment| {
         let reason = fragment.reason.as_deref().unwrap_or_default();
         (fragment.place, if reason.is_empty() { fragment.what.clone() } else { format!("{}: {reason}", fragment.what) })

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use warpcube_sql::{Assignment, Baseline, Origin, Session, SessionOptions};
+use warpcube_sql::{Assignment, Baseline, Connection, Database, DatabaseOptions, Origin};
 
 use crate::cli::{BenchArgs, QuerySuite, Rival};
 use crate::config;
@@ -51,17 +51,18 @@ pub(crate) fn queries(name: &str, arguments: &BenchArgs, settings: Vec<Assignmen
         let origin = Origin::Flag("--encoding".into());
         Assignment { name: "warpcube.encoding".into(), value, origin }
     }));
-    let session = Session::new(SessionOptions::new().with_assignments(settings)).map_err(config::from_outside)?;
-    host.hold(&session);
+    let session =
+        Database::open(DatabaseOptions::new().with_assignments(settings)).map_err(config::from_outside)?.connect();
+    host.hold(session.database());
     let folder = arguments.dir.clone().map_or_else(|| default_folder(&suite, arguments.sf), Ok)?;
     let tables = data::make(&suite, arguments.sf, &folder, arguments.compression.into(), host)?;
 
     let done = host.run(all(suite, arguments.clone(), session.clone(), tables));
-    host::leave(&session);
+    host::leave(session.database());
     done
 }
 
-async fn all(suite: Suite, arguments: BenchArgs, session: Session, tables: Vec<(String, PathBuf)>) -> Result<()> {
+async fn all(suite: Suite, arguments: BenchArgs, session: Connection, tables: Vec<(String, PathBuf)>) -> Result<()> {
     let tables = match &arguments.sorted_by {
         Some(column) => data::sorted(&suite, tables, column).await?,
         None => tables,

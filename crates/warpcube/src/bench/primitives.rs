@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use warpcube_gpu::{Device, EmulatorOptions, GpuError};
 use warpcube_kbench::prims::{self, Follower, Outcome, Plan, Table};
 use warpcube_kbench::report;
-use warpcube_sql::{Assignment, Progress, Session, SessionOptions, SqlError};
+use warpcube_sql::{Assignment, Connection, Database, DatabaseOptions, Progress, SqlError};
 
 use super::{folder_of, is_folder};
 use crate::cli::PrimitivesArgs;
@@ -26,15 +26,16 @@ use crate::progress::Bar;
 /// Runs the suite.
 pub(crate) fn run(arguments: &PrimitivesArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {
     is_folder("--json", folder_of(arguments.suite.json.as_deref()))?;
-    let session = Session::new(SessionOptions::new().with_assignments(settings)).map_err(config::from_outside)?;
-    host.hold(&session);
+    let session =
+        Database::open(DatabaseOptions::new().with_assignments(settings)).map_err(config::from_outside)?.connect();
+    host.hold(session.database());
     let done = on_device(arguments, &session, host);
-    host::leave(&session);
+    host::leave(session.database());
     done
 }
 
-fn on_device(arguments: &PrimitivesArgs, session: &Session, host: &Host) -> Result<()> {
-    let device = session.device().get();
+fn on_device(arguments: &PrimitivesArgs, session: &Connection, host: &Host) -> Result<()> {
+    let device = session.database().device().get();
     if arguments.suite.list {
         // No case runs; the list is the same on any device.
         let any = || Device::emulated(EmulatorOptions::default(), 0).map_err(|_| no_device(session));
@@ -59,8 +60,8 @@ fn on_device(arguments: &PrimitivesArgs, session: &Session, host: &Host) -> Resu
     }
 }
 
-fn no_device(session: &Session) -> CliError {
-    let reason = session.device().reason().unwrap_or_else(|| "there is no device".into());
+fn no_device(session: &Connection) -> CliError {
+    let reason = session.database().device().reason().unwrap_or_else(|| "there is no device".into());
     CliError::Usage(format!("primitives are measured on a GPU, or with --device emulated: {reason}"))
 }
 

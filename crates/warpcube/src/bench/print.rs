@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use warpcube_sql::{Place, Placement, Session};
+use warpcube_sql::{Connection, Place, Placement};
 
 use super::measure::{Loading, Measured, Memory, Threads};
 use super::suite::Suite;
@@ -22,13 +22,13 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Prints the head, with a column for DuckDB if it `shows_duckdb`.
-    pub(super) fn new(suite: &Suite, session: &Session, shows_duckdb: bool, goes_on: bool) -> Result<Printer> {
+    pub(super) fn new(suite: &Suite, session: &Connection, shows_duckdb: bool, goes_on: bool) -> Result<Printer> {
         let mut printer = Printer { shows_placement: suite.shows_placement, goes_on, closed: false };
         let reason = match session.settings().placement {
             Placement::Cpu => Some("warpcube.placement is 'cpu'".to_string()),
-            _ => session.device().reason(),
+            _ => session.database().device().reason(),
         };
-        let device = match (reason, session.device().get()) {
+        let device = match (reason, session.database().device().get()) {
             (Some(reason), _) => format!("CPU ({reason})"),
             (None, device) => device.map_or_else(|| "CPU".to_string(), |device| device.info().name.clone()),
         };

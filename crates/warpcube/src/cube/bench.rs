@@ -10,7 +10,7 @@ use warpcube_cube::answer::{AlgorithmName, TableAnswer};
 use warpcube_cube::device::DeviceAlgorithm;
 use warpcube_kbench::report;
 use warpcube_sql::outputs::Destination;
-use warpcube_sql::{CubeAnswer, CubeQueryOptions, OpenCube, Progress, Session, SqlError};
+use warpcube_sql::{Connection, CubeAnswer, CubeQueryOptions, OpenCube, Progress, SqlError};
 
 use super::args::BenchArgs;
 use super::{cross_tabs, follow};
@@ -49,20 +49,20 @@ impl fmt::Display for Comparison {
 }
 
 /// Measures a query.
-pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Result<()> {
+pub(super) fn run(arguments: &BenchArgs, connection: &Connection, host: &Host) -> Result<()> {
     if let Some(path) = &arguments.json {
         Destination::of(path).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
     }
-    let cube = super::open(&arguments.cube, session, host)?;
+    let cube = super::open(&arguments.cube, connection, host)?;
     if let Some(count) = arguments.random {
-        return cross_tabs::run(count, &cube, arguments, session, host);
+        return cross_tabs::run(count, &cube, arguments, connection, host);
     }
     let query = arguments.query.join(" ");
     let mut reference: Option<Cells> = None;
     let (mut results, mut different) = (Vec::new(), Vec::new());
-    for algorithm in algorithms(arguments, session) {
+    for algorithm in algorithms(arguments, connection) {
         let name = algorithm.to_string();
-        let (ms, first_ms, answer) = match measure(algorithm, &cube, &query, arguments, session, host)? {
+        let (ms, first_ms, answer) = match measure(algorithm, &cube, &query, arguments, connection, host)? {
             Outcome::Measured { ms, first_ms, answer } => (ms, first_ms, answer),
             Outcome::LeftOut(reason) => {
                 tell(format_args!("{name} is left out: {reason}"));
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Resu
     }
     if let Some(path) = &arguments.json {
         let params = json!({"cube": cube.cube().model.name(), "query": query, "runs": arguments.runs});
-        let report: Value = report::without_driver("cube-query", &device_name(session), params, results);
+        let report: Value = report::without_driver("cube-query", &device_name(connection), params, results);
         report::write(path, &report).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
     }
     match different.is_empty() {
@@ -98,17 +98,17 @@ pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Resu
 }
 
 /// The algorithms to measure, the single-threaded one first where none is named.
-fn algorithms(arguments: &BenchArgs, session: &Session) -> Vec<AlgorithmName> {
+fn algorithms(arguments: &BenchArgs, connection: &Connection) -> Vec<AlgorithmName> {
     if !arguments.algorithms.is_empty() {
         return arguments.algorithms.clone();
     }
     let of_device = DeviceAlgorithm::CANDIDATES.map(AlgorithmName::Device);
-    let of_device = of_device.into_iter().filter(|_| session.device().get().is_some());
+    let of_device = of_device.into_iter().filter(|_| connection.database().device().get().is_some());
     Algorithm::ALL.map(AlgorithmName::Cpu).into_iter().chain(of_device).collect()
 }
 
-pub(super) fn device_name(session: &Session) -> String {
-    session.device().get().map_or_else(|| "CPU".to_string(), |device| device.info().name.clone())
+pub(super) fn device_name(connection: &Connection) -> String {
+    connection.database().device().get().map_or_else(|| "CPU".to_string(), |device| device.info().name.clone())
 }
 
 /// Runs one algorithm: once, then as often as asked for. An algorithm that cannot run the query is left out.
@@ -117,18 +117,18 @@ fn measure(
     cube: &Arc<OpenCube>,
     query: &str,
     arguments: &BenchArgs,
-    session: &Session,
+    connection: &Connection,
     host: &Host,
 ) -> Result<Outcome> {
     let options =
         CubeQueryOptions { algorithm: Some(algorithm), targets_max: arguments.targets_max.unwrap_or(TARGETS_MAX) };
-    let (session, cube, query, runs) = (session.clone(), cube.clone(), query.to_string(), arguments.runs);
+    let (connection, cube, query, runs) = (connection.clone(), cube.clone(), query.to_string(), arguments.runs);
     let work = async move {
         let (mut times, mut last) = (Vec::new(), None);
         for _ in 0..=runs {
             let begin = Instant::now();
             let progress = Arc::new(aggregate::Progress::new());
-            let answer = session.ask_cube(cube.clone(), &query, options, progress).await;
+            let answer = connection.ask_cube(cube.clone(), &query, options, progress).await;
             times.push(begin.elapsed().as_secs_f64() * 1e3);
             last = match answer {
                 Ok(CubeAnswer::Table(answer)) => Some(answer),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use warpcube_cube::change::Report;
-use warpcube_sql::{Progress, Session};
+use warpcube_sql::{Connection, Progress};
 
 use super::{defaults, defaults_kept, done, follow_change, nowhere, some_of, two_paths};
 use crate::console::tell;
@@ -13,11 +13,11 @@ use crate::footer::{counted, time};
 use crate::host::Host;
 
 /// Changes a cube, or says what changes would do.
-pub(super) fn run(folder: &Path, text: &str, check: bool, session: &Session, host: &Host) -> Result<()> {
+pub(super) fn run(folder: &Path, text: &str, check: bool, connection: &Connection, host: &Host) -> Result<()> {
     let started = Instant::now();
-    let (session, cube, text) = (session.clone(), folder.to_path_buf(), text.to_string());
+    let (connection, cube, text) = (connection.clone(), folder.to_path_buf(), text.to_string());
     let report = follow_change(host, "changing the cube", Progress::default, |statement| async move {
-        Ok(session.change_cube(&cube, &text, check, statement).await?)
+        Ok(connection.change_cube(&cube, &text, check, statement).await?)
     })?;
     let changes = counted(report.changes, "change");
     report.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));

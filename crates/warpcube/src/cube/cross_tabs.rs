@@ -10,7 +10,7 @@ use warpcube_cube::query::random_cross_tab;
 use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_kbench::report;
-use warpcube_sql::{CubeAnswer, CubeQueryOptions, OpenCube, Progress, Session, SqlError};
+use warpcube_sql::{Connection, CubeAnswer, CubeQueryOptions, OpenCube, Progress, SqlError};
 
 use super::args::BenchArgs;
 use super::bench::{Comparison, compare, device_name};
@@ -39,7 +39,7 @@ pub(super) fn run(
     count: u32,
     cube: &Arc<OpenCube>,
     arguments: &BenchArgs,
-    session: &Session,
+    connection: &Connection,
     host: &Host,
 ) -> Result<()> {
     let mut random = Random::new(arguments.seed);
@@ -47,12 +47,12 @@ pub(super) fn run(
     let options = |algorithm| CubeQueryOptions { algorithm, targets_max: cells_max.max(TARGETS_MAX) };
     let draw = |random: &mut Random| random_cross_tab(&cube.cube().model, cells_max, random);
     // The first one starts threads.
-    ask(cube, &draw(&mut Random::new(!arguments.seed)), options(None), session, host)?;
+    ask(cube, &draw(&mut Random::new(!arguments.seed)), options(None), connection, host)?;
     let mut all = Vec::new();
     for _ in 0..count {
         let query = draw(&mut random);
-        let (ms, answer) = ask(cube, &query, options(None), session, host)?;
-        let (_, expected) = ask(cube, &query, options(Some(AlgorithmName::Cpu(Algorithm::Source))), session, host)?;
+        let (ms, answer) = ask(cube, &query, options(None), connection, host)?;
+        let (_, expected) = ask(cube, &query, options(Some(AlgorithmName::Cpu(Algorithm::Source))), connection, host)?;
         let verified = compare(&expected.cells, &answer.cells) != Comparison::Different;
         let (cells, algorithm) = (answer.cells.len(), answer.report().decision.algorithm.to_string());
         if !verified {
@@ -83,7 +83,7 @@ pub(super) fn run(
             "case": "cross-tabs", "queries": count, "median_ms": median, "p95_ms": most, "max_ms": max,
             "slowest": slowest, "verified": wrong == 0,
         });
-        let report: Value = report::without_driver("cube-cross-tabs", &device_name(session), params, vec![result]);
+        let report: Value = report::without_driver("cube-cross-tabs", &device_name(connection), params, vec![result]);
         report::write(path, &report).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
     }
     match wrong {
@@ -97,14 +97,14 @@ fn ask(
     cube: &Arc<OpenCube>,
     query: &str,
     options: CubeQueryOptions,
-    session: &Session,
+    connection: &Connection,
     host: &Host,
 ) -> Result<(f64, Box<TableAnswer>)> {
-    let (session, cube, query) = (session.clone(), cube.clone(), query.to_string());
+    let (connection, cube, query) = (connection.clone(), cube.clone(), query.to_string());
     let work = async move {
         let begin = Instant::now();
         let progress = Arc::new(aggregate::Progress::new());
-        let CubeAnswer::Table(answer) = session.ask_cube(cube.clone(), &query, options, progress).await? else {
+        let CubeAnswer::Table(answer) = connection.ask_cube(cube.clone(), &query, options, progress).await? else {
             return Err(SqlError::Internal("a cross-tab became another query".into()).into());
         };
         let cross_tab = answer.cross_tab(cube.cube()).map_err(|error| SqlError::CubeCells(error.to_string()))?;

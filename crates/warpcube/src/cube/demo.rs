@@ -8,7 +8,7 @@ use arrow::array::RecordBatchReader;
 use arrow::csv::WriterBuilder;
 use parquet::arrow::ArrowWriter;
 use warpcube_cube::{demo, store};
-use warpcube_sql::{CubeDefinition, CubeLoad, Progress, Session, SqlError};
+use warpcube_sql::{Connection, CubeDefinition, CubeLoad, Progress, SqlError};
 
 use super::{done, fill, follow, told};
 use crate::error::{CliError, Result};
@@ -26,8 +26,8 @@ const EXAMPLES: [&str; 3] = [
 ];
 
 /// Makes the demo.
-pub(super) fn run(folder: &Path, session: &Session, host: &Host) -> Result<()> {
-    session.check_write(folder, "the demo of cubes")?;
+pub(super) fn run(folder: &Path, connection: &Connection, host: &Host) -> Result<()> {
+    connection.check_write(folder, "the demo of cubes")?;
     let started = Instant::now();
     let cube = folder.join(CUBE_FOLDER);
     store::check_outside(folder).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
@@ -41,7 +41,7 @@ pub(super) fn run(folder: &Path, session: &Session, host: &Host) -> Result<()> {
         done.map_err(|error| SqlError::Internal(error.to_string()))?
     })?;
     let definition = CubeDefinition::read(&folder.join(DEFINITION_FILE))?;
-    let report = fill(Some(definition), &cube, CubeLoad::Create, session, host)?;
+    let report = fill(Some(definition), &cube, CubeLoad::Create, connection, host)?;
     told(&report, &cube, started)?;
     let examples = EXAMPLES.map(|query| format!("warpcube cube query {} '{query}'", cube.display()));
     done("Try:", &examples)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use warpcube_cube::store::{Role, SchemeSize};
-use warpcube_sql::{Progress, Session, cube_info};
+use warpcube_sql::{Connection, Progress, cube_info};
 
 use crate::console;
 use crate::error::Result;
@@ -12,8 +12,8 @@ use crate::footer::{counted, grouped};
 use crate::host::Host;
 
 /// Prints the dimensions, measures and sizes of a cube.
-pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, host: &Host) -> Result<()> {
-    let open = super::open(folder, session, host)?;
+pub(super) fn run(folder: &Path, json: bool, storage: bool, connection: &Connection, host: &Host) -> Result<()> {
+    let open = super::open(folder, connection, host)?;
     let manifest = cube_info(open.folder())?;
     if json {
         let text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
@@ -65,8 +65,8 @@ pub(super) fn run(folder: &Path, json: bool, storage: bool, session: &Session, h
         let _ = writeln!(text, "  {rows} of the source kept aside, in {}", files.join(", "));
     }
     if storage {
-        let (session, folder) = (session.clone(), open.folder().to_path_buf());
-        let work = async move { Ok(session.cube_scheme_sizes(&folder).await?) };
+        let (connection, folder) = (connection.clone(), open.folder().to_path_buf());
+        let work = async move { Ok(connection.cube_scheme_sizes(&folder).await?) };
         let sizes = super::follow(host, "measuring schemes", Progress::default, work)?;
         text.push_str("\n  index of the facts by storage scheme, in bytes:\n");
         for SchemeSize { scheme, bytes } in sizes {

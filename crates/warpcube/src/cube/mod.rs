@@ -23,7 +23,7 @@ use warpcube_cube::model::TwoPaths;
 use warpcube_cube::palo::{DATABASE_FILE_NAME, cube_file_name};
 use warpcube_cube::query::quoted;
 use warpcube_cube::store;
-use warpcube_sql::{CubeDefinition, CubeLoad, OpenCube, Progress, Session, SqlError, StatementReport, cube_info};
+use warpcube_sql::{Connection, CubeDefinition, CubeLoad, OpenCube, Progress, SqlError, StatementReport, cube_info};
 
 use crate::cli;
 use crate::console::{self, tell};
@@ -38,27 +38,29 @@ use args::{CubeCommand, ShellCube};
 const NAMES_MAX: usize = 8;
 
 /// Runs a command.
-pub(crate) fn run(command: &CubeCommand, session: &Session, host: &Host) -> Result<()> {
+pub(crate) fn run(command: &CubeCommand, connection: &Connection, host: &Host) -> Result<()> {
     match command {
-        CubeCommand::Demo { folder } => demo::run(folder, session, host),
+        CubeCommand::Demo { folder } => demo::run(folder, connection, host),
         CubeCommand::Define { definition, folder, check } => {
-            define(definition, folder.as_deref(), *check, session, host)
+            define(definition, folder.as_deref(), *check, connection, host)
         }
-        CubeCommand::Load { cube, definition } => load(cube, definition.as_deref(), CubeLoad::Rebuild, session, host),
-        CubeCommand::Refresh { cube } => load(cube, None, CubeLoad::Refresh, session, host),
-        CubeCommand::Change { cube, changes, check } => change::run(cube, &changes.join(" "), *check, session, host),
-        CubeCommand::Info { cube, json, storage } => info::run(cube, *json, *storage, session, host),
-        CubeCommand::Convert { cube, storage } => convert(cube, *storage, session, host),
-        CubeCommand::Query(query) => query::run(query, session, host),
-        CubeCommand::Bench(arguments) => bench::run(arguments, session, host),
-        CubeCommand::Import { source, folder, base } => import(source, folder, *base, session, host),
-        CubeCommand::Export { folder, target } => export(folder, target, session, host),
+        CubeCommand::Load { cube, definition } => {
+            load(cube, definition.as_deref(), CubeLoad::Rebuild, connection, host)
+        }
+        CubeCommand::Refresh { cube } => load(cube, None, CubeLoad::Refresh, connection, host),
+        CubeCommand::Change { cube, changes, check } => change::run(cube, &changes.join(" "), *check, connection, host),
+        CubeCommand::Info { cube, json, storage } => info::run(cube, *json, *storage, connection, host),
+        CubeCommand::Convert { cube, storage } => convert(cube, *storage, connection, host),
+        CubeCommand::Query(query) => query::run(query, connection, host),
+        CubeCommand::Bench(arguments) => bench::run(arguments, connection, host),
+        CubeCommand::Import { source, folder, base } => import(source, folder, *base, connection, host),
+        CubeCommand::Export { folder, target } => export(folder, target, connection, host),
         CubeCommand::Schema => console::print(&(warpcube_cube::define::schema() + "\n")),
     }
 }
 
 /// Runs a line of the shell, without `\cube`: a command, or a cube's folder and a query.
-pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()> {
+pub(crate) fn run_line(line: &str, connection: &Connection, host: &Host) -> Result<()> {
     if line.trim().is_empty() {
         let commands: Vec<String> = ShellCube::command().get_subcommands().map(|one| one.get_name().into()).collect();
         return Err(CliError::Command(format!("\\cube takes a command: {}", commands.join(", "))));
@@ -77,7 +79,7 @@ pub(crate) fn run_line(line: &str, session: &Session, host: &Host) -> Result<()>
         _ => split(line)?,
     };
     let parsed = ShellCube::try_parse_from(words).map_err(|error| CliError::Command(cli::reason(&error)))?;
-    run(&parsed.command, session, host)
+    run(&parsed.command, connection, host)
 }
 
 fn split(line: &str) -> Result<Vec<String>> {
@@ -127,29 +129,29 @@ fn first_word(line: &str) -> Option<(String, &str)> {
 }
 
 /// Makes the cube of a definition.
-fn define(definition: &Path, given: Option<&Path>, check: bool, session: &Session, host: &Host) -> Result<()> {
+fn define(definition: &Path, given: Option<&Path>, check: bool, connection: &Connection, host: &Host) -> Result<()> {
     let read = CubeDefinition::read(definition)?;
     let name = read.parse()?.cube;
     let folder = given.map_or_else(|| PathBuf::from(format!("{name}.cube")), Path::to_path_buf);
     if check {
         if let Some(folder) = given {
-            session.check_write(folder, "a load of a cube")?;
+            connection.check_write(folder, "a load of a cube")?;
             store::check_new(folder).map_err(|error| SqlError::CubeFolder(error.to_string()))?;
         }
         let scratch = tempfile::tempdir().map_err(|error| CliError::writing("a temporary folder", &error))?;
-        let report = fill(Some(read), &scratch.path().join("cube"), CubeLoad::Create, session, host)?;
+        let report = fill(Some(read), &scratch.path().join("cube"), CubeLoad::Create, connection, host)?;
         return done(&format!("The definition is right: {}", rows(&report)), &notes(&report));
     }
     let started = Instant::now();
-    let report = fill(Some(read), &folder, CubeLoad::Create, session, host)?;
+    let report = fill(Some(read), &folder, CubeLoad::Create, connection, host)?;
     told(&report, &folder, started)
 }
 
 /// Fills a cube again from its source.
-fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, session: &Session, host: &Host) -> Result<()> {
+fn load(cube: &Path, definition: Option<&Path>, kind: CubeLoad, connection: &Connection, host: &Host) -> Result<()> {
     let read = definition.map(CubeDefinition::read).transpose()?;
     let started = Instant::now();
-    let report = fill(read, cube, kind, session, host)?;
+    let report = fill(read, cube, kind, connection, host)?;
     told(&report, cube, started)
 }
 
@@ -157,14 +159,14 @@ pub(super) fn fill(
     definition: Option<CubeDefinition>,
     folder: &Path,
     load: CubeLoad,
-    session: &Session,
+    connection: &Connection,
     host: &Host,
 ) -> Result<Report> {
     let progress = Arc::new(aggregate::Progress::new());
-    let (session, folder, followed) = (session.clone(), folder.to_path_buf(), progress.clone());
+    let (connection, folder, followed) = (connection.clone(), folder.to_path_buf(), progress.clone());
     let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
     follow_change(host, "reading facts", how_far, |report| async move {
-        Ok(session.load_cube(definition, &folder, load, progress, report).await?)
+        Ok(connection.load_cube(definition, &folder, load, progress, report).await?)
     })
 }
 
@@ -206,17 +208,17 @@ pub(super) fn follow_change<T: Send + 'static, W: Future<Output = Result<T>> + S
 }
 
 /// The cube in a folder.
-pub(super) fn open(folder: &Path, session: &Session, host: &Host) -> Result<Arc<OpenCube>> {
-    let (session, name) = (session.clone(), folder.display().to_string());
-    host.run(async move { Ok(session.cube(&name).await?) })
+pub(super) fn open(folder: &Path, connection: &Connection, host: &Host) -> Result<Arc<OpenCube>> {
+    let (connection, name) = (connection.clone(), folder.display().to_string());
+    host.run(async move { Ok(connection.cube(&name).await?) })
 }
 
 /// Stores the facts of a cube in another scheme.
-fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) -> Result<()> {
+fn convert(cube: &Path, storage: StorageChoice, connection: &Connection, host: &Host) -> Result<()> {
     let started = Instant::now();
-    let (session, folder) = (session.clone(), cube.to_path_buf());
+    let (connection, folder) = (connection.clone(), cube.to_path_buf());
     let [before, after] = follow_change(host, "converting", Progress::default, |report| async move {
-        Ok(session.convert_cube(&folder, storage, report).await?)
+        Ok(connection.convert_cube(&folder, storage, report).await?)
     })?;
     let size = |manifest: &store::Manifest| {
         format!("{} with an index of {} bytes", manifest.facts.scheme.to_lowercase(), grouped(manifest.index_bytes()))
@@ -232,9 +234,9 @@ fn convert(cube: &Path, storage: StorageChoice, session: &Session, host: &Host) 
 }
 
 /// Imports a database or a file.
-fn import(source: &Path, folder: &Path, base: Option<u8>, session: &Session, host: &Host) -> Result<()> {
-    session.check_write(folder, "an import of cubes")?;
-    session.check_read(source)?;
+fn import(source: &Path, folder: &Path, base: Option<u8>, connection: &Connection, host: &Host) -> Result<()> {
+    connection.check_write(folder, "an import of cubes")?;
+    connection.check_read(source)?;
     // The file of a database stands for its folder.
     let is_database = source.is_file() && source.file_name().is_some_and(|name| name == DATABASE_FILE_NAME);
     let source = match source.parent().filter(|_| is_database) {
@@ -242,13 +244,13 @@ fn import(source: &Path, folder: &Path, base: Option<u8>, session: &Session, hos
         Some(folder) => folder,
         None => source,
     };
-    session.check_read(source)?;
+    connection.check_read(source)?;
     std::fs::metadata(source)
         .map_err(|error| CliError::Input { path: source.to_path_buf(), reason: error.to_string() })?;
     // Files of a database may be links that lead elsewhere.
     for entry in std::fs::read_dir(source).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "csv") {
-            session.check_read(&entry.path())?;
+            connection.check_read(&entry.path())?;
         }
     }
     let (from, to) = (source.to_path_buf(), folder.to_path_buf());
@@ -325,9 +327,9 @@ fn lines(imported: &Import, source: &Path) -> Vec<String> {
     lines
 }
 
-fn export(folder: &Path, target: &Path, session: &Session, host: &Host) -> Result<()> {
-    session.check_write(target, "an export of cubes")?;
-    session.check_read(folder)?;
+fn export(folder: &Path, target: &Path, connection: &Connection, host: &Host) -> Result<()> {
+    connection.check_write(target, "an export of cubes")?;
+    connection.check_read(folder)?;
     std::fs::metadata(folder)
         .map_err(|error| CliError::Input { path: folder.to_path_buf(), reason: error.to_string() })?;
     let (from, to) = (folder.to_path_buf(), target.to_path_buf());

@@ -9,7 +9,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use warpcube_cube::aggregate::{self, Decision};
 use warpcube_cube::answer::CubeError;
 use warpcube_cube::view::cross_tab_text;
-use warpcube_sql::{CubeAnswer, CubeQueryOptions, Format, OpenCube, Progress, Session, SqlError};
+use warpcube_sql::{Connection, CubeAnswer, CubeQueryOptions, Format, OpenCube, Progress, SqlError};
 
 use super::args::QueryArgs;
 use super::follow;
@@ -26,17 +26,17 @@ const BATCH_ROWS: usize = 1 << 15;
 const NARROWEST: u16 = 20;
 
 /// Answers one query.
-pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Result<()> {
+pub(super) fn run(arguments: &QueryArgs, connection: &Connection, host: &Host) -> Result<()> {
     let format = match &arguments.format {
         Some(name) => name.parse().map_err(|_| {
             CliError::Usage(format!("--format {name}: there are table, csv, tsv, json, ndjson, parquet and arrow"))
         })?,
         None => Format::Auto,
     };
-    let cube = super::open(&arguments.cube, session, host)?;
+    let cube = super::open(&arguments.cube, connection, host)?;
     let query = arguments.query.join(" ");
     let started = Instant::now();
-    let answer = ask(&cube, &query, arguments, session, host)?;
+    let answer = ask(&cube, &query, arguments, connection, host)?;
     let elapsed = started.elapsed();
     let warnings = match &answer {
         CubeAnswer::Table(table) => table.warnings.clone(),
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
     };
     warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     let is_cross_tab = format == Format::Auto && arguments.output.is_none();
-    let (output, max_rows) = (Target::new(arguments.output.clone()), session.settings().max_rows);
+    let (output, max_rows) = (Target::new(arguments.output.clone()), connection.settings().max_rows);
     let rows = match answer {
         CubeAnswer::Table(table) => {
             if arguments.timing {
@@ -76,32 +76,35 @@ pub(super) fn run(arguments: &QueryArgs, session: &Session, host: &Host) -> Resu
         }
         CubeAnswer::Source(cell) => {
             let progress = Arc::new(aggregate::Progress::new());
-            let (session, followed) = (session.clone(), progress.clone());
+            let (connection, followed) = (connection.clone(), progress.clone());
             let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
-            follow(
-                host,
-                "reading the source",
-                how_far,
-                async move { Ok(session.cube_source(cube, cell, progress).await?) },
-            )?
+            follow(host, "reading the source", how_far, async move {
+                Ok(connection.cube_source(cube, cell, progress).await?)
+            })?
         }
     };
     let schema = rows.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
     write(schema, rows.into_iter().map(Ok), format, output, max_rows, host)
 }
 
-fn ask(cube: &Arc<OpenCube>, query: &str, arguments: &QueryArgs, session: &Session, host: &Host) -> Result<CubeAnswer> {
+fn ask(
+    cube: &Arc<OpenCube>,
+    query: &str,
+    arguments: &QueryArgs,
+    connection: &Connection,
+    host: &Host,
+) -> Result<CubeAnswer> {
     let options = CubeQueryOptions { algorithm: arguments.algorithm, targets_max: arguments.targets_max };
     let progress = Arc::new(aggregate::Progress::new());
     let followed = progress.clone();
     let how_far = move || Progress { done: followed.done(), total: followed.total(), loading: false };
-    let (session, cube, query) = (session.clone(), cube.clone(), query.to_string());
+    let (connection, cube, query) = (connection.clone(), cube.clone(), query.to_string());
     let answer =
         follow(
             host,
             "aggregating",
             how_far,
-            async move { Ok(session.ask_cube(cube, &query, options, progress).await?) },
+            async move { Ok(connection.ask_cube(cube, &query, options, progress).await?) },
         );
     answer.map_err(|error| match error {
         CliError::Sql(SqlError::CubeArea(reason)) => {

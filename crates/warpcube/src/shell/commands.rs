@@ -50,22 +50,22 @@ pub(crate) fn run(runner: &mut Runner, line: &str) -> Result<Next> {
              WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name",
         )?,
         ("\\d", table) => runner.statement(&format!("DESCRIBE {table}"))?,
-        ("\\cube", line) => crate::cube::run_line(line, &runner.session, runner.host())?,
+        ("\\cube", line) => crate::cube::run_line(line, &runner.connection, runner.host())?,
         ("\\timing", "") => tell(if runner.is_timed() { "timing is on" } else { "timing is off" }),
-        ("\\timing", value) => runner.session.set("warpcube.timing", value)?,
+        ("\\timing", value) => runner.connection.set("warpcube.timing", value)?,
         ("\\device", "") => device(runner),
         ("\\device", value) => {
-            runner.session.set("warpcube.device", value)?;
+            runner.connection.set("warpcube.device", value)?;
             device(runner);
         }
-        ("\\format", "") => tell(format_args!("format is {}", runner.session.settings().format)),
-        ("\\format", value) => runner.session.set("warpcube.format", value)?,
+        ("\\format", "") => tell(format_args!("format is {}", runner.connection.settings().format)),
+        ("\\format", value) => runner.connection.set("warpcube.format", value)?,
         ("\\l", _) => runner.statement("SHOW DEVICE TABLES")?,
         ("\\s", "") => {
             let settings: Vec<String> =
                 warpcube_sql::SETTINGS.iter().map(|info| info.name.trim_start_matches("warpcube.").into()).collect();
             for setting in settings {
-                let value = runner.session.settings().value(&format!("warpcube.{setting}"))?;
+                let value = runner.connection.settings().value(&format!("warpcube.{setting}"))?;
                 tell(format_args!("{setting} = {value}"));
             }
         }
@@ -81,10 +81,10 @@ pub(crate) fn run(runner: &mut Runner, line: &str) -> Result<Next> {
 }
 
 fn device(runner: &Runner) {
-    match runner.session.device().get() {
+    match runner.connection.database().device().get() {
         Some(device) => tell(format_args!("device: {}", device.info().name)),
         None => {
-            tell(format_args!("device: CPU ({})", runner.session.device().reason().unwrap_or_default()));
+            tell(format_args!("device: CPU ({})", runner.connection.database().device().reason().unwrap_or_default()));
         }
     }
 }

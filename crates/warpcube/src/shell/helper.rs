@@ -5,7 +5,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
-use warpcube_sql::{SETTINGS, Script, Session, as_written};
+use warpcube_sql::{Connection, SETTINGS, Script, as_written};
 
 use super::commands::{COMMANDS, meant_by};
 use crate::escape;
@@ -88,22 +88,22 @@ const KEYWORDS: [&str; 74] = [
     "WITH",
 ];
 
-/// Answers the editor from the session's catalog.
+/// Answers the editor from the database's catalog.
 pub(super) struct Helper {
-    session: Session,
+    connection: Connection,
     files: FilenameCompleter,
 }
 
 impl Helper {
-    pub(super) fn new(session: Session) -> Helper {
-        Helper { session, files: FilenameCompleter::new() }
+    pub(super) fn new(connection: Connection) -> Helper {
+        Helper { connection, files: FilenameCompleter::new() }
     }
 
     /// Words that may follow `start`; keywords in the case the user types in.
     fn candidates(&self, start: &str) -> Vec<String> {
         let lower = start.to_lowercase();
         let mut names: Vec<String> = Vec::new();
-        for (table, columns) in self.session.tables() {
+        for (table, columns) in self.connection.database().tables() {
             names.extend([table].iter().chain(&columns).map(|name| as_written(name)));
         }
         names.extend(SETTINGS.iter().map(|info| info.name.to_string()));
@@ -183,7 +183,7 @@ impl rustyline::Helper for Helper {}
 #[cfg(test)]
 mod tests {
     use rustyline::history::DefaultHistory;
-    use warpcube_sql::SessionOptions;
+    use warpcube_sql::{Database, DatabaseOptions};
 
     use super::*;
 
@@ -196,10 +196,10 @@ mod tests {
 
     #[tokio::test]
     async fn words_go_on_as_what_there_is() {
-        let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
+        let connection = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect();
         let columns = "1 AS amount, 'x' AS region, 2 AS \"Net price\", 3 AS \"am\u{1b}c\"";
-        session.collect(&format!("CREATE TABLE sales AS SELECT {columns}")).await.unwrap();
-        let helper = Helper::new(session);
+        connection.collect(&format!("CREATE TABLE sales AS SELECT {columns}")).await.unwrap();
+        let helper = Helper::new(connection);
         assert_eq!(completed(&helper, "SELECT am"), (7, vec!["amount".to_string()]));
         assert_eq!(completed(&helper, "select * from sa").1, ["sales"]);
         assert_eq!(completed(&helper, "SELECT sales.reg"), (13, vec!["region".to_string()]));

@@ -49,7 +49,7 @@ pub(crate) fn run(runner: &mut Runner) -> Result<()> {
         tracing::debug!(%error, path = %path.display(), "the history could not be read");
     }
     // While the user types.
-    runner.session.open_device_in_background();
+    runner.connection.database().open_device_in_background();
     read(runner, &mut editor, history.as_deref())
 }
 
@@ -82,7 +82,7 @@ fn editor(runner: &Runner) -> Result<Editor<Helper, DefaultHistory>> {
     let mut editor = Editor::with_config(config).map_err(terminal_error)?;
     let sized = editor.set_max_history_size(HISTORY_LINES);
     sized.map_err(terminal_error)?;
-    editor.set_helper(Some(Helper::new(runner.session.clone())));
+    editor.set_helper(Some(Helper::new(runner.connection.clone())));
     Ok(editor)
 }
 

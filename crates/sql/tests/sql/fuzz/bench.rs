@@ -8,7 +8,7 @@ use datafusion::datasource::MemTable;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use warpcube_gpu::Device;
-use warpcube_sql::{Session, SessionOptions};
+use warpcube_sql::{Connection, Database, DatabaseOptions};
 
 use super::compare::difference;
 use super::data::{Storage, Table, Tables};
@@ -33,8 +33,8 @@ pub enum Verdict {
 
 /// The sessions.
 pub struct Bench {
-    device: Session,
-    cpu: Session,
+    device: Connection,
+    cpu: Connection,
     folder: tempfile::TempDir,
     loads: usize,
     /// A difference that is not there: of queries with this text while this query gives true.
@@ -44,11 +44,11 @@ pub struct Bench {
 impl Bench {
     /// Sessions with the device `name`.
     pub fn new(name: &str) -> Bench {
-        let options = || SessionOptions::new().with("warpcube.target_partitions", "3");
+        let options = || DatabaseOptions::new().with("warpcube.target_partitions", "3");
         let device = options().with("warpcube.device", name).with("warpcube.placement", "cuda");
         Bench {
-            device: Session::new(device).unwrap(),
-            cpu: Session::new(options().with("warpcube.device", "cpu")).unwrap(),
+            device: Database::open(device).unwrap().connect(),
+            cpu: Database::open(options().with("warpcube.device", "cpu")).unwrap().connect(),
             folder: tempfile::tempdir().unwrap(),
             loads: 0,
             planted: None,
@@ -62,7 +62,7 @@ impl Bench {
 
     /// The device of the first session.
     pub fn device(&self) -> Device {
-        self.device.device().get().expect("the session has a device")
+        self.device.database().device().get().expect("the session has a device")
     }
 
     /// Replaces all tables.
@@ -70,7 +70,7 @@ impl Bench {
         self.loads += 1;
         let folder = self.folder.path().join(self.loads.to_string());
         for session in [&self.device, &self.cpu] {
-            for (name, _) in session.tables() {
+            for (name, _) in session.database().tables() {
                 session.collect(&format!("DROP TABLE {name}")).await.unwrap();
             }
         }

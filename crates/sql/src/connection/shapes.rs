@@ -1,10 +1,8 @@
 //! Statements by the shape of their text: see [`crate::plans`].
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use datafusion::common::TableReference;
 use datafusion::common::config::Dialect;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
@@ -12,15 +10,16 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use parking_lot::Mutex;
 use tracing::Instrument;
 
-use super::Session;
-use crate::catalog::{CATALOG, SCHEMA};
+use super::Connection;
+use super::kept::number_of;
+use super::parsed::resolved;
 use crate::error::Result;
 use crate::plans::{self, Epoch, Holed, Planned, PlannedShape, Shape};
 use crate::report::{Phase, StatementReport};
 use crate::rewrite::rewrite;
 use crate::syntax;
 
-impl Session {
+impl Connection {
     /// The plan of a statement by the shape of its text, and a state to run it with; none where it is to be planned
     /// from its own text.
     pub(super) async fn planned_by_shape(
@@ -28,21 +27,22 @@ impl Session {
         sql: &str,
         report: &Arc<StatementReport>,
     ) -> Result<Option<(Arc<Planned>, SessionState)>> {
-        let basis = self.inner.planner.basis();
+        let basis = self.planner().basis();
         if !basis.open {
             return Ok(None);
         }
         let Some(holed) = plans::holed(sql) else { return Ok(None) };
-        let (epoch, clock) = (self.epoch(), Instant::now());
-        let state = self.lean_state(epoch.settings);
-        let shape = match self.inner.shapes.get(&holed.text, epoch) {
+        let (clock, state) = (Instant::now(), self.lean_state());
+        let epoch = self.epoch_of(&state);
+        let kept = &self.inner.database.shared.kept;
+        let shape = match kept.shapes.get(&holed.text, epoch) {
             Some(Shape::Unfit) => return Ok(None),
             Some(Shape::Planned(shape)) => shape,
             None => {
                 // What is wrong with a statement is told by planning it as it is.
                 let planned = self.planned_shape(&holed, epoch, report).await.ok().flatten().map(Arc::new);
                 let shape = planned.clone().map_or(Shape::Unfit, Shape::Planned);
-                self.inner.shapes.keep(holed.text, epoch, shape);
+                kept.shapes.keep(holed.text, epoch, shape);
                 let Some(planned) = planned else { return Ok(None) };
                 report.note_planned();
                 planned
@@ -61,24 +61,28 @@ impl Session {
             }
         };
         let Some(lowered) = lowered else { return Ok(None) };
-        let Some(planned) = self.inner.planner.filled(&lowered, values)? else { return Ok(None) };
-        if self.epoch() != epoch {
+        let Some(planned) = self.planner().filled(&lowered, values)? else { return Ok(None) };
+        if !self.is_of_now(epoch) {
             return Ok(None);
         }
         let planned = Arc::new(planned);
-        self.inner.plans.keep(sql, epoch, shape.tables.clone(), &planned);
+        kept.plans.keep(sql, epoch, shape.tables.clone(), &planned);
         report.add_phase(Phase::Optimize, clock.elapsed());
         Ok(Some((planned, state)))
     }
 
     /// Lowers the plan of a shape, if that gives one fragment with little above it.
     async fn lowered_shape(&self, shape: &PlannedShape, epoch: Epoch) -> Result<Option<Planned>> {
-        let planned = self.inner.planner.lower(&shape.optimized, &self.inner.context.state()).await?;
+        let (whole, lean) = (self.inner.context.state(), self.lean_state());
+        if [&whole, &lean].into_iter().any(|state| number_of(state) != epoch.settings) {
+            return Ok(None);
+        }
+        let planned = self.planner().lower(&shape.optimized, &whole).await?;
         if !planned.is_lean() || !planned.is_one_fragment() {
             return Ok(None);
         }
         // Operators with nothing to optimise are kept with the plan.
-        self.inner.planner.physical(&planned, &Arc::new(self.lean_state(epoch.settings))).await?;
+        self.planner().physical(&planned, &Arc::new(lean)).await?;
         Ok(planned.operators.get().is_some().then_some(planned))
     }
 
@@ -90,6 +94,9 @@ impl Session {
         report: &Arc<StatementReport>,
     ) -> Result<Option<PlannedShape>> {
         let mut state = self.inner.context.state();
+        if number_of(&state) != epoch.settings {
+            return Ok(None);
+        }
         let parser = &state.config_options().sql_parser;
         if parser.dialect != Dialect::Generic {
             return Ok(None);
@@ -106,18 +113,14 @@ impl Session {
         let references = state.resolve_table_references(&parsed)?;
         let plan = state.statement_to_plan(parsed).instrument(tracing::info_span!("plan")).await?;
         let Some(types) = plans::parameters(&plan, holed.constants.len())? else { return Ok(None) };
-        if !plans::is_template(&plan)? || self.epoch() != epoch {
+        if !plans::is_template(&plan)? || !self.is_of_now(epoch) {
             return Ok(None);
         }
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
         if !plans::tells_changes(&optimized)? {
             return Ok(None);
         }
-        // Tables of views and of aliases are named in the plan alone.
-        let named = references.into_iter().chain(plans::scanned(&optimized)?);
-        let tables: BTreeSet<_> = named.map(|table| table.resolve(CATALOG, SCHEMA)).collect();
-        let tables: Vec<TableReference> = tables.into_iter().map(TableReference::from).collect();
-        let lowered = Mutex::default();
-        Ok(Some(PlannedShape { optimized, types, tables: tables.into(), has_decimals, lowered }))
+        let (tables, lowered) = (resolved(references.into_iter(), &state), Mutex::default());
+        Ok(Some(PlannedShape { optimized, types, tables, has_decimals, lowered }))
     }
 }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, TableReference};
-use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Volatility,
@@ -24,7 +23,7 @@ use futures::TryStreamExt;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use super::Session;
+use super::Connection;
 use crate::catalog;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
@@ -34,7 +33,7 @@ use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
 use crate::walk::Walk;
 
-impl Session {
+impl Connection {
     /// Runs a definition with the statement's state.
     pub(super) async fn define(
         &self,
@@ -45,10 +44,16 @@ impl Session {
     ) -> Result<()> {
         check_definition(&definition)?;
         check_drop(&state, &definition).await?;
-        let replaces = replaces(&definition);
+        let (replaces, unless_there) = (replaces(&definition), unless_there(&definition));
+        let context = SessionContext::new_with_state(state.clone());
         // On the heap: the future is large, and is moved.
         let defined = Box::pin(self.define_checked(state, definition, declared));
-        catalog::define(report, replaces, defined).instrument(tracing::info_span!("execute")).await
+        let defined = catalog::define(report, replaces, defined).instrument(tracing::info_span!("execute")).await;
+        // A statement of another connection may have been quicker.
+        defined.or_else(|error| match unless_there.is_some_and(|made| made.is_there(&context)) {
+            true => Ok(()),
+            false => Err(error),
+        })
     }
 
     async fn define_checked(&self, state: SessionState, definition: DdlStatement, declared: Declared) -> Result<()> {
@@ -61,7 +66,7 @@ impl Session {
                 if let DdlStatement::CreateView(view) = &mut definition {
                     view.input = Arc::new(analyzed(&view.input, &state)?);
                 }
-                // The catalog is shared, so a table made by the statement's own copy is in the session.
+                // The catalog is shared, so a table made by the statement's own copy is in the database.
                 let context = SessionContext::new_with_state(state);
                 let plan = LogicalPlan::Ddl(definition);
                 context.execute_logical_plan(plan).await?;
@@ -90,10 +95,10 @@ impl Session {
         check_defaults(column_defaults.iter().map(|(column, default)| (column, default)), &schema, &state)?;
         let rules = Arc::new(rules(&name, schema, &declared, &state)?);
         let plan = state.create_physical_plan(&input).await?;
-        let (tables, pool) = (self.inner.catalog.tables(), state.runtime_env().memory_pool.clone());
+        let tables = self.inner.database.shared.catalogs.tables();
         let mut partitions = JoinSet::new();
         for (number, rows) in execute_stream_partitioned(plan.clone(), state.task_ctx())?.into_iter().enumerate() {
-            partitions.spawn(collected(number, rows, rules.clone(), tables.ledger.clone(), pool.clone()));
+            partitions.spawn(collected(number, rows, rules.clone(), tables.ledger.clone()));
         }
         let mut batches: Vec<Charged> = (0..partitions.len()).map(|_| Charged::default()).collect();
         while let Some(done) = partitions.join_next().await {
@@ -111,12 +116,9 @@ impl Session {
         };
         let defaults = column_defaults.into_iter().filter_map(default).collect();
         let rules = Arc::into_inner(rules).ok_or_else(|| SqlError::Internal("rules that are still in use".into()))?;
-        let table = MemoryTable::new(name.table(), rules, defaults, batches, tables.clone(), &pool)?;
-        match or_replace {
-            true => drop(context.deregister_table(name.clone())?),
-            // Another statement was quicker.
-            false if if_not_exists && context.table_exist(name.clone())? => return Ok(()),
-            false => {}
+        let table = MemoryTable::new(name.table(), rules, defaults, batches, tables.clone())?;
+        if or_replace {
+            context.deregister_table(name.clone())?;
         }
         context.register_table(name, Arc::new(table))?;
         Ok(())
@@ -134,12 +136,11 @@ async fn collected(
     mut rows: SendableRecordBatchStream,
     rules: Arc<Rules>,
     ledger: Arc<Ledger>,
-    pool: Arc<dyn MemoryPool>,
 ) -> Result<(usize, Charged)> {
     let mut charged = Charged::default();
     while let Some(batch) = rows.try_next().await? {
         let batch = rules.admit(&batch)?;
-        let charge = ledger.charge(rules.table(), &batch, &pool)?;
+        let charge = ledger.charge(rules.table(), &batch)?;
         charged.push(batch, Arc::new(charge));
     }
     Ok((number, charged))
@@ -253,6 +254,41 @@ fn replaces(definition: &DdlStatement) -> bool {
         DdlStatement::CreateMemoryTable(table) => table.or_replace,
         DdlStatement::CreateView(view) => view.or_replace,
         _ => false,
+    }
+}
+
+/// What a definition with IF NOT EXISTS makes.
+enum Made {
+    Table(TableReference),
+    /// The catalog's name, where it is said, and the schema's.
+    Schema(Option<String>, String),
+}
+
+impl Made {
+    fn is_there(&self, context: &SessionContext) -> bool {
+        match self {
+            Made::Table(name) => context.table_exist(name.clone()).unwrap_or(false),
+            Made::Schema(catalog, schema) => {
+                let default = context.state_ref().read().config_options().catalog.default_catalog.clone();
+                let catalog = context.catalog(catalog.as_ref().unwrap_or(&default));
+                catalog.is_some_and(|catalog| catalog.schema(schema).is_some())
+            }
+        }
+    }
+}
+
+/// What a definition makes unless it is there.
+fn unless_there(definition: &DdlStatement) -> Option<Made> {
+    match definition {
+        DdlStatement::CreateExternalTable(table) if table.if_not_exists => Some(Made::Table(table.name.clone())),
+        DdlStatement::CreateMemoryTable(table) if table.if_not_exists => Some(Made::Table(table.name.clone())),
+        DdlStatement::CreateCatalogSchema(schema) if schema.if_not_exists => {
+            let parts = schema.schema_name.split_once('.');
+            let (catalog, name) =
+                parts.map_or((None, schema.schema_name.as_str()), |(catalog, name)| (Some(catalog.to_string()), name));
+            Some(Made::Schema(catalog, name.to_string()))
+        }
+        _ => None,
     }
 }
 

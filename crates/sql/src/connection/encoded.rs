@@ -1,4 +1,4 @@
-//! Plans that leave for another session, and plans that come from one.
+//! Plans that leave for another database, and plans that come from one.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use tracing::Instrument;
 
 use super::parsed::{check_view, plan_parsed};
-use super::{Execution, Session};
+use super::{Connection, Execution};
 use crate::codec;
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
@@ -14,19 +14,20 @@ use crate::statement::OwnStatement;
 use crate::stream::Deadline;
 use crate::syntax;
 
-impl Session {
-    /// Plans a query and gives its plan as bytes, which another session runs with [`Session::run_encoded`].
+impl Connection {
+    /// Plans a query and gives its plan as bytes, which a connection to another database runs with
+    /// [`Connection::run_encoded`].
     ///
     /// Both have to be of the same version of Warpcube. Files travel by their paths and have to be there at the other
-    /// end; other tables travel by name. Functions of the moment, `now()` say, have this session's value.
+    /// end; other tables travel by name. Functions of the moment, `now()` say, have this connection's value.
     ///
     /// ```
-    /// use warpcube_sql::{Session, SessionOptions};
+    /// use warpcube_sql::{Database, DatabaseOptions};
     ///
     /// # let runtime = tokio::runtime::Runtime::new().unwrap();
     /// # runtime.block_on(async {
-    /// let here = Session::new(SessionOptions::new().with("warpcube.device", "cpu"))?;
-    /// let there = Session::new(SessionOptions::new().with("warpcube.device", "cpu"))?;
+    /// let here = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu"))?.connect();
+    /// let there = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu"))?.connect();
     /// let bytes = here.encode_plan("SELECT 1 + 1 AS two").await?;
     /// let batches = there.run_encoded(&bytes).await?.collect().await?;
     /// assert_eq!(batches[0].num_rows(), 1);
@@ -47,16 +48,16 @@ impl Session {
         if OwnStatement::parse(sql)?.is_some() {
             return Err(SqlError::PlanEncode("expected a query, found a statement about the session".into()));
         }
-        let state = self.inner.context.state();
+        let state = self.state();
         let parsed = syntax::parse(&state, sql).await?;
         check_view(&state, &parsed)?;
         let plan = plan_parsed(&state, parsed).await?;
         let optimized = state.optimize(&plan)?;
-        let planned = self.inner.planner.lower_alone(&optimized, &state).await?;
+        let planned = self.planner().lower_alone(&optimized, &state).await?;
         codec::encode(&planned.plan, &state.task_ctx())
     }
 
-    /// Runs a plan that another session encoded, with this session's tables, settings and device.
+    /// Runs a plan that another connection encoded, with the tables, settings and device of this one.
     ///
     /// # Errors
     /// [`SqlError::PlanDecode`] for bytes that are no plan of this version, or name tables that are not here; whatever
@@ -69,7 +70,7 @@ impl Session {
     /// planned.
     ///
     /// # Errors
-    /// As [`Session::run_encoded`].
+    /// As [`Connection::run_encoded`].
     pub async fn run_encoded_with(&self, bytes: &[u8], report: Arc<StatementReport>) -> Result<Execution> {
         let deadline = self.settings().timeout.map(Deadline::after);
         let span = tracing::info_span!("encoded plan", bytes = bytes.len());
@@ -83,12 +84,12 @@ impl Session {
         deadline: Option<Deadline>,
     ) -> Result<Execution> {
         let clock = Instant::now();
-        let mut state = self.inner.context.state();
+        let mut state = self.state();
         state.config_mut().set_extension(report.clone());
         report.note_planned();
         let plan = codec::decode(bytes, &state.task_ctx())?;
         codec::check_files(&plan, &state).await?;
-        let planned = self.inner.planner.lower(&plan, &state).await?;
+        let planned = self.planner().lower(&plan, &state).await?;
         self.run_planned(state, &planned, None, report, deadline, clock).await
     }
 }

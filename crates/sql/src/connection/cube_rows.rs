@@ -1,4 +1,4 @@
-//! The rows that a cube is made of, from a session's statements.
+//! The rows that a cube is made of, from a connection's statements.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use warpcube_cube::build::{Tables, TablesError, TextColumns, TextFiles};
 use warpcube_cube::model::{CubeModel, Dimension};
 
-use super::{Execution, Session};
+use super::{Connection, Execution};
 use crate::catalog::{Copies, TEXT_FILES, TextReading, WrittenColumns, means_text};
 use crate::cubes::CubeDefinition;
 use crate::error::{Result, SqlError};
@@ -21,9 +21,9 @@ use crate::plans::{is_sorted, reads_text, written_columns};
 use crate::report::StatementReport;
 use crate::syntax::beside;
 
-/// Runs the queries of a definition in a session. It is used on threads that may block.
-pub(super) struct SessionTables {
-    session: Session,
+/// Runs the queries of a definition in a connection. It is used on threads that may block.
+pub(super) struct ConnectionTables {
+    connection: Connection,
     runtime: Handle,
     /// Cancels the statement that runs.
     report: Arc<StatementReport>,
@@ -36,10 +36,14 @@ pub(super) struct SessionTables {
     copies: Arc<Copies>,
 }
 
-impl SessionTables {
-    pub(super) fn new(session: Session, report: Arc<StatementReport>, definition: &CubeDefinition) -> SessionTables {
-        SessionTables {
-            session,
+impl ConnectionTables {
+    pub(super) fn new(
+        connection: Connection,
+        report: Arc<StatementReport>,
+        definition: &CubeDefinition,
+    ) -> ConnectionTables {
+        ConnectionTables {
+            connection,
             runtime: Handle::current(),
             report,
             folders: definition.folders(),
@@ -51,7 +55,7 @@ impl SessionTables {
 
     /// The tables of a cube that is there. Cubes with guessed types have those of the first records, in which codes
     /// with leading zeros are numbers, unless an element has such a code for its name.
-    pub(super) fn of_cube(self, model: &CubeModel) -> SessionTables {
+    pub(super) fn of_cube(self, model: &CubeModel) -> ConnectionTables {
         let is_code =
             |name: &str| name.len() > 1 && name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
         let has_code = |dimension: &Dimension| {
@@ -59,7 +63,7 @@ impl SessionTables {
             elements.any(|element| is_code(element.name()))
         };
         let of_first_records = self.guesses_types && !model.dimensions().iter().any(has_code);
-        SessionTables { of_first_records, ..self }
+        ConnectionTables { of_first_records, ..self }
     }
 
     /// How a statement reads text files.
@@ -83,7 +87,7 @@ impl SessionTables {
             _ if self.guesses_types => some(HashMap::new()),
             TextColumns::All => TextReading { columns: WrittenColumns::All, ..some(HashMap::new()) },
             TextColumns::Of { keys, decimals, named } => {
-                let plan = TEXT_FILES.scope(Arc::new(some(HashMap::new())), self.session.planned(sql)).await;
+                let plan = TEXT_FILES.scope(Arc::new(some(HashMap::new())), self.connection.planned(sql)).await;
                 // What is wrong with a statement is told by running it.
                 let Ok(plan) = plan else { return Ok(some(HashMap::new())) };
                 if is_needed && !reads_text(&plan)? {
@@ -97,13 +101,13 @@ impl SessionTables {
     }
 }
 
-impl Tables for SessionTables {
+impl Tables for ConnectionTables {
     fn query(&self, sql: &str, files: &TextFiles) -> std::result::Result<Box<dyn RecordBatchReader + '_>, TablesError> {
         let report = StatementReport::new();
         let sql = beside(sql, &self.folders);
         let start = async {
             let reading = self.reading(&sql, files).await?;
-            TEXT_FILES.scope(Arc::new(reading), self.session.execute_with(&sql, report)).await
+            TEXT_FILES.scope(Arc::new(reading), self.connection.execute_with(&sql, report)).await
         };
         let execution = self.runtime.block_on(async {
             tokio::select! {
@@ -120,7 +124,7 @@ impl Tables for SessionTables {
         let sql = beside(sql, &self.folders);
         let plan = async {
             let reading = self.reading(&sql, files).await?;
-            TEXT_FILES.scope(Arc::new(reading), self.session.planned(&sql)).await
+            TEXT_FILES.scope(Arc::new(reading), self.connection.planned(&sql)).await
         };
         Ok(is_sorted(&self.runtime.block_on(plan)?))
     }
@@ -138,14 +142,14 @@ impl Tables for SessionTables {
 struct Rows<'a> {
     schema: SchemaRef,
     stream: SendableRecordBatchStream,
-    tables: &'a SessionTables,
+    tables: &'a ConnectionTables,
 }
 
 impl Iterator for Rows<'_> {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let SessionTables { runtime, report, .. } = self.tables;
+        let ConnectionTables { runtime, report, .. } = self.tables;
         let next = runtime.block_on(async {
             tokio::select! {
                 biased;

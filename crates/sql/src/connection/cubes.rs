@@ -1,4 +1,4 @@
-//! Cubes of a session: made, filled, asked.
+//! Cubes through a connection: made, filled, asked.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Manifest, SchemeSize, Step, StoreError, StoredCube};
 
-use super::Session;
-use super::cube_rows::SessionTables;
+use super::Connection;
+use super::cube_rows::ConnectionTables;
 use crate::access::Access;
 use crate::cubes::{CancelOnDrop, CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, folder_of, of_store};
 use crate::error::{Result, SqlError};
@@ -43,22 +43,22 @@ pub enum CubeLoad {
     Refresh,
 }
 
-impl Session {
+impl Connection {
     /// The cube in a folder, as it is there now.
     ///
     /// # Errors
     /// [`SqlError::CubeFolder`], [`SqlError::FileOutside`].
     pub async fn cube(&self, name: &str) -> Result<Arc<OpenCube>> {
-        let (session, name) = (self.clone(), name.to_string());
+        let (connection, name) = (self.clone(), name.to_string());
         blocking(move || {
             let folder = folder_of(&name).unwrap_or_else(|| PathBuf::from(&name));
-            let options = session.inner.context.copied_config().options().clone();
-            session.inner.cubes.open(&folder, &options)
+            let options = connection.state().config_options().clone();
+            connection.inner.database.shared.cubes.open(&folder, &options)
         })
         .await
     }
 
-    /// Refuses a file or folder that this session must not read.
+    /// Refuses a file or folder that the connection must not read.
     ///
     /// # Errors
     /// [`SqlError::FileOutside`].
@@ -66,7 +66,7 @@ impl Session {
         Access::under(&self.settings()).check_path(path)
     }
 
-    /// Refuses a file or folder that this session must not write; `what` names the action.
+    /// Refuses a file or folder that the connection must not write; `what` names the action.
     ///
     /// # Errors
     /// [`SqlError::FileOutside`], [`SqlError::ReadOnly`].
@@ -89,10 +89,12 @@ impl Session {
         options: CubeQueryOptions,
         progress: Arc<Progress>,
     ) -> Result<CubeAnswer> {
-        let (session, query) = (self.clone(), query.to_string());
+        let (connection, query) = (self.clone(), query.to_string());
         let deadline = self.settings().timeout.map(Deadline::after);
         let _cancels = CancelOnDrop(progress.clone());
-        let answer = blocking(move || session.inner.cubes.ask(&cube, &query, options, &session.settings(), &progress));
+        let answer = blocking(move || {
+            connection.inner.database.shared.cubes.ask(&cube, &query, options, &connection.settings(), &progress)
+        });
         tokio::select! {
             biased;
             answer = answer => answer,
@@ -100,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Makes or refreshes the cube of a definition from this session's tables. Without one it is the definition that
+    /// Makes or refreshes the cube of a definition from the connection's tables. Without one it is the definition that
     /// the cube has when its lock is taken; a file of it that is another one now is a warning of the report. The folder
     /// has the old cube or the new one at any time.
     ///
@@ -122,7 +124,7 @@ impl Session {
         let given = source.into().map(|source| Ok::<_, SqlError>((source.parse()?, source))).transpose()?;
         let folder = folder.to_path_buf();
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(statement.clone()));
-        let (session, runtime) = (self.clone(), Handle::current());
+        let (connection, runtime) = (self.clone(), Handle::current());
         blocking(move || {
             let held = match load {
                 CubeLoad::Create => {
@@ -143,12 +145,12 @@ impl Session {
                     let is_imported = old.as_ref().is_some_and(StoredCube::is_imported);
                     let source = old.as_ref().and_then(CubeDefinition::of);
                     let source = source.ok_or_else(|| without_definition(&folder, is_imported))?;
-                    let other = source.changed_file().filter(|file| session.check_read(file).is_ok());
+                    let other = source.changed_file().filter(|file| connection.check_read(file).is_ok());
                     statement.warn(&other.map(|file| other_file(file, &folder)).into_iter().collect::<Vec<_>>());
                     (source.parse()?, source)
                 }
             };
-            let tables = SessionTables::new(session.clone(), statement.clone(), &source);
+            let tables = ConnectionTables::new(connection.clone(), statement.clone(), &source);
             let tables = match &old {
                 Some(old) => tables.of_cube(&old.model),
                 None => tables,
@@ -159,7 +161,7 @@ impl Session {
                 (Some(old), _) => build::rebuild(&definition, &old.model, &tables, &progress),
             };
             let built = built.map_err(|error| match of_definition(error, &source) {
-                SqlError::Syntax(reason) => runtime.block_on(session.of_facts(reason, &definition, &source)),
+                SqlError::Syntax(reason) => runtime.block_on(connection.of_facts(reason, &definition, &source)),
                 error => error,
             });
             let Built { model, facts, aside, mut report } = built?;
@@ -185,7 +187,7 @@ impl Session {
     /// A syntax error of the SQL of facts, with the places of that text: the statement that ran has more around it.
     async fn of_facts(&self, reason: String, definition: &Definition, source: &CubeDefinition) -> SqlError {
         let Some(sql) = &definition.facts.sql else { return SqlError::Syntax(reason) };
-        let parsed = syntax::parse(&self.inner.context.state(), sql).await;
+        let parsed = syntax::parse(&self.state(), sql).await;
         let reason = match parsed {
             Err(SqlError::Syntax(of_text)) => of_text,
             _ => reason,
@@ -195,7 +197,7 @@ impl Session {
 
     /// Changes the dimensions of a cube by the statements of a text, all of them or none; with `check` none, and the
     /// report is as if. Elements of an imported database are removed from all of its cubes together. Locks and the
-    /// switch of the statement's report are as in [`Session::load_cube`].
+    /// switch of the statement's report are as in [`Connection::load_cube`].
     ///
     /// # Errors
     /// [`SqlError::CubeChange`] for a text that is no change of the cube, [`SqlError::CubeFolder`],
@@ -207,11 +209,11 @@ impl Session {
         check: bool,
         statement: Arc<StatementReport>,
     ) -> Result<change::Report> {
-        let session = self.clone();
+        let connection = self.clone();
         let _cancels = CancelStatement(statement.clone());
         let allow = move |folder: &Path| match check {
-            true => session.check_read(folder),
-            false => session.check_write(folder, "a change of a cube"),
+            true => connection.check_read(folder),
+            false => connection.check_write(folder, "a change of a cube"),
         };
         allow(folder)?;
         let (folder, text) = (folder.to_path_buf(), text.to_string());
@@ -248,7 +250,7 @@ impl Session {
     }
 
     /// Stores the facts of a cube in another scheme; returns the manifests before and after. Locks and the switch of
-    /// the statement's report are as in [`Session::load_cube`].
+    /// the statement's report are as in [`Connection::load_cube`].
     ///
     /// # Errors
     /// [`SqlError::CubeFolder`], also with the size of pointers above the limit; [`SqlError::Cancelled`].
@@ -303,7 +305,7 @@ impl Session {
             return Err(SqlError::CubeFacts(reason.into()));
         };
         let report = StatementReport::new();
-        let tables = SessionTables::new(self.clone(), report.clone(), definition);
+        let tables = ConnectionTables::new(self.clone(), report.clone(), definition);
         let definition = definition.parse()?;
         let _cancels = (CancelOnDrop(progress.clone()), CancelStatement(report));
         blocking(move || {

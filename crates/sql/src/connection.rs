@@ -1,8 +1,11 @@
-//! Sessions: SQL in, Arrow batches and a report out.
+//! Connections: SQL in, Arrow batches and a report out.
 //!
-//! Each statement runs with its own copy of the session's state and its own [`StatementReport`], which every operator
-//! finds in its task's configuration. What a statement changes (settings, prepared statements, tables) is in the
-//! session for the next one. Statements may run at the same time from several threads.
+//! A [`Connection`] has settings, prepared statements and a default schema of its own over a [`Database`]. Each
+//! statement runs with its own copy of the connection's state and its own [`StatementReport`], which every operator
+//! finds in its task's configuration. What a statement changes of the connection (settings, prepared statements) or of
+//! the database (tables) is there for the next one. Statements may run at the same time from several threads, of one
+//! connection and of several: each reads the versions of tables that it was planned over, and statements that change
+//! one table wait for each other.
 
 mod assign;
 mod changed;
@@ -12,7 +15,6 @@ mod define;
 mod encoded;
 mod inserted;
 mod kept;
-mod on_device;
 mod own;
 mod parsed;
 mod prepared;
@@ -20,43 +22,35 @@ mod shapes;
 #[cfg(test)]
 mod template_tests;
 
-use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemoryCatalogProviderList};
 use datafusion::common::TableReference;
-use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use futures::{FutureExt, TryStreamExt};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tracing::Instrument;
 
-use crate::access::check_start;
-use crate::catalog::{self, CATALOG, CatalogShared, FileMemory, SCHEMA, SessionCatalog, SessionSchema};
-use crate::cubes::{CubeFunction, Cubes};
-use crate::device::DeviceSlot;
-use crate::device_tables::DeviceTables;
-use crate::engines::Engines;
+use crate::catalog::{self, CatalogView};
+use crate::database::{Database, HoldsPlans, owner};
 use crate::error::{Result, SqlError};
-use crate::exec::{DevicePlanner, EngineTables, SortedByDevice};
+use crate::exec::DevicePlanner;
 use crate::memory_table::WriteLock;
-use crate::mend;
-use crate::plans::{self, Epoch, PlanCache, Planned, Shapes, Templates};
+use crate::plans::{self, Epoch, Planned};
 use crate::progress::Progress;
 use crate::report::{Phase, StatementReport};
 use crate::rewrite::rewrite;
-use crate::runtime::{self, RuntimeChoice};
-use crate::settings::{Assignment, Settings};
+use crate::settings::{Owner, Settings};
 use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
@@ -64,35 +58,9 @@ use crate::syntax::{self, Declared};
 use crate::values::Origin;
 pub use cubes::CubeLoad;
 
-use assign::{check_known, first_options, set_option};
 use changed::Locked;
-use parsed::{check_view, declares_types, executed, plan_parsed};
-use prepared::Prepared;
-
-/// What a session starts with.
-#[derive(Debug, Clone, Default)]
-pub struct SessionOptions {
-    assignments: Vec<Assignment>,
-}
-
-impl SessionOptions {
-    /// Defaults.
-    pub fn new() -> SessionOptions {
-        SessionOptions::default()
-    }
-
-    /// Adds values for settings. Where several name the same setting, the origin decides, then the order.
-    pub fn with_assignments(mut self, assignments: impl IntoIterator<Item = Assignment>) -> SessionOptions {
-        self.assignments.extend(assignments);
-        self
-    }
-
-    /// Sets one setting from the program.
-    pub fn with(self, name: &str, value: &str) -> SessionOptions {
-        let origin = Origin::Flag("program".into());
-        self.with_assignments([Assignment { name: name.into(), value: value.into(), origin }])
-    }
-}
+use parsed::{check_view, declares_types, executed, plan_parsed, resolved};
+use prepared::{Fresh, PreparedStatements, executed_anew};
 
 /// A statement that runs.
 pub struct Execution {
@@ -128,147 +96,77 @@ impl Execution {
     }
 }
 
-/// A session: a catalog, settings, and a device. Cheap to clone; clones are the same session.
+/// A connection to a database, with settings and prepared statements of its own. Cheap to clone; clones are the same
+/// connection.
 #[derive(Clone)]
-pub struct Session {
+pub struct Connection {
     inner: Arc<Inner>,
 }
 
 struct Inner {
+    database: Database,
     context: SessionContext,
-    catalog: Arc<CatalogShared>,
-    device: Arc<DeviceSlot>,
-    device_tables: RwLock<Option<Arc<dyn DeviceTables>>>,
-    /// Origins of settings that are not at their default.
+    /// Origins of the connection's settings that are not at their default.
     origins: Mutex<BTreeMap<String, Origin>>,
-    /// What the session started with, for `RESET`.
-    start: Start,
-    prepared: Mutex<HashMap<String, Arc<Prepared>>>,
-    /// Held alone while a statement is prepared, prepared anew or forgotten.
-    preparing: tokio::sync::RwLock<()>,
-    planner: Arc<DevicePlanner>,
-    cubes: Arc<Cubes>,
-    plans: PlanCache,
-    shapes: Shapes,
-    templates: Templates,
-    /// The catalog's generation that kept plans are of.
-    kept_generation: AtomicU64,
-    /// Number of changes to the settings and to what is prepared.
-    changes: AtomicU64,
-    /// The state for plans with nothing to optimise, made under that number of changes.
-    lean: Mutex<Option<(u64, SessionState)>>,
+    /// Held while settings change.
+    settled: Mutex<Settled>,
+    /// The number of the database's settings that the state has, as in [`Settled`].
+    known: AtomicU64,
+    prepared: Arc<PreparedStatements>,
+    /// The state for plans with nothing to optimise.
+    lean: Mutex<Option<SessionState>>,
 }
 
-/// The settings of a session's start.
-struct Start {
-    /// Those of ours.
-    settings: Settings,
-    /// What others were given.
-    others: BTreeMap<String, String>,
-    /// Where all that were given come from.
-    origins: BTreeMap<String, Origin>,
+/// What the number of the state's settings ([`SettingsNumber`]) depends on beside the settings.
+#[derive(Debug, Default)]
+struct Settled {
+    /// The number of the database's settings.
+    database: u64,
+    /// Tells functions apart that are the connection's own; 0 while they are those of all.
+    functions: u64,
 }
 
-impl fmt::Debug for Session {
+/// The number of a state's settings, an extension of its configuration.
+#[derive(Debug, Clone, Copy)]
+struct SettingsNumber(u64);
+
+impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("settings", &self.settings()).finish_non_exhaustive()
+        f.debug_struct("Connection").field("settings", &self.settings()).finish_non_exhaustive()
     }
 }
 
-impl Session {
-    /// Opens a session.
-    ///
-    /// # Errors
-    /// A setting that does not exist or does not take its value (named with its origin), or a device that is insisted
-    /// on and cannot be opened.
-    pub fn new(options: SessionOptions) -> Result<Session> {
-        let mut config = SessionConfig::new()
-            .with_information_schema(true)
-            .with_create_default_catalog_and_schema(false)
-            .with_default_catalog_and_schema(CATALOG, SCHEMA)
-            .with_extension(Arc::new(FileMemory::default()));
-        let mut settings = Settings::default();
-        let mut origins = BTreeMap::new();
-        let mut runtime = RuntimeChoice::default();
-        let mut assignments = options.assignments;
-        assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
-        first_options(config.options_mut());
-        let mut others = BTreeMap::new();
-        for Assignment { name, value, origin } in assignments {
-            let set = if name.starts_with("warpcube.") {
-                settings.assign(&name, &value)
-            } else {
-                others.insert(name.clone(), value.clone());
-                match runtime.take(&name, &value) {
-                    true => Ok(()),
-                    false => check_known(&name, config.options().entries().into_iter().map(|entry| entry.key))
-                        .and_then(|()| set_option(config.options_mut(), &name, &value)),
-                }
-            };
-            set.map_err(|error| error.with_origin(&origin))?;
-            origins.insert(name, origin);
-        }
-        check_start(&settings, &origins)?;
-        if settings.target_partitions > 0 {
-            config = config.with_target_partitions(settings.target_partitions);
-        }
-        let device = Arc::new(DeviceSlot::default());
-        device.choose(&settings)?;
-
-        let shared = Arc::new(CatalogShared::default());
-        let engines = Arc::new(Engines::new(device.clone()));
-        let cubes = Arc::new(Cubes::new(engines.clone()));
-        config = config.with_extension(cubes.clone());
-        let planner = Arc::new(DevicePlanner::new(engines.clone()));
-        let catalogs = MemoryCatalogProviderList::new();
-        catalogs.register_catalog(CATALOG.into(), Arc::new(SessionCatalog::new(shared.clone())));
-        let mut builder = SessionStateBuilder::new()
-            .with_config(config.with_option_extension(settings.clone()))
-            .with_runtime_env(runtime::build(&settings)?)
-            .with_default_features()
-            .with_expr_planners(mend::expr_planners())
-            .with_analyzer_rules(mend::analyzer_rules())
-            .with_optimizer_rules(mend::optimizer_rules())
-            .with_physical_optimizer_rules(mend::physical_optimizer_rules())
-            .with_physical_optimizer_rule(Arc::new(SortedByDevice))
-            .with_catalog_list(Arc::new(catalogs))
-            .with_query_planner(planner.clone());
-        for (name, factory) in catalog::table_factories() {
-            builder = builder.with_table_factory(name, factory);
-        }
-        let context = SessionContext::new_with_state(builder.build());
-        context.register_udtf(CubeFunction::NAME, Arc::new(CubeFunction::new(cubes.clone())));
-        context.register_udtf(catalog::SniffCsv::NAME, Arc::new(catalog::SniffCsv));
-        mend::register(&context);
-        shared.attach(context.state_weak_ref());
-        let session = Session {
-            inner: Arc::new(Inner {
-                context,
-                catalog: shared,
-                device,
-                device_tables: RwLock::new(Some(Arc::new(EngineTables::new(engines)))),
-                origins: Mutex::new(origins.clone()),
-                start: Start { settings, others, origins },
-                prepared: Mutex::default(),
-                preparing: tokio::sync::RwLock::default(),
-                planner,
-                cubes,
-                plans: PlanCache::default(),
-                shapes: Shapes::default(),
-                templates: Templates::default(),
-                kept_generation: AtomicU64::new(0),
-                changes: AtomicU64::new(0),
-                lean: Mutex::new(None),
-            }),
+impl Database {
+    /// Opens a connection. Its settings are those that the database was opened with.
+    pub fn connect(&self) -> Connection {
+        let mut first = self.first_state();
+        let settled = Settled::default();
+        settled.number(&mut first, self);
+        let context = SessionContext::new_with_state(first);
+        let view = CatalogView::new(self.shared.catalogs.clone(), context.state_weak_ref());
+        context.state_ref().write().register_catalog_list(Arc::new(view));
+        let start = self.shared.start.origins.iter().filter(|(name, _)| owner(name) == Owner::Connection);
+        let origins = start.map(|(name, origin)| (name.clone(), origin.clone())).collect();
+        let prepared = Arc::new(PreparedStatements::default());
+        let holder: Arc<dyn HoldsPlans> = prepared.clone();
+        self.hold(Arc::downgrade(&holder));
+        let inner = Inner {
+            database: self.clone(),
+            context,
+            origins: Mutex::new(origins),
+            settled: Mutex::new(settled),
+            known: AtomicU64::new(0),
+            prepared,
+            lean: Mutex::new(None),
         };
-        for (name, value) in runtime.into_values() {
-            let set = session.set_runtime(&name, &value);
-            set.map_err(|error| match session.inner.start.origins.get(&name) {
-                Some(origin) => error.with_origin(origin),
-                None => error,
-            })?;
-        }
-        Ok(session)
+        Connection { inner: Arc::new(inner) }
+    }
+}
+
+impl Connection {
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.inner.database
     }
 
     /// Runs one statement; its report's clock starts now.
@@ -298,7 +196,7 @@ impl Session {
         tokio::select! {
             biased;
             () = report.cancel().cancelled() => Err(SqlError::Cancelled),
-            // What panics over a statement, or over a file it names, ends the statement and not the session.
+            // What panics over a statement, or over a file it names, ends the statement and not the connection.
             done = work => done.unwrap_or_else(|panic| Err(SqlError::of_panic(panic.as_ref()))),
             error = Deadline::ended(report, deadline) => Err(error),
         }
@@ -336,32 +234,33 @@ impl Session {
         clock: Instant,
         lock: Option<WriteLock>,
     ) -> Result<Execution> {
-        // Before the state: what changes in between makes the plan one of the past.
-        let mut epoch = self.epoch();
-        let mut state = self.inner.context.state();
+        let (mut epoch, mut state) = self.planning();
         state.config_mut().set_extension(report.clone());
         let mut phase = Instant::now();
         let parsing = syntax::parse_returning(&state, sql).instrument(tracing::info_span!("parse"));
         let (mut parsed, mut returning) = parsing.await.and_then(|(parsed, select)| Ok((rewrite(parsed)?, select)))?;
         phase = report.end_phase(Phase::Parse, phase);
+        let mut fresh = None;
         if let Some(name) = executed(&parsed) {
-            // What was prepared anew is in the session's state and not yet in the copy.
-            (epoch, state) = self.freshen_prepared(&name).await?;
+            (epoch, state, fresh) = self.freshen_prepared(&name).await?;
             state.config_mut().set_extension(report.clone());
         }
         check_view(&state, &parsed)?;
         let declared = Declared::take(&mut parsed)?;
         let has_types = declares_types(&parsed);
         let references = state.resolve_table_references(&parsed)?;
-        let generation = epoch.catalog;
+        let tables = match &fresh {
+            Some(fresh) => resolved(fresh.tables().iter().cloned(), &state),
+            None => resolved(references.iter().cloned(), &state),
+        };
         let plan = plan_parsed(&state, parsed).instrument(tracing::info_span!("plan")).await?;
         phase = report.end_phase(Phase::Plan, phase);
-        if let Some((optimized, is_new)) = self.by_template(&plan, &state, epoch)? {
+        if let Some((optimized, is_new)) = self.by_template(&plan, fresh.as_ref(), &state, epoch)? {
             if is_new {
                 report.note_planned();
             }
             phase = report.end_phase(Phase::Optimize, phase);
-            let planned = self.lowered(sql, epoch, references, &optimized, &state, true).await?;
+            let planned = self.lowered(sql, epoch, tables, &optimized, &state, true).await?;
             report.end_phase(Phase::Lower, phase);
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
         }
@@ -376,14 +275,14 @@ impl Session {
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => {
-                self.reset(&reset.variable).await?;
+                self.reset(&reset.variable)?;
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Prepare(prepare)) => {
                 if let Some(select) = &returning {
                     changed::returning(&state, select.clone()).await?;
                 }
-                self.prepare(sql, references, generation, prepare, has_types, returning).await?;
+                self.prepare(sql, references, epoch, prepare, has_types, returning).await?;
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Deallocate(deallocate)) => {
@@ -392,25 +291,20 @@ impl Session {
             }
             plan @ LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
                 self.inner.context.execute_logical_plan(plan).await?;
-                self.inner.changes.fetch_add(1, Ordering::AcqRel);
+                self.has_own_functions();
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
                 constant = plans::are_immutable(&execute.parameters)?;
-                match self.executed_anew(&state, &execute)? {
-                    Some((plan, select)) => {
-                        returning = select;
-                        plan
-                    }
-                    // A table has changed since.
-                    None => return Box::pin(self.start_anew(sql, report, deadline, clock, lock)).await,
-                }
+                let (plan, select) = executed_anew(fresh.as_ref(), &state, &execute)?;
+                returning = select;
+                plan
             }
             plan => plan,
         };
         let lock = match changed::lock(&plan, lock, &state).await {
             // The plan is of a version that is not the table's last.
-            Locked::Now(lock) if self.epoch().catalog != epoch.catalog => {
+            Locked::Now(lock) if self.inner.database.catalog_generation() != epoch.catalog => {
                 return Box::pin(self.start_anew(sql, report, deadline, clock, Some(lock))).await;
             }
             Locked::Now(lock) => Some(lock),
@@ -424,11 +318,11 @@ impl Session {
         let (plan, staged) = Staged::redirect(catalog::held(plan, &state)?, state.config_options())?;
         let is_explained = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
-        let writes = is_written.then(|| Writes { catalog: self.inner.catalog.clone(), staged });
+        let writes = is_written.then(|| Writes { catalogs: self.inner.database.shared.catalogs.clone(), staged });
         let repeatable = constant && plans::is_repeatable(&plan)?;
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
         phase = report.end_phase(Phase::Optimize, phase);
-        let planned = self.lowered(sql, epoch, references, &optimized, &state, repeatable).await?;
+        let planned = self.lowered(sql, epoch, tables, &optimized, &state, repeatable).await?;
         report.end_phase(Phase::Lower, phase);
         let returning = match returning {
             Some(select) => Some(changed::returning(&state, select).await?).filter(|_| !is_explained),
@@ -451,20 +345,23 @@ impl Session {
     fn by_template(
         &self,
         plan: &LogicalPlan,
+        fresh: Option<&Fresh>,
         state: &SessionState,
         epoch: Epoch,
     ) -> Result<Option<(LogicalPlan, bool)>> {
+        let templates = &self.inner.database.shared.kept.templates;
         if let LogicalPlan::Statement(PlanStatement::Execute(execute)) = plan {
-            return self.executed_by_template(state, execute, epoch);
+            let by_template = fresh.map(|fresh| fresh.by_template(state, execute, epoch, templates));
+            return by_template.unwrap_or(Ok(None));
         }
         // A table that was found changed while this was planned belongs to the next epoch.
-        if !plans::is_repeatable(plan)? || self.epoch() != epoch {
+        if !plans::is_repeatable(plan)? || !self.is_of_now(epoch) {
             return Ok(None);
         }
         // What is wrong with a statement is told by planning it as it is.
         let lifted = tracing::info_span!("lift").in_scope(|| plans::lift(plan, state));
         let Ok(Some((shape, values))) = lifted else { return Ok(None) };
-        Ok(tracing::info_span!("template").in_scope(|| self.inner.templates.plan(&shape, &values, epoch, state)))
+        Ok(tracing::info_span!("template").in_scope(|| templates.plan(&shape, &values, epoch, state)))
     }
 
     /// Lowers an optimised plan, and keeps the outcome for the next time where it is repeatable.
@@ -472,18 +369,14 @@ impl Session {
         &self,
         sql: &str,
         epoch: Epoch,
-        references: Vec<TableReference>,
+        tables: Arc<[TableReference]>,
         optimized: &LogicalPlan,
         state: &SessionState,
         repeatable: bool,
     ) -> Result<Arc<Planned>> {
-        let planned = Arc::new(self.inner.planner.lower(optimized, state).await?);
+        let planned = Arc::new(self.planner().lower(optimized, state).await?);
         if repeatable && plans::tells_changes(optimized)? {
-            // Tables of views and of aliases are named in the plan alone.
-            let named = references.into_iter().chain(plans::scanned(optimized)?);
-            let tables: BTreeSet<_> = named.map(|table| table.resolve(CATALOG, SCHEMA)).collect();
-            let tables: Vec<TableReference> = tables.into_iter().map(TableReference::from).collect();
-            self.inner.plans.keep(sql, epoch, tables.into(), &planned);
+            self.plans_of(epoch).keep(sql, epoch, tables, &planned);
         }
         Ok(planned)
     }
@@ -500,12 +393,12 @@ impl Session {
     ) -> Result<Execution> {
         state.config_mut().set_extension(report.clone());
         let (state, phase) = (Arc::new(state), Instant::now());
-        let physical = self.inner.planner.physical(planned, &state).instrument(tracing::info_span!("plan")).await?;
+        let physical = self.planner().physical(planned, &state).instrument(tracing::info_span!("plan")).await?;
         report.end_phase(Phase::Physical, phase);
         report.add_planning(clock.elapsed());
         let inner = tracing::info_span!("execute").in_scope(|| execute_stream(physical.clone(), state.task_ctx()))?;
         let counts = writes.is_some();
-        let afterwards = self.inner.planner.ask(planned, &state);
+        let afterwards = self.planner().ask(planned, &state);
         let watched = Watched {
             inner,
             report: report.clone(),
@@ -529,40 +422,34 @@ impl Session {
 
     /// The settings under `warpcube.` as they are now.
     pub fn settings(&self) -> Settings {
+        self.settle();
         let state = self.inner.context.state_ref();
         let state = state.read();
         state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default()
     }
 
-    /// The names of all tables and views, and of the columns of each.
-    pub fn tables(&self) -> Vec<(String, Vec<String>)> {
-        self.schemas().iter().flat_map(|schema| schema.describe()).collect()
+    /// A copy of the connection's state.
+    fn state(&self) -> SessionState {
+        self.settle();
+        self.inner.context.state()
     }
 
-    /// The schemas of all catalogs.
-    fn schemas(&self) -> Vec<Arc<SessionSchema>> {
-        let catalogs = self.inner.context.state_ref().read().catalog_list().clone();
-        let of_catalog = |catalog: Arc<dyn CatalogProvider>| {
-            catalog.schema_names().into_iter().filter_map(move |name| {
-                let schema: Arc<dyn Any + Send + Sync> = catalog.schema(&name)?;
-                schema.downcast::<SessionSchema>().ok()
-            })
-        };
-        catalogs.catalog_names().iter().filter_map(|name| catalogs.catalog(name)).flat_map(of_catalog).collect()
+    fn planner(&self) -> &DevicePlanner {
+        &self.inner.database.shared.planner
     }
 
     fn table_names(&self) -> Vec<String> {
-        self.tables().into_iter().map(|(name, _)| name).collect()
+        self.inner.database.tables().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Grows whenever a name of the catalog may mean something else, or a table may hold other rows, than before.
-    pub fn catalog_generation(&self) -> u64 {
-        self.inner.catalog.generation()
-    }
-
-    /// DataFusion's own context below this session, for embedding programs and tests. Rows that are written through it
-    /// into memory tables are not noticed: write with [`Session::execute`].
+    /// DataFusion's own context below this connection, for embedding programs and tests. What such a program changes in
+    /// it (functions, rules) is this connection's; tables and object stores are the database's. Rows that are written
+    /// through it into memory tables are not noticed: write with [`Connection::execute`].
     pub fn context(&self) -> &SessionContext {
+        self.settle();
+        if self.inner.settled.lock().functions == 0 {
+            self.has_own_functions();
+        }
         &self.inner.context
     }
 }

@@ -2,7 +2,7 @@
 
 use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, write_ssb_parquet};
 
-use super::{Session, SessionOptions};
+use crate::database::{Database, DatabaseOptions};
 use crate::plans::{Epoch, Templates, lift};
 
 /// What EXPLAIN shows, planned anew, is what runs.
@@ -10,14 +10,14 @@ use crate::plans::{Epoch, Templates, lift};
 async fn a_template_gives_the_plan_that_planning_anew_gives() {
     let folder = tempfile::tempdir().unwrap();
     write_ssb_parquet(folder.path(), 0.01, &WriteOptions::default(), &NoProgress).unwrap();
-    let session = Session::new(SessionOptions::new().with("warpcube.device", "cpu")).unwrap();
+    let session = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect();
     for table in ["lineorder", "customer", "supplier", "part", "date"] {
         let path = folder.path().join(format!("{table}.parquet"));
         let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());
         session.collect(&sql).await.unwrap();
     }
     let state = session.context().state();
-    let epoch = Epoch { catalog: 0, settings: 0, refusals: 0 };
+    let epoch = Epoch { catalog: 0, settings: 0, refusals: 0, prepared: None };
     let templates = Templates::default();
     for (name, sql) in SSB_QUERIES {
         let plan = state.create_logical_plan(sql).await.unwrap();

@@ -2,8 +2,9 @@
 //!
 //! Executing one takes the template of its plan ([`crate::plans::Templates`]), where there can be one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::metadata::ScalarAndMetadata;
@@ -19,21 +20,33 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use parking_lot::Mutex;
 
-use super::Session;
+use super::Connection;
 use super::parsed::plan_parsed;
+use crate::database::HoldsPlans;
 use crate::error::{Result, SqlError};
 use crate::mend::mixed::check_kinds;
-use crate::plans::{self, Epoch};
+use crate::plans::{self, Epoch, PlanCache, Templates};
 use crate::syntax;
 use crate::walk::Walk;
 
+/// What a connection has prepared.
+#[derive(Default)]
+pub(super) struct PreparedStatements {
+    statements: Mutex<HashMap<String, Arc<Prepared>>>,
+    /// Held alone while a statement is prepared, prepared anew or forgotten.
+    preparing: tokio::sync::RwLock<()>,
+    /// Number of statements that were prepared or forgotten: a name may mean something else after each.
+    changes: AtomicU64,
+    /// The plans of statements that execute one.
+    pub(super) executed: PlanCache,
+}
+
 /// What is needed to execute a prepared statement and to prepare it anew.
-pub(super) struct Prepared {
+struct Prepared {
     sql: String,
     tables: Vec<TableReference>,
-    generation: u64,
-    /// Number of changes to the settings, and to what is prepared, when it was last prepared.
-    changes: u64,
+    /// What it was last prepared under.
+    epoch: Epoch,
     fields: Vec<FieldRef>,
     /// Whether the statement declares the types of its parameters; otherwise they are inferred.
     has_types: bool,
@@ -43,9 +56,29 @@ pub(super) struct Prepared {
     input: Mutex<Option<Arc<LogicalPlan>>>,
 }
 
-impl Session {
-    /// Prepares a statement that reads these tables, planned under that generation of the catalog; `has_types` says
-    /// that it declares the types of its parameters.
+/// A prepared statement that nothing has changed for, to be executed.
+pub(super) struct Fresh {
+    prepared: Arc<Prepared>,
+    input: Arc<LogicalPlan>,
+}
+
+impl PreparedStatements {
+    /// Number of changes to what is prepared.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+}
+
+impl HoldsPlans for PreparedStatements {
+    fn drop_stale(&self, generation: u64) {
+        self.executed.drop_stale(generation);
+        self.statements.lock().values().for_each(|prepared| prepared.drop_stale(generation));
+    }
+}
+
+impl Connection {
+    /// Prepares a statement that reads these tables, planned under that epoch; `has_types` says that it declares the
+    /// types of its parameters.
     ///
     /// DataFusion keeps plans that were optimised over placeholders, before their types are coerced; here the plan is
     /// kept as it was written.
@@ -53,128 +86,139 @@ impl Session {
         &self,
         sql: &str,
         tables: Vec<TableReference>,
-        generation: u64,
+        epoch: Epoch,
         Prepare { name, fields, input }: Prepare,
         has_types: bool,
         returning: Option<ParsedStatement>,
     ) -> Result<()> {
-        let _alone = self.inner.preparing.write().await;
-        if self.inner.prepared.lock().contains_key(&name) {
+        let own = &self.inner.prepared;
+        let _alone = own.preparing.write().await;
+        if own.statements.lock().contains_key(&name) {
             return Err(SqlError::Planning(format!("Prepared statement '{name}' already exists; DEALLOCATE it first")));
         }
-        // Plans of statements that execute one of this name are kept no longer.
-        let changes = self.inner.changes.fetch_add(1, Ordering::AcqRel) + 1;
-        let prepared = Prepared {
-            sql: sql.to_string(),
-            tables,
-            generation,
-            changes,
-            fields,
-            has_types,
-            returning,
-            input: Mutex::new(Some(input)),
-        };
-        self.inner.prepared.lock().insert(name, Arc::new(prepared));
+        let (sql, input) = (sql.to_string(), Mutex::new(Some(input)));
+        let prepared = Prepared { sql, tables, epoch, fields, has_types, returning, input };
+        own.statements.lock().insert(name, Arc::new(prepared));
+        own.changes.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
     /// Forgets a prepared statement.
     pub(super) async fn deallocate(&self, deallocate: &Deallocate) -> Result<()> {
-        let _alone = self.inner.preparing.write().await;
-        if self.inner.prepared.lock().remove(&deallocate.name).is_none() {
+        let own = &self.inner.prepared;
+        let _alone = own.preparing.write().await;
+        if own.statements.lock().remove(&deallocate.name).is_none() {
             return Err(unknown(&deallocate.name));
         }
-        self.inner.changes.fetch_add(1, Ordering::AcqRel);
+        own.changes.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
     /// Prepares a statement anew if the catalog or the settings have changed since (types of columns, the time zone);
-    /// looks at its tables' files first. Gives a copy of the session's state in which it is prepared, with the epoch
-    /// of before.
-    pub(super) async fn freshen_prepared(&self, name: &str) -> Result<(Epoch, SessionState)> {
-        let known = |session: &Session| session.inner.prepared.lock().get(name).cloned();
+    /// looks at its tables' files first. Gives the statement, if there is one of the name, with a copy of the state to
+    /// plan with and the epoch.
+    pub(super) async fn freshen_prepared(&self, name: &str) -> Result<(Epoch, SessionState, Option<Fresh>)> {
+        let own = &self.inner.prepared;
         {
-            // While nobody prepares anew: the session has no statement of the name for a moment then.
-            let _shared = self.inner.preparing.read().await;
-            let is_fresh = match known(self) {
-                Some(prepared) => self.is_fresh(&prepared).await?,
-                None => true,
-            };
-            if is_fresh {
-                return Ok((self.epoch(), self.inner.context.state()));
+            let _shared = own.preparing.read().await;
+            let (epoch, state) = self.executing();
+            let Some(prepared) = own.statements.lock().get(name).cloned() else { return Ok((epoch, state, None)) };
+            if let Some(fresh) = self.fresh(prepared, epoch, &state).await? {
+                return Ok((epoch, state, Some(fresh)));
             }
         }
-        let _alone = self.inner.preparing.write().await;
+        let _alone = own.preparing.write().await;
+        let (mut epoch, state) = self.executing();
         // Another thread may have done it meanwhile, or taken it away.
-        if let Some(prepared) = known(self)
-            && !self.is_fresh(&prepared).await?
-        {
-            self.prepare_anew(&prepared, name).await?;
-        }
-        Ok((self.epoch(), self.inner.context.state()))
+        let Some(prepared) = own.statements.lock().get(name).cloned() else { return Ok((epoch, state, None)) };
+        let fresh = match self.fresh(prepared.clone(), epoch, &state).await? {
+            Some(fresh) => fresh,
+            None => {
+                // Looking at its tables may have changed the catalog.
+                epoch = Epoch { prepared: epoch.prepared, ..self.epoch_of(&state) };
+                let fresh = prepared_anew(&prepared, epoch, &state).await?;
+                own.statements.lock().insert(name.to_string(), fresh.prepared.clone());
+                fresh
+            }
+        };
+        Ok((epoch, state, Some(fresh)))
     }
 
-    /// Whether nothing has changed since a statement was prepared; looks at its tables' files.
-    async fn is_fresh(&self, prepared: &Prepared) -> Result<bool> {
-        let state = self.inner.context.state();
+    /// What [`Connection::planning`] gives, for a statement that executes a prepared one. The caller keeps what is
+    /// prepared from changing.
+    fn executing(&self) -> (Epoch, SessionState) {
+        let (epoch, state) = self.planning();
+        (Epoch { prepared: Some(self.inner.prepared.changes()), ..epoch }, state)
+    }
+
+    /// A statement if nothing has changed since it was prepared; looks at its tables' files.
+    async fn fresh(&self, prepared: Arc<Prepared>, epoch: Epoch, state: &SessionState) -> Result<Option<Fresh>> {
         for table in &prepared.tables {
             let schema = state.schema_for_ref(table.clone())?;
             schema.table(table.table()).await?;
         }
-        let now = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
-        Ok(now == (prepared.generation, prepared.changes))
+        let known = (prepared.epoch.catalog, prepared.epoch.settings);
+        let is_fresh = known == (epoch.catalog, epoch.settings) && self.is_of_now(epoch);
+        let input = prepared.input.lock().clone().filter(|_| is_fresh);
+        Ok(input.map(|input| Fresh { prepared, input }))
+    }
+}
+
+/// A statement prepared anew under an epoch.
+async fn prepared_anew(prepared: &Prepared, epoch: Epoch, state: &SessionState) -> Result<Fresh> {
+    let (statement, returning) = syntax::parse_returning(state, &prepared.sql).await?;
+    let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = plan_parsed(state, statement).await? else {
+        return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
+    };
+    let input = prepare.input;
+    let prepared = Prepared {
+        sql: prepared.sql.clone(),
+        tables: prepared.tables.clone(),
+        epoch,
+        fields: prepare.fields,
+        has_types: prepared.has_types,
+        returning,
+        input: Mutex::new(Some(input.clone())),
+    };
+    Ok(Fresh { prepared: Arc::new(prepared), input })
+}
+
+/// The plan of a prepared statement with these parameters, not yet optimised, and its RETURNING.
+///
+/// # Errors
+/// There is no such statement, or it takes other parameters.
+pub(super) fn executed_anew(
+    fresh: Option<&Fresh>,
+    state: &SessionState,
+    execute: &Execute,
+) -> Result<(LogicalPlan, Option<ParsedStatement>)> {
+    let Fresh { prepared, input } = fresh.ok_or_else(|| unknown(&execute.name))?;
+    let (expected, given) = (prepared.parameters(input)?, execute.parameters.len());
+    if expected != given {
+        let name = &execute.name;
+        let reason = format!("Prepared statement '{name}' expects {expected} parameters, but {given} provided");
+        return Err(SqlError::Planning(reason));
+    }
+    let values = prepared.values(&execute.parameters, state)?;
+    let plan = input.as_ref().clone().replace_params_with_values(&ParamValues::List(values))?;
+    Ok((with_casts(plan)?, prepared.returning.clone()))
+}
+
+impl Fresh {
+    /// The tables that the statement names.
+    pub(super) fn tables(&self) -> &[TableReference] {
+        &self.prepared.tables
     }
 
-    async fn prepare_anew(&self, prepared: &Prepared, name: &str) -> Result<()> {
-        let (generation, changes) = (self.inner.catalog.generation(), self.inner.changes.load(Ordering::Acquire));
-        let state = self.inner.context.state();
-        let (statement, returning) = syntax::parse_returning(&state, &prepared.sql).await?;
-        let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = plan_parsed(&state, statement).await? else {
-            return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
-        };
-        let anew = Prepared {
-            sql: prepared.sql.clone(),
-            tables: prepared.tables.clone(),
-            generation,
-            changes,
-            fields: prepare.fields,
-            has_types: prepared.has_types,
-            returning,
-            input: Mutex::new(Some(prepare.input)),
-        };
-        self.inner.prepared.lock().insert(name.to_string(), Arc::new(anew));
-        Ok(())
-    }
-
-    /// The plan of a prepared statement with these parameters, not yet optimised, and its RETURNING; none if the
-    /// catalog has changed since it was prepared.
-    pub(super) fn executed_anew(
-        &self,
-        state: &SessionState,
-        execute: &Execute,
-    ) -> Result<Option<(LogicalPlan, Option<ParsedStatement>)>> {
-        let known = self.inner.prepared.lock().get(&execute.name).cloned();
-        let prepared = known.ok_or_else(|| unknown(&execute.name))?;
-        let Some(input) = prepared.input.lock().clone() else { return Ok(None) };
-        let (expected, given) = (prepared.parameters(&input)?, execute.parameters.len());
-        if expected != given {
-            let name = &execute.name;
-            let reason = format!("Prepared statement '{name}' expects {expected} parameters, but {given} provided");
-            return Err(SqlError::Planning(reason));
-        }
-        let values = prepared.values(&execute.parameters, state)?;
-        let plan = Arc::unwrap_or_clone(input).replace_params_with_values(&ParamValues::List(values))?;
-        Ok(Some((with_casts(plan)?, prepared.returning.clone())))
-    }
-
-    /// The optimised plan of a prepared statement with these parameters, by its template.
-    pub(super) fn executed_by_template(
+    /// The optimised plan of the statement with these parameters, by its template.
+    pub(super) fn by_template(
         &self,
         state: &SessionState,
         execute: &Execute,
         epoch: Epoch,
+        templates: &Templates,
     ) -> Result<Option<(LogicalPlan, bool)>> {
-        let Some(prepared) = self.inner.prepared.lock().get(&execute.name).cloned() else { return Ok(None) };
+        let Fresh { prepared, input } = self;
         let count = prepared.fields.len();
         if count == 0 || count != execute.parameters.len() || !plans::are_immutable(&execute.parameters)? {
             return Ok(None);
@@ -187,8 +231,7 @@ impl Session {
         if !values.iter().zip(&prepared.fields).all(of_type) {
             return Ok(None);
         }
-        let Some(input) = prepared.input.lock().clone() else { return Ok(None) };
-        let by_template = self.inner.templates.plan(&input, &ParamValues::List(values), epoch, state);
+        let by_template = templates.plan(input, &ParamValues::List(values), epoch, state);
         let Some((plan, is_new)) = by_template else { return Ok(None) };
         // Casts of parameters and the like: what the optimiser folds where constants stand from the start.
         Ok(Some((plans::simplify(plan, state)?, is_new)))
@@ -197,8 +240,8 @@ impl Session {
 
 impl Prepared {
     /// Drops the plan if it is of an older generation of the catalog.
-    pub(super) fn drop_stale(&self, generation: u64) {
-        if self.generation < generation {
+    fn drop_stale(&self, generation: u64) {
+        if self.epoch.catalog < generation {
             *self.input.lock() = None;
         }
     }

@@ -1,5 +1,6 @@
 //! Running the statements that are ours.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
@@ -8,40 +9,36 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
-use super::{Execution, Session};
-use crate::device_tables::{self, DeviceTables};
+use super::{Connection, Execution};
+use crate::device_tables;
 use crate::error::{Result, SqlError};
+use crate::exec::EngineTables;
 use crate::nearest::nearest;
 use crate::report::StatementReport;
 use crate::show;
 use crate::statement::OwnStatement;
 use crate::values::Origin;
 
-impl Session {
+impl Connection {
     /// Runs a statement of ours.
     pub(super) async fn own(&self, statement: OwnStatement, report: &Arc<StatementReport>) -> Result<Execution> {
-        let state = self.inner.context.state();
+        let state = self.state();
         let batch = match statement {
-            OwnStatement::ShowAll { verbose } => {
-                show::batch(&show::entries(&state), &self.inner.origins.lock(), verbose)?
-            }
+            OwnStatement::ShowAll { verbose } => show::batch(&show::entries(&state), &self.origins(), verbose)?,
             OwnStatement::ShowSetting { name } => {
                 crate::settings::setting(&name)?;
                 let mut entries = show::entries(&state);
                 entries.retain(|entry| entry.key == name);
-                show::batch(&entries, &self.inner.origins.lock(), false)?
+                show::batch(&entries, &self.origins(), false)?
             }
             OwnStatement::ResetSetting { name } => {
-                let start = &self.inner.start;
+                let start = &self.inner.database.shared.start;
                 let value = start.settings.value(&name)?;
                 report.commit()?;
                 self.assign(&name, &value, start.origins.get(&name).cloned().unwrap_or(Origin::Default))?;
                 return Ok(self.nothing(report));
             }
-            OwnStatement::ShowDeviceTables => {
-                let tables = self.device_tables().map(|tables| tables.show()).unwrap_or_default();
-                device_tables::batch(&tables)?
-            }
+            OwnStatement::ShowDeviceTables => device_tables::batch(&self.inner.database.resident_tables())?,
             OwnStatement::LoadTable { table, columns } => {
                 let tables = self.device_tables_for("LOAD TABLE")?;
                 let provider = self.table(&state, &table).await?;
@@ -75,14 +72,19 @@ impl Session {
         Ok(schema.table(name.table()).await?)
     }
 
-    fn device_tables_for(&self, statement: &'static str) -> Result<Arc<dyn DeviceTables>> {
-        match (self.inner.device.reason(), self.device_tables()) {
-            (None, Some(tables)) => Ok(tables),
-            (reason, _) => {
-                let reason = reason.unwrap_or_else(|| "device memory is not managed in this session".into());
-                Err(SqlError::NoDevice { statement, reason })
-            }
+    fn device_tables_for(&self, statement: &'static str) -> Result<&EngineTables> {
+        let shared = &self.inner.database.shared;
+        match shared.device.reason() {
+            None => Ok(&shared.tables),
+            Some(reason) => Err(SqlError::NoDevice { statement, reason }),
         }
+    }
+
+    /// Where the values of settings come from, the database's among them.
+    fn origins(&self) -> BTreeMap<String, Origin> {
+        let mut origins = self.inner.database.current().origins;
+        origins.extend(self.inner.origins.lock().clone());
+        origins
     }
 }
 

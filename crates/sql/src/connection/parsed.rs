@@ -1,4 +1,7 @@
-//! What a session asks of a parsed statement: its plan, and what it names.
+//! What a connection asks of a parsed statement: its plan, and what it names.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
@@ -6,16 +9,15 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{ObjectNamePart, Statement as SqlStatement};
 
-use super::{Session, inserted};
-use crate::catalog::{CATALOG, SCHEMA};
+use super::{Connection, inserted};
 use crate::error::{Result, SqlError};
 use crate::rewrite::rewrite;
 use crate::syntax;
 
-impl Session {
+impl Connection {
     /// The logical plan of a query, as it is before it is optimised.
     pub(super) async fn planned(&self, sql: &str) -> Result<LogicalPlan> {
-        let state = self.inner.context.state();
+        let state = self.state();
         let parsed = syntax::parse(&state, sql).await?;
         plan_parsed(&state, rewrite(parsed)?).await
     }
@@ -47,12 +49,20 @@ pub(super) async fn plan_parsed(state: &SessionState, mut parsed: ParsedStatemen
     Ok(plan)
 }
 
+/// Tables by their full names, each once: a name alone is one of the state's default schema.
+pub(super) fn resolved(tables: impl Iterator<Item = TableReference>, state: &SessionState) -> Arc<[TableReference]> {
+    let names = &state.config_options().catalog;
+    let full: BTreeSet<_> = tables.map(|table| table.resolve(&names.default_catalog, &names.default_schema)).collect();
+    full.into_iter().map(TableReference::from).collect()
+}
+
 /// Refuses a view over itself: it would be planned from its text, and so for ever.
 pub(super) fn check_view(state: &SessionState, parsed: &ParsedStatement) -> Result<()> {
     let ParsedStatement::Statement(statement) = parsed else { return Ok(()) };
     let SqlStatement::CreateView(view) = statement.as_ref() else { return Ok(()) };
     let name = view.name.to_string();
-    let resolve = |table: TableReference| table.resolve(CATALOG, SCHEMA);
+    let names = &state.config_options().catalog;
+    let resolve = |table: TableReference| table.resolve(&names.default_catalog, &names.default_schema);
     let own = resolve(TableReference::parse_str(&name));
     let query = ParsedStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
     let mut sources = state.resolve_table_references(&query)?.into_iter();

@@ -1,0 +1,275 @@
+//! The catalogs of a database, and what one connection sees of them.
+//!
+//! [`Catalogs`] holds catalogs with their schemas and tables once for all connections. A connection's state has
+//! [`CatalogView`] for its list of catalogs: names that need a state to be looked up (files, views, tables whose files
+//! have changed) are looked up with that connection's.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider};
+use datafusion::common::{Result as DataFusionResult, exec_err};
+use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use parking_lot::RwLock;
+
+use super::schema::{ConnectionSchema, Tables, commit_definition};
+use super::{CATALOG, SCHEMA};
+use crate::locations::AllowedPaths;
+use crate::memory_table::Common;
+use crate::settings::Settings;
+
+/// All catalogs of a database.
+#[derive(Debug)]
+pub(crate) struct Catalogs {
+    tables: Common,
+    catalogs: RwLock<BTreeMap<String, Catalog>>,
+}
+
+/// A catalog.
+#[derive(Debug, Clone)]
+enum Catalog {
+    Own(Arc<Schemas>),
+    /// One that an embedding program registered.
+    Foreign(Arc<dyn CatalogProvider>),
+}
+
+/// The schemas of a catalog.
+#[derive(Debug, Default)]
+struct Schemas(RwLock<BTreeMap<String, Schema>>);
+
+/// A schema.
+#[derive(Debug, Clone)]
+enum Schema {
+    Own(Arc<Tables>),
+    /// One that an embedding program registered.
+    Foreign(Arc<dyn SchemaProvider>),
+}
+
+impl Catalogs {
+    /// The first catalog with its first schema, which is empty.
+    pub(crate) fn new(tables: Common) -> Catalogs {
+        let schemas = Schemas(RwLock::new([(SCHEMA.to_string(), Schema::Own(Arc::new(Tables::new(SCHEMA))))].into()));
+        Catalogs { tables, catalogs: RwLock::new([(CATALOG.to_string(), Catalog::Own(Arc::new(schemas)))].into()) }
+    }
+
+    /// Grows whenever a name may mean something else than before.
+    pub(crate) fn generation(&self) -> u64 {
+        self.tables.generation.load(Ordering::Acquire)
+    }
+
+    /// What tables in memory share: they change by themselves, and have their memory charged.
+    pub(crate) fn tables(&self) -> &Common {
+        &self.tables
+    }
+
+    pub(crate) fn changed(&self) {
+        self.tables.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Names of all tables and of their columns as they were when last looked at.
+    pub(crate) fn describe(&self) -> Vec<(String, Vec<String>)> {
+        self.schemas().iter().flat_map(|schema| schema.describe()).collect()
+    }
+
+    /// Takes all tables in memory to their current versions.
+    pub(crate) fn drop_stale(&self) {
+        self.schemas().iter().for_each(|schema| schema.drop_stale());
+    }
+
+    fn schemas(&self) -> Vec<Arc<Tables>> {
+        let of_catalog = |catalog: &Catalog| match catalog {
+            Catalog::Own(schemas) => schemas.0.read().values().cloned().collect(),
+            Catalog::Foreign(_) => Vec::new(),
+        };
+        let own = |schema| match schema {
+            Schema::Own(tables) => Some(tables),
+            Schema::Foreign(_) => None,
+        };
+        self.catalogs.read().values().flat_map(of_catalog).filter_map(own).collect()
+    }
+}
+
+/// The catalogs of a database as one connection sees them.
+#[derive(Debug, Clone)]
+pub(crate) struct CatalogView {
+    catalogs: Arc<Catalogs>,
+    state: Weak<RwLock<SessionState>>,
+}
+
+impl CatalogView {
+    /// What the connection of that state sees.
+    pub(crate) fn new(catalogs: Arc<Catalogs>, state: Weak<RwLock<SessionState>>) -> CatalogView {
+        CatalogView { catalogs, state }
+    }
+
+    pub(super) fn catalogs(&self) -> &Catalogs {
+        &self.catalogs
+    }
+
+    /// A copy of the connection's state; none once the connection has gone. Copying costs some microseconds, so it is
+    /// taken only where it is needed.
+    pub(super) fn state(&self) -> Option<SessionState> {
+        self.state.upgrade().map(|state| state.read().clone())
+    }
+
+    /// The folders that statements may reach.
+    pub(super) fn allowed(&self) -> Option<AllowedPaths> {
+        let state = self.state.upgrade()?;
+        let state = state.read();
+        state.config_options().extensions.get::<Settings>()?.database.allowed_paths.clone()
+    }
+
+    pub(super) fn runtime(&self) -> Option<Arc<RuntimeEnv>> {
+        self.state.upgrade().map(|state| state.read().runtime_env().clone())
+    }
+}
+
+impl CatalogProviderList for CatalogView {
+    /// `CREATE DATABASE` brings an empty catalog of DataFusion's; one of ours takes its place. One that is there stays.
+    fn register_catalog(&self, name: String, catalog: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
+        let catalog = match catalog.schema_names().is_empty() {
+            true => Catalog::Own(Arc::default()),
+            false => Catalog::Foreign(catalog),
+        };
+        match self.catalogs.catalogs.write().entry(name) {
+            Entry::Occupied(there) => return Some(self.seen(there.get())),
+            Entry::Vacant(place) => _ = place.insert(catalog),
+        }
+        self.catalogs.changed();
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        self.catalogs.catalogs.read().keys().cloned().collect()
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        self.catalogs.catalogs.read().get(name).map(|catalog| self.seen(catalog))
+    }
+}
+
+impl CatalogView {
+    fn seen(&self, catalog: &Catalog) -> Arc<dyn CatalogProvider> {
+        match catalog {
+            Catalog::Own(schemas) => Arc::new(ConnectionCatalog { view: self.clone(), schemas: schemas.clone() }),
+            Catalog::Foreign(catalog) => catalog.clone(),
+        }
+    }
+}
+
+/// A catalog as one connection sees it.
+#[derive(Debug)]
+struct ConnectionCatalog {
+    view: CatalogView,
+    schemas: Arc<Schemas>,
+}
+
+impl ConnectionCatalog {
+    fn seen(&self, schema: &Schema) -> Arc<dyn SchemaProvider> {
+        match schema {
+            Schema::Own(tables) => Arc::new(ConnectionSchema::new(self.view.clone(), tables.clone())),
+            Schema::Foreign(schema) => schema.clone(),
+        }
+    }
+}
+
+impl CatalogProvider for ConnectionCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        self.schemas.0.read().keys().cloned().collect()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        self.schemas.0.read().get(name).map(|schema| self.seen(schema))
+    }
+
+    /// `CREATE SCHEMA` brings an empty schema of DataFusion's; one of ours takes its place. One that is there, with its
+    /// tables, stays: of two statements that find none, one is second.
+    fn register_schema(
+        &self,
+        name: &str,
+        schema: Arc<dyn SchemaProvider>,
+    ) -> DataFusionResult<Option<Arc<dyn SchemaProvider>>> {
+        let schema = match schema.table_names().is_empty() {
+            true => Schema::Own(Arc::new(Tables::new(name))),
+            false => Schema::Foreign(schema),
+        };
+        let mut schemas = self.schemas.0.write();
+        if schemas.contains_key(name) {
+            return exec_err!("Schema '{name}' already exists");
+        }
+        commit_definition()?;
+        schemas.insert(name.to_string(), schema);
+        self.view.catalogs.changed();
+        Ok(None)
+    }
+
+    fn deregister_schema(&self, name: &str, cascade: bool) -> DataFusionResult<Option<Arc<dyn SchemaProvider>>> {
+        let mut schemas = self.schemas.0.write();
+        let Some(schema) = schemas.get(name).map(|schema| self.seen(schema)) else { return Ok(None) };
+        if !cascade && !schema.table_names().is_empty() {
+            return exec_err!(
+                "schema '{name}' holds {}; add CASCADE to drop them too",
+                schema.table_names().join(", ")
+            );
+        }
+        commit_definition()?;
+        if let Some(Schema::Own(tables)) = schemas.remove(name) {
+            tables.close();
+        }
+        self.view.catalogs.changed();
+        Ok(Some(schema))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema as ArrowSchema;
+    use datafusion::catalog::{MemTable, MemoryCatalogProvider, MemorySchemaProvider};
+    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+
+    use super::*;
+
+    /// Two connections' views without states.
+    fn views() -> [CatalogView; 2] {
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let catalogs = Arc::new(Catalogs::new(Common::new(&pool)));
+        [(); 2].map(|()| CatalogView::new(catalogs.clone(), Weak::new()))
+    }
+
+    fn table() -> Arc<MemTable> {
+        Arc::new(MemTable::try_new(Arc::new(ArrowSchema::empty()), vec![Vec::new()]).unwrap())
+    }
+
+    #[test]
+    fn of_two_that_make_one_schema_the_second_is_refused() {
+        let [a, b] = views();
+        let catalogs = [&a, &b].map(|view| view.catalog(CATALOG).unwrap());
+        catalogs[0].register_schema("s", Arc::new(MemorySchemaProvider::new())).unwrap();
+        catalogs[0].schema("s").unwrap().register_table("t".into(), table()).unwrap();
+        let second = catalogs[1].register_schema("s", Arc::new(MemorySchemaProvider::new()));
+        assert!(second.unwrap_err().to_string().contains("Schema 's' already exists"));
+        assert!(a.register_catalog("d".into(), Arc::new(MemoryCatalogProvider::new())).is_none());
+        let made = a.catalog("d").unwrap();
+        made.register_schema("s", Arc::new(MemorySchemaProvider::new())).unwrap();
+        assert!(b.register_catalog("d".into(), Arc::new(MemoryCatalogProvider::new())).is_some());
+        assert_eq!(b.catalog("d").unwrap().schema_names(), ["s"]);
+        assert_eq!(catalogs[1].schema("s").unwrap().table_names(), ["t"]);
+    }
+
+    #[test]
+    fn a_schema_that_was_dropped_takes_no_tables() {
+        let [a, b] = views();
+        let catalog = a.catalog(CATALOG).unwrap();
+        catalog.register_schema("s", Arc::new(MemorySchemaProvider::new())).unwrap();
+        // A statement has found the schema when another one drops it.
+        let found = b.catalog(CATALOG).unwrap().schema("s").unwrap();
+        let before = a.catalogs().generation();
+        catalog.deregister_schema("s", false).unwrap();
+        assert!(a.catalogs().generation() > before);
+        let late = found.register_table("t".into(), table());
+        assert!(late.unwrap_err().to_string().contains("schema 's' has been dropped"));
+    }
+}
