@@ -41,6 +41,7 @@ mod row_groups;
 mod runtime;
 mod session;
 mod settings;
+mod shared;
 mod show;
 mod span_lengths;
 mod spill;

@@ -30,6 +30,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use crate::lower::Refused;
 use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
+use crate::shared::{SharedTable, With};
 use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use holes::{Holed, holed};
@@ -229,8 +230,8 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
                 | LogicalPlan::Ddl(_)
                 | LogicalPlan::Copy(_)
                 | LogicalPlan::DescribeTable(_)
-                | LogicalPlan::Extension(_)
         );
+        repeatable &= !matches!(plan, LogicalPlan::Extension(_)) || With::of(plan).is_some();
         // How many rows are kept is part of a plan's shape; VALUES take their types from what stands in them.
         let of_shape = matches!(plan, LogicalPlan::Limit(_) | LogicalPlan::Values(_));
         plan.apply_exprs(|expr| {
@@ -252,7 +253,10 @@ pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
     let mut tells = true;
     plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
-            let known = |table: Arc<dyn TableProvider>| table.is::<ListingTable>() || table.is::<MemoryTable>();
+            // What a shared table reads is scanned beside it.
+            let known = |table: Arc<dyn TableProvider>| {
+                table.is::<ListingTable>() || table.is::<MemoryTable>() || table.is::<SharedTable>()
+            };
             tells &= source_as_provider(&scan.source).is_ok_and(known);
         }
         Ok(TreeNodeRecursion::Continue)
@@ -264,7 +268,9 @@ pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
 pub(crate) fn scanned(plan: &LogicalPlan) -> Result<Vec<TableReference>> {
     let mut tables = Vec::new();
     plan.apply_nested(|plan| {
-        if let LogicalPlan::TableScan(scan) = plan {
+        if let LogicalPlan::TableScan(scan) = plan
+            && SharedTable::of(scan).is_none()
+        {
             tables.push(scan.table_name.clone());
         }
         Ok(TreeNodeRecursion::Continue)

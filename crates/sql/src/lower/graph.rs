@@ -18,6 +18,7 @@ use warpcube_engine::JoinKind;
 use super::Reason;
 use super::aggregate::Grouped;
 use super::tables::{TableFacts, TableInfo};
+use crate::shared::SharedTable;
 use crate::walk::Walk;
 
 /// Rows that a pipeline scans.
@@ -156,7 +157,10 @@ impl Graph {
                 if scan.fetch.is_some() && !self.is_limited {
                     return Err("a scan with a limit".into());
                 }
-                let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
+                let table = facts.get(&scan.source).ok_or_else(|| match SharedTable::of(scan) {
+                    Some(_) => "a table that is computed once, for several readers",
+                    None => "a table that only its planner knows",
+                })?;
                 let schema = table.provider.schema();
                 let relation = self.add(Relation::Table(table.clone()), &schema, core)?;
                 let column = |index: usize| base_column(relation, schema.field(index).name());

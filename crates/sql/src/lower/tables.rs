@@ -26,6 +26,7 @@ use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
 use crate::memory_table::MemoryTable;
 use crate::row_groups::ParquetFiles;
+use crate::shared::SharedTable;
 use crate::values::FloatSums;
 use crate::walk::PlanWalk;
 
@@ -137,8 +138,10 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState) ->
             continue;
         }
         let Ok(provider) = source_as_provider(&source) else { continue };
-        // What a recursive query has found so far, and the rows that a statement changes, are their executor's alone.
+        // What a recursive query has found so far, the rows that a statement changes and shared tables are their
+        // executor's alone.
         if provider.is::<CteWorkTable>()
+            || provider.is::<SharedTable>()
             || provider.downcast_ref::<MemoryTable>().is_some_and(|table| table.is_of_running_statement())
         {
             continue;

@@ -1,0 +1,354 @@
+//! The output of a shared table: rows that are kept while readers read them.
+//!
+//! The first reader starts a task that runs the plan of the table. The task takes the next batch only when a reader
+//! has read all before it, so that it stops with its readers; it holds no lock while it waits, and depends on no
+//! reader being polled. Batches are kept in their order until the statement ends. Their bytes are reserved in the
+//! memory pool; where that refuses, all that is in memory goes to a file, which each reader reads by itself.
+//!
+//! ```text
+//! parts     [ file, 310 batches | file, 12 batches | memory, 4 batches ]
+//! readers                 ^ a                                 ^ b
+//! ```
+//!
+//! Invariants: a batch has one number for all readers; a part is never changed but for its growth at the end and its
+//! move to a file.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::DataType;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::stats::Precision;
+use datafusion::common::{Statistics, exec_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, SpillFile, TaskContext};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet, SpillMetrics};
+use datafusion::physical_plan::spill::SpillManager;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::Shared;
+
+/// Bytes that a file has at least: below them batches are kept although the pool refuses.
+const FILE_BYTES_MIN: usize = 4 << 20;
+/// Files have this share of all bytes in files at least, so that few are open at a time.
+const FILES: usize = 128;
+
+/// The output of one shared table in one physical plan.
+pub(crate) struct Output {
+    /// The table, in words.
+    title: String,
+    name: String,
+    plan: Arc<dyn ExecutionPlan>,
+    /// What is expected of the plan.
+    expected: Statistics,
+    run: Mutex<Option<Arc<Run>>>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// A run of the plan. Its task ends with it.
+struct Run {
+    rows: Arc<Rows>,
+    _task: SpawnedTask<()>,
+}
+
+/// Rows as far as they are there.
+struct Rows {
+    kept: Mutex<Kept>,
+    /// Readers wait for more batches.
+    supply: Notify,
+    /// The task waits for readers that ask for more.
+    demand: Notify,
+    files: SpillManager,
+}
+
+struct Kept {
+    parts: Vec<Part>,
+    batches: usize,
+    rows: usize,
+    /// Batches that readers have asked for.
+    wanted: usize,
+    end: Option<End>,
+    memory: MemoryReservation,
+    bytes_in_files: usize,
+}
+
+/// Neighbouring batches, of which the first has the number `first`.
+struct Part {
+    first: usize,
+    place: Place,
+}
+
+enum Place {
+    Memory(Vec<RecordBatch>),
+    File { file: Arc<dyn SpillFile>, batches: usize },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+enum End {
+    All,
+    Failed(Arc<DataFusionError>),
+}
+
+/// What a reader finds at a number.
+enum Next {
+    Batch(RecordBatch),
+    /// A file, and how many batches are before that number and from it on.
+    File(Arc<dyn SpillFile>, usize, usize),
+    NotYet,
+    End,
+    Failed(Arc<DataFusionError>),
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Output {
+    /// The output of a table, and its physical plan.
+    pub(super) fn new(table: &Shared, plan: Arc<dyn ExecutionPlan>) -> Output {
+        let expected = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+        let expected = expected.map_or_else(
+            |_| Statistics::new_unknown(&plan.schema()),
+            |expected| Arc::unwrap_or_clone(expected).to_inexact(),
+        );
+        let (title, name) = (table.to_string(), table.name.clone());
+        Output { title, name, plan, expected, run: Mutex::default(), metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// The table's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The table in words: its name, its readers, and why it is computed once.
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What computes it.
+    pub(crate) fn plan(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.plan
+    }
+
+    /// What has been spilled.
+    pub(crate) fn metrics(&self) -> MetricsSet {
+        self.metrics.clone_inner()
+    }
+
+    /// What is known of the rows: their number, once all are there.
+    pub(super) fn statistics(&self) -> Statistics {
+        let rows = self.run.lock().as_ref().and_then(|run| {
+            let kept = run.rows.kept.lock();
+            matches!(kept.end, Some(End::All)).then_some(kept.rows)
+        });
+        match rows {
+            Some(rows) => Statistics { num_rows: Precision::Exact(rows), ..self.expected.clone() },
+            None => self.expected.clone(),
+        }
+    }
+
+    /// Drops the rows, and ends the run.
+    pub(super) fn clear(&self) {
+        let run = self.run.lock().take();
+        drop(run);
+    }
+
+    /// The rows for a reader; the first one starts the run.
+    pub(super) fn rows(
+        self: Arc<Output>,
+        context: Arc<TaskContext>,
+    ) -> Result<impl Stream<Item = Result<RecordBatch>> + Send> {
+        let run = match &mut *self.run.lock() {
+            Some(run) => run.clone(),
+            none => none.insert(Arc::new(self.start(context)?)).clone(),
+        };
+        let reader = Reader { run, next: 0, file: None };
+        Ok(futures::stream::try_unfold(reader, |mut reader| async move {
+            Ok(reader.next().await?.map(|batch| (batch, reader)))
+        }))
+    }
+
+    fn start(&self, context: Arc<TaskContext>) -> Result<Run> {
+        let batches = execute_stream(self.plan.clone(), context.clone())?;
+        let memory = MemoryConsumer::new(format!("SharedTable[{}]", self.name)).with_can_spill(true);
+        let kept = Kept {
+            parts: Vec::new(),
+            batches: 0,
+            rows: 0,
+            wanted: 0,
+            end: None,
+            memory: memory.register(context.memory_pool()),
+            bytes_in_files: 0,
+        };
+        let metrics = SpillMetrics::new(&self.metrics, 0);
+        let files = SpillManager::new(context.runtime_env(), metrics, self.plan.schema());
+        let compression = context.session_config().spill_compression();
+        let files = files.with_compression_type(compression);
+        let (supply, demand) = Default::default();
+        let rows = Arc::new(Rows { kept: Mutex::new(kept), supply, demand, files });
+        Ok(Run { rows: rows.clone(), _task: SpawnedTask::spawn(rows.fill(batches)) })
+    }
+}
+
+impl Rows {
+    /// Keeps batches as readers ask for them.
+    async fn fill(self: Arc<Rows>, mut batches: SendableRecordBatchStream) {
+        loop {
+            let is_asked = {
+                let kept = self.kept.lock();
+                kept.wanted > kept.batches
+            };
+            if !is_asked {
+                self.demand.notified().await;
+                continue;
+            }
+            let end = match batches.next().await {
+                Some(Ok(batch)) => self.keep(batch).err(),
+                Some(Err(error)) => Some(error),
+                None => {
+                    self.end(End::All);
+                    return;
+                }
+            };
+            if let Some(error) = end {
+                self.end(End::Failed(Arc::new(error)));
+                return;
+            }
+            self.supply.notify_waiters();
+        }
+    }
+
+    fn end(&self, end: End) {
+        self.kept.lock().end = Some(end);
+        self.supply.notify_waiters();
+    }
+
+    fn keep(&self, batch: RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let bytes = bytes_of(&batch)?;
+        let mut kept = self.kept.lock();
+        let is_refused = kept.memory.try_grow(bytes).is_err();
+        if is_refused {
+            kept.memory.grow(bytes);
+        }
+        kept.push(batch);
+        let least = FILE_BYTES_MIN.max(kept.bytes_in_files / FILES);
+        if is_refused && kept.memory.size() >= least {
+            kept.spill(&self.files)?;
+        }
+        Ok(())
+    }
+
+    /// What a reader finds at a number. Asks for the batch if it is not there.
+    fn at(&self, number: usize) -> Next {
+        let mut kept = self.kept.lock();
+        if number < kept.batches {
+            let place = kept.parts.partition_point(|part| part.first <= number).saturating_sub(1);
+            let part = &kept.parts[place];
+            let before = number - part.first;
+            return match &part.place {
+                Place::Memory(batches) => Next::Batch(batches[before].clone()),
+                Place::File { file, batches } => Next::File(file.clone(), before, batches - before),
+            };
+        }
+        match &kept.end {
+            Some(End::All) => Next::End,
+            Some(End::Failed(error)) => Next::Failed(error.clone()),
+            None => {
+                kept.wanted = kept.wanted.max(number + 1);
+                self.demand.notify_one();
+                Next::NotYet
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn push(&mut self, batch: RecordBatch) {
+        self.rows += batch.num_rows();
+        match self.parts.last_mut() {
+            Some(Part { place: Place::Memory(batches), .. }) => batches.push(batch),
+            _ => self.parts.push(Part { first: self.batches, place: Place::Memory(vec![batch]) }),
+        }
+        self.batches += 1;
+    }
+
+    /// Moves what is in memory to a file.
+    fn spill(&mut self, files: &SpillManager) -> Result<()> {
+        let Some(Part { place, .. }) = self.parts.last_mut() else { return Ok(()) };
+        let Place::Memory(batches) = place else { return Ok(()) };
+        let Some(file) = files.spill_record_batch_and_finish(batches, "a shared table")? else {
+            return exec_err!("a shared table was spilled to no file");
+        };
+        *place = Place::File { file, batches: batches.len() };
+        self.bytes_in_files += self.memory.size();
+        self.memory.free();
+        Ok(())
+    }
+}
+
+/// A reader at a number.
+struct Reader {
+    run: Arc<Run>,
+    next: usize,
+    /// The file that it reads, at that number, and batches in it from there on.
+    file: Option<(SendableRecordBatchStream, usize)>,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some((batches, left)) = &mut self.file
+                && *left > 0
+            {
+                *left -= 1;
+                let batch = batches.next().await.transpose()?;
+                let Some(batch) = batch else { return exec_err!("a spilled shared table ended too early") };
+                self.next += 1;
+                return Ok(Some(batch));
+            }
+            self.file = None;
+            let rows = self.run.rows.clone();
+            // Before the look: what comes in between is not missed.
+            let supplied = rows.supply.notified();
+            match rows.at(self.next) {
+                Next::Batch(batch) => {
+                    self.next += 1;
+                    return Ok(Some(batch));
+                }
+                Next::File(file, before, left) => {
+                    let mut batches = rows.files.read_spill_as_stream(file, None)?;
+                    for _ in 0..before {
+                        batches.next().await.transpose()?;
+                    }
+                    self.file = Some((batches, left));
+                }
+                Next::NotYet => supplied.await,
+                Next::End => return Ok(None),
+                Next::Failed(error) => return Err(DataFusionError::Shared(error)),
+            }
+        }
+    }
+}
+
+/// The bytes of a batch's own rows: batches may be slices of larger ones.
+fn bytes_of(batch: &RecordBatch) -> Result<usize> {
+    let of_column = |column: &Arc<dyn Array>| match column.data_type() {
+        // Slices of views have all of their buffers.
+        DataType::Utf8View | DataType::BinaryView => Ok(column.get_array_memory_size()),
+        _ => column.to_data().get_slice_memory_size(),
+    };
+    let bytes = batch.columns().iter().map(of_column).sum::<std::result::Result<usize, _>>();
+    bytes.map_err(DataFusionError::from)
+}
