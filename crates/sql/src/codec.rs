@@ -86,7 +86,10 @@ impl LogicalExtensionCodec for PlanCodec {
         _context: &TaskContext,
     ) -> DataFusionResult<Arc<dyn TableProvider>> {
         Ok(match bytes.try_into() {
-            Ok(id) => Arc::new(SharedTable { id: u64::from_le_bytes(id) as usize, schema }),
+            Ok(bytes) => {
+                let id = u64::from_le_bytes(bytes);
+                Arc::new(SharedTable { id: (id >> 1) as usize, must: id & 1 != 0, schema })
+            }
             Err(_) => Arc::new(NamedTable { name: name.clone(), schema }),
         })
     }
@@ -98,7 +101,9 @@ impl LogicalExtensionCodec for PlanCodec {
         table: Arc<dyn TableProvider>,
         bytes: &mut Vec<u8>,
     ) -> DataFusionResult<()> {
-        bytes.extend(table.downcast_ref::<SharedTable>().into_iter().flat_map(|table| (table.id as u64).to_le_bytes()));
+        if let Some(SharedTable { id, must, .. }) = table.downcast_ref() {
+            bytes.extend(((*id as u64) << 1 | u64::from(*must)).to_le_bytes());
+        }
         Ok(())
     }
 }

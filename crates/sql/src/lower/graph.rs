@@ -17,6 +17,7 @@ use warpcube_engine::JoinKind;
 
 use super::Reason;
 use super::aggregate::Grouped;
+use super::shared::SharedRows;
 use super::tables::{TableFacts, TableInfo};
 use crate::shared::SharedTable;
 use crate::walk::Walk;
@@ -28,6 +29,8 @@ pub(crate) enum Relation {
     Table(Arc<TableInfo>),
     /// The groups of an aggregation below.
     Groups(Box<Grouped>),
+    /// The rows of a shared table.
+    Shared(Box<SharedRows>),
     /// No rows: the one column of a mark join, which tells whether a row of the core that it hangs on has a match.
     Mark,
 }
@@ -38,6 +41,7 @@ impl Relation {
         match self {
             Relation::Table(table) => table.rows.unwrap_or(0),
             Relation::Mark => 0,
+            Relation::Shared(shared) => shared.graph.rows_max(),
             Relation::Groups(grouped) => {
                 grouped.inputs.iter().map(|input| input.graph.rows_max()).sum::<u64>() / ROWS_PER_GROUP
             }
@@ -128,6 +132,11 @@ impl Graph {
         self.relations.iter().map(Relation::rows).max().unwrap_or(0)
     }
 
+    /// Whether a limit stands above what is flattened.
+    pub(super) fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
     /// Adds a relation with these columns; the result is its number.
     pub(super) fn add(&mut self, relation: Relation, schema: &Schema, core: &mut Core) -> Result<usize, Reason> {
         let number = self.relations.len();
@@ -157,10 +166,10 @@ impl Graph {
                 if scan.fetch.is_some() && !self.is_limited {
                     return Err("a scan with a limit".into());
                 }
-                let table = facts.get(&scan.source).ok_or_else(|| match SharedTable::of(scan) {
-                    Some(_) => "a table that is computed once, for several readers",
-                    None => "a table that only its planner knows",
-                })?;
+                if let Some(table) = SharedTable::of(scan) {
+                    return self.shared(scan, &table, facts, core);
+                }
+                let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
                 let schema = table.provider.schema();
                 let relation = self.add(Relation::Table(table.clone()), &schema, core)?;
                 let column = |index: usize| base_column(relation, schema.field(index).name());

@@ -21,6 +21,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use warpcube_engine::{Overflow, TopKAlgorithm};
 
 use super::derived::DerivedColumn;
+use super::shared::SharedTables;
 use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
@@ -104,6 +105,8 @@ pub(crate) struct TableFacts {
     pub(crate) float_sums: FloatSums,
     /// What integers do that overflow.
     pub(crate) overflow: Overflow,
+    /// Tables that are computed once.
+    pub(crate) shared: SharedTables,
     /// Whether aggregations stay apart, each a fragment of its own.
     pub(crate) apart: bool,
     /// The algorithm of top-k that was asked for.

@@ -230,6 +230,14 @@ impl ExecutionPlan for WithExec {
         let end = End { outputs: self.outputs.clone(), open: self.open.clone(), partitions };
         Ok(Box::pin(Rows { rows: Some(rows), schema: self.schema(), end: Some(end) }))
     }
+
+    /// What the outputs have spilled.
+    fn metrics(&self) -> Option<MetricsSet> {
+        let mut all = MetricsSet::new();
+        let metrics = self.outputs.iter().map(|output| output.metrics());
+        metrics.for_each(|metrics| metrics.iter().for_each(|metric| all.push(metric.clone())));
+        Some(all)
+    }
 }
 
 /// Drops the outputs at the end of the last partition.

@@ -154,6 +154,11 @@ pub(crate) fn other_rows(plan: &LogicalPlan) -> Result<Option<String>> {
         if is_limit {
             found.get_or_insert_with(|| "LIMIT without ORDER BY".to_string());
         }
+        if let LogicalPlan::TableScan(scan) = plan
+            && SharedTable::of(scan).is_some_and(|table| table.must)
+        {
+            found.get_or_insert_with(|| format!("{} that has other rows each time", scan.table_name));
+        }
         plan.apply_exprs(|expr| {
             expr.apply(|expr| {
                 if let Expr::ScalarFunction(function) = expr
@@ -204,9 +209,9 @@ fn with_readers(plan: LogicalPlan, is_table: bool, shared: &[(usize, &Found)]) -
             return Ok(Transformed::no(plan));
         }
         let LogicalPlan::SubqueryAlias(alias) = &plan else { return Ok(Transformed::no(plan)) };
-        if let Some((id, _)) = shared.iter().find(|(_, found)| found.is(alias)) {
+        if let Some((id, found)) = shared.iter().find(|(_, found)| found.is(alias)) {
             let schema = alias.schema.inner().clone();
-            let table = provider_as_source(Arc::new(SharedTable { id: *id, schema }));
+            let table = provider_as_source(Arc::new(SharedTable { id: *id, must: found.cost.must, schema }));
             let scan = LogicalPlanBuilder::scan(alias.alias.clone(), table, None)?.build()?;
             return Ok(Transformed::new(scan, true, TreeNodeRecursion::Jump));
         }

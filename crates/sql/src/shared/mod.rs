@@ -35,12 +35,15 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::DFSchemaRef;
+use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{TableType, source_as_provider};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     DdlStatement, Expr, Extension, LogicalPlan, TableProviderFilterPushDown, TableScan, UserDefinedLogicalNodeCore,
 };
 use datafusion::physical_plan::ExecutionPlan;
+
+use crate::walk::PlanWalk;
 
 pub(crate) use found::{ShareTables, other_rows};
 pub(crate) use needs::NeededAlone;
@@ -61,7 +64,7 @@ pub(crate) struct Shared {
     /// Whether readers have to see the same rows, since a second run would give others.
     pub(crate) must: bool,
     /// Whether rows that every reader drops have been left out.
-    filtered: bool,
+    pub(crate) filtered: bool,
     /// What computes it.
     pub(crate) plan: LogicalPlan,
 }
@@ -176,6 +179,8 @@ impl UserDefinedLogicalNodeCore for With {
 pub(crate) struct SharedTable {
     /// The table's id.
     pub(crate) id: usize,
+    /// Whether the table would have other rows if it were computed again.
+    pub(crate) must: bool,
     /// The table's columns.
     pub(crate) schema: SchemaRef,
 }
@@ -260,4 +265,27 @@ pub(crate) fn split(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Shared>)> {
         None => Ok(plan),
     })?;
     Ok((query, tables))
+}
+
+/// A statement's plan over shared tables.
+pub(crate) fn over(plan: LogicalPlan, tables: Vec<Shared>) -> Result<LogicalPlan> {
+    let mut tables = Some(tables);
+    in_query(plan, &mut |query| Ok(With { query, tables: tables.take().unwrap_or_default() }.into_plan()))
+}
+
+/// A statement's plan with the shared tables of its parts at its root.
+pub(crate) fn hoisted(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut tables: Vec<Shared> = Vec::new();
+    let query = plan.transform_up_nested(|plan| match With::of(&plan) {
+        Some(with) => {
+            for table in &with.tables {
+                if !tables.iter().any(|known| known.id == table.id) {
+                    tables.push(table.clone());
+                }
+            }
+            Ok(Transformed::yes(with.query.clone()))
+        }
+        None => Ok(Transformed::no(plan)),
+    })?;
+    over(query.data, tables)
 }

@@ -149,7 +149,7 @@ fn with_columns(plan: LogicalPlan, tables: &[Shared], kept: &BTreeMap<usize, Vec
         let place = |column: &usize| columns.binary_search(column).ok();
         let projection = scan.projection.as_ref().map(|read| read.iter().filter_map(place).collect());
         let schema = table.plan.schema().inner().clone();
-        let source = provider_as_source(Arc::new(SharedTable { id: table.id, schema }));
+        let source = provider_as_source(Arc::new(SharedTable { id: table.id, must: table.must, schema }));
         let TableScan { table_name, filters, fetch, .. } = scan.clone();
         let scan = TableScanBuilder::new(table_name, source).with_projection(projection).with_filters(filters);
         Ok(Transformed::yes(LogicalPlan::TableScan(scan.with_fetch(fetch).build()?)))

@@ -14,6 +14,7 @@
 //! move to a file.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
@@ -28,11 +29,12 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet, Sp
 use datafusion::physical_plan::spill::SpillManager;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Shared;
+use crate::error::SqlError;
 
 /// Bytes that a file has at least: below them batches are kept although the pool refuses.
 const FILE_BYTES_MIN: usize = 4 << 20;
@@ -195,13 +197,20 @@ impl Output {
         let files = files.with_compression_type(compression);
         let (supply, demand) = Default::default();
         let rows = Arc::new(Rows { kept: Mutex::new(kept), supply, demand, files });
-        Ok(Run { rows: rows.clone(), _task: SpawnedTask::spawn(rows.fill(batches)) })
+        let filled = rows.clone();
+        let task = async move {
+            // Readers wait for an end, whatever it is.
+            if let Err(panic) = AssertUnwindSafe(filled.fill(batches)).catch_unwind().await {
+                filled.end(End::Failed(Arc::new(SqlError::of_panic(panic.as_ref()).into())));
+            }
+        };
+        Ok(Run { rows, _task: SpawnedTask::spawn(task) })
     }
 }
 
 impl Rows {
     /// Keeps batches as readers ask for them.
-    async fn fill(self: Arc<Rows>, mut batches: SendableRecordBatchStream) {
+    async fn fill(&self, mut batches: SendableRecordBatchStream) {
         loop {
             let is_asked = {
                 let kept = self.kept.lock();
