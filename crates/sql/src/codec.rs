@@ -30,7 +30,7 @@ use crate::catalog::check_received;
 use crate::error::{Result, SqlError, one_line};
 use crate::lower::DeviceNode;
 use crate::mend;
-use crate::shared::{SharedTable, With};
+use crate::shared::{SharedTable, With, hoisted};
 use crate::walk::PlanWalk;
 
 /// First words of an encoded plan.
@@ -226,13 +226,13 @@ fn without_hints(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(plain.data)
 }
 
-/// A plan with the originals of its device nodes in their places.
+/// A plan with the originals of its device nodes in their places, and the tables that these share at its root.
 fn expanded(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let expanded = plan.clone().transform_down_nested(|plan| match DeviceNode::of(&plan) {
         Some(node) => Ok(Transformed::yes(node.original().clone())),
         None => Ok(Transformed::no(plan)),
     })?;
-    Ok(expanded.data)
+    if expanded.transformed { hoisted(expanded.data) } else { Ok(expanded.data) }
 }
 
 /// A plan that came from another session with the tables of this one; none where it did not, or has nothing to settle.

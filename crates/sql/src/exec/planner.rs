@@ -85,7 +85,7 @@ impl DevicePlanner {
     /// Replaces what can run on the device in an optimised plan; the rest is as it was, so that it may travel. What
     /// another session lowered is lowered again, for the tables, settings and device there are here.
     pub(crate) async fn lower_alone(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
-        let settled = codec::settle(plan, state).await?.map(shared::hoisted).transpose()?;
+        let settled = codec::settle(plan, state).await?;
         let shown = mend::lists::show_lists(settled.unwrap_or_else(|| plan.clone()))?;
         let plan = &project_late(shown, state.config().batch_size())?;
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();

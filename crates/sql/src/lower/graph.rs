@@ -20,6 +20,7 @@ use super::aggregate::Grouped;
 use super::shared::SharedRows;
 use super::tables::{TableFacts, TableInfo};
 use crate::shared::SharedTable;
+use crate::syntax::TableOfWith;
 use crate::walk::Walk;
 
 /// Rows that a pipeline scans.
@@ -392,7 +393,8 @@ pub(crate) fn describe(plan: &LogicalPlan, what: &str) -> String {
 /// The tables of a plan: those of joins and of unions.
 fn tables(plan: &LogicalPlan) -> String {
     if let LogicalPlan::TableScan(scan) = plan {
-        return scan.table_name.table().to_string();
+        let name = scan.table_name.table();
+        return TableOfWith::of(name).map_or(name, |table| table.name).to_string();
     }
     let inputs: Vec<&LogicalPlan> = plan.inputs();
     let is_union = matches!(plan, LogicalPlan::Union(_));

@@ -361,3 +361,101 @@ fn bytes_of(batch: &RecordBatch) -> Result<usize> {
     let bytes = batch.columns().iter().map(of_column).sum::<std::result::Result<usize, _>>();
     bytes.map_err(DataFusionError::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+
+    use arrow::array::{ArrayRef, Int64Array};
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
+    use datafusion::prelude::{SessionConfig, SessionContext};
+    use futures::TryStreamExt;
+
+    use super::*;
+
+    type Batches = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
+
+    const ROWS: i64 = 400_000;
+
+    /// The output of a query, under a limit of memory.
+    async fn output(sql: &str, memory: usize) -> (Arc<Output>, Arc<TaskContext>) {
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc().unwrap();
+        let context = SessionContext::new_with_config_rt(SessionConfig::new().with_target_partitions(1), runtime);
+        let fails = |_: &[ColumnarValue]| -> Result<ColumnarValue> { panic!("a function that panics") };
+        let (of, gives) = (vec![DataType::Int64], DataType::Int64);
+        context.register_udf(create_udf("fails", of, gives, Volatility::Immutable, Arc::new(fails)));
+        let frame = context.sql(sql).await.unwrap();
+        let (plan, table) = (frame.logical_plan().clone(), frame.create_physical_plan().await.unwrap());
+        let (name, why) = ("c".to_string(), "a test".to_string());
+        let shared = Shared { id: 0, name, reads: 2, why, must: false, filtered: false, plan };
+        (Arc::new(Output::new(&shared, table)), context.task_ctx())
+    }
+
+    fn reader(output: &Arc<Output>, context: &Arc<TaskContext>) -> Batches {
+        Box::pin(output.clone().rows(context.clone()).unwrap())
+    }
+
+    fn kept(output: &Output) -> usize {
+        output.run.lock().as_ref().map_or(0, |run| run.rows.kept.lock().batches)
+    }
+
+    fn sum(batches: &[RecordBatch]) -> i64 {
+        let of =
+            |column: &ArrayRef| column.as_any().downcast_ref::<Int64Array>().unwrap().iter().flatten().sum::<i64>();
+        batches.iter().map(|batch| of(batch.column(0))).sum()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn readers_at_different_places_see_the_same_batches_in_memory_and_in_files() {
+        let sql = format!("SELECT value, repeat('x', 30) AS s FROM generate_series(1, {ROWS})");
+        for (memory, has_files) in [(1 << 30, false), (6 << 20, true)] {
+            let (output, context) = output(&sql, memory).await;
+            let (mut ahead, mut behind) = (reader(&output, &context), reader(&output, &context));
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            second.push(behind.try_next().await.unwrap().unwrap());
+            first.push(ahead.try_next().await.unwrap().unwrap());
+            for _ in 0..20 {
+                first.push(ahead.try_next().await.unwrap().unwrap());
+            }
+            second.push(behind.try_next().await.unwrap().unwrap());
+            first.extend(ahead.try_collect::<Vec<_>>().await.unwrap());
+            second.extend(behind.try_collect::<Vec<_>>().await.unwrap());
+            assert_eq!(first, second);
+            assert_eq!(sum(&first), ROWS * (ROWS + 1) / 2);
+            assert_eq!(output.statistics().num_rows, Precision::Exact(ROWS as usize));
+            assert_eq!(output.metrics().spill_count().unwrap_or(0) > 0, has_files);
+            // One that comes late.
+            assert_eq!(reader(&output, &context).try_collect::<Vec<_>>().await.unwrap(), first);
+            output.clear();
+            assert_eq!(context.memory_pool().reserved(), 0);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_more_is_computed_than_readers_ask_for() {
+        let (output, context) = output(&format!("SELECT value FROM generate_series(1, {ROWS})"), 1 << 30).await;
+        let mut one = reader(&output, &context);
+        one.try_next().await.unwrap().unwrap();
+        drop(one);
+        let mut other = reader(&output, &context);
+        other.try_next().await.unwrap().unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert_eq!(kept(&output), 1);
+        assert_eq!(sum(&other.try_collect::<Vec<_>>().await.unwrap()), ROWS * (ROWS + 1) / 2 - 8192 * 8193 / 2);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn errors_and_panics_end_all_readers() {
+        for (sql, expected) in [
+            ("SELECT 1 / (value - 9000) FROM generate_series(1, 20000)", "Divide by zero"),
+            ("SELECT fails(value) FROM generate_series(1, 20000)", "panic"),
+        ] {
+            let (output, context) = output(sql, 1 << 30).await;
+            for reader in [reader(&output, &context), reader(&output, &context)] {
+                let error = reader.try_collect::<Vec<_>>().await.unwrap_err().to_string();
+                assert!(error.contains(expected), "{error}");
+            }
+        }
+    }
+}
