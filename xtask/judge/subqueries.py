@@ -127,7 +127,7 @@ class Subqueries(Queries):
         reader = "c"
         if self.chance(0.3):
             tables.append(Node("table", "e AS (SELECT * FROM c AS p", self.where(one, 0.5), ")"))
-            reader = self.rng.choice(["c", "e"])
+            reader = "e"
         start = Node("with", "WITH ", Seq(tables, ", ", least=len(tables)))
         if pick <= 2:
             link = self.rng.choice(["p.id = q.id", "p.id = q.id", "p.id = q.id + 1", "p.g = q.g AND p.id <= q.id"])
@@ -156,7 +156,7 @@ class Subqueries(Queries):
         if pick == 6:
             items = f"(SELECT count(*) FROM c) AS c0, (SELECT sum(g) FROM {reader}) AS c1, (SELECT max(c) FROM c) AS c2"
             return Node("query", start, f" SELECT {items}")
-        order = Order("order", " ORDER BY p.id, q.id LIMIT 20")
+        order = Order("order", " ORDER BY p.id, q.id, p.c NULLS LAST LIMIT 20")
         items = "p.id AS c0, q.id AS c1, p.c AS c2"
         source = Node("source", f"c AS p JOIN {reader} AS q ON p.g = q.g JOIN c AS r ON r.id = p.id")
         return Node("query", start, f" SELECT {items} FROM ", source, self.where(one, 0.5), order)
