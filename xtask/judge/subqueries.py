@@ -181,7 +181,8 @@ class Subqueries(Queries):
             return Node("query", f"SELECT {items} FROM ", inner, self.where(scope, 0.3), order.sql()), kinds
         other, more = self.base(["m", "tiny"])
         link = f"{prefix}id = {more.keys[0]}"
-        return Node("query", f"SELECT {items} FROM ", inner, " JOIN ", other, f" ON {link}", self.where(more, 0.5)), kinds
+        kept = self.where(more, 0.5)
+        return Node("query", f"SELECT {items} FROM ", inner, " JOIN ", other, f" ON {link}", kept), kinds
 
     def drawn_once(self):
         """What gives other rows each time is the same for all who read it."""

@@ -1,8 +1,8 @@
 //! What EXPLAIN and EXPLAIN ANALYZE say beyond DataFusion's plan: what runs where and why, the operators of each
 //! fragment ([`operators`]) with predicted bytes and time, and after a run the measured ones beside them.
 //!
-//! The notes are further rows of the result: `shared`, with the plans of tables that are computed once, `placement`, and
-//! `device` where there are fragments.
+//! The notes are further rows of the result: `shared`, with the plans of tables that are computed once, `placement`,
+//! and `device` where there are fragments.
 
 use std::fmt;
 use std::fmt::Write;

@@ -118,20 +118,19 @@ fn is_told(case: &Case) -> bool {
         && matches!(unknown.as_ref(), Expr::Literal(ScalarValue::Boolean(None), _))
 }
 
-/// The predicate with three values. The subquery is computed up to three times; where it would have other rows each
-/// time it gets a name, of those of `numbers`, by which its copies are found and shared.
+/// The predicate with three values. The subquery stands in up to three places, under a name by which its copies are
+/// found and may be shared; `numbers` are for these names.
 fn told(found: InSubquery, input: &LogicalPlan, numbers: &mut RangeFrom<usize>) -> Result<Transformed<Expr>> {
     let InSubquery { expr, mut subquery, negated } = found;
     let is_nullable = subquery.subquery.schema().field(0).is_nullable();
     let may_be_null = expr.nullable(input.schema().as_ref()).unwrap_or(true);
-    if (is_nullable || may_be_null)
-        && let Some(what) = other_rows(&subquery.subquery)?
-    {
-        if !subquery.outer_ref_columns.is_empty() {
+    if (is_nullable || may_be_null) && !subquery.outer_ref_columns.is_empty() {
+        if let Some(what) = other_rows(&subquery.subquery)? {
             return Err(DataFusionError::NotImplemented(format!(
                 "{what} in a subquery of IN that refers to the rows around it and may be unknown"
             )));
         }
+    } else if is_nullable || may_be_null {
         let name = TableOfWith::given("subquery", numbers.next().unwrap_or_default());
         let named = SubqueryAlias::try_new(subquery.subquery, TableReference::bare(name))?;
         subquery.subquery = Arc::new(LogicalPlan::SubqueryAlias(named));

@@ -5,15 +5,18 @@
 //! plan of each shared table; each reader is a scan of a [`SharedTable`], which no rule looks into:
 //!
 //! ```text
-//! With: few of WITH 1 (2 reads, an aggregation)
-//!   Join: a.x = b.x                                   the query
+//! With: few #1 (2 reads, an aggregation)
+//!   Join: a.x = b.x                        the query
 //!     SubqueryAlias: a
-//!       TableScan: few of WITH 1 projection=[x]       a reader
+//!       TableScan: few #1 projection=[x]   a reader
 //!     SubqueryAlias: b
-//!       TableScan: few of WITH 1 projection=[x]       a reader
-//!   SubqueryAlias: few of WITH 1                      the table, once
+//!       TableScan: few #1 projection=[x]   a reader
+//!   SubqueryAlias: few #1                  the table, once
 //!     Aggregate: …
 //! ```
+//!
+//! A rule of the analyzer that puts a plan into several places gives it a name as tables of WITH have
+//! ([`crate::syntax::TableOfWith::given`]), and its copies are shared likewise: subqueries of IN are.
 //!
 //! A rule of the optimiser ([`needs`]) leaves out columns that no reader reads and rows that every reader drops. The
 //! plan of a shared table is planned for the CPU when its first reader is ([`planning`]); it runs when the first
@@ -83,8 +86,8 @@ impl With {
         extension.node.as_any().downcast_ref()
     }
 
-    /// What is to be known of the tables beside their plans: for each five numbers of 8 bytes (id, reads, flags, and the
-    /// lengths of what follows), the name, and why it is shared.
+    /// What is to be known of the tables beside their plans: for each five numbers of 8 bytes (id, reads, flags, and
+    /// the lengths of what follows), the name, and why it is shared.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for Shared { id, name, reads, why, must, filtered, plan: _ } in &self.tables {

@@ -15,7 +15,7 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::DataType;
@@ -35,11 +35,14 @@ use tokio::sync::Notify;
 
 use super::Shared;
 use crate::error::SqlError;
+use crate::runtime::host_memory;
 
 /// Bytes that a file has at least: below them batches are kept although the pool refuses.
 const FILE_BYTES_MIN: usize = 4 << 20;
 /// Files have this share of all bytes in files at least, so that few are open at a time.
 const FILES: usize = 128;
+/// A table takes this share of the machine's memory at most, also where the pool has no limit.
+const MEMORY_SHARE: u64 = 4;
 
 /// The output of one shared table in one physical plan.
 pub(crate) struct Output {
@@ -77,6 +80,8 @@ struct Kept {
     wanted: usize,
     end: Option<End>,
     memory: MemoryReservation,
+    /// Bytes past which rows go to files whatever the pool says.
+    memory_max: usize,
     bytes_in_files: usize,
 }
 
@@ -189,6 +194,7 @@ impl Output {
             wanted: 0,
             end: None,
             memory: memory.register(context.memory_pool()),
+            memory_max: memory_max(),
             bytes_in_files: 0,
         };
         let metrics = SpillMetrics::new(&self.metrics, 0);
@@ -247,7 +253,8 @@ impl Rows {
         }
         let bytes = bytes_of(&batch)?;
         let mut kept = self.kept.lock();
-        let is_refused = kept.memory.try_grow(bytes).is_err();
+        let is_past = kept.memory.size().saturating_add(bytes) > kept.memory_max;
+        let is_refused = is_past || kept.memory.try_grow(bytes).is_err();
         if is_refused {
             kept.memory.grow(bytes);
         }
@@ -349,6 +356,15 @@ impl Reader {
             }
         }
     }
+}
+
+/// Most bytes of a table in memory.
+fn memory_max() -> usize {
+    static MEMORY: OnceLock<usize> = OnceLock::new();
+    *MEMORY.get_or_init(|| {
+        let bytes = host_memory().map_or(u64::MAX, |bytes| bytes / MEMORY_SHARE);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    })
 }
 
 /// The bytes of a batch's own rows: batches may be slices of larger ones.

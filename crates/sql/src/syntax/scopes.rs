@@ -18,7 +18,7 @@ use super::items::{MARK, folded};
 use super::relations::parts;
 
 /// What stands behind the mark in the name of a table, before its number.
-const OF_WITH: &str = " of WITH ";
+const NUMBER: &str = " #";
 /// What stands behind the number of a table that says so.
 const MATERIALIZED: &str = " MATERIALIZED";
 const NOT_MATERIALIZED: &str = " NOT MATERIALIZED";
@@ -33,7 +33,7 @@ pub(crate) struct TableOfWith<'n> {
 }
 
 impl TableOfWith<'_> {
-    /// A name as tables of WITH are given, for one that has none.
+    /// A name as tables of WITH are given, for a plan that stands in several places.
     pub(crate) fn given(what: &str, number: usize) -> String {
         given(what, number, "")
     }
@@ -41,7 +41,7 @@ impl TableOfWith<'_> {
     /// Reads a name that was given.
     pub(crate) fn of(name: &str) -> Option<TableOfWith<'_>> {
         let (name, rest) = name.split_once(MARK)?;
-        let number = rest.strip_prefix(OF_WITH)?;
+        let number = rest.strip_prefix(NUMBER)?;
         let materialized = match number {
             number if number.ends_with(NOT_MATERIALIZED) => Some(false),
             number if number.ends_with(MATERIALIZED) => Some(true),
@@ -52,7 +52,7 @@ impl TableOfWith<'_> {
 }
 
 fn given(name: &str, number: usize, word: &str) -> String {
-    format!("{name}{MARK}{OF_WITH}{number}{word}")
+    format!("{name}{MARK}{NUMBER}{number}{word}")
 }
 
 /// The queries around the node that is visited, innermost last.

@@ -98,7 +98,8 @@ async fn shared_tables_past_the_limit_spill_and_give_their_memory_back() {
     }
     // Half-way: one reader in a file, the other behind it.
     let joined = "WITH r AS (SELECT value AS v, 'row ' || value AS s, random() AS x FROM generate_series(1, 900000)) \
-                  SELECT count(*), sum(a.v) FROM (SELECT v, x FROM r WHERE v % 100 = 0) a JOIN r b ON a.v = b.v AND a.x = b.x";
+                  SELECT count(*), sum(a.v) FROM (SELECT v, x FROM r WHERE v % 100 = 0) a JOIN r b \
+                  ON a.v = b.v AND a.x = b.x";
     assert!(spilled(&small, joined, "9000 4050450000").await > 0);
     // A statement that is dropped half-way frees its shared table.
     let rows = "WITH r AS (SELECT value AS v, random() AS x FROM generate_series(1, 600000)) \
