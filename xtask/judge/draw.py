@@ -22,6 +22,7 @@ SHAPES = [
     ("firsts", 5),
     ("constants", 5),
     ("rowless", 4),
+    ("shared", 8),
     ("guarded", 6),
     ("sampled", 4),
     ("sorted", 8),

@@ -115,6 +115,91 @@ class Subqueries(Queries):
             return Node("query", "WITH q AS (", body, f") SELECT * FROM q WHERE {test}{more}")
         return Node("query", "SELECT * FROM (", body, f") AS q WHERE {test}{more}")
 
+    def shared(self):
+        """A table of WITH that is read twice or more, maybe by another one."""
+        pick = self.rng.randrange(8)
+        if pick == 0:
+            return self.drawn_once()
+        body, kinds = self.shared_body()
+        scopes = [Scope([(f"{name}.{column}", kind) for column, kind in kinds], [f"{name}.id"]) for name in "pqr"]
+        one, two, _ = scopes
+        tables = [Node("table", "c AS (", body, ")")]
+        reader = "c"
+        if self.chance(0.3):
+            tables.append(Node("table", "e AS (SELECT * FROM c AS p", self.where(one, 0.5), ")"))
+            reader = "e"
+        start = Node("with", "WITH ", Seq(tables, ", ", least=len(tables)))
+        if pick <= 2:
+            link = self.rng.choice(["p.id = q.id", "p.id = q.id", "p.id = q.id + 1", "p.g = q.g AND p.id <= q.id"])
+            join = self.rng.choice(["JOIN", "LEFT JOIN", "FULL JOIN"] if "<=" not in link else ["JOIN"])
+            both = Scope(one.columns + two.columns, one.keys + two.keys)
+            items = "count(*) AS c0, sum(p.g) AS c1, min(q.c) AS c2, count(q.d) AS c3"
+            source = Node("source", f"c AS p {join} {reader} AS q ON {link}")
+            return Node("query", start, f" SELECT {items} FROM ", source, self.where(both, 0.5))
+        if pick == 3:
+            arms = [
+                Node("arm", f"SELECT p.id, p.g, p.c FROM {name} AS p", self.where(one, 0.8)) for name in ("c", reader)
+            ]
+            kind = self.rng.choice([" UNION ALL ", " UNION ", " EXCEPT ", " INTERSECT "])
+            return Node("query", start, " ", Seq(arms, kind, least=2))
+        if pick == 4:
+            value = self.rng.choice(["max(q.g)", "avg(q.g)", "min(q.id)", "count(*)"])
+            sign = self.rng.choice(["=", ">=", "<", "<>"])
+            inner = Node("subquery", f"(SELECT {value} FROM {reader} AS q", self.where(two, 0.5), ")")
+            return Node("query", start, f" SELECT p.id, p.c FROM c AS p WHERE p.g {sign} ", inner)
+        if pick == 5:
+            word = self.rng.choice(["IN", "NOT IN"])
+            column = self.rng.choice(["g", "id", "c"])
+            inner = Node("subquery", f"(SELECT q.{column} FROM {reader} AS q", self.where(two, 0.7), ")")
+            more = self.rng.choice(["", " OR p.id = 3", " IS NULL"])
+            return Node("query", start, f" SELECT p.id, p.c FROM c AS p WHERE (p.{column} {word} ", inner, f"){more}")
+        if pick == 6:
+            items = f"(SELECT count(*) FROM c) AS c0, (SELECT sum(g) FROM {reader}) AS c1, (SELECT max(c) FROM c) AS c2"
+            return Node("query", start, f" SELECT {items}")
+        order = Order("order", " ORDER BY p.id, q.id, p.c NULLS LAST LIMIT 20")
+        items = "p.id AS c0, q.id AS c1, p.c AS c2"
+        source = Node("source", f"c AS p JOIN {reader} AS q ON p.g = q.g JOIN c AS r ON r.id = p.id")
+        return Node("query", start, f" SELECT {items} FROM ", source, self.where(one, 0.5), order)
+
+    def shared_body(self):
+        """What a table of WITH does, and its columns."""
+        pick = self.rng.randrange(5)
+        if pick < 2:
+            inner, scope = self.base(["t", "r", "m", "tiny", "none"])
+            body = Node("query", "SELECT k AS id, sum(k) AS g, max(c) AS c, min(d) AS d, count(*) AS n FROM ", inner)
+            body.parts += [self.where(scope, 0.5), " GROUP BY k"]
+            return body, [("id", "int"), ("g", "int"), ("c", "text"), ("d", "float"), ("n", "int")]
+        kinds = [("id", "int"), ("g", "int"), ("c", "text"), ("d", "float")]
+        inner, scope = self.base(["m", "tiny", "none"])
+        prefix = scope.keys[0][:-2]
+        if pick == 2:
+            items = f"DISTINCT {prefix}id % 7 AS id, {prefix}id % 3 AS g, {prefix}c AS c, {prefix}d AS d"
+            return Node("query", f"SELECT {items} FROM ", inner, self.where(scope, 0.5)), kinds
+        items = f"{prefix}id AS id, {prefix}id % 5 AS g, {prefix}c AS c, {prefix}d AS d"
+        if pick == 3:
+            order = Order("rows", f" ORDER BY {prefix}id LIMIT {self.rng.choice([1, 10, 30])}")
+            return Node("query", f"SELECT {items} FROM ", inner, self.where(scope, 0.3), order.sql()), kinds
+        other, more = self.base(["m", "tiny"])
+        link = f"{prefix}id = {more.keys[0]}"
+        kept = self.where(more, 0.5)
+        return Node("query", f"SELECT {items} FROM ", inner, " JOIN ", other, f" ON {link}", kept), kinds
+
+    def drawn_once(self):
+        """What gives other rows each time is the same for all who read it."""
+        inner, scope = self.base(["t", "m", "tiny", "none"])
+        key = scope.keys[0]
+        limited = Node("query", f"SELECT {key} AS id FROM ", inner, self.where(scope, 0.5), " LIMIT 20")
+        drawn = Node("query", f"SELECT {key} AS id, random() AS x FROM ", inner, self.where(scope, 0.5))
+        body, test = self.rng.choice(
+            [
+                (limited, "(SELECT count(*) FROM (SELECT id FROM c EXCEPT SELECT id FROM c) AS s)"),
+                (limited, "(SELECT count(*) FROM c WHERE id NOT IN (SELECT id FROM c))"),
+                (drawn, "(SELECT count(*) FROM c AS p JOIN c AS q ON p.id = q.id WHERE p.x <> q.x)"),
+                (drawn, "(SELECT count(*) FROM c AS p LEFT JOIN c AS q ON p.x = q.x WHERE q.x IS NULL)"),
+            ]
+        )
+        return Node("query", "WITH c AS (", body, f") SELECT {test} AS c0")
+
     def rowless(self):
         """Scalar subqueries that may have no row, of columns that cannot be NULL."""
         inner, scope = self.base(["tiny", "none", "m"])

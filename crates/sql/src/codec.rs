@@ -30,10 +30,13 @@ use crate::catalog::check_received;
 use crate::error::{Result, SqlError, one_line};
 use crate::lower::DeviceNode;
 use crate::mend;
+use crate::shared::{SharedTable, With, hoisted};
 use crate::walk::PlanWalk;
 
 /// First words of an encoded plan.
 const HEAD: &str = "warpcube plan ";
+/// First bytes of a query over shared tables: no plan begins with them.
+const WITH: &[u8] = &[0];
 /// Longest first line.
 const HEAD_BYTES_MAX: usize = 64;
 
@@ -46,12 +49,22 @@ const HEAD_BYTES_MAX: usize = 64;
 pub struct PlanCodec;
 
 impl LogicalExtensionCodec for PlanCodec {
-    fn try_decode(&self, bytes: &[u8], _inputs: &[LogicalPlan], context: &TaskContext) -> DataFusionResult<Extension> {
+    fn try_decode(&self, bytes: &[u8], inputs: &[LogicalPlan], context: &TaskContext) -> DataFusionResult<Extension> {
+        if let Some(bytes) = bytes.strip_prefix(WITH) {
+            let with = With::from_bytes(bytes, inputs);
+            let with = with.ok_or_else(|| SqlError::PlanDecode("shared tables that cannot be read".into()))?;
+            return Ok(Extension { node: Arc::new(with) });
+        }
         let original = logical_plan_from_bytes_with_extension_codec(bytes, context, self)?;
         Ok(Extension { node: Arc::new(DeviceNode::received(original)) })
     }
 
     fn try_encode(&self, node: &Extension, bytes: &mut Vec<u8>) -> DataFusionResult<()> {
+        if let Some(with) = node.node.as_any().downcast_ref::<With>() {
+            bytes.extend_from_slice(WITH);
+            bytes.extend(with.to_bytes());
+            return Ok(());
+        }
         let Some(device) = node.node.as_any().downcast_ref::<DeviceNode>() else {
             let name = node.node.name();
             return Err(SqlError::PlanEncode(format!("no node '{name}' is known; encode it with your codec")).into());
@@ -67,21 +80,30 @@ impl LogicalExtensionCodec for PlanCodec {
 
     fn try_decode_table_provider(
         &self,
-        _bytes: &[u8],
+        bytes: &[u8],
         name: &TableReference,
         schema: SchemaRef,
         _context: &TaskContext,
     ) -> DataFusionResult<Arc<dyn TableProvider>> {
-        Ok(Arc::new(NamedTable { name: name.clone(), schema }))
+        Ok(match bytes.try_into() {
+            Ok(bytes) => {
+                let id = u64::from_le_bytes(bytes);
+                Arc::new(SharedTable { id: (id >> 1) as usize, must: id & 1 != 0, schema })
+            }
+            Err(_) => Arc::new(NamedTable { name: name.clone(), schema }),
+        })
     }
 
-    /// Nothing but the name and the columns, which are in the plan already, is told of a table.
+    /// Nothing but the name and the columns, which are in the plan already, is told of a table; of a shared one its id.
     fn try_encode_table_provider(
         &self,
         _name: &TableReference,
-        _table: Arc<dyn TableProvider>,
-        _bytes: &mut Vec<u8>,
+        table: Arc<dyn TableProvider>,
+        bytes: &mut Vec<u8>,
     ) -> DataFusionResult<()> {
+        if let Some(SharedTable { id, must, .. }) = table.downcast_ref() {
+            bytes.extend(((*id as u64) << 1 | u64::from(*must)).to_le_bytes());
+        }
         Ok(())
     }
 }
@@ -204,13 +226,13 @@ fn without_hints(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(plain.data)
 }
 
-/// A plan with the originals of its device nodes in their places.
+/// A plan with the originals of its device nodes in their places, and the tables that these share at its root.
 fn expanded(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let expanded = plan.clone().transform_down_nested(|plan| match DeviceNode::of(&plan) {
         Some(node) => Ok(Transformed::yes(node.original().clone())),
         None => Ok(Transformed::no(plan)),
     })?;
-    Ok(expanded.data)
+    if expanded.transformed { hoisted(expanded.data) } else { Ok(expanded.data) }
 }
 
 /// A plan that came from another database with the tables of this one; none where it did not, or has nothing to settle.

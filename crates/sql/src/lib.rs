@@ -43,6 +43,7 @@ mod rewrite;
 mod row_groups;
 mod runtime;
 mod settings;
+mod shared;
 mod show;
 mod span_lengths;
 mod spill;

@@ -33,6 +33,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use crate::lower::Refused;
 use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
+use crate::shared::{SharedTable, With};
 use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use epoch::{Epoch, SettingsKeys};
@@ -250,8 +251,8 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
                 | LogicalPlan::Ddl(_)
                 | LogicalPlan::Copy(_)
                 | LogicalPlan::DescribeTable(_)
-                | LogicalPlan::Extension(_)
         );
+        repeatable &= !matches!(plan, LogicalPlan::Extension(_)) || With::of(plan).is_some();
         // How many rows are kept is part of a plan's shape; VALUES take their types from what stands in them.
         let of_shape = matches!(plan, LogicalPlan::Limit(_) | LogicalPlan::Values(_));
         plan.apply_exprs(|expr| {
@@ -273,7 +274,10 @@ pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
     let mut tells = true;
     plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
-            let known = |table: Arc<dyn TableProvider>| table.is::<ListingTable>() || table.is::<MemoryTable>();
+            // What a shared table reads is scanned beside it.
+            let known = |table: Arc<dyn TableProvider>| {
+                table.is::<ListingTable>() || table.is::<MemoryTable>() || table.is::<SharedTable>()
+            };
             tells &= source_as_provider(&scan.source).is_ok_and(known);
         }
         Ok(TreeNodeRecursion::Continue)

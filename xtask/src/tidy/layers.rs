@@ -65,7 +65,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
             &["cubes"],
             &["syntax"],
             &["catalog"],
-            &["mend", "outputs", "rewrite", "runtime"],
+            &["mend", "outputs", "rewrite", "runtime", "shared"],
             &["baseline", "lower", "staged_files"],
             &["codec", "placement"],
             &["plans"],

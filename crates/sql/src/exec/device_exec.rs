@@ -27,6 +27,7 @@ use super::context::DeviceContext;
 use super::work::Work;
 use crate::lower::{DeviceNode, Lowered};
 use crate::report::StatementReport;
+use crate::shared::With;
 
 /// Where the values of a fragment's scalar subqueries are once those have run.
 #[derive(Debug, Clone, Default)]
@@ -121,7 +122,8 @@ impl DeviceExec {
 
     /// Whether the rows are those of a sort, in its order.
     pub(crate) fn gives_order(&self, keys: &[PhysicalSortExpr], fetch: Option<usize>) -> bool {
-        let LogicalPlan::Sort(sort) = &*self.on_cpu else { return false };
+        let plan = With::of(&self.on_cpu).map_or(&*self.on_cpu, |with| &with.query);
+        let LogicalPlan::Sort(sort) = plan else { return false };
         let own = create_physical_sort_exprs(
             &sort.expr,
             sort.input.schema(),

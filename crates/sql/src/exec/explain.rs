@@ -1,7 +1,8 @@
 //! What EXPLAIN and EXPLAIN ANALYZE say beyond DataFusion's plan: what runs where and why, the operators of each
 //! fragment ([`operators`]) with predicted bytes and time, and after a run the measured ones beside them.
 //!
-//! The notes are further rows of the result: `placement`, and `device` where there are fragments.
+//! The notes are further rows of the result: `shared`, with the plans of tables that are computed once, `placement`,
+//! and `device` where there are fragments.
 
 use std::fmt;
 use std::fmt::Write;
@@ -14,6 +15,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{ExplainFormat, LogicalPlan};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -25,6 +27,7 @@ use super::operators;
 use crate::lower::{DeviceNode, Lowered, Refused, Valued};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
+use crate::shared::Output;
 use crate::walk::PlanWalk;
 
 /// Whether a plan is an EXPLAIN or an EXPLAIN ANALYZE, in a form that people read.
@@ -286,24 +289,27 @@ pub(crate) struct ExplainExec {
     notes: Option<Notes>,
     engine: Option<Arc<Engine>>,
     no_device: Option<String>,
+    outputs: Vec<Arc<Output>>,
 }
 
 impl ExplainExec {
-    /// Adds rows to `inner`: those of `notes`, or once it has run what was measured.
+    /// Adds rows to `inner`: those of `notes`, or once it has run what was measured, and the shared tables that the
+    /// plan reads.
     pub(crate) fn new(
         inner: Arc<dyn ExecutionPlan>,
         notes: Option<Notes>,
-        engine: Option<Arc<Engine>>,
-        no_device: Option<String>,
+        (engine, no_device): (Option<Arc<Engine>>, Option<String>),
+        outputs: Vec<Arc<Output>>,
     ) -> ExplainExec {
-        ExplainExec { inner, notes, engine, no_device }
+        ExplainExec { inner, notes, engine, no_device, outputs }
     }
 
     fn around(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
             (Some(inner), true) => {
                 let (notes, engine) = (self.notes.clone(), self.engine.clone());
-                Ok(Arc::new(ExplainExec { inner, notes, engine, no_device: self.no_device.clone() }))
+                let (no_device, outputs) = (self.no_device.clone(), self.outputs.clone());
+                Ok(Arc::new(ExplainExec { inner, notes, engine, no_device, outputs }))
             }
             _ => Err(DataFusionError::Internal("an EXPLAIN has one child".into())),
         }
@@ -358,12 +364,14 @@ impl ExecutionPlan for ExplainExec {
         let rows = self.inner.execute(partition, context.clone())?;
         let schema = self.schema();
         let (notes, engine, no_device) = (self.notes.clone(), self.engine.clone(), self.no_device.clone());
+        let outputs = self.outputs.clone();
         let further = stream::once({
             let schema = schema.clone();
             async move {
                 let report = StatementReport::of(&context);
                 let run = || Some(of_run(report.as_deref()?, engine.as_ref(), no_device));
-                notes.or_else(run).map(|notes| rows_of(&notes, &schema)).transpose()
+                let is_run = notes.is_none();
+                notes.or_else(run).map(|notes| rows_of(&shared(&outputs, is_run), &notes, &schema)).transpose()
             }
         });
         let all = rows.chain(further.try_filter_map(|batch| async { Ok(batch) }));
@@ -371,10 +379,25 @@ impl ExecutionPlan for ExplainExec {
     }
 }
 
-fn rows_of(notes: &Notes, schema: &SchemaRef) -> Result<RecordBatch> {
-    let rows = [("placement", &notes.placement), ("device", &notes.device)];
+/// Each shared table with its plan; after a run with what its operators have measured.
+fn shared(outputs: &[Arc<Output>], is_run: bool) -> String {
+    let of = |output: &Arc<Output>| {
+        let plan = match is_run {
+            true => DisplayableExecutionPlan::with_metrics(output.plan().as_ref()),
+            false => DisplayableExecutionPlan::new(output.plan().as_ref()),
+        };
+        let plan = plan.indent(false).to_string();
+        let spilled = output.metrics().spill_count().filter(|files| *files > 0);
+        let spilled = spilled.map_or_else(String::new, |files| format!(", spilled to {files} files"));
+        format!("{}{spilled}\n{}", output.title(), plan.trim_end())
+    };
+    outputs.iter().map(of).collect::<Vec<_>>().join("\n")
+}
+
+fn rows_of(shared: &str, notes: &Notes, schema: &SchemaRef) -> Result<RecordBatch> {
+    let rows = [("shared", shared), ("placement", &notes.placement), ("device", &notes.device)];
     let rows = || rows.iter().filter(|(_, text)| !text.is_empty());
     let kinds: ArrayRef = Arc::new(rows().map(|(kind, _)| Some(*kind)).collect::<StringArray>());
-    let texts: ArrayRef = Arc::new(rows().map(|(_, text)| Some(text.as_str())).collect::<StringArray>());
+    let texts: ArrayRef = Arc::new(rows().map(|(_, text)| Some(*text)).collect::<StringArray>());
     Ok(RecordBatch::try_new(schema.clone(), vec![kinds, texts])?)
 }

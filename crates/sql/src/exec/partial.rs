@@ -32,11 +32,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::physical_planner::DefaultPhysicalPlanner;
 
 use super::device_exec::DeviceExec;
 use super::finish::float_deviations;
 use crate::lower::{AggregationsApart, Finish};
+use crate::shared;
 use crate::walk::Walk;
 
 /// Rules of DataFusion that do away with partial aggregations.
@@ -105,7 +106,7 @@ pub(crate) async fn partial_plan(original: &LogicalPlan, state: &SessionState) -
     let rules = state.physical_optimizers().iter().filter(|rule| !RULES_LEFT_OUT.contains(&rule.name())).cloned();
     let rules = rules.collect();
     let state = SessionStateBuilder::new_from_existing(state.clone()).with_physical_optimizer_rules(rules).build();
-    let mut plan = DefaultPhysicalPlanner::default().create_physical_plan(original, &state).await?;
+    let mut plan = shared::physical(DefaultPhysicalPlanner::default(), original, &state).await?.query;
     loop {
         match plan.downcast_ref::<AggregateExec>() {
             Some(aggregate) if *aggregate.mode() == AggregateMode::Partial => break,

@@ -37,6 +37,7 @@ use crate::placement::{BackgroundLoad, Basis, Declined, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
+use crate::shared;
 use crate::values::{DeviceChoice, Encoding, FloatSums, Overflow, Placement};
 use crate::walk::{PlanWalk, Walk};
 
@@ -138,7 +139,7 @@ impl DevicePlanner {
         let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
         facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);
         let mut refused = Vec::new();
-        let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &facts, &mut refused))?;
+        let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &mut facts, &mut refused))?;
         if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
             return as_it_is();
         }
@@ -198,12 +199,15 @@ impl DevicePlanner {
         }
         let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        let plan = planner.create_physical_plan(&planned.plan, state.as_ref()).await?;
-        let plan = as_written(plan, &planned.plan)?;
+        let mut physical = shared::physical(planner, &planned.plan, state).await?;
+        physical.query = as_written(physical.query, &planned.plan)?;
         let Some(explained) = explained else {
+            let plan = physical.into_plan();
             DevicePlanner::keep_operators(planned, &plan, state)?;
             return Ok(plan);
         };
+        let outputs = physical.outputs.clone();
+        let plan = physical.into_plan();
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {
             Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
@@ -217,7 +221,7 @@ impl DevicePlanner {
             }
             Explained::Run => None,
         };
-        Ok(Arc::new(ExplainExec::new(plan, notes, engine, no_device)))
+        Ok(Arc::new(ExplainExec::new(plan, notes, (engine, no_device), outputs)))
     }
 }
 

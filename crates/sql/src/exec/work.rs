@@ -18,7 +18,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::physical_planning_context::SubqueryIndex;
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::physical_planner::DefaultPhysicalPlanner;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
@@ -37,6 +37,7 @@ use crate::error::SqlError;
 use crate::lower::{Lowered, Valued, literal};
 use crate::report::{FragmentReport, FragmentRun, Phase, Place, StatementReport};
 use crate::settings::Settings;
+use crate::shared;
 use crate::values::{DeviceChoice, Placement};
 
 /// One run of an operator.
@@ -196,8 +197,8 @@ impl Work {
         let state = planning_state(&self.exec.state);
         let planner = DefaultPhysicalPlanner::default();
         let Ok(plan) = self.exec.on_cpu() else { return error.into() };
-        match AssertUnwindSafe(planner.create_physical_plan(&plan, &state)).catch_unwind().await {
-            Ok(Ok(plan)) => diagnose::explain(Suspect::of_plan(&plan), error).await.into(),
+        match AssertUnwindSafe(shared::physical(planner, &plan, &state)).catch_unwind().await {
+            Ok(Ok(plan)) => diagnose::explain(Suspect::of_plan(&plan.into_plan()), error).await.into(),
             _ => error.into(),
         }
     }
@@ -281,7 +282,7 @@ impl Work {
         }
         let on_cpu = self.exec.on_cpu()?;
         let plan = match self.exec.mode {
-            Mode::Whole => DefaultPhysicalPlanner::default().create_physical_plan(&on_cpu, &state).await?,
+            Mode::Whole => shared::physical(DefaultPhysicalPlanner::default(), &on_cpu, &state).await?.into_plan(),
             Mode::Partial => partial_plan(&on_cpu, &state).await?,
         };
         let stream = execute_stream(plan.clone(), state.task_ctx())?;

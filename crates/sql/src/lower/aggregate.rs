@@ -42,6 +42,8 @@ pub(crate) struct Grouped {
     pub(crate) types: Vec<DataType>,
     group_count: usize,
     float_sums: FloatSums,
+    /// The shared table whose groups they are, if they are those of one.
+    pub(super) shared: Option<usize>,
 }
 
 /// What an aggregation reads, or a branch of it.
@@ -81,7 +83,7 @@ impl Grouped {
             None => vec![branch(input)?],
         };
         let types = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
-        Ok(Grouped { inputs, types, group_count: groups.len(), float_sums: facts.float_sums })
+        Ok(Grouped { inputs, types, group_count: groups.len(), float_sums: facts.float_sums, shared: None })
     }
 
     /// Whether any call is an exact sum of floats, whose limbs only the host puts together.
@@ -154,6 +156,7 @@ impl Finish {
 
 /// Translates an aggregation with all below it.
 pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
+    facts.shared.look_at(&aggregate.input)?;
     let mut grouped = Grouped::of(aggregate, facts)?;
     for input in &mut grouped.inputs {
         reducers::reduce(&mut input.graph, &mut input.core)?;

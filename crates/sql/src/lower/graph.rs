@@ -17,7 +17,10 @@ use warpcube_engine::JoinKind;
 
 use super::Reason;
 use super::aggregate::Grouped;
+use super::shared::SharedRows;
 use super::tables::{TableFacts, TableInfo};
+use crate::shared::SharedTable;
+use crate::syntax::TableOfWith;
 use crate::walk::Walk;
 
 /// Rows that a pipeline scans.
@@ -27,6 +30,8 @@ pub(crate) enum Relation {
     Table(Arc<TableInfo>),
     /// The groups of an aggregation below.
     Groups(Box<Grouped>),
+    /// The rows of a shared table.
+    Shared(Box<SharedRows>),
     /// No rows: the one column of a mark join, which tells whether a row of the core that it hangs on has a match.
     Mark,
 }
@@ -37,6 +42,7 @@ impl Relation {
         match self {
             Relation::Table(table) => table.rows.unwrap_or(0),
             Relation::Mark => 0,
+            Relation::Shared(shared) => shared.graph.rows_max(),
             Relation::Groups(grouped) => {
                 grouped.inputs.iter().map(|input| input.graph.rows_max()).sum::<u64>() / ROWS_PER_GROUP
             }
@@ -127,6 +133,11 @@ impl Graph {
         self.relations.iter().map(Relation::rows).max().unwrap_or(0)
     }
 
+    /// Whether a limit stands above what is flattened.
+    pub(super) fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
     /// Adds a relation with these columns; the result is its number.
     pub(super) fn add(&mut self, relation: Relation, schema: &Schema, core: &mut Core) -> Result<usize, Reason> {
         let number = self.relations.len();
@@ -155,6 +166,9 @@ impl Graph {
             LogicalPlan::TableScan(scan) => {
                 if scan.fetch.is_some() && !self.is_limited {
                     return Err("a scan with a limit".into());
+                }
+                if let Some(table) = SharedTable::of(scan) {
+                    return self.shared(scan, &table, facts, core);
                 }
                 let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
                 let schema = table.provider.schema();
@@ -379,7 +393,8 @@ pub(crate) fn describe(plan: &LogicalPlan, what: &str) -> String {
 /// The tables of a plan: those of joins and of unions.
 fn tables(plan: &LogicalPlan) -> String {
     if let LogicalPlan::TableScan(scan) = plan {
-        return scan.table_name.table().to_string();
+        let name = scan.table_name.table();
+        return TableOfWith::of(name).map_or(name, |table| table.name).to_string();
     }
     let inputs: Vec<&LogicalPlan> = plan.inputs();
     let is_union = matches!(plan, LogicalPlan::Union(_));

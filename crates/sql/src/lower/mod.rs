@@ -21,6 +21,7 @@ mod operators;
 mod reducers;
 mod repeated;
 mod rows;
+mod shared;
 mod strings;
 mod tables;
 mod ties;
@@ -48,10 +49,12 @@ pub(crate) use filled::param_values;
 pub(crate) use graph::describe;
 pub(crate) use node::DeviceNode;
 pub(crate) use operators::host_operators;
+use shared::SharedTables;
 pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
 pub(crate) use top_k::project_late;
 
 use crate::mend;
+use crate::shared::{Shared, over, split};
 use crate::walk::PlanWalk;
 
 /// Why something stays on the CPU.
@@ -213,8 +216,27 @@ pub(crate) struct Refused {
     pub(crate) reason: Reason,
 }
 
-/// Replaces what can run on the device; the reasons of what cannot are appended to `refused`.
-pub(crate) fn lower(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
+/// Replaces what can run on the device in a statement's plan and in the tables that it shares; the reasons of what
+/// cannot are appended to `refused`.
+pub(crate) fn lower(plan: &LogicalPlan, facts: &mut TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
+    let (query, tables) = split(plan.clone())?;
+    facts.shared = SharedTables::of(&query, tables)?;
+    let query = lower_parts(&query, facts, refused)?;
+    let (mut tables, mut lowered): (Vec<Shared>, Vec<Shared>) = (facts.shared.read_by(&query)?, Vec::new());
+    // Parts of tables may have taken in others.
+    while let Some(next) = tables.pop() {
+        if !lowered.iter().any(|known| known.id == next.id) {
+            let plan = lower_parts(&next.plan, facts, refused)?;
+            tables.extend(facts.shared.read_by(&plan)?);
+            lowered.push(Shared { plan, ..next });
+        }
+    }
+    lowered.sort_by_key(|table| table.id);
+    over(query, lowered)
+}
+
+/// Replaces what can run on the device in one plan.
+fn lower_parts(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
     // Refused plans whose parts are looked at, each with the fragments that were placed before it.
     let (mut wholes, mut placed) = (Vec::new(), 0);
     let lowered = plan.clone().transform_down_nested(|plan| {
@@ -321,6 +343,7 @@ fn device(
     let versions: Vec<&str> = lowered.tables.iter().map(|table| table.version.as_str()).collect();
     let identity = |plan: &LogicalPlan| format!("{} {} {versions:?}", facts.under, plan.display_indent());
     let join = join_of(&original).map(identity);
+    let original = facts.shared.below(original).map_err(graph::text)?;
     let identity = identity(&original);
     let asked = [Some(&identity), join.as_ref().filter(|_| lowered.gives_rows())];
     if let Some(reason) = asked.into_iter().flatten().find_map(|identity| facts.refusals.reason(identity)) {
@@ -332,7 +355,7 @@ fn device(
     }
     let on_cpu = |plan| mend::for_cpu(plan, &facts.options).map_err(|error| error.strip_backtrace());
     for argument in &mut lowered.arguments {
-        let plan = lower(&argument.subquery, facts, refused).map_err(|error| error.strip_backtrace())?;
+        let plan = lower_parts(&argument.subquery, facts, refused).map_err(|error| error.strip_backtrace())?;
         argument.subquery = Arc::new(on_cpu(plan)?);
     }
     let mended = on_cpu(original.clone())?;

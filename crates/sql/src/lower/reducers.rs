@@ -152,6 +152,10 @@ impl<'a> Scope<'a> {
     fn find(&self, found: &mut Vec<Found>) {
         for member in &self.core.members {
             let Relation::Groups(grouped) = &self.graph.relations[*member] else { continue };
+            // Other readers may read groups that have no match here.
+            if grouped.shared.is_some() {
+                continue;
+            }
             self.find_of(*member, grouped, found);
         }
         for hanging in &self.core.hanging {

@@ -109,6 +109,7 @@ pub(super) fn full_join(join: &Join, facts: &TableFacts, refused: &mut Vec<Refus
 
 /// Translates a plan of rows or groups, of which so many are enough.
 fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<Lowered, Reason> {
+    facts.shared.look_at(plan)?;
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(plan, facts, &mut core)?;

@@ -21,11 +21,13 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use warpcube_engine::{Overflow, TopKAlgorithm};
 
 use super::derived::DerivedColumn;
+use super::shared::SharedTables;
 use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;
 use crate::memory_table::MemoryTable;
 use crate::row_groups::ParquetFiles;
+use crate::shared::SharedTable;
 use crate::values::FloatSums;
 use crate::walk::PlanWalk;
 
@@ -103,6 +105,8 @@ pub(crate) struct TableFacts {
     pub(crate) float_sums: FloatSums,
     /// What integers do that overflow.
     pub(crate) overflow: Overflow,
+    /// Tables that are computed once.
+    pub(crate) shared: SharedTables,
     /// Whether aggregations stay apart, each a fragment of its own.
     pub(crate) apart: bool,
     /// The algorithm of top-k that was asked for.
@@ -137,8 +141,10 @@ pub(crate) async fn describe_tables(plan: &LogicalPlan, state: &SessionState) ->
             continue;
         }
         let Ok(provider) = source_as_provider(&source) else { continue };
-        // What a recursive query has found so far, and the rows that a statement changes, are their executor's alone.
+        // What a recursive query has found so far, the rows that a statement changes and shared tables are their
+        // executor's alone.
         if provider.is::<CteWorkTable>()
+            || provider.is::<SharedTable>()
             || provider.downcast_ref::<MemoryTable>().is_some_and(|table| table.is_of_running_statement())
         {
             continue;

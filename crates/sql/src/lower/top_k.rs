@@ -157,6 +157,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
     if let Some(fetch) = sort.fetch.filter(|fetch| *fetch > ROWS_MAX) {
         return Err(format!("the first {fetch} rows of an order, where {ROWS_MAX} are the most"));
     }
+    facts.shared.look_at(&sort.input)?;
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(&sort.input, facts, &mut core)?;

@@ -84,7 +84,7 @@ pub(crate) struct Tree<'a> {
     /// Where marks come from: the relation at the root of what hangs, by the relation of its mark.
     marks: BTreeMap<usize, usize>,
     /// Scalar subqueries that expressions read.
-    arguments: RefCell<Vec<Subquery>>,
+    pub(super) arguments: RefCell<Vec<Subquery>>,
 }
 
 impl<'a> Tree<'a> {
@@ -299,13 +299,15 @@ impl Hanging {
 
 /// Pipelines in dependency order, and the tables that they scan.
 #[derive(Default)]
-struct Written {
+pub(super) struct Written {
     pipelines: Vec<Pipeline>,
     unions: Vec<Range<usize>>,
     tables: Vec<FragmentTable>,
     infos: Vec<Arc<TableInfo>>,
     /// Join tables that another join may probe as well, with the pipelines that build them.
     built: Vec<(Built, usize)>,
+    /// Shared tables by id: the pipeline that leaves their rows, and how outputs are made of them if they are groups.
+    pub(super) shared: BTreeMap<usize, (usize, Vec<Finish>)>,
 }
 
 /// What a join table is made of. The table's own columns are of relation [`OWN`].
@@ -400,14 +402,14 @@ fn any_compared(compared: &Compared, translator: &mut Translator) -> Result<Devi
 }
 
 /// Writes the pipelines of a tree.
-struct Writer<'a, 'g> {
-    tree: &'a Tree<'g>,
-    written: Written,
+pub(super) struct Writer<'a, 'g> {
+    pub(super) tree: &'a Tree<'g>,
+    pub(super) written: Written,
 }
 
 impl<'a> Writer<'a, '_> {
     /// The root's pipeline; all others are written.
-    fn root(
+    pub(super) fn root(
         &mut self,
         sink: &[Expr],
         make_sink: impl FnOnce(&mut Translator) -> Result<Sink, Reason>,
@@ -420,8 +422,15 @@ impl<'a> Writer<'a, '_> {
 
     /// Writes the pipelines of an aggregation whose groups are scanned; `translator` gets registers for their values.
     fn groups(&mut self, relation: usize, grouped: &Grouped, translator: &mut Translator) -> Result<usize, Reason> {
-        let finish = self.written.aggregation(grouped, &self.tree.arguments)?;
-        let of_aggregation = self.written.pipelines.len() - 1;
+        let known = grouped.shared.and_then(|id| self.written.shared.get(&id).cloned());
+        let (of_aggregation, finish) = match known {
+            Some(known) => known,
+            None => {
+                let finish = self.written.aggregation(grouped, &self.tree.arguments)?;
+                (self.written.pipelines.len() - 1, finish)
+            }
+        };
+        self.written.shared.extend(grouped.shared.map(|id| (id, (of_aggregation, finish.clone()))));
         if let Sink::Aggregate { groups, aggregates } = &self.written.pipelines[of_aggregation].sink {
             (0..groups.len() + aggregates.len()).for_each(|_| _ = translator.unnamed());
         }
@@ -471,6 +480,7 @@ impl<'a> Writer<'a, '_> {
         let source = match &tree.graph.relations[relation] {
             Relation::Table(info) => Source::Table(self.table(info, &own, &mut translator)?),
             Relation::Groups(grouped) => Source::Output(self.groups(relation, grouped, &mut translator)?),
+            Relation::Shared(shared) => Source::Output(self.shared(relation, shared, &mut translator)?),
             Relation::Mark => return Err("a mark without a join".into()),
         };
         let is_own = |filter: &&Expr| relations(filter).iter().all(|read| *read == relation);
@@ -580,7 +590,7 @@ impl<'a> Writer<'a, '_> {
         })
     }
 
-    fn push(&mut self, pipeline: Pipeline) -> usize {
+    pub(super) fn push(&mut self, pipeline: Pipeline) -> usize {
         self.written.pipelines.push(pipeline);
         self.written.pipelines.len() - 1
     }

@@ -33,6 +33,7 @@ use super::held_filters::with_held_filters;
 use super::projections::ProjectionsInPlace;
 use super::sorts::SortsInPlace;
 use super::{guards, sums};
+use crate::shared::NeededAlone;
 use crate::walk::{PlanWalk, Walk};
 
 /// DataFusion's rules for logical plans.
@@ -52,6 +53,8 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     if let Some(first) = rules.iter().position(simplifies) {
         rules.insert(first, Arc::new(FinerTimes));
     }
+    // Behind those that move columns and filters to readers.
+    rules.push(Arc::new(NeededAlone));
     rules
 }
 

@@ -82,6 +82,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUD
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionContext;
 
+use crate::shared::ShareTables;
 use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use canonical::canonical_nans;
@@ -111,6 +112,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(finer_times::FinerTimes));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
+    rules.push(Arc::new(ShareTables));
     rules
 }
 

@@ -14,20 +14,23 @@
 //! Conjuncts over a column stay otherwise: a semi join need not tell NULL from false, and anti joins know NULL. The
 //! file goes once marks have three values, and anti joins look at the NULLs of a row's own matches.
 
+use std::ops::RangeFrom;
 use std::sync::Arc;
 
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{ScalarValue, TableReference};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, when,
+    Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, SubqueryAlias, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::shared::other_rows;
+use crate::syntax::TableOfWith;
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule that gives subqueries' IN its third value.
@@ -40,6 +43,7 @@ impl AnalyzerRule for UnknownIn {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut numbers = 0..;
         let told = plan.transform_up_nested(|plan| {
             let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
             let is_in = |expr: &Expr| Ok(matches!(expr, Expr::InSubquery(_)));
@@ -48,8 +52,9 @@ impl AnalyzerRule for UnknownIn {
             }
             let Filter { predicate, input, .. } = filter;
             let predicate = predicate.transform_up(with_named_value)?.data;
-            let conjuncts =
-                split_conjunction_owned(predicate).into_iter().map(|conjunct| in_conjunct(conjunct, &input));
+            let conjuncts = split_conjunction_owned(predicate)
+                .into_iter()
+                .map(|conjunct| in_conjunct(conjunct, &input, &mut numbers));
             let predicate = conjunction(conjuncts.collect::<Result<Vec<_>>>()?).unwrap_or_else(|| lit(true));
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
         })?;
@@ -75,7 +80,7 @@ fn with_named_value(expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::InSubquery(found)))
 }
 
-fn in_conjunct(conjunct: Expr, input: &LogicalPlan) -> Result<Expr> {
+fn in_conjunct(conjunct: Expr, input: &LogicalPlan, numbers: &mut RangeFrom<usize>) -> Result<Expr> {
     if is_joined(&conjunct) {
         return Ok(conjunct);
     }
@@ -83,7 +88,7 @@ fn in_conjunct(conjunct: Expr, input: &LogicalPlan) -> Result<Expr> {
         Ok(match expr {
             // A CASE of ours, seen again.
             Expr::Case(case) if is_told(&case) => Transformed::new(Expr::Case(case), false, TreeNodeRecursion::Jump),
-            Expr::InSubquery(found) => told(found, input)?,
+            Expr::InSubquery(found) => told(found, input, numbers)?,
             other => Transformed::no(other),
         })
     })?;
@@ -113,12 +118,24 @@ fn is_told(case: &Case) -> bool {
         && matches!(unknown.as_ref(), Expr::Literal(ScalarValue::Boolean(None), _))
 }
 
-/// The predicate with three values.
-fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
-    let InSubquery { expr, subquery, negated } = found;
-    let column = Expr::from(subquery.subquery.schema().columns().swap_remove(0));
+/// The predicate with three values. The subquery stands in up to three places, under a name by which its copies are
+/// found and may be shared; `numbers` are for these names.
+fn told(found: InSubquery, input: &LogicalPlan, numbers: &mut RangeFrom<usize>) -> Result<Transformed<Expr>> {
+    let InSubquery { expr, mut subquery, negated } = found;
     let is_nullable = subquery.subquery.schema().field(0).is_nullable();
     let may_be_null = expr.nullable(input.schema().as_ref()).unwrap_or(true);
+    if (is_nullable || may_be_null) && !subquery.outer_ref_columns.is_empty() {
+        if let Some(what) = other_rows(&subquery.subquery)? {
+            return Err(DataFusionError::NotImplemented(format!(
+                "{what} in a subquery of IN that refers to the rows around it and may be unknown"
+            )));
+        }
+    } else if is_nullable || may_be_null {
+        let name = TableOfWith::given("subquery", numbers.next().unwrap_or_default());
+        let named = SubqueryAlias::try_new(subquery.subquery, TableReference::bare(name))?;
+        subquery.subquery = Arc::new(LogicalPlan::SubqueryAlias(named));
+    }
+    let column = Expr::from(subquery.subquery.schema().columns().swap_remove(0));
     let mut unknown = Vec::new();
     if is_nullable {
         let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(column.is_null())?.build()?;
@@ -126,13 +143,6 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
     }
     if may_be_null {
         unknown.push(expr.as_ref().clone().is_null().and(has_rows(subquery.subquery.as_ref().clone(), &subquery)?));
-    }
-    if !unknown.is_empty() && (is_volatile(&subquery.subquery)? || negated && picks_rows(&subquery.subquery)?) {
-        return Err(DataFusionError::NotImplemented(
-            "IN of a subquery with random(), or NOT IN of one with a LIMIT without an order, which may be unknown; \
-             make a table of it"
-                .into(),
-        ));
     }
     let found = Expr::InSubquery(InSubquery { expr, subquery, negated: false });
     let Some(unknown) = unknown.into_iter().reduce(Expr::or) else {
@@ -143,33 +153,6 @@ fn told(found: InSubquery, input: &LogicalPlan) -> Result<Transformed<Expr>> {
     let value = |truth: Option<bool>| Expr::Literal(ScalarValue::Boolean(truth), None);
     let told = when(found, value(Some(!negated))).when(unknown, value(None)).otherwise(value(Some(negated)))?;
     Ok(Transformed::new(told, true, TreeNodeRecursion::Jump))
-}
-
-/// Whether a plan may have other rows each time: here it is computed up to three times.
-fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_nested(|plan| {
-        plan.apply_exprs(|expr| {
-            found |= expr.is_volatile();
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
-}
-
-/// Whether a plan takes some of its rows without an order that says which.
-fn picks_rows(plan: &LogicalPlan) -> Result<bool> {
-    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Limit(limit) if !is_ordered(&limit.input))))
-}
-
-/// Whether rows come in an order that a LIMIT above takes the first of.
-fn is_ordered(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Sort(_) => true,
-        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => plan.inputs().into_iter().all(is_ordered),
-        _ => false,
-    }
 }
 
 /// Whether a plan in a subquery's place has rows. Without outer references it is counted once.

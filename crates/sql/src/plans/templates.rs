@@ -25,6 +25,7 @@ use quick_cache::sync::Cache;
 
 use super::{Epoch, cache, is_template};
 use crate::mend::finer_times::FinerTimes;
+use crate::shared::SharedTable;
 use crate::walk::PlanWalk;
 
 /// Templates kept.
@@ -123,7 +124,9 @@ pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<Logica
 fn tables(plan: &LogicalPlan) -> Result<Vec<Arc<dyn TableProvider>>> {
     let mut found = Vec::new();
     plan.apply_nested(|plan| {
-        if let LogicalPlan::TableScan(scan) = plan {
+        if let LogicalPlan::TableScan(scan) = plan
+            && SharedTable::of(scan).is_none()
+        {
             match scan.source.get_logical_plan() {
                 Some(view) => found.extend(tables(&view)?),
                 None => found.push(source_as_provider(&scan.source)?),

@@ -51,6 +51,7 @@ pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use items::{about_repeated_names, distinguish, in_own_names, is_about_repeated_names, shown_name};
 pub(crate) use repeated::{check_made, distinguish_wildcards};
+pub(crate) use scopes::TableOfWith;
 pub(crate) use signs::{is_sign, shown as with_signs};
 pub(crate) use times::whole;
 
@@ -110,7 +111,7 @@ fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
     unread::check(state, &parsed)?;
-    let mut mends = Mends::default();
+    let mut mends = Mends { scopes: scopes::Scopes::counted(&mut parsed), ..Mends::default() };
     if visit(&mut parsed, &mut mends).is_break() {
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
     }
@@ -226,20 +227,6 @@ impl Mends {
     }
 }
 
-/// Whether a query takes some of its rows without an order that says which.
-fn picks_rows(query: &Query) -> bool {
-    let takes_none =
-        |limit: &Expr| matches!(limit, Expr::Value(value) if value.value == Value::Number("0".into(), false));
-    let is_limited = match &query.limit_clause {
-        Some(LimitClause::LimitOffset { limit: Some(limit), .. }) => !takes_none(limit),
-        Some(LimitClause::LimitOffset { limit: None, offset, .. }) => offset.is_some(),
-        Some(LimitClause::OffsetCommaLimit { .. }) => true,
-        None => query.fetch.is_some(),
-    };
-    let reads_none = matches!(query.body.as_ref(), SetExpr::Select(select) if select.from.is_empty());
-    is_limited && query.order_by.is_none() && !reads_none && !matches!(query.body.as_ref(), SetExpr::Values(_))
-}
-
 impl VisitorMut for Mends {
     type Break = ();
 
@@ -252,9 +239,6 @@ impl VisitorMut for Mends {
 
     /// FETCH is LIMIT; names of WITH and of windows begin.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        if picks_rows(query) {
-            self.scopes.note_volatile("LIMIT without ORDER BY");
-        }
         self.scopes.enter(query);
         let done = self.windows.enter_query(query).and_then(|()| limit_by_fetch(query));
         self.go_on(done)
@@ -279,8 +263,7 @@ impl VisitorMut for Mends {
 
     /// Joins in parentheses have conditions too; those with a name are subqueries.
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        let done = self.scopes.read(factor);
-        self.go_on(done)?;
+        self.scopes.read(factor);
         let TableFactor::NestedJoin { table_with_joins, alias } = factor else { return ControlFlow::Continue(()) };
         self.check_joins(&table_with_joins.joins)?;
         if alias.is_some()
@@ -314,12 +297,7 @@ impl VisitorMut for Mends {
     /// Windows have no names.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let done = match expr {
-            Expr::Function(function) => {
-                if let Some(volatile) = rows::volatile(function) {
-                    self.scopes.note_volatile(&format!("{volatile}()"));
-                }
-                self.windows.inline(function)
-            }
+            Expr::Function(function) => self.windows.inline(function),
             _ => Ok(()),
         };
         self.go_on(done)

@@ -102,7 +102,7 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
 const VOLATILE: [&str; 2] = ["random", "uuid"];
 
 /// The name of a function that gives another value each time.
-pub(super) fn volatile(function: &Function) -> Option<&'static str> {
+fn volatile(function: &Function) -> Option<&'static str> {
     let ident = function.name.0.last()?.as_ident()?;
     VOLATILE.into_iter().find(|volatile| ident.value.eq_ignore_ascii_case(volatile))
 }

@@ -1,24 +1,68 @@
-//! Names of WITH, one scope a query.
+//! Names of WITH, one scope a query, and how often each table is read.
 //!
 //! A name of WITH hides the same name of the queries around it, and ends with its query. DataFusion 55.2 refuses a
-//! name that a query around has. Here such an inner table is given a name of its own, and stands under its old one in
-//! FROM.
+//! name that a query around has, and puts a copy of a table's plan in the place of each read. Here a table that hides
+//! another, that is read more than once or that says MATERIALIZED is given a name of its own, and stands under its old
+//! one in FROM. [`crate::shared`] finds the copies by that name.
 //!
-//! A table of WITH is computed once for each time that it is read, so that one with a volatile function or with a LIMIT
-//! without an order, which would have other rows each time, is refused where it is read more than once.
-//!
-//! The file goes once DataFusion has a scope for each query, and computes a table that is read several times once.
+//! Invariant: tables are numbered in the order in which a visitor enters their queries.
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor};
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::{
+    CteAsMaterialized, Ident, ObjectName, Query, TableAlias, TableFactor, VisitorMut,
+};
 
 use super::items::{MARK, folded};
 use super::relations::parts;
-use crate::error::{Result, SqlError};
+
+/// What stands behind the mark in the name of a table, before its number.
+const NUMBER: &str = " #";
+/// What stands behind the number of a table that says so.
+const MATERIALIZED: &str = " MATERIALIZED";
+const NOT_MATERIALIZED: &str = " NOT MATERIALIZED";
+
+/// What a name that was given says of a table of WITH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TableOfWith<'n> {
+    /// The name that it is written with.
+    pub(crate) name: &'n str,
+    /// Whether it says MATERIALIZED, or NOT MATERIALIZED.
+    pub(crate) materialized: Option<bool>,
+}
+
+impl TableOfWith<'_> {
+    /// A name as tables of WITH are given, for a plan that stands in several places.
+    pub(crate) fn given(what: &str, number: usize) -> String {
+        given(what, number, "")
+    }
+
+    /// Reads a name that was given.
+    pub(crate) fn of(name: &str) -> Option<TableOfWith<'_>> {
+        let (name, rest) = name.split_once(MARK)?;
+        let number = rest.strip_prefix(NUMBER)?;
+        let materialized = match number {
+            number if number.ends_with(NOT_MATERIALIZED) => Some(false),
+            number if number.ends_with(MATERIALIZED) => Some(true),
+            _ => None,
+        };
+        Some(TableOfWith { name, materialized })
+    }
+}
+
+fn given(name: &str, number: usize, word: &str) -> String {
+    format!("{name}{MARK}{NUMBER}{number}{word}")
+}
 
 /// The queries around the node that is visited, innermost last.
 #[derive(Default)]
 pub(super) struct Scopes {
     queries: Vec<Scope>,
+    /// For each table so far, the tables in whose queries it is read; none for a read in no table's query.
+    readers: Vec<Vec<Option<usize>>>,
+    /// How often each table is read, where that was counted before.
+    times: Option<Vec<usize>>,
     /// Names that were given.
     given: usize,
 }
@@ -26,12 +70,9 @@ pub(super) struct Scopes {
 /// A table of WITH.
 struct Table {
     name: String,
+    number: usize,
     /// What it is called now; none where it kept its name.
     renamed: Option<Ident>,
-    /// How often it has been read, by queries other than its own.
-    reads: usize,
-    /// What gives it other rows each time, in itself or in a table that it reads.
-    volatile: Option<String>,
 }
 
 /// The tables of a query's WITH.
@@ -45,20 +86,38 @@ struct Scope {
 }
 
 impl Scopes {
-    /// Renames the tables of a query's WITH that queries around it have too.
+    /// The scopes of a statement whose reads have been counted.
+    pub(super) fn counted(parsed: &mut ParsedStatement) -> Scopes {
+        let mut reads = Reads::default();
+        let ControlFlow::Continue(()) = super::visit(parsed, &mut reads);
+        Scopes { times: Some(times(&reads.0.readers)), ..Scopes::default() }
+    }
+
+    /// Enters a query. Once reads have been counted, tables of its WITH that have to be told from others are renamed.
     pub(super) fn enter(&mut self, query: &mut Query) {
         let mut scope = Scope { tables: Vec::new(), visible: 0, visited: 0, recursive: false };
         if let Some(with) = &mut query.with {
             for table in &mut with.cte_tables {
-                let name = folded(&table.alias.name);
-                let renamed = self.found(&name).is_some().then(|| {
+                let (name, number) = (folded(&table.alias.name), self.readers.len());
+                self.readers.push(Vec::new());
+                let word = match table.materialized {
+                    Some(CteAsMaterialized::Materialized) => MATERIALIZED,
+                    Some(CteAsMaterialized::NotMaterialized) => NOT_MATERIALIZED,
+                    None => "",
+                };
+                // The text of a view has names that were given.
+                let is_told_apart = |times: &Vec<usize>| {
+                    let is_shared = word == MATERIALIZED || times.get(number).is_some_and(|times| *times > 1);
+                    TableOfWith::of(&name).is_none() && (is_shared || self.hides(&name))
+                };
+                let renamed = self.times.as_ref().is_some_and(is_told_apart).then(|| {
                     self.given += 1;
-                    Ident::with_quote('"', format!("{name}{MARK}{}", self.given))
+                    Ident::with_quote('"', given(&name, self.given, word))
                 });
                 if let Some(renamed) = &renamed {
                     table.alias.name = renamed.clone();
                 }
-                scope.tables.push(Table { name, renamed, reads: 0, volatile: None });
+                scope.tables.push(Table { name, number, renamed });
             }
             scope.recursive = with.recursive;
             scope.visible = usize::from(with.recursive).min(scope.tables.len());
@@ -77,44 +136,27 @@ impl Scopes {
         }
     }
 
-    /// Notes what gives other rows each time in the tables whose queries are visited.
-    pub(super) fn note_volatile(&mut self, what: &str) {
-        for scope in &mut self.queries {
-            if let Some(table) = scope.tables.get_mut(scope.visited) {
-                table.volatile.get_or_insert_with(|| what.to_string());
-            }
-        }
-    }
-
-    /// Gives a table of FROM the name that it is found by.
-    ///
-    /// # Errors
-    /// [`SqlError::Unsupported`] for the second read of a table that would have other rows then.
-    pub(super) fn read(&mut self, factor: &mut TableFactor) -> Result<()> {
-        let TableFactor::Table { name, alias, args: None, .. } = factor else { return Ok(()) };
-        let Some(own) = parts(name).filter(|parts| parts.len() == 1).and_then(|mut parts| parts.pop()) else {
-            return Ok(());
-        };
-        let Some((scope, place)) = self.found(&folded(&own)) else { return Ok(()) };
-        let scope = &mut self.queries[scope];
-        let is_within_itself = place == scope.visited;
-        let table = &mut scope.tables[place];
-        table.reads += usize::from(!is_within_itself);
-        let volatile = table.volatile.clone();
-        if let Some(what) = volatile.as_ref().filter(|_| table.reads > 1) {
-            return Err(SqlError::Unsupported(format!(
-                "{what} in '{own}' of WITH, which is read several times and would have other rows each time; \
-                 make a table of it by CREATE TABLE … AS"
-            )));
+    /// Notes the read of a table of FROM, and gives it the name that it is found by.
+    pub(super) fn read(&mut self, factor: &mut TableFactor) {
+        let TableFactor::Table { name, alias, args: None, .. } = factor else { return };
+        let Some(own) = parts(name).filter(|parts| parts.len() == 1).and_then(|mut parts| parts.pop()) else { return };
+        let Some((scope, place)) = self.found(&folded(&own)) else { return };
+        let reader = self.queries.iter().rev().find_map(|scope| scope.tables.get(scope.visited));
+        let reader = reader.map(|table| table.number);
+        let scope = &self.queries[scope];
+        let (table, is_within_itself) = (&scope.tables[place], place == scope.visited);
+        if !is_within_itself {
+            self.readers[table.number].push(reader);
         }
         if let Some(renamed) = &table.renamed {
             *name = ObjectName::from(vec![renamed.clone()]);
             alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: Vec::new(), at: None });
         }
-        if let Some(what) = volatile {
-            self.note_volatile(&what);
-        }
-        Ok(())
+    }
+
+    /// Whether a query around has a table of a name.
+    fn hides(&self, name: &str) -> bool {
+        self.found(name).is_some()
     }
 
     /// The innermost table of a name that may be read: the place of its query and its own there.
@@ -123,5 +165,47 @@ impl Scopes {
             let place = scope.tables[..scope.visible].iter().rposition(|table| table.name == name)?;
             Some((query, place))
         })
+    }
+}
+
+/// How often each table is computed if a copy of it stands in the place of each read, two for all that is more.
+fn times(readers: &[Vec<Option<usize>>]) -> Vec<usize> {
+    let mut known = vec![None; readers.len()];
+    (0..readers.len()).for_each(|table| _ = times_of(table, readers, &mut known));
+    known.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+fn times_of(table: usize, readers: &[Vec<Option<usize>>], known: &mut [Option<usize>]) -> usize {
+    if let Some(times) = known[table] {
+        return times;
+    }
+    // A table of WITH RECURSIVE may read one that reads it.
+    known[table] = Some(0);
+    let each = readers[table].iter().map(|reader| reader.map_or(1, |reader| times_of(reader, readers, known)));
+    let times = each.sum::<usize>().min(2);
+    known[table] = Some(times);
+    times
+}
+
+/// Counts the reads of a statement's tables of WITH.
+#[derive(Default)]
+struct Reads(Scopes);
+
+impl VisitorMut for Reads {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        self.0.enter(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Self::Break> {
+        self.0.leave();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        self.0.read(factor);
+        ControlFlow::Continue(())
     }
 }

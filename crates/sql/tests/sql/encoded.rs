@@ -117,6 +117,11 @@ async fn names_limits_and_subqueries_travel() {
         "SELECT count(*) FROM t WHERE k NOT IN (SELECT v FROM t WHERE v < 4)",
         "SELECT sum(number), max(word) FROM lines WHERE number <> 2",
         "SELECT v, row_number() OVER (PARTITION BY k ORDER BY v) AS n FROM t WHERE v < 20",
+        "WITH c AS (SELECT k, sum(v) AS n FROM t GROUP BY k) SELECT sum(a.n * b.k) FROM c a JOIN c b ON a.k = b.k + 1",
+        "WITH c AS (SELECT s, max(v) AS n FROM t GROUP BY s), d AS (SELECT n % 5 AS m FROM c GROUP BY 1) \
+         SELECT (SELECT sum(n) FROM c), (SELECT max(m) FROM d WHERE m < (SELECT max(m) FROM d))",
+        "WITH c AS (SELECT v, random() AS x FROM t LIMIT 50) \
+         SELECT count(*) FROM c a JOIN c b ON a.v = b.v AND a.x = b.x",
         "SELECT count(*) FROM t WHERE DATE '2020-01-01' + INTERVAL '1' DAY > DATE '2020-01-01' AND s LIKE 'a%'",
     ] {
         let (expected, _) = run(&reference, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));

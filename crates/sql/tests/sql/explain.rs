@@ -390,3 +390,36 @@ async fn generated_source_is_dumped_where_a_setting_says() {
     session.collect("SET warpcube.dump_source = 'off'").await.unwrap();
     run(&session, JOINED).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_tells_what_is_computed_once_and_why() {
+    let twice =
+        "WITH c AS (SELECT k, count(*) AS n FROM f GROUP BY k) SELECT sum(a.n) FROM c a JOIN c b ON a.k = b.k + 1";
+    let session = with_tables(cpu()).await;
+    for (explain, rows) in [("EXPLAIN", ""), ("EXPLAIN ANALYZE", "output_rows=10,")] {
+        let notes = explained(&session, &format!("{explain} {twice}")).await;
+        let (title, plan) = notes["shared"].split_once('\n').unwrap();
+        assert_eq!(title.replace('\u{2063}', ""), "c #1 (2 reads, an aggregation)");
+        assert!(plan.contains("AggregateExec: mode=") && plan.contains(rows), "{plan}");
+        let physical = notes.get("physical_plan").or(notes.get("Plan with Metrics")).unwrap();
+        assert_eq!(physical.matches("SharedExec: c").count(), 2, "{physical}");
+        assert!(!physical.contains("AggregateExec: mode=Single, gby=[k"), "{physical}");
+    }
+    // Filters and projected columns of readers go on to the table that a cheap one reads.
+    let cheap = "EXPLAIN WITH c AS (SELECT k, v FROM f WHERE v < 9) SELECT count(*) FROM c a JOIN c b ON a.k = b.k";
+    assert!(!explained(&session, cheap).await.contains_key("shared"));
+    // A subquery of IN that stands in several places.
+    let unknown =
+        "EXPLAIN SELECT count(*) FROM f WHERE v + 1 NOT IN (SELECT max(nullif(v, 3)) FROM f GROUP BY k) OR v = 7";
+    let notes = explained(&session, unknown).await;
+    assert!(notes["shared"].replace('\u{2063}', "").starts_with("subquery #0 (3 reads, an aggregation)"), "{notes:?}");
+    if on_real_device() {
+        return;
+    }
+    // On the device both readers scan the groups of one pipeline.
+    let session = with_tables(emulated()).await;
+    let notes = explained(&session, &format!("EXPLAIN {twice}")).await;
+    assert_eq!(notes["placement"], "GPU: aggregate over c ⋈ c");
+    assert!(notes["device"].contains("groups 0 as above"), "{}", notes["device"]);
+    assert!(!notes.contains_key("shared"), "{notes:?}");
+}

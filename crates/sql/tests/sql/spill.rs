@@ -83,6 +83,40 @@ async fn spilled_data_goes_where_it_is_told_and_is_gone_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shared_tables_past_the_limit_spill_and_give_their_memory_back() {
+    let (small, large) = (session("12MiB"), session("auto"));
+    // Sorts make no room: the rows of the shared table are what takes memory.
+    let twice = "WITH r AS (SELECT value AS v, 'row ' || value AS s, random() AS x FROM generate_series(1, 600000)) \
+                 SELECT sum(v), count(DISTINCT left(s, 5)), (SELECT count(*) FROM r WHERE x < 2) FROM r";
+    for (session, does_spill) in [(&large, false), (&small, true)] {
+        let execution = session.execute(twice).await.unwrap();
+        let plan = execution.plan.clone().expect("a query has a plan");
+        let batches = execution.collect().await.unwrap();
+        assert_eq!(crate::format::rows(&batches)[0].join(" "), "180000300000 9 600000");
+        assert_eq!(spills(&plan) > 0, does_spill);
+        assert_eq!(session.context().runtime_env().memory_pool.reserved(), 0, "the plan is still there: {plan:?}");
+    }
+    // Half-way: one reader in a file, the other behind it.
+    let joined = "WITH r AS (SELECT value AS v, 'row ' || value AS s, random() AS x FROM generate_series(1, 900000)) \
+                  SELECT count(*), sum(a.v) FROM (SELECT v, x FROM r WHERE v % 100 = 0) a JOIN r b \
+                  ON a.v = b.v AND a.x = b.x";
+    assert!(spilled(&small, joined, "9000 4050450000").await > 0);
+    // A statement that is dropped half-way frees its shared table.
+    let rows = "WITH r AS (SELECT value AS v, random() AS x FROM generate_series(1, 600000)) \
+                SELECT * FROM r UNION ALL SELECT * FROM r";
+    let mut execution = small.execute(rows).await.unwrap();
+    let plan = execution.plan.clone().expect("a query has a plan");
+    execution.stream.next().await.unwrap().unwrap();
+    assert!(small.context().runtime_env().memory_pool.reserved() > 0);
+    drop((execution, plan));
+    let clock = std::time::Instant::now();
+    while small.context().runtime_env().memory_pool.reserved() > 0 {
+        assert!(clock.elapsed() < PATIENCE, "a shared table outlives its statement");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_spill_fails_by_name() {
     let session = session("1MiB");
     let join = "SELECT count(*) FROM generate_series(1, 300000) a JOIN generate_series(1, 300000) b USING (value)";

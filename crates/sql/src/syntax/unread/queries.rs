@@ -1,9 +1,9 @@
 //! Clauses of queries: WITH, SELECT, set operations, ORDER BY, LIMIT, and what stands behind them.
 
 use datafusion::sql::sqlparser::ast::{
-    Cte, CteAsMaterialized, ExprWithAlias, ExprWithAliasAndOrderBy, Fetch, GroupByExpr, GroupByWithModifier,
-    LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectInto,
-    SelectItem, SetExpr, Values, WildcardAdditionalOptions, With,
+    Cte, ExprWithAlias, ExprWithAliasAndOrderBy, Fetch, GroupByExpr, GroupByWithModifier, LimitClause, Offset, OrderBy,
+    OrderByExpr, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectInto, SelectItem, SetExpr, Values,
+    WildcardAdditionalOptions, With,
 };
 
 use super::{refuse, relations};
@@ -58,11 +58,10 @@ pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
 }
 
 fn common_table(table: &Cte) -> Result<()> {
-    let Cte { alias, query: _, from, materialized, closing_paren_token: _ } = table;
+    // The name that a table is given carries MATERIALIZED.
+    let Cte { alias, query: _, from, materialized: _, closing_paren_token: _ } = table;
     relations::alias(alias)?;
-    // Common table expressions are planned where they are named, which NOT MATERIALIZED asks for.
-    let is_materialized = matches!(materialized, Some(CteAsMaterialized::Materialized));
-    refuse([("FROM behind a common table expression", from.is_some()), ("WITH … AS MATERIALIZED", is_materialized)])
+    refuse([("FROM behind a common table expression", from.is_some())])
 }
 
 fn set_expression(body: &SetExpr, may_make_table: bool) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Queries over the groups of another: aggregated again, joined with the fact table, or with a filtered dimension.
+//! Queries over the groups of another: aggregated again, joined with the fact table, or with a filtered dimension, or
+//! read twice as a table of WITH.
 
 use super::data::{Column, Tie};
 use super::query::{Generator, Query};
@@ -15,7 +16,7 @@ impl Generator<'_> {
         let fact = &self.tables.tables[0];
         let keys: Vec<&Column> = fact.columns.iter().filter(|column| !column.data_type.is_floating()).collect();
         let key = (!keys.is_empty()).then(|| self.random.pick(&keys).name.clone());
-        let (kind, is_joined) = (self.random.below(4), self.random.chance(40));
+        let (kind, is_joined) = (self.random.below(8), self.random.chance(40));
         let join = self.random.pick(&["JOIN", "LEFT JOIN"]).to_string();
         let name = fact.name.clone();
         match key.filter(|_| is_joined) {
@@ -32,6 +33,19 @@ impl Generator<'_> {
                     0 => "SELECT g0, COUNT(*) AS n, SUM(a0) AS s, MAX(a1) AS m FROM ({}) AS q GROUP BY g0",
                     3 => "SELECT COUNT(*) AS n FROM (SELECT * FROM ({}) AS q LIMIT 5) AS r",
                     1 => "SELECT a0, COUNT(*) AS n, MIN(g0) AS m FROM ({}) AS q GROUP BY a0",
+                    4 => {
+                        "WITH q AS ({}) SELECT p.g0, COUNT(*) AS n, SUM(p.a0 + r.a0) AS s, MAX(r.a1) AS m \
+                         FROM q AS p JOIN q AS r ON p.g0 = r.g0 GROUP BY p.g0"
+                    }
+                    5 => {
+                        "WITH q AS ({}) SELECT p.g0, p.a0, r.a1 FROM q AS p LEFT JOIN q AS r ON p.g0 = r.g0 \
+                         WHERE p.a0 > 1 AND r.a0 IS NOT NULL"
+                    }
+                    6 => {
+                        "WITH q AS ({}) SELECT a0, COUNT(*) AS n, MIN(g0) AS m \
+                         FROM (SELECT * FROM q WHERE a0 > 1 UNION ALL SELECT * FROM q) AS u GROUP BY a0"
+                    }
+                    7 => "WITH q AS ({}) SELECT COUNT(*) AS n FROM q WHERE a0 = (SELECT MAX(a0) FROM q)",
                     _ => "SELECT COUNT(*) AS n, COUNT(a1) AS c, SUM(a0) AS s FROM ({}) AS q",
                 };
                 self.groups_below(None, above.to_string())
