@@ -8,6 +8,7 @@ use crate::codegen::memory::{BoundTable, Index, MatchesMemory};
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::{RUN_KEY, WHOLE_RUN};
+use crate::codegen::stops::no_room;
 use crate::error::Result;
 use crate::ir::Expr;
 use crate::plan::cells::CellOp;
@@ -39,11 +40,14 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
     };
     let flags = rows.flags();
     // No slot is free near the key's.
-    let lost = if table.grows { "WC_TABLE_FULL" } else { "WC_LONG_RUN" };
-    let long_run = |slot| format!("if ({slot} == ~0ULL) {{ atomicOr({flags}, (uint32_t){lost}); return; }}");
+    let lost = match table.grows {
+        true => no_room(rows),
+        false => format!("{{ atomicOr({flags}, (uint32_t)WC_LONG_RUN); return; }}"),
+    };
+    let long_run = |slot| format!("if ({slot} == ~0ULL) {lost}");
     let matches = table.matches.as_ref().zip(table.memory.matches);
     if let Some((plan, matches)) = matches {
-        number(rows, plan, matches, &flags);
+        number(rows, plan, matches);
     }
     let entry = match table.memory.index {
         Index::Bitmap(bitmap) => {
@@ -138,7 +142,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
 }
 
 /// Writes the number of a row among those that enter; there may be no room for it.
-fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory, flags: &str) {
+fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory) {
     match plan.numbering {
         Numbering::Scanned(_) => {
             let first_rows = Argument::Chunk(matches.numbers, 8);
@@ -150,7 +154,8 @@ fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory, flag
             let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", counter));
             let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(plan.rows)));
             rows.line(&format!("const uint64_t number = wc_fetch_add({counter}, (uint64_t)1);"));
-            rows.line(&format!("if (number >= {most}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+            let full = no_room(rows);
+            rows.line(&format!("if (number >= {most}) {full}"));
         }
     }
 }

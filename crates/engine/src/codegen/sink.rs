@@ -12,6 +12,7 @@ use crate::codegen::params::Argument;
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::RUN_KEY;
+use crate::codegen::stops::no_room;
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result};
 use crate::ir::{AggregateCall, Expr, Sink};
@@ -106,8 +107,11 @@ fn aggregate_row(
         summed = runs.begin(rows, &group, &summed, bound.ordered.zip(bound.memory.ordered));
         group = RUN_KEY.into();
     }
-    let flags = rows.flags();
-    let full = format!("if (place == ~0ULL) {{ lost = true; atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}");
+    let full = match bound.grows() {
+        true => no_room(rows),
+        false => format!("{{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", rows.flags()),
+    };
+    let full = format!("if (place == ~0ULL) {full}");
     let place = match bound.grouping {
         Grouping::Single => String::new(),
         Grouping::Private => group,
@@ -129,7 +133,6 @@ fn aggregate_row(
             let target = rows.with_emitter(|emitter| wide_table(emitter, (states, words), bound.places, bound.seed));
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
-            rows.line("if (lost) return;");
             rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, &is_new);"));
             rows.line(&full);
             if let Some(columns) = bound.memory.word_columns {
@@ -148,7 +151,6 @@ fn aggregate_row(
         }
         Grouping::Hashed => {
             let target = rows.with_emitter(|emitter| hash_table(emitter, bound.memory.seen, bound.places, bound.seed));
-            rows.line("if (lost) return;");
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t place = wc_table_enter({target}, {group}, &is_new);"));
             rows.line(&full);

@@ -270,7 +270,7 @@ impl BoundTop {
             "    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};
     if (blockIdx.x == 0 && threadIdx.x == 0) {{
         {output}[0] = {control}[0];
-        {output}[1] = {control}[1];
+        {output}[1] = {control}[1] | (uint64_t)({control}[3] != 0) << WC_STOPPED_SHIFT;
         {output}[3] = {threshold};
     }}
 "
@@ -312,7 +312,7 @@ impl BoundTop {
     wc_sorted_ranks(ranks, {candidates}, (uint32_t)held);
     if (threadIdx.x == 0) {{
         {output}[0] = wc_load_relaxed({control});
-        {output}[1] = wc_load_relaxed({control} + 1);
+        {output}[1] = wc_load_relaxed({control} + 1) | (uint64_t)({control}[3] != 0) << WC_STOPPED_SHIFT;
         {output}[2] = best;
         {output}[3] = 0;
     }}

@@ -9,8 +9,9 @@ use warpcube_gpu::prims::{DeviceSlice, Element, Sort, SortKey};
 use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Mark, Output, Params, Work};
 
 use crate::arena::{Arena, Zone};
-use crate::codegen::memory::{BoundTable, TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::memory::{BoundTable, CONTROL_HEAD_BYTES, TICKETS_OFFSET, TICKETS_STRIDE};
 use crate::codegen::params::{Argument, Counted};
+use crate::codegen::pipeline::BoundPipeline;
 use crate::error::Result;
 use crate::exec::bind::Root;
 use crate::exec::binding::{Binding, Finish, Kernels};
@@ -20,7 +21,7 @@ use crate::plan::table::PayloadColumn;
 use crate::tuning::Tuning;
 
 /// Threads of a block of kernels that take an entry or a row a thread, and blocks a multiprocessor.
-const BLOCK: u32 = 256;
+pub(super) const BLOCK: u32 = 256;
 const BLOCKS: u32 = 8;
 
 /// One step of a run.
@@ -46,6 +47,8 @@ pub(crate) struct Launch<'a> {
 /// What a launch scans for a pipeline.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Scanned {
+    /// Number of the launch.
+    number: usize,
     first_chunk: usize,
     chunks: u64,
     tickets: u64,
@@ -56,6 +59,7 @@ impl Scanned {
     /// What a launch scans of a pipeline, by its number; nothing behind the last one.
     fn of(plan: &PipelinePlan, launch: usize) -> Scanned {
         let scanned = plan.tickets.get(launch).map(|tickets| Scanned {
+            number: launch,
             first_chunk: tickets.chunks.start,
             chunks: tickets.chunks.len() as u64,
             tickets: tickets.count.into(),
@@ -119,6 +123,7 @@ impl Phase<'_> {
                     Argument::Zone(zone) => params.buffer_at(arena, at(*zone)),
                     Argument::Within(zone, distance) => params.buffer_at(arena, at(*zone) + distance),
                     Argument::Chunk(zone, bytes) => params.buffer_at(arena, at(*zone) + scan.first_chunk * bytes),
+                    Argument::Launch(zone, bytes) => params.buffer_at(arena, at(*zone) + scan.number * bytes),
                     Argument::Count(Counted::Chunks) => params.u64(scan.chunks),
                     Argument::Count(Counted::Tickets) => params.u64(scan.tickets),
                     Argument::Count(Counted::Vectors) => params.u64(scan.vectors),
@@ -171,23 +176,29 @@ pub(crate) fn blocks(info: &DeviceInfo) -> u32 {
 }
 
 /// The phases of a binding. The device's time is from after the upload to the last kernel's end, and where launches are
-/// timed there is a point in time behind each launch group.
+/// timed there is a point in time behind each launch group. A run that goes on `from` a launch group has its constants
+/// and what was left; of this group's members those go on that resume, others are done.
 pub(crate) fn phases<'a>(
     binding: &'a Binding,
     info: &DeviceInfo,
-    times_launches: bool,
+    (times_launches, from): (bool, Option<usize>),
     tuning: &Tuning,
 ) -> Vec<Phase<'a>> {
     let bound = &binding.fragment;
     // A point in time between two launches would keep the second from starting early.
     let early = tuning.early_launch && !times_launches;
-    let mut phases = vec![Phase::Host(Host::Constants), Phase::Host(Host::Time), Phase::Primitive(Primitive::Zero)];
+    let begin = [Phase::Host(Host::Constants), Phase::Host(Host::Time), Phase::Primitive(Primitive::Zero)];
+    let mut phases = match from {
+        None => Vec::from(begin),
+        Some(_) => vec![Phase::Host(Host::Time)],
+    };
     let Kernels { launches, finish, matches, ends } = binding.kernels.as_ref();
     let top = match (&bound.root, finish) {
         (Root::TopK(top), Finish::TopK(kernels)) => Some((top, kernels)),
         _ => None,
     };
-    for (index, (group, launch)) in bound.launch_groups.iter().zip(launches).enumerate() {
+    for (index, (group, launch)) in bound.launch_groups.iter().zip(launches).enumerate().skip(from.unwrap_or(0)) {
+        let is_done = |member: &BoundPipeline| from == Some(index) && member.stop.is_none();
         let is_root = index + 1 == bound.launch_groups.len();
         let members = || group.members.iter().map(|index| &bound.pipelines[*index]);
         if let Some((top, kernels)) = top.filter(|_| is_root) {
@@ -206,7 +217,7 @@ pub(crate) fn phases<'a>(
                 phases.extend(group.members.iter().map(|index| drawn_anew(bound.control, *index)));
             }
             let of_members = members().flat_map(|member| {
-                let scanned = Scanned::of(&member.plan, number);
+                let scanned = if is_done(member) { Scanned::default() } else { Scanned::of(&member.plan, number) };
                 member.params.arguments().map(move |operand| (operand.clone(), scanned))
             });
             let others = firsts().chain(last_block()).map(|operand| (operand, Scanned::default()));
@@ -227,7 +238,7 @@ pub(crate) fn phases<'a>(
     }
     let first_bytes =
         |zone: Zone| Phase::Host(Host::Takes { from: zone, bytes: binding.first_bytes().min(zone.bytes()) });
-    let head = Phase::Host(Host::Takes { from: bound.control, bytes: 16 });
+    let head = Phase::Host(Host::Takes { from: bound.control, bytes: CONTROL_HEAD_BYTES });
     let time = Phase::Host(Host::Time);
     match (&bound.root, finish) {
         (Root::TopK(bound), _) => {

@@ -16,7 +16,7 @@ use crate::codegen::memory::{BoundGroups, BoundTable};
 use crate::codegen::sink::BoundSink;
 use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::BindingCache;
-use crate::exec::run::Engine;
+use crate::exec::engine::Engine;
 use crate::ir::{Fragment, Pipeline, Sink, Source, TopK};
 use crate::plan::explain::{self, Named, PipelineWords, StepWords};
 use crate::plan::groups::Grouping;

@@ -15,6 +15,8 @@ pub(crate) struct Recorded {
     /// After the upload, then after each launch group if `times_launches`, else after the last.
     taken: Taken,
     times_launches: bool,
+    /// The first launch group of a run that goes on.
+    from: Option<usize>,
 }
 
 impl Recorded {
@@ -24,19 +26,24 @@ impl Recorded {
         arena: &DeviceBuffer,
         device: &Device,
         stream: &mut Stream,
-        times_launches: bool,
+        (times_launches, from): (bool, Option<usize>),
         tuning: &Tuning,
     ) -> Result<Recorded> {
         let (mut work, mut taken) = (Work::new(device), Taken::default());
-        for phase in phases(binding, device.info(), times_launches, tuning) {
+        for phase in phases(binding, device.info(), (times_launches, from), tuning) {
             phase.record(&mut work, (&binding.fragment.arena, arena), &mut taken)?;
         }
-        Ok(Recorded { recording: stream.prepare(work)?, taken, times_launches })
+        Ok(Recorded { recording: stream.prepare(work)?, taken, times_launches, from })
     }
 
     /// Whether this is a recording over `arena`, with or without a time for each launch group.
     pub(crate) fn is_for(&self, arena: &DeviceBuffer, times_launches: bool) -> bool {
         self.times_launches == times_launches && self.recording.is_on(&[arena])
+    }
+
+    /// Whether the next run may replay it: it runs a fragment from its start.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.from.is_none()
     }
 
     /// Runs all and waits for it.
@@ -54,9 +61,10 @@ impl Recorded {
         self.between(0, self.taken.marks.len() - 1)
     }
 
-    /// Time of one launch of the last run, if launches were timed.
+    /// Time of one launch of the last run, if launches were timed and it was part of that.
     pub(crate) fn launch_time(&self, group: usize) -> Result<Option<Duration>> {
-        self.times_launches.then(|| self.between(group, group + 1)).transpose()
+        let group = group.checked_sub(self.from.unwrap_or(0)).filter(|_| self.times_launches);
+        group.map(|group| self.between(group, group + 1)).transpose()
     }
 
     fn between(&self, from: usize, to: usize) -> Result<Duration> {

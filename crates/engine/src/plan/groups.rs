@@ -13,6 +13,7 @@ use crate::format::in_bytes;
 use crate::ir::{AggregateCall, Expr};
 use crate::plan::cells::{Cell, CellOp, Cells, Part, Read, SumBounds};
 use crate::plan::group_values::{GroupValue, aggregate_facts, group_values};
+use crate::plan::growth::grown;
 use crate::plan::input::{Branch, PipelineInput};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{Item, Planned};
@@ -20,10 +21,8 @@ use crate::plan::runs::{self, OrderedPlan, RunPlan, WholeRuns};
 use crate::plan::shared::{LARGE_WARPS, QUEUE_BYTES_MAX, SMALL_BLOCK};
 use crate::plan::split::Split;
 use crate::plan::table::TableLayout;
-use crate::tuning::Tuning;
+use crate::tuning::{GROUP_SLOTS, Tuning};
 
-/// Slots of a hashed group table at first.
-pub(crate) const GROUP_SLOTS_FIRST: u64 = 1 << 20;
 /// Slots it may grow to.
 pub(crate) const GROUP_SLOTS_MAX: u64 = 1 << 30;
 /// Cells of a global aggregation that a block adds up together: each takes 256 bytes of shared memory.
@@ -93,6 +92,11 @@ impl GroupsPlan {
     /// Bytes of the mark that tells of a place whether there is a group: its key plus one in 8 bytes, or one byte.
     pub(crate) fn mark_bytes(&self) -> usize {
         if self.values.is_some() || self.grouping == Grouping::Hashed { 8 } else { 1 }
+    }
+
+    /// Whether a row may find no room in it.
+    pub(crate) fn grows(&self) -> bool {
+        self.grouping == Grouping::Hashed && self.ordered.is_none()
     }
 
     /// Whether another pipeline reads the words of keys, which then have a column each.
@@ -179,7 +183,7 @@ fn slots(input: &PipelineInput, groups: &[&Expr], rows: u64) -> u64 {
         _ => None,
     };
     let groups = groups.iter().map(count).try_fold(1u64, |product, count| product.checked_mul(count?));
-    let known = groups.filter(|groups| *groups <= rows / 2 && input.group_slots >= GROUP_SLOTS_FIRST);
+    let known = groups.filter(|groups| *groups <= rows / 2 && input.group_slots >= GROUP_SLOTS);
     input.group_slots.max(known.map_or(0, |groups| (2 * groups).next_power_of_two().min(GROUP_SLOTS_MAX)))
 }
 
@@ -213,7 +217,8 @@ pub(crate) fn plan(
     let in_order = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Listed);
     let ordered = in_order.map(|_| OrderedPlan::of(input, split, &exprs));
     let slots = ordered.map_or(slots, |_| runs::end_slots(input, split));
-    let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
+    let hashed = if ordered.is_some() { slots } else { grown(slots, input.growth).min(GROUP_SLOTS_MAX) };
+    let places = if grouping == Grouping::Hashed { hashed } else { pack.domain };
     let places = if input.scanned { places.next_multiple_of(VECTOR_ROWS as u64) } else { places };
     let copies = match grouping {
         Grouping::Dense if question.only_sums() && question.is_crowded() && !input.scanned && runs.is_none() => {
@@ -229,7 +234,7 @@ pub(crate) fn plan(
         texts: values.iter().map(|value| value.texts).collect(),
         places,
         copies,
-        seed: input.seed,
+        seed: input.table_seed(),
         cells,
         cell_count,
         values: input.scanned.then(Vec::new),

@@ -12,6 +12,7 @@ pub(crate) mod explain;
 pub(crate) mod float_limbs;
 pub(crate) mod group_values;
 pub(crate) mod groups;
+pub(crate) mod growth;
 pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod launches;

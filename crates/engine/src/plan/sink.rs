@@ -65,6 +65,17 @@ impl SinkPlan {
         }
     }
 
+    /// Whether a row may find no room.
+    pub(crate) fn grows(&self) -> bool {
+        match self {
+            SinkPlan::Table(table) => table.grows,
+            SinkPlan::Groups(groups, _) => groups.grows(),
+            SinkPlan::TopK(_) => false,
+            SinkPlan::Rows(rows) => rows.grows,
+            SinkPlan::List(list) => list.grows,
+        }
+    }
+
     /// Shared memory a warp for private cells or for runs, in bytes.
     pub(crate) fn warp_bytes(&self) -> usize {
         match self {

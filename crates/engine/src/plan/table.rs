@@ -10,13 +10,12 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::format::in_bytes;
 use crate::ir::{Expr, Probe, Sink, Ty};
+use crate::plan::growth::grown;
 use crate::plan::input::PipelineInput;
 use crate::plan::runs::{self, RunPlan, WholeRuns};
 use crate::plan::split::Split;
 use crate::tuning::Tuning;
 
-/// Keys that any table has slots for.
-const EXPECTED_MIN: u64 = 1 << 12;
 /// Largest table in bytes: a quarter of the device's memory, between these.
 const TABLE_BYTES_MAX: RangeInclusive<u64> = 8 << 30..=32 << 30;
 
@@ -92,7 +91,7 @@ pub(crate) struct TablePlan {
     pub(crate) share: f64,
     /// How rows are numbered, if a key may have several. Payload is then indexed by row.
     pub(crate) matches: Option<MatchesPlan>,
-    /// Whether there is room for fewer rows than may come: a table that proves too small is laid out again for more.
+    /// Whether there was room for fewer rows than may come before the table has grown.
     pub(crate) grows: bool,
     /// Whether its keys are to be unique.
     pub(crate) unique: Unique,
@@ -197,13 +196,13 @@ pub(crate) fn plan(
     let share = split.share();
     // Of rows that several matches multiply, only an upper bound is known: there is room for a guess.
     let (multiplies, most) = (input.multiplies(), input.rows_out());
-    let guessed = most.min(input.group_slots);
-    let rows = if multiplies { guessed } else { input.rows };
-    let room = if input.whole_tables || multiplies { 1.0 } else { share };
+    let (at_first, guessed) = (most.min(input.group_slots), most.min(input.guessed_rows()));
+    let first = if multiplies { (at_first, 1.0) } else { (input.rows, share) };
     let pack = KeyPack::of_join(&keys_known)?;
     let payload = columns.collect::<Result<Vec<_>>>()?;
     let entry_bytes: u64 = payload.iter().map(|column| column.width).sum();
-    let places = Places::of(&pack, entry_bytes, (rows, room), input.tuning);
+    let places = Places::of(&pack, entry_bytes, first, input.tuning);
+    let places = if multiplies { places.for_keys(guessed) } else { places.grown(input.growth) };
     let runs = match are_extremes {
         true => RunPlan::of_extremes(input, split, (keys, &pack), (&payload, &places), share),
         false => None,
@@ -233,11 +232,11 @@ pub(crate) fn plan(
         },
         pack,
         places: places.places,
-        seed: input.seed,
+        seed: input.table_seed(),
         payload,
         share,
         matches,
-        grows: multiplies && guessed < most,
+        grows: if multiplies { at_first < most } else { places.grows },
         unique: input.unique,
         ends: runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| runs::end_slots(input, split)),
         runs,
@@ -245,11 +244,16 @@ pub(crate) fn plan(
     })
 }
 
-/// Keys that slots are for where a share of `rows` is expected: all, unless a table for twice as many as expected has
-/// an eighth of the slots. Too few slots show as keys far from their hashes, and the table is laid out again for all.
-fn expected(rows: u64, share: f64) -> u64 {
-    let expected = (rows as f64 * share * 2.0) as u64 + EXPECTED_MIN;
+/// Keys that slots are for where a share of `rows` is expected and the table has grown some times: all, unless a table
+/// for twice as many as expected has an eighth of the slots. Too few slots show as keys far from their hashes.
+fn expected(rows: u64, share: f64, (least, times): (u64, u32)) -> u64 {
+    let expected = grown((rows as f64 * share * 2.0) as u64 + least, times);
     if expected.saturating_mul(8) <= rows { expected } else { rows }
+}
+
+/// Slots for so many keys.
+fn slots(keys: u64) -> u64 {
+    (keys.max(8) * 2).next_power_of_two()
 }
 
 /// The places of a table.
@@ -261,6 +265,12 @@ pub(crate) struct Places {
     pub(crate) places: u64,
     /// Bytes of the table.
     pub(crate) bytes: u64,
+    /// Whether there is room for fewer keys than may come before the table has grown.
+    pub(crate) grows: bool,
+    /// Bytes of a slot.
+    slot_bytes: u64,
+    /// Most keys, the share of them that is expected, and the least number that slots are for.
+    keys: (u64, f64, u64),
     why: String,
 }
 
@@ -268,8 +278,9 @@ impl Places {
     /// The places of a table for at most `rows` keys. Slots are for a share of `room` of the keys. Past
     /// [`Tuning::direct_bytes`] it is indexed by key only where slots would take more.
     pub(crate) fn of(pack: &KeyPack, entry_bytes: u64, (rows, room): (u64, f64), tuning: &Tuning) -> Places {
-        let slots = (expected(rows, room).max(8) * 2).next_power_of_two();
-        let slot_bytes = slots.saturating_mul(entry_bytes + 8 * (1 + pack.words as u64));
+        let wanted = expected(rows, room, (tuning.expected_keys, 0));
+        let (slots, slot) = (slots(wanted), entry_bytes + 8 * (1 + pack.words as u64));
+        let slot_bytes = slots.saturating_mul(slot);
         let by_key = pack.domain.saturating_mul(entry_bytes).saturating_add(pack.domain / 8);
         let is_dense = pack.domain <= rows.saturating_mul(tuning.direct_places_per_row).max(tuning.direct_places);
         let hashed = in_bytes(slot_bytes);
@@ -280,7 +291,23 @@ impl Places {
             (false, _) => (false, format!("{hashed}: {} keys may be, of {rows} rows", pack.domain)),
         };
         let (places, bytes) = if is_direct { (pack.domain, by_key) } else { (slots, slot_bytes) };
-        Places { is_direct, places, bytes, why }
+        let (grows, keys) = (!is_direct && wanted < rows, (rows, room, tuning.expected_keys));
+        Places { is_direct, places, bytes, grows, slot_bytes: slot, keys, why }
+    }
+
+    /// The same after it has grown so often.
+    fn grown(self, times: u32) -> Places {
+        let (rows, room, least) = self.keys;
+        self.for_keys(expected(rows, room, (least, times)))
+    }
+
+    /// The same for so many keys.
+    fn for_keys(self, wanted: u64) -> Places {
+        if self.is_direct {
+            return self;
+        }
+        let places = slots(wanted);
+        Places { places, bytes: places.saturating_mul(self.slot_bytes), ..self }
     }
 }
 

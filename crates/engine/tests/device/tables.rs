@@ -349,7 +349,7 @@ fn tables_have_slots_for_the_rows_that_are_expected_to_pass() {
     let facts = MemoryTable::new("facts", vec![("k", numbers::<Int64Type>(rows, |row| Some(row as i64 * SPREAD)))]);
     let tables = [&facts, &side];
     let mut sizes = Vec::new();
-    for (wanted, first_reruns) in [(8, 0), (7, 1)] {
+    for (wanted, first_grown) in [(8, 0), (7, 1)] {
         let steps = vec![filter(Expr::binary(BinaryOp::Eq, reg(1), int(wanted, Ty::I32)))];
         let calls = vec![count(), sum(reg(1), DataType::Int64)];
         let fragment = fragment(
@@ -360,11 +360,11 @@ fn tables_have_slots_for_the_rows_that_are_expected_to_pass() {
             ],
         );
         let (engine, cache) = (engine(LaneOrder::Forward), BindingCache::default());
-        for reruns in [first_reruns, 0] {
+        for grown in [first_grown, 0] {
             let again = engine.run_again(&fragment, &cache, &requests(&fragment, &tables), &RunOptions::default());
             let (batch, report) = again.unwrap();
             let passing = (0..rows).filter(|row| of(*row) == wanted as i32).count();
-            assert_eq!((report.reruns, batch.column(0).as_primitive::<Int64Type>().value(0)), (reruns, passing as i64));
+            assert_eq!((report.grown, batch.column(0).as_primitive::<Int64Type>().value(0)), (grown, passing as i64));
             sizes.push(report.arena_bytes);
         }
         check_on(&engine, &fragment, &tables);
