@@ -1,14 +1,12 @@
 //! Rows that become entries of a join table.
 
-use crate::arena::Zone;
 use crate::codegen::aggregate::CellText;
-use crate::codegen::expr::Emitter;
 use crate::codegen::keys::Packed;
 use crate::codegen::memory::{BoundTable, Index, MatchesMemory};
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::{RUN_KEY, WHOLE_RUN};
-use crate::codegen::stops::no_room;
+use crate::codegen::tables::{hash_table, wide_table};
 use crate::error::Result;
 use crate::ir::Expr;
 use crate::plan::cells::CellOp;
@@ -41,7 +39,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
     let flags = rows.flags();
     // No slot is free near the key's.
     let lost = match table.grows {
-        true => no_room(rows),
+        true => rows.no_room(),
         false => format!("{{ atomicOr({flags}, (uint32_t)WC_LONG_RUN); return; }}"),
     };
     let long_run = |slot| format!("if ({slot} == ~0ULL) {lost}");
@@ -154,7 +152,7 @@ fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory) {
             let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", counter));
             let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(plan.rows)));
             rows.line(&format!("const uint64_t number = wc_fetch_add({counter}, (uint64_t)1);"));
-            let full = no_room(rows);
+            let full = rows.no_room();
             rows.line(&format!("if (number >= {most}) {full}"));
         }
     }
@@ -213,22 +211,4 @@ pub(super) fn tell_duplicate(flags: &str, unique: Unique) -> String {
         }
         _ => format!("atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY)"),
     }
-}
-
-/// Pointer, mask and seed of a table of so many slots for keys of one word, as arguments of a call.
-pub(super) fn hash_table(emitter: &mut Emitter, keys: Zone, slots: u64, seed: u64) -> String {
-    let keys = emitter.params.add("uint64_t*", Argument::Zone(keys));
-    let mask = emitter.params.add("uint64_t", Argument::U64(slots - 1));
-    let seed = emitter.params.add("uint64_t", Argument::U64(seed));
-    format!("{keys}, {mask}, {seed}")
-}
-
-/// Pointers to states and words, mask and seed of a table of so many slots for keys of several words, as arguments of a
-/// call.
-pub(super) fn wide_table(emitter: &mut Emitter, (states, words): (Zone, Zone), slots: u64, seed: u64) -> String {
-    let states = emitter.params.add("uint64_t*", Argument::Zone(states));
-    let words = emitter.params.add("uint64_t*", Argument::Zone(words));
-    let mask = emitter.params.add("uint64_t", Argument::U64(slots - 1));
-    let seed = emitter.params.add("uint64_t", Argument::U64(seed));
-    format!("{states}, {words}, {mask}, {seed}")
 }

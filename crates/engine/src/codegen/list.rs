@@ -7,7 +7,6 @@ use crate::codegen::memory::BoundList;
 use crate::codegen::params::Argument;
 use crate::codegen::result_rows::packed;
 use crate::codegen::rows::RowWriter;
-use crate::codegen::stops::no_room;
 use crate::error::Result;
 use crate::ir::Expr;
 
@@ -16,7 +15,7 @@ impl BoundList {
     pub(super) fn row(&self, rows: &mut RowWriter, columns: &[(Expr, DataType)]) -> Result<()> {
         let columns: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
         let packed = packed(rows, &self.pack, &columns)?;
-        let full = no_room(rows);
+        let full = rows.no_room();
         let mut zone = |zone| rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(zone)));
         let (count, seen, words) = (zone(self.memory.count), zone(self.memory.seen), self.memory.words.map(&mut zone));
         let places = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.places)));

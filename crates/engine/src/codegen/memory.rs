@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::{Argument, ParamList};
-use crate::codegen::stops::StopMemory;
+use crate::codegen::stop_memory::StopMemory;
 use crate::plan::groups::GroupsPlan;
 use crate::plan::input::PipelineInput;
 use crate::plan::pipeline::PipelinePlan;
@@ -58,8 +58,6 @@ pub(crate) const CONTROL_HEAD_BYTES: usize = 32;
 pub(crate) const FULL_OFFSET: usize = 28;
 /// Byte offset of the ticket counters in the control zone.
 pub(crate) const TICKETS_OFFSET: usize = 128;
-/// Bytes from one ticket counter to the next: each has a line of memory to itself.
-pub(crate) const TICKETS_STRIDE: usize = 128;
 
 /// What the kernels of a pipeline read beside what its sink leaves.
 #[derive(Clone, Copy)]

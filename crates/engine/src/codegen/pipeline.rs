@@ -1,4 +1,4 @@
-//! One pipeline as one device function, which a kernel calls ([`crate::codegen::launch_group`]).
+//! One pipeline as one device function, which the kernel of a launch group calls.
 //!
 //! A warp draws tickets, each a run of rows of one chunk, and walks it in steps of SLOTS × 32 rows. The first steps of
 //! the plan run on whole vectors: their columns are loaded 16 bytes a thread, filters and bitmap tests clear bits of
@@ -19,7 +19,7 @@ use crate::codegen::params::{Argument, Counted, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::{RowWriter, Statements};
 use crate::codegen::sink::BoundSink;
-use crate::codegen::stops::StopMemory;
+use crate::codegen::stop_memory::StopMemory;
 use crate::error::Result;
 use crate::ir::Sink;
 use crate::plan::input::PipelineInput;

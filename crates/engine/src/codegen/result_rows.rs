@@ -8,7 +8,6 @@ use crate::codegen::keys::Packed;
 use crate::codegen::memory::{BoundRows, HEAD_WORDS};
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
-use crate::codegen::stops::no_room;
 use crate::error::Result;
 use crate::ir::{Expr, Ty};
 use crate::plan::keys::KeyPack;
@@ -33,7 +32,7 @@ impl BoundRows {
     /// Writes what one row does.
     pub(super) fn row(&self, rows: &mut RowWriter, columns: &[(Expr, DataType)]) -> Result<()> {
         let packed = packed(rows, &self.pack, &columns.iter().map(|(expr, _)| expr).collect::<Vec<_>>())?;
-        let full = no_room(rows);
+        let full = rows.no_room();
         let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(self.memory)));
         let capacity = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.capacity)));
         rows.line(&format!("const uint64_t place = wc_fetch_add({output}, (uint64_t)1);"));

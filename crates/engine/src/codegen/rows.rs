@@ -6,13 +6,13 @@ use std::ops::Range;
 use warpcube_column::ColumnReader;
 
 use crate::arena::Arena;
-use crate::codegen::build::{hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
 use crate::codegen::filters::{Before, Site, Written};
 use crate::codegen::keys::Packed;
 use crate::codegen::memory::{Index, MatchesMemory, Operands, TableMemory};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::stages::of_matches;
+use crate::codegen::tables::{hash_table, wide_table};
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{Expr, JoinKind, Probe, Ty};
@@ -108,25 +108,20 @@ impl<'a> RowWriter<'a> {
         self.of_row = Some(std::mem::take(&mut self.out));
     }
 
-    /// The word of the run's error, the first of its control zone.
-    pub(crate) fn control(&self) -> &str {
-        self.error_slot
+    /// Whether the scan resumes.
+    pub(crate) fn resumes(&self) -> bool {
+        self.operands.scan.stop.is_some()
     }
 
-    /// Position of the pipeline in the fragment.
-    pub(crate) fn pipeline(&self) -> usize {
-        self.input.index
-    }
-
-    /// What notes a row that finds no room, if the scan resumes.
-    pub(crate) fn resumes(&self) -> Option<String> {
-        self.operands.scan.stop?;
-        Some(match self.in_place {
-            Some(slots) if self.of_row.is_none() => {
-                format!("unplaced |= 1u << wc_slot_of<{slots}>(row - begin);")
-            }
-            _ => "unplaced = 1;".into(),
-        })
+    /// What is done with a row, or a run of rows, that finds no room.
+    pub(crate) fn no_room(&self) -> String {
+        let (control, pipeline) = (self.error_slot, self.input.index);
+        let noted = match self.in_place.filter(|_| self.of_row.is_none()) {
+            _ if !self.resumes() => format!("atomicOr({}, (uint32_t)WC_TABLE_FULL);", self.flags()),
+            Some(slots) => format!("unplaced |= 1u << wc_slot_of<{slots}>(row - begin);"),
+            None => "unplaced = 1;".into(),
+        };
+        format!("{{ {noted} wc_no_room({control}, {pipeline}); return; }}")
     }
 
     /// Whether all lanes of a warp have to come together, because rows have several matches.
@@ -144,7 +139,7 @@ impl<'a> RowWriter<'a> {
         if self.stages.is_empty() {
             return Statements { row: self.out, runs: None, filters };
         }
-        let (control, resumes) = (self.error_slot, self.operands.scan.stop.is_some());
+        let (control, resumes) = (self.error_slot, self.resumes());
         let text = of_matches(&self.stages, &self.out, (control, resumes));
         Statements { row: text, runs: None, filters }
     }

@@ -7,7 +7,10 @@ use crate::codegen::memory::OrderedMemory;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::RowWriter;
 use crate::plan::cells::CellOp;
-use crate::plan::runs::{OrderedPlan, RunCell, RunPlan, WholeRuns};
+use crate::plan::run_plan::OrderedPlan;
+use crate::plan::run_plan::RunCell;
+use crate::plan::run_plan::RunPlan;
+use crate::plan::run_plan::WholeRuns;
 
 /// The name of the key of a run.
 pub(super) const RUN_KEY: &str = "key";
@@ -134,14 +137,14 @@ impl RunPlan {
             });
         }
         rows.line(match rows.resumes() {
-            Some(_) => "}\nif (run < runs && (!together || lane == run)) [&]() {",
-            None => "}\nif (run >= runs || (together && lane != run)) continue;\n[&]() {",
+            true => "}\nif (run < runs && (!together || lane == run)) [&]() {",
+            false => "}\nif (run >= runs || (together && lane != run)) continue;\n[&]() {",
         });
     }
 
     /// Ends what is done with each run.
     pub(super) fn end(&self, rows: &mut RowWriter) {
-        if rows.resumes().is_some() {
+        if rows.resumes() {
             let slots = self.slots;
             rows.line(&format!(
                 "}}();

@@ -4,7 +4,7 @@ use arrow::datatypes::DataType;
 
 use crate::arena::Arena;
 use crate::codegen::aggregate::cells;
-use crate::codegen::build::{build_row, hash_table, wide_table};
+use crate::codegen::build::build_row;
 use crate::codegen::memory::{
     BoundGroups, BoundList, BoundRows, BoundTable, GroupsMemory, ListMemory, Placed, TableMemory, lay_out_result,
 };
@@ -12,7 +12,7 @@ use crate::codegen::params::Argument;
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::RUN_KEY;
-use crate::codegen::stops::no_room;
+use crate::codegen::tables::{hash_table, wide_table};
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result};
 use crate::ir::{AggregateCall, Expr, Sink};
@@ -107,8 +107,8 @@ fn aggregate_row(
         summed = runs.begin(rows, &group, &summed, bound.ordered.zip(bound.memory.ordered));
         group = RUN_KEY.into();
     }
-    let full = match bound.grows() {
-        true => no_room(rows),
+    let full = match bound.grows {
+        true => rows.no_room(),
         false => format!("{{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", rows.flags()),
     };
     let full = format!("if (place == ~0ULL) {full}");

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::codegen::memory::{TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::memory::TICKETS_OFFSET;
 use crate::codegen::params::{Argument, Counted};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::KernelWriter;
+use crate::codegen::stop_memory::TICKETS_STRIDE;
 
 /// The test whether a slot's row is left.
 const ALIVE: &str = "if (alive >> k & 1u) ";

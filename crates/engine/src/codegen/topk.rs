@@ -13,7 +13,6 @@ use arrow::datatypes::DataType;
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
 use crate::codegen::filters::Filters;
-use crate::codegen::launch_group::LastBlock;
 use crate::codegen::memory::{Operands, RankedMemory, TopMemory};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::row_kernel::RowKernel;
@@ -44,6 +43,15 @@ impl Deref for BoundTop {
     fn deref(&self) -> &TopPlan {
         &self.plan
     }
+}
+
+/// Parameters and shared memory of the last block of a scan that sorts the candidates of a top-k.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastBlock {
+    /// Number of parameters.
+    pub(crate) params: usize,
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared_bytes: u32,
 }
 
 /// Name of the kernel that ranks a sample, and of the kernel, or the function of the scan's last block, that reads the

@@ -7,10 +7,11 @@ use std::fmt::Write;
 
 use warpcube_column::{CHUNK_ROWS, VECTOR_ROWS};
 
+use crate::codegen::ends::ends;
 use crate::codegen::filters::{Before, Written};
-use crate::codegen::params::{Argument, Counted, ParamList};
+use crate::codegen::params::{Argument, Counted};
 use crate::codegen::pipeline::KernelWriter;
-use crate::ir::{BinaryOp, Expr, Probe};
+use crate::ir::{Expr, Probe};
 use crate::plan::order::Item;
 use crate::plan::shared::{Places, SharedTable};
 use crate::plan::vectors::{VectorPassing, VectorTest};
@@ -34,37 +35,6 @@ struct Passing {
     high: Option<String>,
     /// First key, number of keys and bitmap of a probe whose keys are looked up one by one.
     keys: Option<[String; 3]>,
-}
-
-/// The least and the largest value that a comparison of a column with a constant lets pass, in kernel source.
-pub(super) struct Ends {
-    low: Option<String>,
-    high: Option<String>,
-}
-
-impl Ends {
-    /// Both as one text.
-    pub(super) fn text(&self) -> String {
-        format!("{:?} {:?}", self.low, self.high)
-    }
-}
-
-/// What a comparison with a constant lets pass; none where that is no range.
-pub(super) fn ends(expr: &Expr, params: &mut ParamList) -> Option<Ends> {
-    let (_, op, constant) = expr.against_constant()?;
-    let (low, high) = match op {
-        BinaryOp::Eq => (Some(constant), Some(constant)),
-        BinaryOp::Lt => (None, constant.checked_sub(1)),
-        BinaryOp::Le => (None, Some(constant)),
-        BinaryOp::Gt => (constant.checked_add(1), None),
-        BinaryOp::Ge => (Some(constant), None),
-        _ => return None,
-    };
-    let mut end = |end: Option<i128>| {
-        let inside = end?.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        Some(format!("(int64_t){}", params.add("uint64_t", Argument::U64(inside as u64))))
-    };
-    Some(Ends { low: end(low), high: end(high) })
 }
 
 impl Zones {

@@ -8,11 +8,10 @@ use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::library::with_library;
-use crate::codegen::memory::{
-    BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TICKETS_STRIDE, TableMemory,
-};
+use crate::codegen::memory::{BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TableMemory};
 use crate::codegen::pipeline::{BoundPipeline, generate};
 use crate::codegen::sink::BoundSink;
+use crate::codegen::stop_memory::TICKETS_STRIDE;
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::exec::view;

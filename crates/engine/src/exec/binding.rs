@@ -17,7 +17,7 @@ use crate::error::EngineError;
 use crate::exec::bind::{BoundFragment, Guesses};
 use crate::exec::recorded::Recorded;
 use crate::exec::topk::TopKernels;
-use crate::plan::groups::GROUP_SLOTS_MAX;
+use crate::plan::growth::GROUP_SLOTS_MAX;
 use crate::plan::growth::Growth;
 use crate::tuning::GROUP_SLOTS;
 

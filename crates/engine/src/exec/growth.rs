@@ -15,10 +15,10 @@ use crate::codegen::memory::{
     BoundGroups, BoundList, BoundRows, BoundTable, FULL_OFFSET, HEAD_WORDS, Index, TICKETS_OFFSET,
 };
 use crate::codegen::sink::BoundSink;
-use crate::codegen::stops::StopMemory;
+use crate::codegen::stop_memory::StopMemory;
 use crate::error::Result;
 use crate::exec::bind::BoundFragment;
-use crate::exec::phases::{BLOCK, blocks};
+use crate::exec::phase::{BLOCK, blocks};
 use crate::plan::table::Numbering;
 
 /// The kernels that move entries.
@@ -203,7 +203,7 @@ impl Moves {
             }
             return Some(());
         }
-        if !from.grows() || from.copies != 1 || to.copies != 1 {
+        if !from.grows || from.copies != 1 || to.copies != 1 {
             return None;
         }
         let (old_words, new_words) = words[0].unwrap_or((old.seen, new.seen));

@@ -6,7 +6,7 @@ use std::time::Instant;
 use warpcube_column::Relation;
 use warpcube_gpu::{Effort, Kernel, LaunchShape, Module, Program};
 
-use crate::codegen::stops::WARPS_PER_MULTIPROCESSOR;
+use crate::codegen::stop_memory::WARPS_PER_MULTIPROCESSOR;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root};
 use crate::exec::binding::{Binding, Finish, Kernels, Launch};

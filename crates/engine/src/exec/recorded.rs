@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use warpcube_gpu::{Device, DeviceBuffer, Recording, Stream, Work};
 
+use crate::arena::Arena;
 use crate::error::Result;
-use crate::exec::binding::Binding;
-use crate::exec::phases::{Taken, phases};
-use crate::tuning::Tuning;
+use crate::exec::phase::{Phase, Taken};
 
 /// A recording with what to read of it.
 pub(crate) struct Recorded {
@@ -20,18 +19,17 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Records the phases of a binding over an arena.
+    /// Records phases over an arena.
     pub(crate) fn new(
-        binding: &Binding,
-        arena: &DeviceBuffer,
+        phases: &[Phase],
+        (layout, arena): (&Arena, &DeviceBuffer),
         device: &Device,
         stream: &mut Stream,
         (times_launches, from): (bool, Option<usize>),
-        tuning: &Tuning,
     ) -> Result<Recorded> {
         let (mut work, mut taken) = (Work::new(device), Taken::default());
-        for phase in phases(binding, device.info(), (times_launches, from), tuning) {
-            phase.record(&mut work, (&binding.fragment.arena, arena), &mut taken)?;
+        for phase in phases {
+            phase.record(&mut work, (layout, arena), &mut taken)?;
         }
         Ok(Recorded { recording: stream.prepare(work)?, taken, times_launches, from })
     }

@@ -17,6 +17,7 @@ use crate::exec::binding::{Binding, BindingCache, BindingOrigin, Found};
 use crate::exec::constants::taken_over;
 use crate::exec::engine::Engine;
 use crate::exec::growth::{Moves, Stop};
+use crate::exec::phases::phases;
 use crate::exec::read::{TooSmall, read};
 use crate::exec::recorded::Recorded;
 use crate::exec::report::{LaunchReport, RunOptions, RunReport};
@@ -431,7 +432,8 @@ impl Engine {
             Some(recorded) => recorded,
             None => {
                 let how = (options.launch_times, resumed.map(|resumed| resumed.group));
-                Recorded::new(binding, arena, self.device(), stream, how, &self.tuning)?
+                let phases = phases(binding, self.device().info(), how, &self.tuning);
+                Recorded::new(&phases, (&bound.arena, arena), self.device(), stream, how)?
             }
         };
         recorded.run(stream, arena)?;

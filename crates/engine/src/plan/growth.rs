@@ -1,9 +1,10 @@
 //! How often the room of each sink has grown: eightfold each time.
 //!
 //! Sizes follow from it, decisions do not: a sink that grows keeps its form, so that its entries can be moved and its
-//! scan resumed ([`crate::exec::growth`]).
+//! scan resumed.
 
-use crate::plan::groups::GROUP_SLOTS_MAX;
+/// Slots it may grow to.
+pub(crate) const GROUP_SLOTS_MAX: u64 = 1 << 30;
 
 /// Bits of one count, and counts; pipelines past the last one share it.
 const BITS: usize = 4;

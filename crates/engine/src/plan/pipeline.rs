@@ -10,16 +10,22 @@ use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::format::in_bytes;
 use crate::ir::Sink;
+use crate::plan::blocks::LARGE_WARPS;
+use crate::plan::blocks::QUEUE_BYTES_MAX;
+use crate::plan::blocks::SMALL_BLOCK;
+use crate::plan::bounds::may_skip;
 use crate::plan::group_values::is_of_entry;
 use crate::plan::groups::Grouping;
 use crate::plan::input::PipelineInput;
 use crate::plan::order::{self, Item, Passing, Planned};
-use crate::plan::shared::{LARGE_WARPS, QUEUE_BYTES_MAX, SMALL_BLOCK, SharedMemory};
+use crate::plan::shared::SharedMemory;
 use crate::plan::sink::SinkPlan;
-use crate::plan::split::{Split, split};
+use crate::plan::split::Split;
+use crate::plan::splitting::split;
 use crate::plan::table::TableLayout;
 use crate::plan::tickets::Tickets;
-use crate::plan::vectors::{self, VectorTest, may_skip};
+use crate::plan::vectors;
+use crate::plan::vectors::VectorTest;
 
 /// What is decided about a pipeline.
 #[derive(Debug, Clone)]

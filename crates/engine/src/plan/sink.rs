@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ir::{Expr, Sink};
-use crate::plan::groups::{self, Adding, GroupsPlan};
+use crate::plan::groups::{Adding, Grouping, GroupsPlan};
 use crate::plan::input::PipelineInput;
 use crate::plan::rows::{self, ListPlan, ResultPlan};
-use crate::plan::runs::RunPlan;
+use crate::plan::run_plan::RunPlan;
 use crate::plan::split::Split;
-use crate::plan::table::{self, TablePlan};
+use crate::plan::table::TablePlan;
 use crate::plan::top::{self, TopPlan};
+use crate::plan::{grouping, tables};
 
 /// What a sink leaves.
 #[derive(Debug, Clone)]
@@ -36,13 +37,13 @@ impl SinkPlan {
     pub(crate) fn of(input: &PipelineInput, registers: &[Option<Facts>], split: &Split) -> Result<SinkPlan> {
         Ok(match &input.pipeline.sink {
             Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                SinkPlan::Table(Arc::new(table::plan(input, registers, split, (keys, values))?))
+                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (keys, values))?))
             }
             Sink::Aggregate { groups, aggregates } => {
                 let known = input.branch.and_then(|branch| branch.groups).cloned();
-                let plan = || groups::plan(input, (groups, aggregates), registers, split).map(Arc::new);
+                let plan = || grouping::plan(input, (groups, aggregates), registers, split).map(Arc::new);
                 let plan = known.map_or_else(plan, Ok)?;
-                let adding = groups::adding(input, &plan, split);
+                let adding = grouping::adding(input, &plan, split);
                 SinkPlan::Groups(plan, adding)
             }
             Sink::TopK(top) => SinkPlan::TopK(Arc::new(top::plan(input, top, registers, split)?)),
@@ -69,7 +70,7 @@ impl SinkPlan {
     pub(crate) fn grows(&self) -> bool {
         match self {
             SinkPlan::Table(table) => table.grows,
-            SinkPlan::Groups(groups, _) => groups.grows(),
+            SinkPlan::Groups(groups, _) => groups.grows,
             SinkPlan::TopK(_) => false,
             SinkPlan::Rows(rows) => rows.grows,
             SinkPlan::List(list) => list.grows,
@@ -97,6 +98,6 @@ impl SinkPlan {
 
     /// Whether all rows go into one group.
     pub(crate) fn is_single(&self) -> bool {
-        matches!(self, SinkPlan::Groups(groups, _) if groups.grouping == groups::Grouping::Single)
+        matches!(self, SinkPlan::Groups(groups, _) if groups.grouping == Grouping::Single)
     }
 }
