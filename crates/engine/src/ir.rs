@@ -300,15 +300,8 @@ pub enum Sink {
         /// Expressions that become registers of the probing pipeline.
         payload: Vec<Expr>,
     },
-    /// A table of the extremes of values by key, for a left join: registers are the smallest and the largest valid one
-    /// of each value. Keys may come several times; those that are NULL are left out.
-    Extremes {
-        /// Key expressions.
-        keys: Vec<Expr>,
-        /// Values.
-        values: Vec<Expr>,
-    },
-    /// Grouped or global aggregation.
+    /// Grouped or global aggregation. A later pipeline may probe groups whose aggregates are smallest and largest
+    /// values: registers are the aggregates, and groups of a key that is NULL are not found.
     Aggregate {
         /// Group expressions with the Arrow types of the result's columns.
         groups: Vec<(Expr, DataType)>,
@@ -355,8 +348,8 @@ impl Sink {
     /// Calls `visit` with every register that is asked for of each row.
     pub fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {
-            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                keys.iter().chain(values).for_each(|expr| expr.registers(visit));
+            Sink::Build { keys, payload } => {
+                keys.iter().chain(payload).for_each(|expr| expr.registers(visit));
             }
             Sink::Aggregate { groups, aggregates } => {
                 groups.iter().for_each(|(expr, _)| expr.registers(visit));
@@ -461,6 +454,12 @@ impl Fragment {
         union.cloned().unwrap_or(pipeline..pipeline + 1)
     }
 
+    /// Whether a pipeline's table or groups are probed.
+    pub(crate) fn is_probed(&self, pipeline: usize) -> bool {
+        let mut steps = self.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+        steps.any(|step| matches!(step, Step::Probe(probe) if probe.build == pipeline))
+    }
+
     /// What a pipeline scans, in words.
     pub fn source_name(&self, source: Source) -> String {
         match source {
@@ -494,8 +493,8 @@ impl Pipeline {
             }
         }
         match &mut self.sink {
-            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                keys.iter_mut().chain(values).for_each(|expr| expr.change(fill));
+            Sink::Build { keys, payload } => {
+                keys.iter_mut().chain(payload).for_each(|expr| expr.change(fill));
             }
             Sink::Aggregate { groups, aggregates } => {
                 groups.iter_mut().for_each(|(expr, _)| expr.change(fill));

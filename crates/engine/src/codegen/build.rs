@@ -13,10 +13,7 @@ use crate::plan::cells::CellOp;
 use crate::plan::table::{Keep, MatchesPlan, Numbering, PayloadColumn, Unique};
 
 /// Writes what one row does that enters a table; where keys are to be unique, others are told.
-pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], table: &BoundTable) -> Result<()> {
-    // Of extremes, each value has two columns.
-    let columns = if table.payload.iter().any(|column| column.keep != Keep::Only) { 2 } else { 1 };
-    let payload: Vec<&Expr> = values.iter().flat_map(|value| std::iter::repeat_n(value, columns)).collect();
+pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr], table: &BoundTable) -> Result<()> {
     let (unique, runs) = (table.unique, table.runs.as_ref());
     let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
     for key in &keys {
@@ -25,7 +22,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
         }
     }
     let mut packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
-    let mut extremes = extremes(rows, &payload, table)?;
+    let mut extremes = extremes(rows, payload, table)?;
     if let Some(runs) = runs {
         extremes = runs.begin(rows, packed.word(), &extremes, None);
         packed = Packed { words: vec![RUN_KEY.into()], inside: "true".into() };

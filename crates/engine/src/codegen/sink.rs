@@ -58,8 +58,13 @@ impl BoundSink {
     /// Writes what one row does.
     pub(super) fn row(&self, rows: &mut RowWriter, input: &PipelineInput, plan: &SinkPlan) -> Result<Partials> {
         match (self, plan, &input.pipeline.sink) {
-            (BoundSink::Table(table), _, Sink::Build { keys, payload: values } | Sink::Extremes { keys, values }) => {
-                build_row(rows, keys, values, table)?;
+            (BoundSink::Table(table), _, Sink::Build { keys, payload }) => {
+                build_row(rows, &keys.iter().collect::<Vec<_>>(), &payload.iter().collect::<Vec<_>>(), table)?;
+            }
+            (BoundSink::Table(table), _, Sink::Aggregate { groups, aggregates }) => {
+                let keys: Vec<&Expr> = groups.iter().map(|(key, _)| key).collect();
+                let values: Vec<&Expr> = aggregates.iter().filter_map(|call| call.argument.as_ref()).collect();
+                build_row(rows, &keys, &values, table)?;
             }
             (BoundSink::Groups(bound), SinkPlan::Groups(_, adding), Sink::Aggregate { groups, aggregates }) => {
                 let (groups, aggregates) = match input.branch {

@@ -158,6 +158,7 @@ pub(crate) fn bind(
             unique: unique(fragment, index, guesses.several),
             several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
+            probed: fragment.is_probed(index),
             branch,
             info,
             shared_limit: info.shared_memory_per_block,

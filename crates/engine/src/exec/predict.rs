@@ -281,7 +281,7 @@ fn leaves(sink: &Sink, arriving: Option<Rows>) -> Option<Rows> {
     match sink {
         Sink::Aggregate { groups, .. } if groups.is_empty() => Some(Rows::Exactly(1)),
         // How many of the keys are equal is not known.
-        Sink::Aggregate { .. } | Sink::Extremes { .. } => None,
+        Sink::Aggregate { .. } => None,
         Sink::TopK(TopK { k: Some(most), .. }) | Sink::Rows { limit: Some(most), .. } => Some(Rows::AtMost(*most)),
         Sink::Build { .. } | Sink::TopK(_) | Sink::Rows { .. } => arriving,
     }

@@ -36,6 +36,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) several: bool,
     /// Whether the groups it leaves are scanned by another pipeline.
     pub(crate) scanned: bool,
+    /// Whether its table or groups are probed.
+    pub(crate) probed: bool,
     /// The union that it is a branch of.
     pub(crate) branch: Option<Branch<'a>>,
     /// The device.

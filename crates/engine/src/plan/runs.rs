@@ -42,7 +42,6 @@ pub(crate) fn are_likely(input: &PipelineInput, share: f64) -> bool {
     }
     let keys: Vec<&Expr> = match &input.pipeline.sink {
         Sink::Aggregate { groups, .. } => groups.iter().map(|(expr, _)| expr).collect(),
-        Sink::Extremes { keys, .. } => keys.iter().collect(),
         _ => return false,
     };
     let values = |key: &&Expr| match key {
@@ -101,20 +100,19 @@ impl RunPlan {
     pub(crate) fn of_extremes(
         input: &PipelineInput,
         split: &Split,
-        (keys, pack): (&[Expr], &KeyPack),
+        (keys, pack): (&[&Expr], &KeyPack),
         (payload, by_key): (&[PayloadColumn], Option<u64>),
         share: f64,
     ) -> Option<RunPlan> {
-        let keys: Vec<&Expr> = keys.iter().collect();
         let is_large = by_key.is_some_and(|bytes| bytes >= input.tuning.ordered_bytes);
-        let is_stored = is_large && are_sorted(input, &keys);
+        let is_stored = is_large && are_sorted(input, keys);
         let whole = if is_stored { WholeRuns::Stored } else { WholeRuns::Added };
         // Keys that are NULL do not enter.
         let drops = !split.rows.is_empty() || input.columns.iter().any(|column| column.nullable);
         let run_cell = |column: &PayloadColumn| RunCell { op: CellOp::Max, is_narrow: column.width == 4 };
         let cells = payload.iter().map(run_cell).collect();
-        let plan = RunPlan::new(split, pack, cells, (drops, whole), why(input, &keys, share));
-        (plan.is_possible(input, split, pack) && RunPlan::pays(input, &keys, share)).then_some(plan)
+        let plan = RunPlan::new(split, pack, cells, (drops, whole), why(input, keys, share));
+        (plan.is_possible(input, split, pack) && RunPlan::pays(input, keys, share)).then_some(plan)
     }
 
     fn new(

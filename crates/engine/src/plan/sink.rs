@@ -10,7 +10,7 @@ use crate::plan::input::PipelineInput;
 use crate::plan::rows::{self, ListPlan, ResultPlan};
 use crate::plan::run_plan::RunPlan;
 use crate::plan::split::Split;
-use crate::plan::table::TablePlan;
+use crate::plan::table::{Keep, TablePlan};
 use crate::plan::top::{self, TopPlan};
 use crate::plan::{grouping, tables};
 
@@ -36,8 +36,15 @@ impl SinkPlan {
     /// What no sink holds.
     pub(crate) fn of(input: &PipelineInput, registers: &[Option<Facts>], split: &Split) -> Result<SinkPlan> {
         Ok(match &input.pipeline.sink {
-            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (keys, values))?))
+            Sink::Build { keys, payload } => {
+                let keys: Vec<&Expr> = keys.iter().collect();
+                let values = payload.iter().map(|value| Ok((value, Keep::Only)));
+                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (&keys, values.collect()))?))
+            }
+            Sink::Aggregate { groups, aggregates } if input.probed => {
+                let keys: Vec<&Expr> = groups.iter().map(|(key, _)| key).collect();
+                let values = aggregates.iter().map(tables::kept_of);
+                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (&keys, values.collect()))?))
             }
             Sink::Aggregate { groups, aggregates } => {
                 let known = input.branch.and_then(|branch| branch.groups).cloned();

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use crate::error::{Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::format::in_bytes;
-use crate::ir::{Expr, Sink, Ty};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Ty};
 use crate::plan::growth::grown;
 use crate::plan::input::PipelineInput;
 use crate::plan::keys::KeyPack;
@@ -18,7 +18,19 @@ use crate::tuning::Tuning;
 /// Largest table in bytes: a quarter of the device's memory, between these.
 const TABLE_BYTES_MAX: RangeInclusive<u64> = 8 << 30..=32 << 30;
 
-/// The table of a pipeline: of rows' values, or of extremes.
+/// What a table keeps of the argument of an aggregate that is probed.
+///
+/// # Errors
+/// Unsupported for others than smallest and largest values.
+pub(crate) fn kept_of(call: &AggregateCall) -> Result<(&Expr, Keep)> {
+    match (call.kind, &call.argument, &call.filter) {
+        (AggregateKind::Min, Some(value), None) => Ok((value, Keep::Least)),
+        (AggregateKind::Max, Some(value), None) => Ok((value, Keep::Most)),
+        _ => unsupported("a probe of other groups than of smallest and largest values"),
+    }
+}
+
+/// The table of a pipeline: of rows' values, or of the smallest and largest ones of each key.
 ///
 /// # Errors
 /// Unsupported for keys, payload and sizes that no table has.
@@ -26,13 +38,13 @@ pub(crate) fn plan(
     input: &PipelineInput,
     registers: &[Option<Facts>],
     split: &Split,
-    (keys, values): (&[Expr], &[Expr]),
+    (keys, values): (&[&Expr], Result<Vec<(&Expr, Keep)>>),
 ) -> Result<TablePlan> {
-    let are_extremes = matches!(input.pipeline.sink, Sink::Extremes { .. });
-    let kept: &[Keep] = if are_extremes { &[Keep::Least, Keep::Most] } else { &[Keep::Only] };
-    let (keys_known, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-    let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-    let columns = known.iter().flat_map(|value| kept.iter().map(move |keep| PayloadColumn::of(value, *keep)));
+    let (values, kept): (Vec<&Expr>, Vec<Keep>) = values?.into_iter().unzip();
+    let are_extremes = kept.iter().any(|keep| *keep != Keep::Only);
+    let (keys_known, _) = analyse(keys, registers, input.overflow)?;
+    let (known, _) = analyse(&values, registers, input.overflow)?;
+    let columns = known.iter().zip(kept).map(|(value, keep)| PayloadColumn::of(value, keep));
     let share = split.share();
     // Of rows that several matches multiply, only an upper bound is known: there is room for a guess.
     let (multiplies, most) = (input.multiplies(), input.rows_out());

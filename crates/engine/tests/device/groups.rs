@@ -329,10 +329,10 @@ fn groups_made_to_collide_are_hashed_with_another_seed() {
     let table = MemoryTable::new("t", vec![("k", numbers::<Int64Type>(3_000, |row| Some(keys[row % 1_500])))]);
     let fragment = single(1, vec![], vec![(reg(0), DataType::Int64)], vec![count()]);
     let (engine, cache) = (engine(LaneOrder::Forward), BindingCache::seeded(0));
-    for grown in [1, 0] {
+    for reruns in [1, 0] {
         let again = engine.run_again(&fragment, &cache, &requests(&fragment, &[&table]), &RunOptions::default());
         let (batch, report) = again.unwrap();
-        assert_eq!((report.grown, batch.num_rows()), (grown, 1_500));
+        assert_eq!((report.reruns, batch.num_rows()), (reruns, 1_500));
     }
     check_on(&engine, &fragment, &[&table]);
 }

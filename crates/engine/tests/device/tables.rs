@@ -3,8 +3,7 @@
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int32Type, Int64Type, UInt8Type};
 use warpcube_engine::{
-    AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions, RunReport,
-    Sink, Source, Tuning, Ty,
+    AggregateCall, BinaryOp, BindingCache, EngineError, Expr, Fragment, JoinKind, RunOptions, RunReport, Tuning, Ty,
 };
 use warpcube_gpu::LaneOrder;
 
@@ -265,17 +264,15 @@ fn extremes_by_key() {
             ("w", numbers::<Int64Type>(900, |row| Some([i64::MIN + 1, i64::MAX - 1, 0, -5][row % 4]))),
         ],
     );
-    let build = |keys: Vec<Expr>, values: Vec<Expr>| Pipeline {
-        source: Source::Table(1),
-        steps: vec![],
-        sink: Sink::Extremes { keys, values },
-    };
-    for keys in [vec![reg(0)], vec![reg(1)], vec![reg(0), reg(1)]] {
+    let values = [(reg(2), DataType::Int32), (reg(3), DataType::Utf8), (reg(4), DataType::Int64)];
+    let (sparse, dense) = ((reg(0), DataType::Int64), (reg(1), DataType::UInt8));
+    for groups in [vec![sparse.clone()], vec![dense.clone()], vec![sparse, dense]] {
+        let keys: Vec<Expr> = groups.iter().map(|(key, _)| key.clone()).collect();
         let unlike = binary(BinaryOp::Or, binary(BinaryOp::Ne, reg(3), reg(2)), binary(BinaryOp::Ne, reg(4), reg(2)));
         let fragment = fragment(
             &[3, 5],
             vec![
-                build(keys.clone(), vec![reg(2), reg(3), reg(4)]),
+                extremes(1, vec![], &groups, &values),
                 aggregates(
                     0,
                     vec![probe(0, keys, JoinKind::Left)],
