@@ -15,7 +15,7 @@ WC_KERNEL(compact_groups, CompactParams, 256, 1) {
     const uint32_t lane = wc_lane();
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         p.output[0] = p.control[0];
-        p.output[1] = p.control[1];
+        p.output[1] = p.control[1] | (uint64_t)(p.control[3] != 0) << WC_STOPPED_SHIFT;
     }
     const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
     const uint64_t whole = (p.places + 31) / 32 * 32;

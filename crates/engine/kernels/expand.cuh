@@ -8,9 +8,9 @@
 // Calls `take(owner, place, valid)` for all lanes together until each match of each lane's row was some lane's:
 // `owner` is the lane whose row it is, `place` one of the `count` places from that lane's `first` on. Lanes without a
 // match left are not `valid`. A row without any match that goes on has one at WC_NO_MATCH. Where the run is lost, what
-// is left of many matches is not taken.
+// is left of many matches is not taken. Ends where `take` tells all lanes to, and tells so.
 template <typename Take>
-WC_DEVICE void wc_each_match(const uint64_t* control, uint32_t first, uint32_t count, Take take) {
+WC_DEVICE bool wc_each_match(const uint64_t* control, uint32_t first, uint32_t count, Take take) {
     const uint32_t lane = wc_lane();
     uint64_t end = count;
     for (uint32_t distance = 1; distance < 32; distance *= 2) {
@@ -30,7 +30,8 @@ WC_DEVICE void wc_each_match(const uint64_t* control, uint32_t first, uint32_t c
         }
         const uint32_t from = __shfl_sync(WC_FULL_MASK, first, owner);
         const uint64_t past = match - __shfl_sync(WC_FULL_MASK, begin, owner);
-        take(owner, from + (uint32_t)past, match < all);
+        if (take(owner, from + (uint32_t)past, match < all)) return true;
         __syncwarp(WC_FULL_MASK);
     }
+    return false;
 }

@@ -53,6 +53,24 @@ WC_DEVICE uint32_t wc_find_runs(const Key* keys, uint16_t* starts, uint32_t lane
     return runs;
 }
 
+// The slots of this lane whose rows are in runs that were not entered: those of the lanes that `failed`, from run
+// `next` on, a run a lane, or one for all lanes `together`, and the runs behind.
+template <int SLOTS, typename Key>
+WC_DEVICE uint32_t wc_runs_left(const Key* keys, const uint16_t* starts, uint32_t runs, uint32_t next, bool together,
+                                uint32_t failed, uint32_t lane) {
+    const uint32_t tried = together ? 1 : 32, of_run = together ? failed >> next : failed;
+    uint32_t left = 0;
+    for (int slot = 0; slot < SLOTS; ++slot) {
+        if (keys[wc_run_at(slot, lane)] == wc_no_key<Key>()) continue;
+        const uint32_t row = wc_slot_row(slot, lane);
+        uint32_t run = 0;
+        while (run + 1 < runs && starts[run + 1] <= row) ++run;
+        const bool is_left = run >= next + tried || (run >= next && (of_run >> (run - next) & 1u));
+        left |= (uint32_t)is_left << slot;
+    }
+    return left;
+}
+
 // Places of new groups. A warp draws ROWS at a time, more than a step needs, and uses them up: those of a step are the
 // rest of one draw and the first ones of the next.
 template <int ROWS> struct WcPlaces {

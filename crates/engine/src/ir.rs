@@ -8,6 +8,7 @@
 //! source's columns in order, then the payload of each probe that has any ([`Probe::has_payload`]) in step order, a
 //! mark behind it.
 
+mod operators;
 mod visit;
 
 use std::any::Any;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use warpcube_gpu::prims::topk::Algorithm;
+
+pub use operators::{BinaryOp, UnaryOp};
 
 use crate::text_match::TextMatch;
 
@@ -105,71 +108,6 @@ pub enum Literal {
     Null,
     /// What a run gives it: see [`Fragment::with_arguments`].
     Argument(usize),
-}
-
-/// Operators of one operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum UnaryOp {
-    /// Logical negation.
-    Not,
-    /// Arithmetic negation; integers that leave their type do what [`Overflow`] says.
-    Negate,
-    /// Whether the operand is NULL; never NULL itself.
-    IsNull,
-    /// Whether the operand is not NULL; never NULL itself.
-    IsNotNull,
-    /// Whether the operand is true; never NULL itself.
-    IsTrue,
-}
-
-/// Operators of two operands; both have the same type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BinaryOp {
-    /// Sum; integers that leave their type do what [`Overflow`] says, decimals that may leave 128 bits are refused.
-    Add,
-    /// Difference.
-    Sub,
-    /// Product.
-    Mul,
-    /// Quotient, truncated for integers; zero divisors raise, as does the smallest integer by -1.
-    Div,
-    /// Remainder with the dividend's sign.
-    Rem,
-    /// Equality; NaN equals NaN, zeros of both signs are equal.
-    Eq,
-    /// Inequality.
-    Ne,
-    /// Order; NaN is largest, whatever its sign, zeros of both signs are equal.
-    Lt,
-    /// Order or equality.
-    Le,
-    /// Order.
-    Gt,
-    /// Order or equality.
-    Ge,
-    /// Kleene conjunction.
-    And,
-    /// Kleene disjunction.
-    Or,
-}
-
-impl BinaryOp {
-    /// Whether the result is a truth value.
-    pub fn is_comparison(self) -> bool {
-        use BinaryOp::*;
-        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
-    }
-
-    /// The comparison that holds of `b` and `a` where this one holds of `a` and `b`; itself if it is none.
-    pub(crate) fn mirrored(self) -> BinaryOp {
-        match self {
-            BinaryOp::Lt => BinaryOp::Gt,
-            BinaryOp::Le => BinaryOp::Ge,
-            BinaryOp::Gt => BinaryOp::Lt,
-            BinaryOp::Ge => BinaryOp::Le,
-            other => other,
-        }
-    }
 }
 
 /// Parts of a date.
@@ -362,15 +300,8 @@ pub enum Sink {
         /// Expressions that become registers of the probing pipeline.
         payload: Vec<Expr>,
     },
-    /// A table of the extremes of values by key, for a left join: registers are the smallest and the largest valid one
-    /// of each value. Keys may come several times; those that are NULL are left out.
-    Extremes {
-        /// Key expressions.
-        keys: Vec<Expr>,
-        /// Values.
-        values: Vec<Expr>,
-    },
-    /// Grouped or global aggregation.
+    /// Grouped or global aggregation. A later pipeline may probe groups whose aggregates are smallest and largest
+    /// values: registers are the aggregates, and groups of a key that is NULL are not found.
     Aggregate {
         /// Group expressions with the Arrow types of the result's columns.
         groups: Vec<(Expr, DataType)>,
@@ -417,8 +348,8 @@ impl Sink {
     /// Calls `visit` with every register that is asked for of each row.
     pub fn registers(&self, visit: &mut impl FnMut(usize)) {
         match self {
-            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                keys.iter().chain(values).for_each(|expr| expr.registers(visit));
+            Sink::Build { keys, payload } => {
+                keys.iter().chain(payload).for_each(|expr| expr.registers(visit));
             }
             Sink::Aggregate { groups, aggregates } => {
                 groups.iter().for_each(|(expr, _)| expr.registers(visit));
@@ -523,6 +454,12 @@ impl Fragment {
         union.cloned().unwrap_or(pipeline..pipeline + 1)
     }
 
+    /// Whether a pipeline's table or groups are probed.
+    pub(crate) fn is_probed(&self, pipeline: usize) -> bool {
+        let mut steps = self.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+        steps.any(|step| matches!(step, Step::Probe(probe) if probe.build == pipeline))
+    }
+
     /// What a pipeline scans, in words.
     pub fn source_name(&self, source: Source) -> String {
         match source {
@@ -556,8 +493,8 @@ impl Pipeline {
             }
         }
         match &mut self.sink {
-            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                keys.iter_mut().chain(values).for_each(|expr| expr.change(fill));
+            Sink::Build { keys, payload } => {
+                keys.iter_mut().chain(payload).for_each(|expr| expr.change(fill));
             }
             Sink::Aggregate { groups, aggregates } => {
                 groups.iter_mut().for_each(|(expr, _)| expr.change(fill));

@@ -20,9 +20,9 @@ mod tuning;
 
 pub use error::{EngineError, NotCompiled, Result};
 pub use exec::binding::{BindingCache, BindingOrigin};
+pub use exec::engine::Engine;
 pub use exec::predict::{PredictedPipeline, PredictedStep, Prediction, Rows, TableFacts};
 pub use exec::report::{LaunchReport, RunOptions, RunReport};
-pub use exec::run::Engine;
 pub use float_sum::FloatSum;
 pub use format::in_bytes;
 pub use ir::{

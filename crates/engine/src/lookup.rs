@@ -17,8 +17,7 @@ use parking_lot::Mutex;
 use warpcube_column::{Dictionary, cores, is_string};
 
 use crate::error::{EngineError, Result, unsupported};
-use crate::ir::{DictionaryFunction, Ty};
-use crate::text_match;
+use crate::ir::{BinaryOp, DictionaryFunction, Expr, Ty};
 
 /// Strings from which on a thread more is worth its start.
 const STRINGS_PER_THREAD: usize = 64 << 10;
@@ -180,8 +179,22 @@ pub(crate) fn evaluate(
     Ok(table)
 }
 
+/// The positions among sorted strings for which tests hold, if those are neighbours whatever the tests' constants are:
+/// those of a test, or of two.
+fn run(tests: &Expr, strings: &StringArray) -> Option<Range<usize>> {
+    match tests {
+        Expr::Match(_, test) => test.run(strings),
+        Expr::Binary(BinaryOp::And, left, right) => {
+            let (one, other) = (run(left, strings)?, run(right, strings)?);
+            let start = one.start.max(other.start);
+            Some(start..one.end.min(other.end).max(start))
+        }
+        _ => None,
+    }
+}
+
 fn compute(dictionary: &Arc<Dictionary>, function: &Arc<dyn DictionaryFunction>, ty: Ty) -> Result<LookupTable> {
-    let run = function.over_bytes().and_then(|tests| text_match::run(&tests, dictionary.values()));
+    let run = function.over_bytes().and_then(|tests| run(&tests, dictionary.values()));
     if let Some(run) = run.filter(|_| ty == Ty::Bool) {
         return Ok(run_of(run, dictionary.len()));
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, StringArray};
 
-use crate::ir::{BinaryOp, Expr};
+use crate::ir::BinaryOp;
 
 /// A byte of a piece that stands for any character.
 const ANY: u8 = 255;
@@ -136,14 +136,14 @@ impl LikePattern {
     }
 }
 
-/// The positions among sorted strings for which tests hold, if those are neighbours whatever the tests' constants are:
-/// of equality with one, of order, of beginnings, and of two such runs.
-pub(crate) fn run(tests: &Expr, strings: &StringArray) -> Option<Range<usize>> {
-    let all = 0..strings.len();
-    let below = |text: &str| partition_point(all.clone(), |at| strings.value(at) < text);
-    let up_to = |text: &str| partition_point(all.clone(), |at| strings.value(at) <= text);
-    Some(match tests {
-        Expr::Match(_, test) => match test.as_ref() {
+impl TextMatch {
+    /// The positions among sorted strings for which it holds, if those are neighbours whatever its constants are: of
+    /// equality with one, of order, of beginnings.
+    pub(crate) fn run(&self, strings: &StringArray) -> Option<Range<usize>> {
+        let all = 0..strings.len();
+        let below = |text: &str| partition_point(all.clone(), |at| strings.value(at) < text);
+        let up_to = |text: &str| partition_point(all.clone(), |at| strings.value(at) <= text);
+        Some(match self {
             TextMatch::In(texts) => {
                 let [text] = texts.as_slice() else { return None };
                 below(text)..up_to(text)
@@ -157,30 +157,9 @@ pub(crate) fn run(tests: &Expr, strings: &StringArray) -> Option<Range<usize>> {
                 let first = partition_point(all.clone(), |at| strings.value(at).as_bytes() < beginning);
                 first..partition_point(first..all.end, |at| pattern.matches(strings.value(at).as_bytes()))
             }
-        },
-        Expr::Binary(BinaryOp::And, left, right) => {
-            let (one, other) = (run(left, strings)?, run(right, strings)?);
-            let start = one.start.max(other.start);
-            start..one.end.min(other.end).max(start)
-        }
-        _ => return None,
-    })
-}
-
-/// The first position of a range for which a condition does not hold, which holds for all before and none behind.
-fn partition_point(mut range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
-    while !range.is_empty() {
-        let middle = range.start + range.len() / 2;
-        if holds(middle) {
-            range.start = middle + 1;
-        } else {
-            range.end = middle;
-        }
+        })
     }
-    range.start
-}
 
-impl TextMatch {
     /// The test in kernel source.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -287,6 +266,19 @@ fn match_piece(piece: &[u8], text: &[u8], mut at: usize, limit: usize) -> Option
         }
     }
     (at <= limit).then_some(at)
+}
+
+/// The first position of a range for which a condition does not hold, which holds for all before and none behind.
+fn partition_point(mut range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
+    while !range.is_empty() {
+        let middle = range.start + range.len() / 2;
+        if holds(middle) {
+            range.start = middle + 1;
+        } else {
+            range.end = middle;
+        }
+    }
+    range.start
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use std::str::FromStr;
 use warpcube_column::TILE_SLOTS;
 use warpcube_gpu::DeviceInfo;
 
+/// Slots of a hashed group table at first.
+pub(crate) const GROUP_SLOTS: u64 = 1 << 20;
+
 /// What can be tuned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
@@ -111,6 +114,10 @@ pub struct Tuning {
     /// Bytes up to which a join table is indexed by key; a larger one is where slots would take more. TPC-H 10 at scale
     /// 100 would have one of 16 GB for 4 % of its keys.
     pub direct_bytes: u64,
+    /// Slots of a hashed group table, and rows of a result whose number is guessed, at first.
+    pub group_slots: u64,
+    /// Keys that any hashed join table has slots for, beside twice as many as are expected.
+    pub expected_keys: u64,
     /// Whether groups by a sorted column take places in the order in which they are found, where they would be hashed.
     pub ordered_groups: bool,
     /// Standard deviations by which the threshold of a top-k is put below where the sample says.
@@ -196,6 +203,8 @@ impl Default for Tuning {
             run_bytes: 96 << 10,
             ordered_bytes: 32 << 20,
             direct_bytes: 8 << 30,
+            group_slots: GROUP_SLOTS,
+            expected_keys: 1 << 12,
             ordered_groups: true,
             top_deviations: 6.0,
             top_room: 1.0,
@@ -267,6 +276,8 @@ impl FromStr for Tuning {
                 "run_bytes" => tuning.run_bytes = number()? as usize,
                 "ordered_bytes" => tuning.ordered_bytes = number()?.into(),
                 "direct_bytes" => tuning.direct_bytes = number()?.into(),
+                "group_slots" => tuning.group_slots = number()?.into(),
+                "expected_keys" => tuning.expected_keys = number()?.into(),
                 "ordered_groups" => tuning.ordered_groups = flag()?,
                 "top_deviations" => tuning.top_deviations = share()?,
                 "top_room" => tuning.top_room = share()?,

@@ -163,6 +163,14 @@ impl Residency {
         }
     }
 
+    /// Reserves more transient memory for a statement that holds some: it evicts columns, and waits for no statement.
+    ///
+    /// # Errors
+    /// [`ColumnError::OverBudget`] without room.
+    pub fn reserve_more(&self, bytes: u64, limits: &LoadLimits) -> Result<Reservation> {
+        self.evicting_for(Purpose::Results, limits).reserve(bytes)
+    }
+
     fn evicting_for<'a>(&'a self, purpose: Purpose<'a>, limits: &'a LoadLimits) -> Evicting<'a> {
         Evicting { residency: self, purpose, host_bytes: limits.host_bytes, cancelled: &limits.cancelled }
     }

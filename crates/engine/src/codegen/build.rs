@@ -1,23 +1,19 @@
 //! Rows that become entries of a join table.
 
-use crate::arena::Zone;
 use crate::codegen::aggregate::CellText;
-use crate::codegen::expr::Emitter;
 use crate::codegen::keys::Packed;
 use crate::codegen::memory::{BoundTable, Index, MatchesMemory};
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::{RUN_KEY, WHOLE_RUN};
+use crate::codegen::tables::{hash_table, wide_table};
 use crate::error::Result;
 use crate::ir::Expr;
 use crate::plan::cells::CellOp;
 use crate::plan::table::{Keep, MatchesPlan, Numbering, PayloadColumn, Unique};
 
 /// Writes what one row does that enters a table; where keys are to be unique, others are told.
-pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], table: &BoundTable) -> Result<()> {
-    // Of extremes, each value has two columns.
-    let columns = if table.payload.iter().any(|column| column.keep != Keep::Only) { 2 } else { 1 };
-    let payload: Vec<&Expr> = values.iter().flat_map(|value| std::iter::repeat_n(value, columns)).collect();
+pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr], table: &BoundTable) -> Result<()> {
     let (unique, runs) = (table.unique, table.runs.as_ref());
     let keys = keys.iter().map(|key| rows.emit(key)).collect::<Result<Vec<_>>>()?;
     for key in &keys {
@@ -26,7 +22,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
         }
     }
     let mut packed = rows.with_emitter(|emitter| table.pack.emit(emitter, &keys));
-    let mut extremes = extremes(rows, &payload, table)?;
+    let mut extremes = extremes(rows, payload, table)?;
     if let Some(runs) = runs {
         extremes = runs.begin(rows, packed.word(), &extremes, None);
         packed = Packed { words: vec![RUN_KEY.into()], inside: "true".into() };
@@ -39,11 +35,14 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
     };
     let flags = rows.flags();
     // No slot is free near the key's.
-    let lost = if table.grows { "WC_TABLE_FULL" } else { "WC_LONG_RUN" };
-    let long_run = |slot| format!("if ({slot} == ~0ULL) {{ atomicOr({flags}, (uint32_t){lost}); return; }}");
+    let lost = match table.grows {
+        true => rows.no_room(),
+        false => format!("{{ atomicOr({flags}, (uint32_t)WC_LONG_RUN); return; }}"),
+    };
+    let long_run = |slot| format!("if ({slot} == ~0ULL) {lost}");
     let matches = table.matches.as_ref().zip(table.memory.matches);
     if let Some((plan, matches)) = matches {
-        number(rows, plan, matches, &flags);
+        number(rows, plan, matches);
     }
     let entry = match table.memory.index {
         Index::Bitmap(bitmap) => {
@@ -138,7 +137,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[Expr], values: &[Expr], ta
 }
 
 /// Writes the number of a row among those that enter; there may be no room for it.
-fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory, flags: &str) {
+fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory) {
     match plan.numbering {
         Numbering::Scanned(_) => {
             let first_rows = Argument::Chunk(matches.numbers, 8);
@@ -150,7 +149,8 @@ fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory, flag
             let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", counter));
             let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(plan.rows)));
             rows.line(&format!("const uint64_t number = wc_fetch_add({counter}, (uint64_t)1);"));
-            rows.line(&format!("if (number >= {most}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+            let full = rows.no_room();
+            rows.line(&format!("if (number >= {most}) {full}"));
         }
     }
 }
@@ -208,22 +208,4 @@ pub(super) fn tell_duplicate(flags: &str, unique: Unique) -> String {
         }
         _ => format!("atomicOr({flags}, (uint32_t)WC_DUPLICATE_KEY)"),
     }
-}
-
-/// Pointer, mask and seed of a table of so many slots for keys of one word, as arguments of a call.
-pub(super) fn hash_table(emitter: &mut Emitter, keys: Zone, slots: u64, seed: u64) -> String {
-    let keys = emitter.params.add("uint64_t*", Argument::Zone(keys));
-    let mask = emitter.params.add("uint64_t", Argument::U64(slots - 1));
-    let seed = emitter.params.add("uint64_t", Argument::U64(seed));
-    format!("{keys}, {mask}, {seed}")
-}
-
-/// Pointers to states and words, mask and seed of a table of so many slots for keys of several words, as arguments of a
-/// call.
-pub(super) fn wide_table(emitter: &mut Emitter, (states, words): (Zone, Zone), slots: u64, seed: u64) -> String {
-    let states = emitter.params.add("uint64_t*", Argument::Zone(states));
-    let words = emitter.params.add("uint64_t*", Argument::Zone(words));
-    let mask = emitter.params.add("uint64_t", Argument::U64(slots - 1));
-    let seed = emitter.params.add("uint64_t", Argument::U64(seed));
-    format!("{states}, {words}, {mask}, {seed}")
 }

@@ -14,9 +14,9 @@ use warpcube_column::ColumnReader;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::compare::packed_test;
+use crate::codegen::ends::ends;
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::ParamList;
-use crate::codegen::zones::ends;
 use crate::ir::{Expr, Overflow};
 
 /// How a conjunct is written.

@@ -134,15 +134,13 @@ impl BoundSink {
     }}"
                 );
             }
-            // A thread that found the table too full enters nothing more: looking for a free slot takes long in one.
-            Grouping::Hashed => before.push_str("    bool lost = false;\n"),
             Grouping::Dense if bound.copies > 1 => {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
                 let copies = params.add("uint64_t", Argument::U64(bound.copies));
                 let words = params.add("uint64_t", Argument::U64(bound.places * bound.cell_count as u64));
                 let _ = writeln!(before, "    uint64_t* const copy = {cells} + (block & ({copies} - 1)) * {words};");
             }
-            Grouping::Dense => {}
+            Grouping::Dense | Grouping::Hashed => {}
         }
         if let Some(runs) = &bound.runs {
             before.push_str(&runs.frame(params, cells_offset));

@@ -2,17 +2,8 @@
 
 use crate::codegen::pipeline::BoundPipeline;
 use crate::codegen::sink::BoundSink;
-use crate::codegen::topk::GATHER;
+use crate::codegen::topk::{GATHER, LastBlock};
 use crate::plan::launches::LaunchGroup;
-
-/// Parameters and shared memory of the last block of a scan that sorts the candidates of a top-k.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LastBlock {
-    /// Number of parameters.
-    pub(crate) params: usize,
-    /// Dynamic shared memory in bytes.
-    pub(crate) shared_bytes: u32,
-}
 
 impl LaunchGroup {
     /// The group's parameter struct and kernel: the members' structs, then the first block of each but the first. The

@@ -24,6 +24,9 @@ const TEXT_MATCH_MARKS: [&str; 2] = ["wc_match<", "wc_match_step<"];
 /// Joins with several matches for a row, with their mark.
 const EXPAND: &str = include_str!("../../kernels/expand.cuh");
 const EXPAND_MARK: &str = "wc_each_match";
+/// Scans that stop and go on, with their mark.
+const STOPS: &str = include_str!("../../kernels/stops.cuh");
+const STOPS_MARKS: [&str; 2] = ["wc_no_room", "wc_has_stopped"];
 /// What kernels of a top-k call, with the marks by which they are known.
 const TOPK: &str = include_str!("../../kernels/topk.cuh");
 const TOPK_MARKS: [&str; 3] = ["wc_chunk_of_row", "wc_append_rank", "WcKey<"];
@@ -42,6 +45,7 @@ pub(crate) fn with_library(name: impl Into<String>, source: String) -> Program {
         (GROUP_VALUES, has(&[GROUP_VALUES_MARK])),
         (EXPAND, has(&[EXPAND_MARK])),
         (RUNS, has(&[RUNS_MARK])),
+        (STOPS, has(&STOPS_MARKS)),
     ] {
         library.extend(is_called.then_some(text));
     }

@@ -15,12 +15,12 @@ impl BoundList {
     pub(super) fn row(&self, rows: &mut RowWriter, columns: &[(Expr, DataType)]) -> Result<()> {
         let columns: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
         let packed = packed(rows, &self.pack, &columns)?;
-        let flags = rows.flags();
+        let full = rows.no_room();
         let mut zone = |zone| rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(zone)));
         let (count, seen, words) = (zone(self.memory.count), zone(self.memory.seen), self.memory.words.map(&mut zone));
         let places = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.places)));
         rows.line(&format!("const uint64_t place = wc_fetch_add({count}, (uint64_t)1);"));
-        rows.line(&format!("if (place >= {places}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+        rows.line(&format!("if (place >= {places}) {full}"));
         match words {
             None => rows.line(&format!("{seen}[place] = (uint64_t){} + 1;", packed.word())),
             Some(words) => {

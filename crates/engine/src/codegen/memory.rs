@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::stop_memory::StopMemory;
 use crate::plan::groups::GroupsPlan;
 use crate::plan::input::PipelineInput;
+use crate::plan::pipeline::PipelinePlan;
 use crate::plan::rows::{ListPlan, ResultPlan};
 use crate::plan::table::{Keep, MatchesPlan, Numbering, TableLayout, TablePlan, first_rows};
 use crate::plan::tickets::Tickets;
@@ -43,16 +45,19 @@ pub(crate) type BoundList = Placed<ListPlan, ListMemory>;
 /// Zones shared by all pipelines of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Control {
-    /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel, …; then a ticket counter a pipeline.
+    /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel and one that is not used; `uint32_t` that tells whether a
+    /// scan has stopped without room, then a bit a pipeline that has found none; then a ticket counter a pipeline.
     pub(crate) zone: Zone,
 }
 
 /// Byte offset of the cancel word in the control zone.
 pub(crate) const CANCEL_OFFSET: usize = 16;
+/// Bytes of the control zone that tell how a run has ended.
+pub(crate) const CONTROL_HEAD_BYTES: usize = 32;
+/// Byte offset of the bits of pipelines that have found no room: `WC_FULL_WORD` of stops.cuh.
+pub(crate) const FULL_OFFSET: usize = 28;
 /// Byte offset of the ticket counters in the control zone.
 pub(crate) const TICKETS_OFFSET: usize = 128;
-/// Bytes from one ticket counter to the next: each has a line of memory to itself.
-pub(crate) const TICKETS_STRIDE: usize = 128;
 
 /// What the kernels of a pipeline read beside what its sink leaves.
 #[derive(Clone, Copy)]
@@ -80,6 +85,8 @@ pub(crate) struct ScanMemory {
     pub(crate) chunks: u32,
     /// Where the number of rows is, if the device alone knows it.
     pub(crate) count: Option<CountMemory>,
+    /// Where warps leave their states, if the scan resumes.
+    pub(crate) stop: Option<StopMemory>,
 }
 
 /// The operands that tell which rows of a scan there are.
@@ -105,9 +112,10 @@ impl ScanMemory {
     pub(crate) fn lay_out(
         arena: &mut Arena,
         input: &PipelineInput,
-        launches: &[Tickets],
+        plan: &PipelinePlan,
         view: &View<'_>,
     ) -> ScanMemory {
+        let launches = &plan.tickets;
         let all = |of: fn(&Tickets) -> &[u32]| launches.iter().flat_map(of).copied().collect::<Vec<u32>>();
         let count = view.count.map(|count| CountMemory {
             count: arena.pointers(&[count]),
@@ -115,6 +123,7 @@ impl ScanMemory {
         });
         ScanMemory {
             count,
+            stop: StopMemory::lay_out(arena, plan, input.info.multiprocessors),
             segments: arena.pointers(&view.pointers()),
             first_tickets: arena.constant(bytemuck::cast_slice(&all(|tickets| &tickets.firsts))),
             chunk_rows: arena.constant(bytemuck::cast_slice(input.chunk_rows)),

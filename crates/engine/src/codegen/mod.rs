@@ -7,14 +7,16 @@
 //! the kernel around them ([`group_values`] where it scans the groups of another): [`steps`] its loops, [`vectors`]
 //! the values of slots, [`compare`] tests of packed values, [`shared_tables`] what it keeps in shared memory,
 //! [`zones`] what it need not look at, [`frame`] what a sink does before and after, [`runs`] what it does a run of
-//! rows at a time, [`result_rows`] rows as a result, [`list`] rows for another pipeline, [`topk`] the kernels of a
-//! top-k beside its scan, [`library`] what all of these call, [`memory`] where all that lies.
+//! rows at a time, [`stages`] what it does with several matches of a row, [`stops`] where it stops without room and
+//! goes on, [`result_rows`] rows as a result, [`list`] rows for another pipeline, [`topk`] the kernels of a top-k
+//! beside its scan, [`library`] what all of these call, [`memory`] where all that lies.
 //! `warpcube_column::ColumnReader` has the text that reads columns.
 
 mod aggregate;
 mod build;
 mod compare;
 mod dense;
+mod ends;
 pub(crate) mod expr;
 pub(crate) mod filters;
 mod frame;
@@ -34,8 +36,12 @@ mod rows;
 mod runs;
 mod shared_tables;
 pub(crate) mod sink;
+mod stages;
 mod steps;
+pub(crate) mod stop_memory;
+mod stops;
 mod strings;
+mod tables;
 pub(crate) mod topk;
 mod vectors;
 mod zones;

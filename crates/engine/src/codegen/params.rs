@@ -16,6 +16,8 @@ pub(crate) enum Argument {
     Within(Zone, usize),
     /// A pointer into a zone of so many bytes a chunk, to those of the first chunk of the launch.
     Chunk(Zone, usize),
+    /// A pointer into a zone of so many bytes a launch of the pipeline, to those of the launch.
+    Launch(Zone, usize),
     /// Chunks, tickets or vectors of the launch.
     Count(Counted),
     /// A signed integer.
@@ -62,7 +64,11 @@ impl ParamList {
     /// Takes over the numbers of another list, for its own members of the same numbers; pointers stay.
     pub(crate) fn take_numbers(&mut self, other: ParamList) {
         for (member, (_, value)) in self.members.iter_mut().skip(other.first).zip(other.members) {
-            if !matches!(value, Argument::Zone(_) | Argument::Within(_, _) | Argument::Chunk(_, _)) {
+            let is_pointer = |value: &Argument| {
+                use Argument::{Chunk, Launch, Within, Zone};
+                matches!(value, Zone(_) | Within(_, _) | Chunk(_, _) | Launch(_, _))
+            };
+            if !is_pointer(&value) {
                 member.1 = value;
             }
         }
@@ -73,7 +79,7 @@ impl ParamList {
         // Equal constants must not share a member: source text would then depend on their values, and every new
         // combination would compile anew. Zones are distinct by shape alone and may be shared.
         let known = match &argument {
-            Argument::Zone(_) | Argument::Chunk(_, _) => {
+            Argument::Zone(_) | Argument::Chunk(_, _) | Argument::Launch(_, _) => {
                 self.members.iter().position(|(known, value)| known == c_type && *value == argument)
             }
             _ => None,

@@ -1,4 +1,4 @@
-//! One pipeline as one device function, which a kernel calls ([`crate::codegen::launch_group`]).
+//! One pipeline as one device function, which the kernel of a launch group calls.
 //!
 //! A warp draws tickets, each a run of rows of one chunk, and walks it in steps of SLOTS × 32 rows. The first steps of
 //! the plan run on whole vectors: their columns are loaded 16 bytes a thread, filters and bitmap tests clear bits of
@@ -19,6 +19,7 @@ use crate::codegen::params::{Argument, Counted, ParamList};
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::{RowWriter, Statements};
 use crate::codegen::sink::BoundSink;
+use crate::codegen::stop_memory::StopMemory;
 use crate::error::Result;
 use crate::ir::Sink;
 use crate::plan::input::PipelineInput;
@@ -39,6 +40,10 @@ pub(crate) struct BoundPipeline {
     pub(crate) params: ParamList,
     /// What the sink leaves behind.
     pub(crate) sink: BoundSink,
+    /// The first of the pipelines that have this sink.
+    pub(crate) first: usize,
+    /// Where its warps leave their states, if it resumes.
+    pub(crate) stop: Option<StopMemory>,
     /// Steps in the order in which they are taken, with the constants of the statement.
     pub(crate) order: Vec<Planned>,
     /// Where it has the constants of its filters.
@@ -72,7 +77,7 @@ pub(crate) fn generate(
     arena: &mut Arena,
 ) -> Result<BoundPipeline> {
     let mut params = ParamList::default();
-    let name = format!("pipeline_{}", input.index);
+    let (name, stop) = (format!("pipeline_{}", input.index), operands.scan.stop);
     let reader = |(column, view): (usize, &ColumnView<'_>)| {
         let add = |c_type: &str, constant| params.constant(c_type, constant);
         ColumnReader::new(column, view.layout.clone(), view.nullable, add)
@@ -100,7 +105,8 @@ pub(crate) fn generate(
     let source = format!("{}\n{body}", params.declaration(&format!("Params{}", input.index))).into();
     let filters = Filters { sites, readers: readers.into(), distinct, error_slot, overflow: input.overflow };
     let order = plan.order.clone();
-    Ok(BoundPipeline { plan, name, source, params, sink, order, filters })
+    let first = input.branch.map_or(input.index, |branch| input.index - branch.number);
+    Ok(BoundPipeline { plan, name, source, params, sink, first, stop, order, filters })
 }
 
 pub(super) struct KernelWriter<'a> {
@@ -138,9 +144,10 @@ impl KernelWriter<'_> {
         let (row_code, partials) = self.row_code(sink, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let zones = self.zones(&segments, &chunk_rows);
-        let (ahead, loads, foot) = self.step_loads();
+        let (ahead, loads, foot) = self.step_loads(if self.resumes() { "first" } else { "begin" });
         let tests = self.dense_tests(&zones, &error_slot)?;
         let drain = self.drain(&partials.fold("alive"));
+        let (begin, step_again, step_stop) = (self.steps_begin(), self.step_again(), self.step_stop());
         let w = &mut body;
         let _ = writeln!(w, "    const uint32_t lane = wc_lane();\n    char* const shared = wc_shared();");
         let _ = writeln!(w, "    (void)shared;\n{staged}{prologue}");
@@ -176,14 +183,13 @@ impl KernelWriter<'_> {
 {columns}{row_code}",
             self.input.columns.len() * 2
         );
-        if !split.in_place {
-            let _ = writeln!(w, "        uint32_t queued = 0;");
-        }
+        w.push_str(&begin);
         let asked = |column: usize| zones.asked_of(&split.uses(column, self.input));
         let decode = |column: &usize| self.readers[*column].decode("d", slots, &asked(*column));
         let decoded: String = split.loaded.iter().map(decode).collect();
         let step = slots * 32;
         let (start, turns) = match split.ahead {
+            ..=1 if self.resumes() => ("first", String::new()),
             ..=1 => ("begin", String::new()),
             _ => ("first", self.turns(&tests, &partials)),
         };
@@ -191,7 +197,7 @@ impl KernelWriter<'_> {
             w,
             "{turns}{ahead}        for (uint32_t base = {start}; base < end; base += {step}) {{
 {loads}            uint32_t alive = end - base >= {step} ? {full}u : wc_slots_before<{slots}>(end - base, lane);
-{decoded}{tests}{drain}{foot}        }}
+{step_again}{decoded}{tests}{drain}{step_stop}{foot}        }}
 {foot_of_ticket}{epilogue}",
             full = (1u64 << slots) - 1
         );
@@ -205,7 +211,8 @@ impl KernelWriter<'_> {
         let split = &self.plan.split;
         let passed: &[usize] = if split.in_place { &split.loaded } else { &[] };
         let of = (self.input, self.operands);
-        let mut rows = RowWriter::new(of, self.readers, self.params, self.arena, error_slot, &mut self.next, passed);
+        let rows = RowWriter::new(of, self.readers, self.params, self.arena, error_slot, &mut self.next, passed);
+        let mut rows = rows.in_place(split.in_place.then_some(split.slots));
         split.dense.iter().for_each(|planned| rows.already_tested(planned));
         split.rows.iter().try_for_each(|planned| rows.step(planned))?;
         let partials = sink.row(&mut rows, self.input, &self.plan.sink)?;

@@ -32,15 +32,19 @@ impl BoundRows {
     /// Writes what one row does.
     pub(super) fn row(&self, rows: &mut RowWriter, columns: &[(Expr, DataType)]) -> Result<()> {
         let packed = packed(rows, &self.pack, &columns.iter().map(|(expr, _)| expr).collect::<Vec<_>>())?;
-        let flags = rows.flags();
+        let full = rows.no_room();
         let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(self.memory)));
         let capacity = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.capacity)));
         rows.line(&format!("const uint64_t place = wc_fetch_add({output}, (uint64_t)1);"));
-        let full = match self.is_enough {
-            true => "return;".to_string(),
-            false => format!("{{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"),
-        };
-        rows.line(&format!("if (place >= {capacity}) {full}"));
+        match (self.grows, self.has_limit) {
+            (false, _) => rows.line(&format!("if (place >= {capacity}) return;")),
+            (true, false) => rows.line(&format!("if (place >= {capacity}) {full}")),
+            (true, true) => {
+                let enough = Argument::U64(self.is_enough.into());
+                let enough = rows.with_emitter(|emitter| emitter.params.add("uint64_t", enough));
+                rows.line(&format!("if (place >= {capacity}) {{ if ({enough}) return; {full} }}"));
+            }
+        }
         for (index, word) in packed.words.iter().enumerate() {
             rows.line(&format!("{output}[{HEAD_WORDS} + place * {} + {index}] = {word};", self.pack.words));
         }

@@ -6,12 +6,13 @@ use std::ops::Range;
 use warpcube_column::ColumnReader;
 
 use crate::arena::Arena;
-use crate::codegen::build::{hash_table, wide_table};
 use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
 use crate::codegen::filters::{Before, Site, Written};
 use crate::codegen::keys::Packed;
 use crate::codegen::memory::{Index, MatchesMemory, Operands, TableMemory};
 use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::stages::of_matches;
+use crate::codegen::tables::{hash_table, wide_table};
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{Expr, JoinKind, Probe, Ty};
@@ -46,6 +47,8 @@ pub(crate) struct RowWriter<'a> {
     error_slot: &'a str,
     next: &'a mut usize,
     passed: Vec<usize>,
+    /// Slots of a lane in a step, if rows are worked on in place.
+    in_place: Option<usize>,
     registers: Vec<Option<Value>>,
     pending: Vec<Pending>,
     /// What a row does up to each probe that may have several matches, with the name of the table's row numbers.
@@ -85,6 +88,7 @@ impl<'a> RowWriter<'a> {
             error_slot,
             next,
             passed: passed.to_vec(),
+            in_place: None,
             registers: vec![None; input.columns.len() + input.values.len()],
             pending: Vec::new(),
             stages: Vec::new(),
@@ -94,9 +98,30 @@ impl<'a> RowWriter<'a> {
         }
     }
 
+    /// The same for rows that are worked on in place, so many slots of a lane in a step.
+    pub(crate) fn in_place(self, slots: Option<usize>) -> RowWriter<'a> {
+        RowWriter { in_place: slots, ..self }
+    }
+
     /// Ends what a row does: what follows is done once a step, by all lanes.
     pub(crate) fn begin_runs(&mut self) {
         self.of_row = Some(std::mem::take(&mut self.out));
+    }
+
+    /// Whether the scan resumes.
+    pub(crate) fn resumes(&self) -> bool {
+        self.operands.scan.stop.is_some()
+    }
+
+    /// What is done with a row, or a run of rows, that finds no room.
+    pub(crate) fn no_room(&self) -> String {
+        let (control, pipeline) = (self.error_slot, self.input.index);
+        let noted = match self.in_place.filter(|_| self.of_row.is_none()) {
+            _ if !self.resumes() => format!("atomicOr({}, (uint32_t)WC_TABLE_FULL);", self.flags()),
+            Some(slots) => format!("unplaced |= 1u << wc_slot_of<{slots}>(row - begin);"),
+            None => "unplaced = 1;".into(),
+        };
+        format!("{{ {noted} wc_no_room({control}, {pipeline}); return; }}")
     }
 
     /// Whether all lanes of a warp have to come together, because rows have several matches.
@@ -104,10 +129,8 @@ impl<'a> RowWriter<'a> {
         !self.stages.is_empty()
     }
 
-    /// The statements: of `row`; where rows have several matches, of the warp's rows `row0` that are `valid0`.
-    ///
-    /// A stage ends in a probe with several matches: it leaves their places, `first` and `count`. The next stage has a
-    /// match a lane, with the row that it belongs to, and reads again what it needs of the row.
+    /// The statements: of `row`; where rows have several matches, of the warp's rows `row0` that are `valid0`
+    /// ([`of_matches`]).
     pub(crate) fn finish(mut self) -> Statements {
         let filters = std::mem::take(&mut self.filters);
         if let Some(row) = self.of_row.take() {
@@ -116,36 +139,8 @@ impl<'a> RowWriter<'a> {
         if self.stages.is_empty() {
             return Statements { row: self.out, runs: None, filters };
         }
-        let names = |stage: usize| -> String {
-            let matched = |of: usize| format!("const uint32_t match{of} = match{of}_{stage}; (void)match{of};\n");
-            let matched: String = (0..stage).map(matched).collect();
-            format!("const uint32_t row = row{stage}; (void)row;\n{matched}")
-        };
-        let (mut text, control) = (String::new(), self.error_slot);
-        for (stage, (statements, order)) in self.stages.iter().enumerate() {
-            let next = stage + 1;
-            let _ = write!(
-                text,
-                "uint32_t first{stage} = 0, count{stage} = 0;
-if (valid{stage}) [&]() {{
-uint32_t& first = first{stage}; uint32_t& count = count{stage};
-{}{statements}}}();
-wc_each_match({control}, first{stage}, count{stage}, [&](uint32_t owner, uint32_t place, const bool valid{next}) {{
-const uint32_t row{next} = __shfl_sync(WC_FULL_MASK, row{stage}, owner);
-const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {order}[place] : WC_NO_MATCH;
-",
-                names(stage)
-            );
-            for of in 0..stage {
-                let _ = writeln!(
-                    text,
-                    "const uint32_t match{of}_{next} = __shfl_sync(WC_FULL_MASK, match{of}_{stage}, owner);"
-                );
-            }
-        }
-        let last = self.stages.len();
-        let _ = writeln!(text, "if (valid{last}) [&]() {{\n{}{}}}();", names(last), self.out);
-        text.push_str(&"});\n".repeat(last));
+        let (control, resumes) = (self.error_slot, self.resumes());
+        let text = of_matches(&self.stages, &self.out, (control, resumes));
         Statements { row: text, runs: None, filters }
     }
 

@@ -7,7 +7,10 @@ use crate::codegen::memory::OrderedMemory;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::rows::RowWriter;
 use crate::plan::cells::CellOp;
-use crate::plan::runs::{OrderedPlan, RunCell, RunPlan, WholeRuns};
+use crate::plan::run_plan::OrderedPlan;
+use crate::plan::run_plan::RunCell;
+use crate::plan::run_plan::RunPlan;
+use crate::plan::run_plan::WholeRuns;
 
 /// The name of the key of a run.
 pub(super) const RUN_KEY: &str = "key";
@@ -133,11 +136,28 @@ impl RunPlan {
                 _ => format!("total{index} = wc_warp_sum(total{index});"),
             });
         }
-        rows.line("}\nif (run >= runs || (together && lane != run)) continue;\n[&]() {");
+        rows.line(match rows.resumes() {
+            true => "}\nif (run < runs && (!together || lane == run)) [&]() {",
+            false => "}\nif (run >= runs || (together && lane != run)) continue;\n[&]() {",
+        });
     }
 
     /// Ends what is done with each run.
     pub(super) fn end(&self, rows: &mut RowWriter) {
+        if rows.resumes() {
+            let slots = self.slots;
+            rows.line(&format!(
+                "}}();
+const uint32_t failed = __ballot_sync(WC_FULL_MASK, unplaced != 0);
+if (failed != 0) {{
+unplaced = wc_runs_left<{slots}>(run_keys, run_starts, runs, next, together, failed, lane);
+break;
+}}
+}}
+__syncwarp(WC_FULL_MASK);"
+            ));
+            return;
+        }
         rows.line("}();\n}\n__syncwarp(WC_FULL_MASK);");
     }
 }
@@ -152,7 +172,7 @@ fn enter_ordered(rows: &mut RowWriter, plan: OrderedPlan, memory: OrderedMemory,
     let flags = rows.flags();
     rows.line(WHOLE_RUN);
     rows.line("const uint64_t place = places_of_step.at(run - 1);");
-    rows.line(&format!("if (place >= {places}) {{ atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}"));
+    rows.line(&format!("if (place >= {places}) {{ atomicOr({flags}, (uint32_t)WC_LONG_RUN); return; }}"));
     rows.line(&format!("{seen}[place] = (uint64_t)key + 1;"));
     for (index, total) in totals.iter().enumerate() {
         let value = match total.op {

@@ -4,7 +4,7 @@ use arrow::datatypes::DataType;
 
 use crate::arena::Arena;
 use crate::codegen::aggregate::cells;
-use crate::codegen::build::{build_row, hash_table, wide_table};
+use crate::codegen::build::build_row;
 use crate::codegen::memory::{
     BoundGroups, BoundList, BoundRows, BoundTable, GroupsMemory, ListMemory, Placed, TableMemory, lay_out_result,
 };
@@ -12,6 +12,7 @@ use crate::codegen::params::Argument;
 use crate::codegen::partials::Partials;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::RUN_KEY;
+use crate::codegen::tables::{hash_table, wide_table};
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result};
 use crate::ir::{AggregateCall, Expr, Sink};
@@ -57,8 +58,13 @@ impl BoundSink {
     /// Writes what one row does.
     pub(super) fn row(&self, rows: &mut RowWriter, input: &PipelineInput, plan: &SinkPlan) -> Result<Partials> {
         match (self, plan, &input.pipeline.sink) {
-            (BoundSink::Table(table), _, Sink::Build { keys, payload: values } | Sink::Extremes { keys, values }) => {
-                build_row(rows, keys, values, table)?;
+            (BoundSink::Table(table), _, Sink::Build { keys, payload }) => {
+                build_row(rows, &keys.iter().collect::<Vec<_>>(), &payload.iter().collect::<Vec<_>>(), table)?;
+            }
+            (BoundSink::Table(table), _, Sink::Aggregate { groups, aggregates }) => {
+                let keys: Vec<&Expr> = groups.iter().map(|(key, _)| key).collect();
+                let values: Vec<&Expr> = aggregates.iter().filter_map(|call| call.argument.as_ref()).collect();
+                build_row(rows, &keys, &values, table)?;
             }
             (BoundSink::Groups(bound), SinkPlan::Groups(_, adding), Sink::Aggregate { groups, aggregates }) => {
                 let (groups, aggregates) = match input.branch {
@@ -106,8 +112,11 @@ fn aggregate_row(
         summed = runs.begin(rows, &group, &summed, bound.ordered.zip(bound.memory.ordered));
         group = RUN_KEY.into();
     }
-    let flags = rows.flags();
-    let full = format!("if (place == ~0ULL) {{ lost = true; atomicOr({flags}, (uint32_t)WC_TABLE_FULL); return; }}");
+    let full = match bound.grows {
+        true => rows.no_room(),
+        false => format!("{{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", rows.flags()),
+    };
+    let full = format!("if (place == ~0ULL) {full}");
     let place = match bound.grouping {
         Grouping::Single => String::new(),
         Grouping::Private => group,
@@ -129,7 +138,6 @@ fn aggregate_row(
             let target = rows.with_emitter(|emitter| wide_table(emitter, (states, words), bound.places, bound.seed));
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
-            rows.line("if (lost) return;");
             rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, &is_new);"));
             rows.line(&full);
             if let Some(columns) = bound.memory.word_columns {
@@ -148,7 +156,6 @@ fn aggregate_row(
         }
         Grouping::Hashed => {
             let target = rows.with_emitter(|emitter| hash_table(emitter, bound.memory.seen, bound.places, bound.seed));
-            rows.line("if (lost) return;");
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t place = wc_table_enter({target}, {group}, &is_new);"));
             rows.line(&full);

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::codegen::memory::{TICKETS_OFFSET, TICKETS_STRIDE};
+use crate::codegen::memory::TICKETS_OFFSET;
 use crate::codegen::params::{Argument, Counted};
 use crate::codegen::partials::Partials;
 use crate::codegen::pipeline::KernelWriter;
+use crate::codegen::stop_memory::TICKETS_STRIDE;
 
 /// The test whether a slot's row is left.
 const ALIVE: &str = "if (alive >> k & 1u) ";
@@ -13,16 +14,23 @@ const ALIVE: &str = "if (alive >> k & 1u) ";
 impl KernelWriter<'_> {
     /// The loop over a warp's tickets, up to where a ticket's chunk, first row and rows are known; and its end.
     pub(super) fn tickets(&mut self, control: &str, chunks: &str) -> (String, &'static str) {
+        if self.resumes() {
+            return self.resumed_tickets(control, chunks);
+        }
         let scan = self.operands.scan;
         let first_tickets = self.params.add("const uint32_t*", Argument::Chunk(scan.first_tickets, 4));
         let tickets = self.params.add("uint64_t", Argument::Count(Counted::Tickets));
         let ticket_rows = self.params.add("const uint32_t*", Argument::Chunk(scan.ticket_rows, 4));
         let counter = TICKETS_OFFSET + TICKETS_STRIDE * self.input.index;
+        let own = match self.input.behind {
+            true => format!("{} ? 0xffffffffu : wc_warp() * blocks + block", self.has_stopped(control)),
+            false => "wc_warp() * blocks + block".into(),
+        };
         let head = format!(
             "    uint32_t* const ticket_counter = (uint32_t*)((char*){control} + {counter});
     // Each warp has a first ticket of its own, neighbours being far apart; the next one comes while one is worked on.
     const uint32_t warps = blocks * (blockDim.x / 32);
-    uint32_t ticket = wc_warp() * blocks + block;
+    uint32_t ticket = {own};
     while (ticket < (uint32_t){tickets}) {{
         const uint32_t draw = wc_draw({control}, ticket_counter, lane);
         const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);
@@ -32,6 +40,44 @@ impl KernelWriter<'_> {
         );
         let foot = "        const uint32_t number = wc_drawn(draw, lane);
         ticket = number < 0xffffffffu - warps ? warps + number : 0xffffffffu;
+    }
+";
+        (head, foot)
+    }
+
+    /// The same of a scan that resumes: a ticket that an earlier launch has begun comes first.
+    fn resumed_tickets(&mut self, control: &str, chunks: &str) -> (String, &'static str) {
+        let scan = self.operands.scan;
+        let first_tickets = self.params.add("const uint32_t*", Argument::Chunk(scan.first_tickets, 4));
+        let tickets = self.params.add("uint64_t", Argument::Count(Counted::Tickets));
+        let ticket_rows = self.params.add("const uint32_t*", Argument::Chunk(scan.ticket_rows, 4));
+        let counters = scan.stop.map(|stop| stop.counters).expect("a scan that resumes has states");
+        let counter = self.params.add("uint32_t*", Argument::Launch(counters, TICKETS_STRIDE));
+        let state = self.stop_state(control, &tickets);
+        let head = format!(
+            "{state}    const uint32_t warps = blocks * (blockDim.x / 32);
+    uint32_t next = state[WC_NEXT] != 0 ? state[WC_NEXT] - 1 : own_state;
+    uint32_t ticket = stopped ? 0xffffffffu : again ? state[WC_CURRENT] - 1 : next;
+    while (ticket < (uint32_t){tickets}) {{
+        // The number behind a ticket that was begun was drawn then.
+        const uint32_t draw = again ? 0 : wc_draw_room({control}, {counter}, lane);
+        const uint32_t chunk = wc_find_chunk({first_tickets}, (uint32_t){chunks}, ticket, lane);
+        const uint32_t ticket_rows = wc_load_cached({ticket_rows} + chunk);
+        const uint32_t begin = (ticket - wc_load_cached({first_tickets} + chunk)) * ticket_rows;
+"
+        );
+        let foot = "        if (!again) {
+            const uint32_t number = __shfl_sync(WC_FULL_MASK, draw, 0);
+            next = number < 0xfffffffeu - warps ? warps + number : 0xfffffffeu;
+        }
+        again = false;
+        if (stopped) break;
+        ticket = next;
+        if (__any_sync(WC_FULL_MASK, lane != 0 && draw != 0)) break;
+    }
+    if (leaves && lane == 0) {
+        state[WC_NEXT] = 1 + next;
+        state[WC_CURRENT] = stopped ? 1 + ticket : 0;
     }
 ";
         (head, foot)
@@ -50,8 +96,8 @@ impl KernelWriter<'_> {
         text
     }
 
-    /// Text before the loop over steps, at the head of its body, and at its foot.
-    pub(super) fn step_loads(&self) -> (String, String, String) {
+    /// Text before the loop over steps, which begins at row `first`, at the head of its body, and at its foot.
+    pub(super) fn step_loads(&self, first: &str) -> (String, String, String) {
         if !self.plan.prefetch {
             return (String::new(), self.vector_loads("d", "base", true), String::new());
         }
@@ -66,7 +112,7 @@ impl KernelWriter<'_> {
         let loads = self.vector_loads("e", "next", false);
         let _ =
             writeln!(head, "            const uint32_t next = end - base > {step} ? base + {step} : base;\n{loads}");
-        (self.vector_loads("d", "begin", true), head, foot)
+        (self.vector_loads("d", first, true), head, foot)
     }
 
     /// The loop over whole steps that are worked on in turn: while one is, the vectors of the others are on their way,
@@ -159,9 +205,17 @@ impl KernelWriter<'_> {
         }
         debug_assert!(self.plan.shared.queue_entries >= step + 32);
         let process = match self.plan.split.multiplies {
+            true if self.resumes() => {
+                "calls = 0;\n                \
+                 process(lane < take ? begin + queue[queued + lane] : begin, lane < take)"
+            }
             true => "process(lane < take ? begin + queue[queued + lane] : begin, lane < take)",
+            false if self.resumes() => {
+                "if (lane < take && (owing_lanes >> lane & 1u)) process(begin + queue[queued + lane])"
+            }
             false => "if (lane < take) process(begin + queue[queued + lane])",
         };
+        let round_stop = self.round_stop();
         format!(
             "            if (__any_sync(WC_FULL_MASK, alive != 0)) {{
                 uint32_t found;
@@ -180,7 +234,7 @@ impl KernelWriter<'_> {
                 queued -= take;
                 {process};
                 __syncwarp(WC_FULL_MASK);
-            }}
+{round_stop}            }}
 "
         )
     }

@@ -13,7 +13,6 @@ use arrow::datatypes::DataType;
 use crate::arena::{Arena, Zone};
 use crate::codegen::expr::Value;
 use crate::codegen::filters::Filters;
-use crate::codegen::launch_group::LastBlock;
 use crate::codegen::memory::{Operands, RankedMemory, TopMemory};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::row_kernel::RowKernel;
@@ -44,6 +43,15 @@ impl Deref for BoundTop {
     fn deref(&self) -> &TopPlan {
         &self.plan
     }
+}
+
+/// Parameters and shared memory of the last block of a scan that sorts the candidates of a top-k.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastBlock {
+    /// Number of parameters.
+    pub(crate) params: usize,
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared_bytes: u32,
 }
 
 /// Name of the kernel that ranks a sample, and of the kernel, or the function of the scan's last block, that reads the
@@ -270,7 +278,7 @@ impl BoundTop {
             "    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};
     if (blockIdx.x == 0 && threadIdx.x == 0) {{
         {output}[0] = {control}[0];
-        {output}[1] = {control}[1];
+        {output}[1] = {control}[1] | (uint64_t)({control}[3] != 0) << WC_STOPPED_SHIFT;
         {output}[3] = {threshold};
     }}
 "
@@ -312,7 +320,7 @@ impl BoundTop {
     wc_sorted_ranks(ranks, {candidates}, (uint32_t)held);
     if (threadIdx.x == 0) {{
         {output}[0] = wc_load_relaxed({control});
-        {output}[1] = wc_load_relaxed({control} + 1);
+        {output}[1] = wc_load_relaxed({control} + 1) | (uint64_t)({control}[3] != 0) << WC_STOPPED_SHIFT;
         {output}[2] = best;
         {output}[3] = 0;
     }}

@@ -7,10 +7,11 @@ use std::fmt::Write;
 
 use warpcube_column::{CHUNK_ROWS, VECTOR_ROWS};
 
+use crate::codegen::ends::ends;
 use crate::codegen::filters::{Before, Written};
-use crate::codegen::params::{Argument, Counted, ParamList};
+use crate::codegen::params::{Argument, Counted};
 use crate::codegen::pipeline::KernelWriter;
-use crate::ir::{BinaryOp, Expr, Probe};
+use crate::ir::{Expr, Probe};
 use crate::plan::order::Item;
 use crate::plan::shared::{Places, SharedTable};
 use crate::plan::vectors::{VectorPassing, VectorTest};
@@ -34,37 +35,6 @@ struct Passing {
     high: Option<String>,
     /// First key, number of keys and bitmap of a probe whose keys are looked up one by one.
     keys: Option<[String; 3]>,
-}
-
-/// The least and the largest value that a comparison of a column with a constant lets pass, in kernel source.
-pub(super) struct Ends {
-    low: Option<String>,
-    high: Option<String>,
-}
-
-impl Ends {
-    /// Both as one text.
-    pub(super) fn text(&self) -> String {
-        format!("{:?} {:?}", self.low, self.high)
-    }
-}
-
-/// What a comparison with a constant lets pass; none where that is no range.
-pub(super) fn ends(expr: &Expr, params: &mut ParamList) -> Option<Ends> {
-    let (_, op, constant) = expr.against_constant()?;
-    let (low, high) = match op {
-        BinaryOp::Eq => (Some(constant), Some(constant)),
-        BinaryOp::Lt => (None, constant.checked_sub(1)),
-        BinaryOp::Le => (None, Some(constant)),
-        BinaryOp::Gt => (constant.checked_add(1), None),
-        BinaryOp::Ge => (Some(constant), None),
-        _ => return None,
-    };
-    let mut end = |end: Option<i128>| {
-        let inside = end?.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        Some(format!("(int64_t){}", params.add("uint64_t", Argument::U64(inside as u64))))
-    };
-    Some(Ends { low: end(low), high: end(high) })
 }
 
 impl Zones {
@@ -156,9 +126,13 @@ impl KernelWriter<'_> {
         let first_vectors = self.params.add("const uint32_t*", Argument::Chunk(self.operands.scan.first_vectors, 4));
         let vectors = self.params.add("uint64_t", Argument::Count(Counted::Vectors));
         let (text, answers, ahead) = (&zones.text, zones.answers(), self.next_vector(segments));
+        if self.resumes() {
+            return self.resumed_vectors_apart(zones, control, chunks, (&first_vectors, &vectors, &ahead));
+        }
+        let stopped = self.has_stopped(control);
         let head = format!(
             "{text}    const uint32_t warps = blocks * (blockDim.x / 32);
-    bool stopped = false;
+    bool stopped = {stopped};
     // A lane looks at every `warps`th vector; those that may have rows are worked on by the warp, one after the other.
     for (uint64_t round = wc_warp() * blocks + block; !stopped && round < {vectors}; round += 32 * (uint64_t)warps) {{
     const uint64_t own = round + lane * (uint64_t)warps;
@@ -178,6 +152,57 @@ impl KernelWriter<'_> {
 {answers}{ahead}"
         );
         (head, "        stopped = __any_sync(WC_FULL_MASK, answer != 0);\n    }\n    }\n")
+    }
+
+    /// The same of a scan that resumes: the vectors that are left of a round that an earlier launch has begun come
+    /// first.
+    fn resumed_vectors_apart(
+        &mut self,
+        zones: &Zones,
+        control: &str,
+        chunks: &str,
+        (first_vectors, vectors, ahead): (&str, &str, &str),
+    ) -> (String, &'static str) {
+        let (text, answers, state) = (&zones.text, zones.answers(), self.stop_state(control, vectors));
+        let head = format!(
+            "{text}{state}    const uint32_t warps = blocks * (blockDim.x / 32);
+    bool resumed = state[WC_NEXT] != 0;
+    uint64_t round = resumed ? state[WC_NEXT] - 1 : own_state;
+    uint32_t left = 0;
+    while (!stopped && round < {vectors}) {{
+    const uint64_t own = round + lane * (uint64_t)warps;
+    uint32_t own_chunk = 0, own_vector = 0, own_answer = 0;
+    if (own < {vectors}) {{
+        own_chunk = wc_chunk_of({first_vectors}, {chunks}, own, {CHUNK_VECTORS});
+        own_vector = (uint32_t)own - wc_load_cached({first_vectors} + own_chunk);
+        own_answer = zone(own_chunk, own_vector);
+    }}
+    left = __ballot_sync(WC_FULL_MASK, own_answer & 1u);
+    if (resumed) left = state[WC_VECTORS];
+    resumed = false;
+    while (left != 0) {{
+        const uint32_t from = __ffs(left) - 1, answer = wc_ask_room({control}, lane);
+        const uint32_t chunk = __shfl_sync(WC_FULL_MASK, own_chunk, from);
+        const uint32_t found = __shfl_sync(WC_FULL_MASK, own_answer, from);
+        const uint32_t ticket_rows = 1024, begin = ticket_rows * __shfl_sync(WC_FULL_MASK, own_vector, from);
+        (void)found;
+{answers}{ahead}"
+        );
+        let foot = "        again = stopped;
+        if (stopped) break;
+        left &= left - 1;
+        stopped = __any_sync(WC_FULL_MASK, answer != 0);
+        if (stopped) break;
+    }
+    if (!stopped) round += 32 * (uint64_t)warps;
+    }
+    if (leaves && lane == 0) {
+        state[WC_NEXT] = 1 + (uint32_t)(round < 0xfffffffeu ? round : 0xfffffffeu);
+        state[WC_CURRENT] = again;
+        state[WC_VECTORS] = left;
+    }
+";
+        (head, foot)
     }
 
     /// Asks for the warp's next vector while it works on this one, a lane a column: what is worked on next lies far

@@ -8,11 +8,10 @@ use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
 use crate::codegen::library::with_library;
-use crate::codegen::memory::{
-    BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TICKETS_STRIDE, TableMemory,
-};
+use crate::codegen::memory::{BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TableMemory};
 use crate::codegen::pipeline::{BoundPipeline, generate};
 use crate::codegen::sink::BoundSink;
+use crate::codegen::stop_memory::TICKETS_STRIDE;
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::exec::view;
@@ -22,8 +21,9 @@ use crate::plan::bytes::over_bytes;
 use crate::plan::dependencies::determined_keys;
 use crate::plan::group_values::is_group;
 use crate::plan::groups::Grouping;
+use crate::plan::growth::Growth;
 use crate::plan::input::{Branch, PipelineInput, rows_out};
-use crate::plan::launches::{LaunchGroup, launch_groups};
+use crate::plan::launches::{LaunchGroup, launch_groups, levels};
 use crate::plan::listed::with_list;
 use crate::plan::order;
 use crate::plan::pipeline::plan;
@@ -91,12 +91,12 @@ pub(crate) struct Compacted {
 /// Sizes that may have to grow when a run finds them too small, and the seed of hashes that may have to be another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Guesses {
-    /// Slots of a hashed group table.
+    /// Slots of a hashed group table, and rows of a guessed number, before anything has grown.
     pub(crate) group_slots: u64,
+    /// How often the room of each sink has grown.
+    pub(crate) growth: Growth,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
-    /// Whether join tables have room for all rows that are scanned, and not only for those that are expected to pass.
-    pub(crate) whole_tables: bool,
     /// What hashes of keys are seeded with.
     pub(crate) seed: u64,
     /// Thresholds of a top-k that have failed.
@@ -125,7 +125,7 @@ pub(crate) fn bind(
     let mut built: Vec<Option<Arc<TablePlan>>> = vec![None; fragment.pipelines.len()];
     let mut memory: Vec<Option<TableMemory>> = vec![None; fragment.pipelines.len()];
     let mut pipelines: Vec<BoundPipeline> = Vec::new();
-    let (mut ready, mut union) = (Vec::new(), None);
+    let (mut ready, mut union, levels) = (Vec::new(), None, levels(fragment));
     for index in 0..fragment.pipelines.len() {
         let branches = fragment.branches(index);
         if branches.start == index {
@@ -158,13 +158,15 @@ pub(crate) fn bind(
             unique: unique(fragment, index, guesses.several),
             several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
+            probed: fragment.is_probed(index),
             branch,
             info,
             shared_limit: info.shared_memory_per_block,
             group_slots: guesses.group_slots,
+            growth: guesses.growth.times(branches.start),
+            behind: is_behind(&pipelines, &levels, index),
             seed: guesses.seed,
             whole_sums: guesses.whole_sums,
-            whole_tables: guesses.whole_tables,
             failed_thresholds: guesses.failed_thresholds,
             many_sorted: guesses.many_sorted,
             overflow: fragment.overflow,
@@ -172,7 +174,7 @@ pub(crate) fn bind(
         };
         let plan = Arc::new(plan(&input)?);
         let sink = BoundSink::lay_out(&mut arena, &plan.sink, first.map(|groups| groups.memory));
-        let scan = ScanMemory::lay_out(&mut arena, &input, &plan.tickets, scanned);
+        let scan = ScanMemory::lay_out(&mut arena, &input, &plan, scanned);
         let operands = Operands { control: Control { zone: control }, tables: &memory, scan: &scan };
         let bound = generate(&input, plan, operands, sink, &mut arena)?;
         if let Some(table) = bound.table() {
@@ -287,6 +289,14 @@ fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> 
     let capacity = groups.places;
     let zone = arena.result(24, 24 + row_bytes * capacity as usize);
     Some(Compacted { zone, capacity })
+}
+
+/// Whether a pipeline that is launched before this one may stop without room: one of those bound so far that resumes,
+/// or any that is not bound yet.
+fn is_behind(bound: &[BoundPipeline], levels: &[usize], index: usize) -> bool {
+    let before = levels.iter().enumerate().filter(|(_, level)| **level < levels[index]);
+    let mut before = before.map(|(other, _)| other);
+    before.any(|other| bound.get(other).is_none_or(|bound| bound.plan.resumes))
 }
 
 /// Whether the keys of a pipeline's table are to be unique: where a probe takes payload or multiplies rows, until they

@@ -17,7 +17,9 @@ use crate::error::EngineError;
 use crate::exec::bind::{BoundFragment, Guesses};
 use crate::exec::recorded::Recorded;
 use crate::exec::topk::TopKernels;
-use crate::plan::groups::{GROUP_SLOTS_FIRST, GROUP_SLOTS_MAX};
+use crate::plan::growth::GROUP_SLOTS_MAX;
+use crate::plan::growth::Growth;
+use crate::tuning::GROUP_SLOTS;
 
 /// Where the binding of a run came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -191,18 +193,17 @@ impl Binding {
     }
 }
 
-/// Keeps the last binding of one fragment, the size of its group table that proved large enough, the seed of its
-/// hashes, whether its exact sums need limbs for every finite value and its join tables slots for all rows, whether a
-/// threshold of its top-k has failed, which tables have several rows for a key, and whether it sorts many groups.
+/// Keeps the last binding of one fragment, how often the room of its sinks has grown, the seed of its hashes, whether
+/// its exact sums need limbs for every finite value, whether a threshold of its top-k has failed, which tables have
+/// several rows for a key, and whether it sorts many groups.
 ///
 /// Fragments of one shape, which differ in constants of filters alone, have a cache each, and share the last binding of
 /// any of them ([`BindingCache::for_other_constants`]).
 pub struct BindingCache {
     binding: Mutex<Option<Arc<Binding>>>,
     latest: Arc<Mutex<Option<Arc<Binding>>>>,
-    group_slots: AtomicU64,
+    growth: Mutex<Growth>,
     whole_sums: AtomicBool,
-    whole_tables: AtomicBool,
     failed_threshold: AtomicBool,
     several: AtomicU32,
     many_sorted: AtomicBool,
@@ -234,9 +235,8 @@ impl BindingCache {
         BindingCache {
             binding: Mutex::default(),
             latest: Arc::default(),
-            group_slots: AtomicU64::default(),
+            growth: Mutex::default(),
             whole_sums: AtomicBool::default(),
-            whole_tables: AtomicBool::default(),
             failed_threshold: AtomicBool::default(),
             several: AtomicU32::default(),
             many_sorted: AtomicBool::default(),
@@ -276,13 +276,12 @@ impl BindingCache {
         self.binding.lock().as_ref().filter(|binding| binding.is_alive()).cloned()
     }
 
-    /// What the next run guesses first: `group_slots` if they are not known to be too few, and what has proved right.
-    pub(crate) fn guesses(&self, group_slots: Option<u64>) -> Guesses {
-        let slots = group_slots.unwrap_or(GROUP_SLOTS_FIRST).max(self.group_slots.load(Ordering::Relaxed));
+    /// What the next run guesses first: `group_slots` before anything has grown, and what has proved right.
+    pub(crate) fn guesses(&self, group_slots: u64) -> Guesses {
         Guesses {
-            group_slots: slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two(),
+            group_slots: group_slots.clamp(2, GROUP_SLOTS_MAX).next_power_of_two(),
             whole_sums: self.whole_sums(),
-            whole_tables: self.whole_tables(),
+            growth: self.growth(),
             seed: self.seed(),
             failed_thresholds: self.failed_thresholds(),
             several: self.several(),
@@ -293,14 +292,19 @@ impl BindingCache {
     /// Whether the next run is known to be short: it, or another of its shape, was bound before, its columns are where
     /// they were, and the last run over them was short on the device.
     pub fn is_short(&self) -> bool {
-        let Some(binding) = self.kept().or_else(|| self.latest(self.guesses(None))) else { return false };
+        let Some(binding) = self.kept().or_else(|| self.latest(self.guesses(GROUP_SLOTS))) else { return false };
         let last = Duration::from_nanos(binding.device_ns.load(Ordering::Relaxed));
         (Duration::from_nanos(1)..SHORT).contains(&last)
     }
 
-    /// Remembers that fewer slots are too few.
-    pub(crate) fn need_slots(&self, slots: u64) {
-        self.group_slots.fetch_max(slots, Ordering::Relaxed);
+    /// How often the room of each sink has grown.
+    pub(crate) fn growth(&self) -> Growth {
+        *self.growth.lock()
+    }
+
+    /// Remembers that less room is too little.
+    pub(crate) fn need_growth(&self, growth: Growth) {
+        *self.growth.lock() = growth;
     }
 
     /// The seed of hashes.
@@ -324,16 +328,6 @@ impl BindingCache {
     /// Remembers that it did.
     pub(crate) fn need_whole_sums(&self) {
         self.whole_sums.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether a join table for the rows that were expected proved too small.
-    pub(crate) fn whole_tables(&self) -> bool {
-        self.whole_tables.load(Ordering::Relaxed)
-    }
-
-    /// Remembers that one did.
-    pub(crate) fn need_whole_tables(&self) {
-        self.whole_tables.store(true, Ordering::Relaxed);
     }
 
     /// Thresholds of a top-k that a run starts as if they had failed: one at most, so that no run begins with the ranks

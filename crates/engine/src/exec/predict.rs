@@ -16,7 +16,7 @@ use crate::codegen::memory::{BoundGroups, BoundTable};
 use crate::codegen::sink::BoundSink;
 use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::BindingCache;
-use crate::exec::run::Engine;
+use crate::exec::engine::Engine;
 use crate::ir::{Fragment, Pipeline, Sink, Source, TopK};
 use crate::plan::explain::{self, Named, PipelineWords, StepWords};
 use crate::plan::groups::Grouping;
@@ -281,7 +281,7 @@ fn leaves(sink: &Sink, arriving: Option<Rows>) -> Option<Rows> {
     match sink {
         Sink::Aggregate { groups, .. } if groups.is_empty() => Some(Rows::Exactly(1)),
         // How many of the keys are equal is not known.
-        Sink::Aggregate { .. } | Sink::Extremes { .. } => None,
+        Sink::Aggregate { .. } => None,
         Sink::TopK(TopK { k: Some(most), .. }) | Sink::Rows { limit: Some(most), .. } => Some(Rows::AtMost(*most)),
         Sink::Build { .. } | Sink::TopK(_) | Sink::Rows { .. } => arriving,
     }

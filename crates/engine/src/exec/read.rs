@@ -19,6 +19,8 @@ use crate::plan::top;
 const FLAG_DUPLICATE_KEY: u64 = 1;
 const FLAG_TABLE_FULL: u64 = 2;
 const FLAG_LONG_RUN: u64 = 8;
+/// As in `stops.cuh`: WC_STOPPED_SHIFT.
+const FLAG_STOPPED: u64 = 1 << 5;
 /// And as in `fixed.cuh` and `topk.cuh`.
 const FLAG_SUM_WINDOW: u64 = 4;
 const FLAG_CANDIDATES_FULL: u64 = 16;
@@ -43,7 +45,7 @@ pub(crate) fn read<'a>(
         }
         Root::Rows(rows) => {
             let (control, first) = (recorded.outputs()?[0], recorded.outputs()?[1]);
-            if let Err(too_small) = check(word(control, 0), word(control, 1))? {
+            if let Err(too_small) = check_control(control)? {
                 return Ok(Err(too_small));
             }
             let reading = Reading { first, arena, stream, at: bound.arena.offset(rows.memory) };
@@ -55,8 +57,10 @@ pub(crate) fn read<'a>(
 /// A guess that a run found too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooSmall {
-    /// Slots of a hashed group table, or the room for other rows whose number is guessed.
-    GroupTable,
+    /// Room of a sink, whose scan has stopped.
+    Stopped,
+    /// Room of a sink whose scan cannot go on.
+    Room,
     /// One row for a key in the tables of these pipelines, a bit each.
     SeveralRows(u32),
     /// Limbs of an exact sum of floats.
@@ -87,9 +91,16 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
         _ if flags & FLAG_LONG_RUN != 0 => Err(TooSmall::LongRun),
         _ if flags & FLAG_CANDIDATES_FULL != 0 => Err(TooSmall::Threshold),
         _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
-        _ if flags & FLAG_TABLE_FULL != 0 => Err(TooSmall::GroupTable),
+        _ if flags & FLAG_TABLE_FULL != 0 => Err(TooSmall::Room),
+        _ if flags & FLAG_STOPPED != 0 => Err(TooSmall::Stopped),
         _ => Ok(()),
     })
+}
+
+/// What the head of the control zone says.
+fn check_control(head: &[u8]) -> Result<Result<(), TooSmall>> {
+    let stopped = if word(head, 3) != 0 { FLAG_STOPPED } else { 0 };
+    check(word(head, 0), word(head, 1) | stopped)
 }
 
 /// Reads control, marks and cells of a small dense group table.
@@ -100,7 +111,7 @@ fn read_whole<'a>(
 ) -> Result<Result<Rows<'a>, TooSmall>> {
     let outputs = recorded.outputs()?;
     let (head, tail) = (outputs[0], outputs[1]);
-    if let Err(too_small) = check(word(head, 0), word(head, 1))? {
+    if let Err(too_small) = check_control(head)? {
         return Ok(Err(too_small));
     }
     let row_words = 1 + groups.cell_count;
@@ -181,7 +192,7 @@ fn read_top<'a>(top: &BoundTop, read: Reading<'a, '_>, rows_max: Option<u64>) ->
         // All rows that pass were to be candidates, and there are more than the room.
         Err(TooSmall::Threshold) if top.is_sort => {
             pays(top.k + 1, rows_max)?;
-            return Ok(Err(if top.expects_few { TooSmall::BlockSort } else { TooSmall::GroupTable }));
+            return Ok(Err(if top.expects_few { TooSmall::BlockSort } else { TooSmall::Room }));
         }
         Err(too_small) => return Ok(Err(too_small)),
         Ok(()) => {}

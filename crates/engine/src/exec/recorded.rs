@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use warpcube_gpu::{Device, DeviceBuffer, Recording, Stream, Work};
 
+use crate::arena::Arena;
 use crate::error::Result;
-use crate::exec::binding::Binding;
-use crate::exec::phases::{Taken, phases};
-use crate::tuning::Tuning;
+use crate::exec::phase::{Phase, Taken};
 
 /// A recording with what to read of it.
 pub(crate) struct Recorded {
@@ -15,28 +14,34 @@ pub(crate) struct Recorded {
     /// After the upload, then after each launch group if `times_launches`, else after the last.
     taken: Taken,
     times_launches: bool,
+    /// The first launch group of a run that goes on.
+    from: Option<usize>,
 }
 
 impl Recorded {
-    /// Records the phases of a binding over an arena.
+    /// Records phases over an arena.
     pub(crate) fn new(
-        binding: &Binding,
-        arena: &DeviceBuffer,
+        phases: &[Phase],
+        (layout, arena): (&Arena, &DeviceBuffer),
         device: &Device,
         stream: &mut Stream,
-        times_launches: bool,
-        tuning: &Tuning,
+        (times_launches, from): (bool, Option<usize>),
     ) -> Result<Recorded> {
         let (mut work, mut taken) = (Work::new(device), Taken::default());
-        for phase in phases(binding, device.info(), times_launches, tuning) {
-            phase.record(&mut work, (&binding.fragment.arena, arena), &mut taken)?;
+        for phase in phases {
+            phase.record(&mut work, (layout, arena), &mut taken)?;
         }
-        Ok(Recorded { recording: stream.prepare(work)?, taken, times_launches })
+        Ok(Recorded { recording: stream.prepare(work)?, taken, times_launches, from })
     }
 
     /// Whether this is a recording over `arena`, with or without a time for each launch group.
     pub(crate) fn is_for(&self, arena: &DeviceBuffer, times_launches: bool) -> bool {
         self.times_launches == times_launches && self.recording.is_on(&[arena])
+    }
+
+    /// Whether the next run may replay it: it runs a fragment from its start.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.from.is_none()
     }
 
     /// Runs all and waits for it.
@@ -54,9 +59,10 @@ impl Recorded {
         self.between(0, self.taken.marks.len() - 1)
     }
 
-    /// Time of one launch of the last run, if launches were timed.
+    /// Time of one launch of the last run, if launches were timed and it was part of that.
     pub(crate) fn launch_time(&self, group: usize) -> Result<Option<Duration>> {
-        self.times_launches.then(|| self.between(group, group + 1)).transpose()
+        let group = group.checked_sub(self.from.unwrap_or(0)).filter(|_| self.times_launches);
+        group.map(|group| self.between(group, group + 1)).transpose()
     }
 
     fn between(&self, from: usize, to: usize) -> Result<Duration> {

@@ -20,7 +20,7 @@ pub struct RunOptions {
     /// Folder into which the generated source is written, `fragment-<hash>.cu`, complete with its prelude.
     pub dump: Option<PathBuf>,
     /// Slots that a hashed group table has at first, rounded up to a power of two; the engine chooses if none is given.
-    /// A table that proves too small is enlarged and the fragment run again.
+    /// A table that proves too small grows.
     pub group_slots: Option<u64>,
     /// Most groups of a result; one with more is refused, this time and in later runs over the same columns.
     pub groups_max: Option<u64>,
@@ -64,10 +64,12 @@ pub struct RunReport {
     pub top: Option<String>,
     /// What ran.
     pub(super) bound: Option<Arc<BoundFragment>>,
-    /// How often the fragment was run again because a group table or the window of an exact sum proved too small, a
-    /// table proved to have several rows for a key, join keys collided, or the threshold of a top-k let too few or too
-    /// many rows pass.
+    /// How often the fragment was run again because the window of an exact sum proved too small, a table proved to have
+    /// several rows for a key, join keys collided, the threshold of a top-k let too few or too many rows pass, or a
+    /// sink had too little room that could not be enlarged while the run had stopped.
     pub reruns: u32,
+    /// How often the run has stopped because a sink had no room, and has gone on with more.
+    pub grown: u32,
 }
 
 impl RunReport {

@@ -7,35 +7,45 @@ use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
-use warpcube_column::{Pinned, Relation, Residency, RowCount, TableRequest};
-use warpcube_gpu::{
-    Device, DeviceBuffer, Effort, GpuError, Kernel, LaunchShape, Module, Priority, Program, Stream, size_class,
-};
+use warpcube_column::{Pinned, Relation, RowCount, TableRequest};
+use warpcube_gpu::{DeviceBuffer, GpuError, Priority, Program, Reservation, Stream, size_class};
 
-use crate::codegen::memory::CANCEL_OFFSET;
-use crate::error::{EngineError, NotCompiled, Result};
-use crate::exec::bind::{BoundFragment, Guesses, Root, bind};
-use crate::exec::binding::{Binding, BindingCache, BindingOrigin, Finish, Found, Kernels, Launch};
+use crate::codegen::memory::{CANCEL_OFFSET, TICKETS_OFFSET};
+use crate::error::{EngineError, Result};
+use crate::exec::bind::{BoundFragment, Guesses, bind};
+use crate::exec::binding::{Binding, BindingCache, BindingOrigin, Found};
 use crate::exec::constants::taken_over;
+use crate::exec::engine::Engine;
+use crate::exec::growth::{Moves, Stop};
+use crate::exec::phases::phases;
 use crate::exec::read::{TooSmall, read};
 use crate::exec::recorded::Recorded;
 use crate::exec::report::{LaunchReport, RunOptions, RunReport};
 use crate::facts::Texts;
-use crate::ir::{Fragment, TopK};
-use crate::plan::groups::GROUP_SLOTS_MAX;
-use crate::plan::launches::LaunchGroup;
-use crate::plan::topk_form;
-use crate::tuning::Tuning;
+use crate::ir::Fragment;
 
 /// How often a fragment is run again with another seed because keys of a join collided.
 const LONG_RUNS_MAX: u32 = 3;
 /// How often a top-k is run again because its threshold failed.
 const THRESHOLDS_MAX: u32 = 3;
-/// One device with the columns on it; runs fragments from any thread.
-pub struct Engine {
-    residency: Arc<Residency>,
-    streams: Mutex<Vec<Stream>>,
-    pub(crate) tuning: Tuning,
+/// What a run has given.
+type Outcome = std::result::Result<RecordBatch, Failure>;
+
+/// A run that a guess was too small for.
+struct Failure {
+    too_small: TooSmall,
+    /// Where it has stopped, if sinks had no room, and its arena.
+    stop: Option<Stop>,
+    arena: Option<DeviceBuffer>,
+}
+
+/// A run that goes on from a launch group.
+struct Resumed {
+    moves: Moves,
+    /// What has stopped, and its arena.
+    old: Arc<BoundFragment>,
+    arena: DeviceBuffer,
+    group: usize,
 }
 
 /// The tables of a run.
@@ -67,47 +77,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // A process that ends while something is compiled would take the compiler apart under its own hands.
-        self.device().settle();
-    }
-}
-
 impl Engine {
-    /// An engine over a device with nothing on it.
-    pub fn new(device: Device) -> Engine {
-        Engine::over(Arc::new(Residency::new(device)))
-    }
-
-    /// An engine over the columns of a device, which others may share: all keep one budget.
-    pub fn over(residency: Arc<Residency>) -> Engine {
-        let tuning = Tuning::of(residency.device().info());
-        Engine { residency, streams: Mutex::default(), tuning }
-    }
-
-    /// The same engine with other choices in its kernels.
-    pub fn with_tuning(mut self, tuning: Tuning) -> Engine {
-        self.tuning = tuning;
-        self
-    }
-
-    /// The columns on the device.
-    pub fn residency(&self) -> &Arc<Residency> {
-        &self.residency
-    }
-
-    /// The device.
-    pub fn device(&self) -> &Device {
-        self.residency.device()
-    }
-
-    /// Why no bindings of a top-k of `rows` rows would run, as far as its algorithm alone tells.
-    pub fn refusal(&self, top: &TopK, rows: u64) -> Option<String> {
-        let k = top.k.filter(|k| *k <= rows)?;
-        topk_form::refused(self.device().info(), k, top.algorithm)
-    }
-
     /// Runs a fragment over its tables (`requests`, one for each of `fragment.tables`, in that order).
     ///
     /// The batch has the group columns, then the aggregates, in the fragment's order.
@@ -168,26 +138,13 @@ impl Engine {
         tables: Tables,
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
-        let mut guesses = cache.guesses(options.group_slots);
+        let mut guesses = cache.guesses(options.group_slots.unwrap_or(self.tuning.group_slots));
         let mut report = RunReport::default();
         let mut long_runs = 0;
         loop {
             match self.attempt(fragment, cache, tables, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
-                Err(TooSmall::GroupTable) => {
-                    let Some(slots) = enlarged(guesses.group_slots) else {
-                        return crate::error::unsupported("more groups than the largest hash table holds");
-                    };
-                    cache.need_slots(slots);
-                    // A table that is large enough is too full only for keys that collide.
-                    (guesses.group_slots, guesses.seed) = (slots, cache.another_seed());
-                }
-                Err(TooSmall::LongRun) if !guesses.whole_tables => {
-                    // More rows have passed than were expected, or keys collide.
-                    guesses.whole_tables = true;
-                    cache.need_whole_tables();
-                    guesses.seed = cache.another_seed();
-                }
+                Err(TooSmall::Room | TooSmall::Stopped) => guesses.growth = cache.growth(),
                 Err(TooSmall::LongRun) if long_runs == LONG_RUNS_MAX => {
                     return crate::error::unsupported("join keys that collide in a hash table whatever its seed");
                 }
@@ -232,12 +189,12 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<Option<(RecordBatch, RunReport)>> {
-        let guesses = cache.guesses(options.group_slots);
+        let guesses = cache.guesses(options.group_slots.unwrap_or(self.tuning.group_slots));
         let own = cache.kept_by(guesses);
         let Some(known) = own.clone().or_else(|| cache.latest(guesses)) else { return Ok(None) };
         let bytes = size_class(known.fragment.arena.bytes().max(1)) as u64;
         let span = tracing::info_span!("admit").entered();
-        let Some(pinned) = self.residency.admit_at_once(requests, &options.limits, bytes)? else { return Ok(None) };
+        let Some(mut pinned) = self.residency.admit_at_once(requests, &options.limits, bytes)? else { return Ok(None) };
         drop(span);
         if !known.is_for(&pinned.tables, guesses) {
             return Ok(None);
@@ -249,6 +206,8 @@ impl Engine {
         };
         (report.bind, report.origin) = (clock.elapsed(), origin);
         let done = self.execute_kept(binding, cache, &pinned.tables, (options, guesses), &mut report)?;
+        let (of, reserved) = ((fragment, cache, &pinned.tables[..]), &mut pinned.transient);
+        let done = self.with_room(of, (options, guesses), reserved, done, &mut report)?;
         Ok(done.ok().map(|batch| (batch, report)))
     }
 
@@ -260,27 +219,76 @@ impl Engine {
         tables: &[Relation],
         (options, guesses): (&RunOptions, Guesses),
         report: &mut RunReport,
-    ) -> Result<Result<RecordBatch, TooSmall>> {
+    ) -> Result<(Arc<Binding>, Outcome)> {
         if let Some(error) = binding.refused.get().filter(|_| options.groups_max.is_some()) {
             return Err(error.clone());
         }
         let binding = self.improved(binding, cache, tables, guesses);
-        self.execute_bound(&binding, tables, options, report)
+        let outcome = self.execute_bound(&binding, tables, options, None, report)?;
+        Ok((binding, outcome))
     }
 
-    /// Runs a binding over the columns it is bound to.
+    /// Gives a run that has stopped without room more of it, until it is done: `reserved` is that of its arena. Where
+    /// there is no memory for both arenas the run begins anew, with what it has learned.
+    fn with_room(
+        &self,
+        (fragment, cache, tables): (&Fragment, &BindingCache, &[Relation]),
+        (options, mut guesses): (&RunOptions, Guesses),
+        reserved: &mut Reservation,
+        (mut binding, mut outcome): (Arc<Binding>, Outcome),
+        report: &mut RunReport,
+    ) -> Result<Result<RecordBatch, TooSmall>> {
+        loop {
+            let Failure { too_small, stop, arena } = match outcome {
+                Ok(batch) => return Ok(Ok(batch)),
+                Err(failure) => failure,
+            };
+            if !matches!(too_small, TooSmall::Stopped | TooSmall::Room) {
+                return Ok(Err(too_small));
+            }
+            let root = binding.fragment.pipelines.last().map(|root| root.first);
+            let full = stop.as_ref().map_or_else(|| root.into_iter().collect(), |stop| stop.full.clone());
+            let Some(growth) = guesses.growth.once_more(full) else {
+                return crate::error::unsupported("more groups than the largest hash table holds");
+            };
+            cache.need_growth(growth);
+            guesses.growth = growth;
+            let Some((stop, arena)) = stop.filter(|_| too_small == TooSmall::Stopped).zip(arena) else {
+                return Ok(Err(TooSmall::Room));
+            };
+            let clock = Instant::now();
+            let bound = bind(fragment, tables, self.device().info(), guesses, &self.tuning)?;
+            report.bind += clock.elapsed();
+            let bytes = size_class(bound.arena.bytes().max(1)) as u64;
+            let moves = Moves::between(&binding.fragment, &bound, &stop);
+            let Some((moves, room)) = moves.zip(self.residency.reserve_more(bytes, &options.limits).ok()) else {
+                return Ok(Err(TooSmall::Room));
+            };
+            let next = Arc::new(self.prepare(bound, tables, guesses, false, report)?);
+            cache.keep(&next);
+            let resumed = Resumed { moves, old: binding.fragment.clone(), arena, group: stop.group };
+            outcome = self.execute_bound(&next, tables, options, Some(resumed), report)?;
+            // The smaller arena is gone.
+            *reserved = room;
+            binding = next;
+            report.grown += 1;
+        }
+    }
+
+    /// Runs a binding over the columns it is bound to, from its start or from where another one has stopped.
     fn execute_bound(
         &self,
         binding: &Binding,
         tables: &[Relation],
         options: &RunOptions,
+        resumed: Option<Resumed>,
         report: &mut RunReport,
-    ) -> Result<Result<RecordBatch, TooSmall>> {
+    ) -> Result<Outcome> {
         report.arena_bytes = binding.fragment.arena.bytes() as u64;
         report.bound = Some(binding.fragment.clone());
         report.top = binding.fragment.top().map(|top| top.decision.reason.clone());
         report.in_haste = binding.in_haste;
-        self.execute(binding, tables, options, report).inspect_err(|error| {
+        self.execute((binding, tables), options, resumed, report).inspect_err(|error| {
             if matches!(error, EngineError::Unsupported(_)) {
                 let _ = binding.refused.set(error.clone());
             }
@@ -300,7 +308,7 @@ impl Engine {
         let found: Mutex<Option<Found>> = Mutex::new(None);
         let start: Mutex<Option<(Duration, BindingOrigin)>> = Mutex::new(None);
         let span = tracing::info_span!("admit").entered();
-        let pinned: Pinned = self.residency.admit(asked.requests(), &options.limits, |tables| -> Result<u64> {
+        let mut pinned: Pinned = self.residency.admit(asked.requests(), &options.limits, |tables| -> Result<u64> {
             let (tables, clock) = (asked.or(tables), Instant::now());
             let _span = tracing::info_span!("bind").entered();
             let own = cache.get(tables, guesses);
@@ -328,75 +336,19 @@ impl Engine {
         report.origin = origin;
         report.loaded.add(&pinned.loaded);
         let tables = asked.or(&pinned.tables);
-        match found.into_inner().expect("admission binds") {
-            Found::Kept(binding) => self.execute_kept(binding, cache, tables, (options, guesses), report),
+        let done = match found.into_inner().expect("admission binds") {
+            Found::Kept(binding) => self.execute_kept(binding, cache, tables, (options, guesses), report)?,
             Found::New(fragment) => {
                 if let Some(folder) = &options.dump {
                     dump(fragment.program(), folder)?;
                 }
                 let binding = Arc::new(self.prepare(*fragment, tables, guesses, options.elsewhere, report)?);
                 cache.keep(&binding);
-                self.execute_bound(&binding, tables, options, report)
+                let outcome = self.execute_bound(&binding, tables, options, None, report)?;
+                (binding, outcome)
             }
-        }
-    }
-
-    /// Compiles a bound fragment and chooses its launches.
-    fn prepare(
-        &self,
-        fragment: BoundFragment,
-        tables: &[Relation],
-        guesses: Guesses,
-        elsewhere: bool,
-        report: &mut RunReport,
-    ) -> Result<Binding> {
-        let start = Instant::now();
-        let _span = tracing::info_span!("compile").entered();
-        let compiles = self.device().compiles();
-        let emulated = u32::from(self.device().info().emulated);
-        let (tiers, yields) = (self.tuning.tiers > emulated, elsewhere && self.tuning.yields > emulated);
-        let in_haste = |program: &Program| match tiers && !self.device().is_cached(program) {
-            true => program.with_effort(Effort::Least),
-            false => program.clone(),
         };
-        let first: Vec<Program> = fragment.parts.iter().map(in_haste).collect();
-        let hasty = first != fragment.parts;
-        // Programs that many fragments share are compiled beside those of this one, with all effort.
-        let own = first.len();
-        let all: Vec<Program> = first.into_iter().chain(fragment.shared_programs(self.device().info())).collect();
-        if yields && !all.iter().all(|program| self.device().is_cached(program)) {
-            let loaded = std::mem::take(&mut report.loaded);
-            return Err(EngineError::NotCompiled(Arc::new(NotCompiled { programs: all, loaded })));
-        }
-        let modules = self.device().compile_all(&all)?;
-        let kernels = self.kernels(&fragment, &modules[..own])?;
-        report.compile += start.elapsed();
-        report.compiled |= self.device().compiles() > compiles;
-        Ok(Binding::new(Arc::new(fragment), tables, guesses, Arc::new(kernels), hasty))
-    }
-
-    /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.
-    fn kernels(&self, fragment: &BoundFragment, modules: &[Arc<Module>]) -> Result<Kernels> {
-        // All kernels of one program, or those of a launch group in the launch group's.
-        let module = |position: usize| &modules[position.min(modules.len() - 1)];
-        let mut launches = Vec::with_capacity(fragment.launch_groups.len());
-        for (position, group) in fragment.launch_groups.iter().enumerate() {
-            launches.push(self.launch_of(fragment, group, module(position).kernel(&group.name)?)?);
-        }
-        let last = module(launches.len());
-        let finish = match &fragment.root {
-            Root::Groups(_, None) | Root::Rows(_) => Finish::Nothing,
-            Root::TopK(top) if top.last_block().is_some() => Finish::Nothing,
-            Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
-            Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
-        };
-        let behind = module(modules.len() - 1);
-        let matches = match fragment.has_matches {
-            true => Some((behind.kernel("place_matches")?, behind.kernel("order_matches")?)),
-            false => None,
-        };
-        let ends = fragment.has_ends.then(|| behind.kernel("enter_ends")).transpose()?;
-        Ok(Kernels { launches, finish, matches, ends })
+        self.with_room((fragment, cache, tables), (options, guesses), &mut pinned.transient, done, report)
     }
 
     /// The binding with better kernels than those that were compiled in haste, if they are there; a second run asks for
@@ -427,11 +379,11 @@ impl Engine {
 
     fn execute(
         &self,
-        binding: &Binding,
-        tables: &[Relation],
+        (binding, tables): (&Binding, &[Relation]),
         options: &RunOptions,
+        resumed: Option<Resumed>,
         report: &mut RunReport,
-    ) -> Result<Result<RecordBatch, TooSmall>> {
+    ) -> Result<Outcome> {
         let bound = &binding.fragment;
         let arena = self.device().buffer(bound.arena.bytes(), "hash tables and results")?;
         arena.set_redzones(&bound.arena.redzones())?;
@@ -441,7 +393,7 @@ impl Engine {
             None => self.device().stream()?,
         };
         let clock = Instant::now();
-        let batch = self.launch((binding, tables), &arena, &mut stream, options, report);
+        let batch = self.launch((binding, tables), (&arena, resumed.as_ref()), &mut stream, options, report);
         if batch.is_err() {
             // Nothing may run on past this statement; the first error is the one to tell.
             let _ = stream.synchronize();
@@ -455,28 +407,48 @@ impl Engine {
         if let Ok(Ok(batch)) = &batch {
             report.rows = batch.num_rows() as u64;
         }
-        batch
+        Ok(batch?.map_err(|(too_small, stop)| Failure { too_small, stop, arena: Some(arena) }))
     }
 
     fn launch(
         &self,
         (binding, tables): (&Binding, &[Relation]),
-        arena: &DeviceBuffer,
+        (arena, resumed): (&DeviceBuffer, Option<&Resumed>),
         stream: &mut Stream,
         options: &RunOptions,
         report: &mut RunReport,
-    ) -> Result<Result<RecordBatch, TooSmall>> {
+    ) -> Result<Result<RecordBatch, (TooSmall, Option<Stop>)>> {
         let bound = &binding.fragment;
+        if let Some(Resumed { moves, old, arena: from, .. }) = resumed {
+            let _span = tracing::info_span!("move").entered();
+            stream.upload(arena, 0, &bound.arena.constants(arena.pointer()))?;
+            let (zeroed, bytes) = bound.arena.zeroed_range();
+            stream.fill(arena, zeroed, 0, bytes)?;
+            moves.submit(self.device(), stream, (old, from), (bound, arena))?;
+        }
         let span = tracing::info_span!("launch", launches = binding.kernels.launches.len()).entered();
-        let mut recorded = match binding.recorded(arena, options.launch_times) {
+        let kept = if resumed.is_none() { binding.recorded(arena, options.launch_times) } else { None };
+        let mut recorded = match kept {
             Some(recorded) => recorded,
-            None => Recorded::new(binding, arena, self.device(), stream, options.launch_times, &self.tuning)?,
+            None => {
+                let how = (options.launch_times, resumed.map(|resumed| resumed.group));
+                let phases = phases(binding, self.device().info(), how, &self.tuning);
+                Recorded::new(&phases, (&bound.arena, arena), self.device(), stream, how)?
+            }
         };
         recorded.run(stream, arena)?;
         drop(span);
         let span = tracing::info_span!("download").entered();
         let rows = read(bound, (&recorded, arena, stream), options.groups_max)?;
         drop(span);
+        let stop = match &rows {
+            Err(TooSmall::Stopped | TooSmall::Room) => {
+                let mut control = vec![0; TICKETS_OFFSET];
+                stream.download(arena, bound.arena.offset(bound.control), &mut control)?;
+                Stop::of(bound, &control)
+            }
+            _ => None,
+        };
         // Kernels that were stopped leave half a result.
         if options.cancel.is_thrown() || options.limits.cancelled.load(Ordering::Relaxed) {
             return Err(GpuError::Cancelled.into());
@@ -508,37 +480,16 @@ impl Engine {
         let span = tracing::info_span!("convert").entered();
         let (batch, bytes) = match rows {
             Ok(rows) => (Ok(rows.batch(&bound.root, &mut strings_at)?), rows.bytes.len()),
-            Err(too_small) => (Err(too_small), 0),
+            Err(too_small) => (Err((too_small, stop)), 0),
         };
         drop(span);
         // The next recording brings as much at once.
-        match binding.expect_bytes(bytes) {
+        match binding.expect_bytes(bytes) || !recorded.is_whole() {
             true => drop(recorded),
             false => binding.keep_recorded(recorded),
         }
         Ok(batch)
     }
-
-    /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.
-    fn launch_of(&self, bound: &BoundFragment, group: &LaunchGroup, kernel: Kernel) -> Result<Launch> {
-        let block = bound.pipelines[group.members[0]].plan.shared.block;
-        let shared_bytes = group.shared_bytes(&bound.pipelines);
-        let resident = kernel.blocks_per_multiprocessor(block, shared_bytes)?.max(1);
-        let most = resident * self.device().info().multiprocessors;
-        let (mut grid, mut firsts) = (0, Vec::with_capacity(group.members.len()));
-        for index in &group.members {
-            firsts.push(grid);
-            let tickets = bound.pipelines[*index].plan.tickets.iter().map(|tickets| tickets.count).max().unwrap_or(0);
-            grid += most.min(tickets.div_ceil(block / 32)).max(1);
-        }
-        firsts.remove(0);
-        Ok(Launch { kernel, shape: LaunchShape { grid, block, shared_bytes }, firsts })
-    }
-}
-
-/// The slots to try after a table of groups with so many was too small; none if that was the largest.
-fn enlarged(slots: u64) -> Option<u64> {
-    (slots < GROUP_SLOTS_MAX).then(|| (slots * 8).min(GROUP_SLOTS_MAX))
 }
 
 /// Writes a program to `folder` for people and for compilers beside the engine.
@@ -547,17 +498,4 @@ fn dump(program: &Program, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&path, program.full_source()))
         .map_err(|error| EngineError::Dump { path, error: error.to_string() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::groups::GROUP_SLOTS_FIRST;
-
-    #[test]
-    fn tables_of_groups_grow_up_to_the_largest_and_no_further() {
-        let sizes: Vec<u64> = std::iter::successors(Some(GROUP_SLOTS_FIRST), |slots| enlarged(*slots)).collect();
-        assert_eq!(sizes, [1 << 20, 1 << 23, 1 << 26, 1 << 29, GROUP_SLOTS_MAX]);
-        assert!(sizes.iter().all(|slots| slots.is_power_of_two()), "slots are told by a mask");
-    }
 }

@@ -17,7 +17,7 @@ use crate::arena::Zone;
 use crate::codegen::memory::RankedMemory;
 use crate::codegen::topk::{BoundTop, GATHER, SAMPLE};
 use crate::error::Result;
-use crate::exec::phases::{Launch, Phase, Primitive, Slice, blocks};
+use crate::exec::phase::{Launch, Phase, Primitive, Slice, blocks};
 use crate::exec::result::word;
 use crate::plan::top::{RankedPlan, sort_of};
 

@@ -10,7 +10,6 @@ use crate::arena::{Pointer, Zone};
 use crate::codegen::memory::{BoundGroups, BoundList};
 use crate::facts::{Facts, Texts};
 use crate::ir::Ty;
-use crate::plan::group_values::column_facts;
 use crate::plan::view::{ColumnView, View};
 
 /// Rows of a chunk of an output that is scanned, as many as a segment has.
@@ -61,7 +60,7 @@ pub(super) fn of_table<'pin>(number: usize, table: &'pin Relation) -> View<'pin>
 
 /// The view of groups: keys, then cells, as plain columns with a row a place.
 pub(super) fn of_groups(groups: &BoundGroups) -> View<'static> {
-    let facts = column_facts(groups);
+    let facts = groups.column_facts();
     let mut pointers: Vec<Vec<Pointer<'static>>> = vec![Vec::new(); facts.len()];
     let mut chunks = Vec::new();
     for (seen, word_columns, cells, places) in groups.memory.ranges(groups) {

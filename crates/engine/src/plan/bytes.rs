@@ -67,11 +67,11 @@ impl Fragment {
 }
 
 impl Sink {
-    /// Number of registers that a probe of the table adds.
+    /// Number of registers that a probe of the table, or of the groups, adds.
     pub(crate) fn payload_width(&self) -> usize {
         match self {
             Sink::Build { payload, .. } => payload.len(),
-            Sink::Extremes { values, .. } => 2 * values.len(),
+            Sink::Aggregate { aggregates, .. } => aggregates.len(),
             _ => 0,
         }
     }
@@ -100,7 +100,6 @@ fn asks_codes(
             let values = payload.iter().enumerate().filter(|(at, expr)| asked.contains(at) || !is_reg(expr));
             values.for_each(|(_, expr)| codes_of(expr, own, visit));
         }
-        Sink::Extremes { keys, values } => keys.iter().chain(values).for_each(|expr| codes_of(expr, own, visit)),
         Sink::Aggregate { groups, aggregates } => {
             let compared = groups.iter().enumerate().filter(|(at, _)| !determined.contains(at));
             compared.for_each(|(_, (expr, _))| codes_of(expr, own, visit));
@@ -217,7 +216,6 @@ pub(crate) fn over_bytes(pipeline: &Pipeline, registers: &[Option<Facts>], deter
         Sink::Build { payload, .. } => payload.iter_mut().for_each(to_place),
         Sink::TopK(top) => top.outputs.iter_mut().for_each(|(expr, _)| to_place(expr)),
         Sink::Rows { columns, .. } => columns.iter_mut().for_each(|(expr, _)| to_place(expr)),
-        Sink::Extremes { .. } => {}
     }
     Ok(pipeline)
 }

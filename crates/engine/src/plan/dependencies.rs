@@ -25,8 +25,8 @@ pub(crate) fn determined_keys(fragment: &Fragment, pipeline: usize, is_unique: &
     let Some(Sink::Aggregate { groups, .. }) = fragment.pipelines.get(pipeline).map(|pipeline| &pipeline.sink) else {
         return Vec::new();
     };
-    // Pipelines of a union have one register each for the same part.
-    if groups.len() < 2 || fragment.branches(pipeline).len() > 1 {
+    // Pipelines of a union have one register each for the same part; keys that are probed are compared.
+    if groups.len() < 2 || fragment.branches(pipeline).len() > 1 || fragment.is_probed(pipeline) {
         return Vec::new();
     }
     let mut known: Vec<Vec<Dependency>> = Vec::with_capacity(pipeline + 1);

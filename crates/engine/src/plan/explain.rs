@@ -60,12 +60,15 @@ pub(crate) fn describe(
         };
         let branches = fragment.branches(index);
         let (is_root, last) = (branches.end == fragment.pipelines.len(), branches.end - 1);
+        let probed = fragment.is_probed(index);
         let name = match &pipeline.sink {
             _ if is_root => "the result".to_string(),
-            Sink::Build { .. } | Sink::Extremes { .. } => format!("table {index}"),
+            Sink::Build { .. } => format!("table {index}"),
+            Sink::Aggregate { .. } if probed => format!("table {index}"),
             Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. } => format!("groups {last}"),
         };
         let into = match &pipeline.sink {
+            Sink::Aggregate { .. } if probed => format!(" in {name}"),
             Sink::Aggregate { .. } if !is_root => format!(" into {name}"),
             _ => String::new(),
         };
@@ -75,23 +78,17 @@ pub(crate) fn describe(
             None => sink(index, &pipeline.sink, &registers) + &into,
         };
         words.push(PipelineWords { name, steps, sink });
+        let key = |key: &Expr| (expression(key, &registers), matches!(key, Expr::Literal(..)));
         keys.push(match &pipeline.sink {
-            Sink::Build { keys, .. } | Sink::Extremes { keys, .. } => {
-                keys.iter().map(|key| (expression(key, &registers), matches!(key, Expr::Literal(..)))).collect()
-            }
+            Sink::Build { keys, .. } => keys.iter().map(key).collect(),
+            Sink::Aggregate { groups, .. } if probed => groups.iter().map(|(expr, _)| key(expr)).collect(),
             _ => Vec::new(),
         });
         payloads.push(match &pipeline.sink {
             _ if branches.start < index => payloads[branches.start].clone(),
             Sink::Build { payload, .. } => payload.iter().map(|expr| named(expr, &registers)).collect(),
-            Sink::Extremes { values, .. } => {
-                let both = |expr: &Expr| {
-                    let named = named(expr, &registers);
-                    ["min", "max"].map(|name| Named { text: format!("{name}({})", named.text), ..named.clone() })
-                };
-                values.iter().flat_map(both).collect()
-            }
             Sink::Aggregate { groups, aggregates } => {
+                let groups = if probed { &[] } else { groups.as_slice() };
                 let keys = groups.iter().map(|(expr, data_type)| (expression(expr, &registers), data_type));
                 let calls = aggregates.iter().map(|call| (aggregate(call, &registers), &call.data_type));
                 let named = |(text, data_type): (String, &DataType)| Named { text, data_type: Some(data_type.clone()) };
@@ -191,9 +188,6 @@ fn sink(index: usize, sink: &Sink, registers: &[Named]) -> String {
         }
         Sink::Build { keys, payload } => {
             format!("build table {index} of {} with {}", list(keys, registers), list(payload, registers))
-        }
-        Sink::Extremes { keys, values } => {
-            format!("build table {index} of {} with the extremes of {}", list(keys, registers), list(values, registers))
         }
         Sink::Aggregate { groups, aggregates } => {
             let calls: Vec<String> = aggregates.iter().map(|call| aggregate(call, registers)).collect();

@@ -6,11 +6,10 @@
 //! whether there is a group. Values of groups and aggregates are computed from those, where a row asks for
 //! them.
 
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::{Facts, Range, analyse};
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, Expr, Literal, Overflow, Ty};
 use crate::plan::cells::{Output, Read};
-use crate::plan::groups::GroupsPlan;
 use crate::plan::keys::{KeyPart, Null};
 use crate::plan::order::Planned;
 
@@ -45,26 +44,6 @@ pub(crate) enum GroupRead {
     Key { part: KeyPart, short: bool },
     /// Cells of an aggregate.
     Aggregate(Output),
-}
-
-/// The values of a sink's groups: group expressions, then aggregates.
-///
-/// # Errors
-/// Unsupported for exact sums of floats.
-pub(crate) fn group_values(plan: &GroupsPlan, groups: &[Facts], aggregates: &[Facts]) -> Result<Vec<GroupValue>> {
-    let first_cell = plan.first_cell();
-    let keys = plan.pack.parts.iter().zip(groups);
-    let domain = plan.pack.domain;
-    let keys = keys.map(|(part, facts)| GroupValue::of_key(facts.clone(), part.clone(), first_cell, domain));
-    let mut values: Vec<GroupValue> = keys.collect();
-    for (output, facts) in plan.cells.outputs.iter().zip(aggregates) {
-        if matches!(output.read, Read::Fixed { .. }) {
-            return unsupported("exact sums of floats that are not the result");
-        }
-        let facts = Facts { nullable: output.count.is_some(), ..facts.clone() };
-        values.push(GroupValue { facts, read: GroupRead::Aggregate(output.clone()), first_cell });
-    }
-    Ok(values)
 }
 
 /// What is known of the values of aggregates over at most `rows` rows with these registers.
@@ -102,20 +81,6 @@ fn sum_range(values: Range, rows: u64, ty: Ty) -> Range {
 pub(crate) fn is_group() -> Expr {
     let none = Expr::Literal(Literal::Int(0), Ty::U64);
     Expr::binary(BinaryOp::Ne, Expr::Reg(ENTRY), none)
-}
-
-/// What is known of the columns of a group table: its keys, then its cells.
-pub(crate) fn column_facts(plan: &GroupsPlan) -> Vec<Facts> {
-    let first_cell = plan.first_cell();
-    let keys = Facts::new(Ty::U64, false, Some((0, plan.pack.domain.into())));
-    let mut columns = vec![keys];
-    columns.resize(first_cell + plan.cell_count, Facts::new(Ty::U64, false, None));
-    for output in &plan.cells.outputs {
-        if let Read::Float(cell) = output.read {
-            columns[first_cell + cell] = Facts::new(Ty::F64, false, None);
-        }
-    }
-    columns
 }
 
 impl GroupValue {

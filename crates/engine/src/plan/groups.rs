@@ -5,27 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use warpcube_column::{Dictionary, VECTOR_ROWS};
+use warpcube_column::Dictionary;
 
 use crate::error::{Result, unsupported};
-use crate::facts::{Facts, Texts, analyse};
-use crate::format::in_bytes;
-use crate::ir::{AggregateCall, Expr};
-use crate::plan::cells::{Cell, CellOp, Cells, Part, Read, SumBounds};
-use crate::plan::group_values::{GroupValue, aggregate_facts, group_values};
-use crate::plan::input::{Branch, PipelineInput};
+use crate::facts::{Facts, Texts};
+use crate::ir::Ty;
+use crate::plan::cells::{Cells, Read};
+use crate::plan::group_values::{GroupRead, GroupValue};
 use crate::plan::keys::KeyPack;
-use crate::plan::order::{Item, Planned};
-use crate::plan::runs::{self, OrderedPlan, RunPlan, WholeRuns};
-use crate::plan::shared::{LARGE_WARPS, QUEUE_BYTES_MAX, SMALL_BLOCK};
-use crate::plan::split::Split;
-use crate::plan::table::TableLayout;
-use crate::tuning::Tuning;
+use crate::plan::run_plan::{OrderedPlan, RunPlan};
 
-/// Slots of a hashed group table at first.
-pub(crate) const GROUP_SLOTS_FIRST: u64 = 1 << 20;
-/// Slots it may grow to.
-pub(crate) const GROUP_SLOTS_MAX: u64 = 1 << 30;
 /// Cells of a global aggregation that a block adds up together: each takes 256 bytes of shared memory.
 pub(crate) const SUMS_AT_ONCE: usize = 64;
 
@@ -69,6 +58,8 @@ pub(crate) struct GroupsPlan {
     pub(crate) texts: Vec<Option<Texts>>,
     /// Places of the group table.
     pub(crate) places: u64,
+    /// Whether there was room for fewer groups than may come before it has grown.
+    pub(crate) grows: bool,
     /// Copies of the cells, a power of two: blocks take them in turn, so that atomic operations of many rows on few
     /// groups seldom meet. Their sum is the cell.
     pub(crate) copies: u64,
@@ -103,6 +94,40 @@ impl GroupsPlan {
     /// Columns of the table before its cells, where another pipeline scans it.
     pub(crate) fn first_cell(&self) -> usize {
         1 + if self.has_word_columns() { self.pack.words } else { 0 }
+    }
+
+    /// The values of its groups: group expressions, then aggregates.
+    ///
+    /// # Errors
+    /// Unsupported for exact sums of floats.
+    pub(crate) fn values_of(&self, groups: &[Facts], aggregates: &[Facts]) -> Result<Vec<GroupValue>> {
+        let first_cell = self.first_cell();
+        let keys = self.pack.parts.iter().zip(groups);
+        let domain = self.pack.domain;
+        let keys = keys.map(|(part, facts)| GroupValue::of_key(facts.clone(), part.clone(), first_cell, domain));
+        let mut values: Vec<GroupValue> = keys.collect();
+        for (output, facts) in self.cells.outputs.iter().zip(aggregates) {
+            if matches!(output.read, Read::Fixed { .. }) {
+                return unsupported("exact sums of floats that are not the result");
+            }
+            let facts = Facts { nullable: output.count.is_some(), ..facts.clone() };
+            values.push(GroupValue { facts, read: GroupRead::Aggregate(output.clone()), first_cell });
+        }
+        Ok(values)
+    }
+
+    /// What is known of the columns that a scan of its table reads: its keys, then its cells.
+    pub(crate) fn column_facts(&self) -> Vec<Facts> {
+        let first_cell = self.first_cell();
+        let keys = Facts::new(Ty::U64, false, Some((0, self.pack.domain.into())));
+        let mut columns = vec![keys];
+        columns.resize(first_cell + self.cell_count, Facts::new(Ty::U64, false, None));
+        for output in &self.cells.outputs {
+            if let Read::Float(cell) = output.read {
+                columns[first_cell + cell] = Facts::new(Ty::F64, false, None);
+            }
+        }
+        columns
     }
 
     /// Bytes of the cells, without copies.
@@ -148,197 +173,4 @@ pub(crate) enum Adding {
         /// Whether rows of a step are added up in 32 bits.
         narrow: bool,
     },
-}
-
-/// Whether the bitmap that rows are tested by first fits shared memory beside a block's cells, if it does without them:
-/// all rows look at it, and few come as far as the cells.
-fn leaves_room(input: &PipelineInput, dense: &[Planned], cell_bytes: usize) -> bool {
-    let bitmap = |planned: &Planned| match &planned.item {
-        Item::Probe(probe, _) => {
-            let table = input.tables[probe.build].as_deref()?;
-            (table.layout == TableLayout::Direct).then(|| table.bitmap_bytes())
-        }
-        Item::Filter(_) | Item::Limit { .. } => None,
-    };
-    let free = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
-    dense.iter().find_map(bitmap).is_none_or(|bytes| bytes > free || bytes + cell_bytes <= free)
-}
-
-/// How many copies of cells there are, if one takes `bytes`: a power of two.
-fn copies(bytes: usize, tuning: &Tuning) -> u64 {
-    let most = (tuning.copies_bytes / bytes.max(1)).clamp(1, tuning.group_copies.max(1) as usize) as u64;
-    1 << most.ilog2()
-}
-
-/// Slots that a hashed group table has at first: those of the guess, or twice as many as its keys have distinct values,
-/// where that is known to be more. Products of distinct values say little once they reach the number of rows.
-fn slots(input: &PipelineInput, groups: &[&Expr], rows: u64) -> u64 {
-    let count = |expr: &&Expr| match (expr, input.branch) {
-        (Expr::Reg(register), Some(branch)) => *branch.union.distinct_counts.get(*register)?,
-        (Expr::Reg(register), None) => input.columns.get(*register)?.distinct_count,
-        _ => None,
-    };
-    let groups = groups.iter().map(count).try_fold(1u64, |product, count| product.checked_mul(count?));
-    let known = groups.filter(|groups| *groups <= rows / 2 && input.group_slots >= GROUP_SLOTS_FIRST);
-    input.group_slots.max(known.map_or(0, |groups| (2 * groups).next_power_of_two().min(GROUP_SLOTS_MAX)))
-}
-
-/// Plans the groups of a pipeline, or of all branches of a union.
-pub(crate) fn plan(
-    input: &PipelineInput,
-    (groups, aggregates): (&[(Expr, DataType)], &[AggregateCall]),
-    registers: &[Option<Facts>],
-    split: &Split,
-) -> Result<GroupsPlan> {
-    // The groups of a union are laid out once, over the columns that its branches share.
-    let (groups, aggregates, registers, scanned_rows) = match input.branch {
-        Some(Branch { union, .. }) => {
-            (union.groups.as_slice(), union.aggregates.as_slice(), union.columns.as_slice(), union.rows)
-        }
-        None => (groups, aggregates, registers, input.rows),
-    };
-    let sums = SumBounds { rows: input.rows_out(), whole_sums: input.whole_sums, overflow: input.overflow };
-    let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
-    let (values, _) = analyse(&exprs, registers, input.overflow)?;
-    let pack = KeyPack::of_groups(&values)?;
-    let cells = Cells::of(aggregates, registers, groups.is_empty(), sums)?;
-    let share = split.share();
-    // Twice the rows are never filled past half.
-    let slots =
-        slots(input, &exprs, scanned_rows).min(sums.rows.clamp(16, 1 << 60).saturating_mul(2).next_power_of_two());
-    let question = Question { input, split, pack: &pack, cells: &cells, rows: scanned_rows, share, slots };
-    let (grouping, why) = if groups.is_empty() { (Grouping::Single, "no keys".into()) } else { question.grouping() };
-    let cell_count = cells.cells.len() + usize::from(grouping == Grouping::Private);
-    let runs = RunPlan::of_groups(input, split, (&exprs, &pack), (&cells.cells, grouping), share);
-    let in_order = runs.as_ref().filter(|runs| runs.whole == WholeRuns::Listed);
-    let ordered = in_order.map(|_| OrderedPlan::of(input, split, &exprs));
-    let slots = ordered.map_or(slots, |_| runs::end_slots(input, split));
-    let places = if grouping == Grouping::Hashed { slots } else { pack.domain };
-    let places = if input.scanned { places.next_multiple_of(VECTOR_ROWS as u64) } else { places };
-    let copies = match grouping {
-        Grouping::Dense if question.only_sums() && question.is_crowded() && !input.scanned && runs.is_none() => {
-            copies(places as usize * 8 * cell_count.max(1), input.tuning)
-        }
-        _ => 1,
-    };
-    let columns = groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
-    let mut plan = GroupsPlan {
-        grouping,
-        pack,
-        columns,
-        texts: values.iter().map(|value| value.texts).collect(),
-        places,
-        copies,
-        seed: input.seed,
-        cells,
-        cell_count,
-        values: input.scanned.then(Vec::new),
-        runs,
-        ordered,
-        why,
-    };
-    if input.scanned {
-        if groups.is_empty() {
-            return unsupported("an aggregation without groups that is not the result");
-        }
-        let facts = aggregate_facts(aggregates, registers, (input.rows_out(), input.overflow))?;
-        plan.values = Some(group_values(&plan, &values, &facts)?);
-    }
-    Ok(plan)
-}
-
-/// What the place of groups is decided by.
-struct Question<'a> {
-    input: &'a PipelineInput<'a>,
-    split: &'a Split,
-    pack: &'a KeyPack,
-    cells: &'a Cells,
-    /// Rows of the scan, and the share of them that comes to the sink.
-    rows: u64,
-    share: f64,
-    /// Slots of a hash table.
-    slots: u64,
-}
-
-impl Question<'_> {
-    fn only_sums(&self) -> bool {
-        self.cells.cells.iter().all(|cell| cell.op == CellOp::Add)
-    }
-
-    /// Whether many rows fall into each group.
-    fn is_crowded(&self) -> bool {
-        self.share * self.rows as f64 >= self.input.tuning.shared_rows * self.pack.domain as f64
-    }
-
-    fn grouping(&self) -> (Grouping, String) {
-        let Question { input, split, pack, cells, rows, slots, .. } = self;
-        let cell_count = cells.cells.len();
-        let private_bytes = (pack.domain as usize).saturating_mul((cell_count + 1) * 8 * 32);
-        let many_limbs = cells.cells.iter().any(|cell| cell.op.is_of_many_limbs());
-        let private_fits = !many_limbs
-            && private_bytes <= input.tuning.private_bytes
-            && SMALL_BLOCK as usize / 32 * (private_bytes + QUEUE_BYTES_MAX) <= input.shared_limit;
-        let shared_bytes = (pack.domain as usize).saturating_mul(cell_count * 8 + 1);
-        let has_limbs = cells.outputs.iter().any(|output| matches!(output.read, Read::Fixed { .. }));
-        let keys = || match pack.is_wide() {
-            true => "keys of more than 63 bits".to_string(),
-            false => format!("keys of {} values", pack.domain),
-        };
-        let crowd = || format!("{:.1} rows a group", self.share * *rows as f64 / pack.domain.max(1) as f64);
-        match pack.domain {
-            _ if private_fits && *rows >= input.tuning.private_rows => {
-                (Grouping::Private, format!("{}, {} a warp", keys(), in_bytes(private_bytes as u64)))
-            }
-            _ if shared_bytes <= input.tuning.shared_bytes.min(input.shared_limit / 2)
-                && self.only_sums()
-                && self.is_crowded()
-                && leaves_room(input, &split.dense, shared_bytes) =>
-            {
-                (Grouping::Shared, format!("{}, {} a block, {}", keys(), in_bytes(shared_bytes as u64), crowd()))
-            }
-            // Limbs take many cells a place: where most places stay empty they are better hashed.
-            domain if has_limbs && domain > *slots => {
-                (Grouping::Hashed, format!("{}, and limbs of exact sums in each place", keys()))
-            }
-            domain if domain <= input.tuning.dense_groups => (Grouping::Dense, format!("{}, {}", keys(), crowd())),
-            _ => (Grouping::Hashed, format!("{}, more than {}", keys(), input.tuning.dense_groups)),
-        }
-    }
-}
-
-/// How a pipeline adds to each cell of its groups.
-pub(crate) fn adding(input: &PipelineInput, groups: &GroupsPlan, split: &Split) -> Vec<Adding> {
-    // A queue is drained one row a lane at a time: there is nothing to add up before.
-    let slots = if split.in_place { split.slots } else { usize::MAX };
-    let add = |cell: &Cell| {
-        if groups.grouping != Grouping::Single {
-            return Adding::Rows { all: false, narrow: false };
-        }
-        let taken = cell.call.map(|call| &groups.cells.taken[call]);
-        let by_column = taken.filter(|_| cell.op == CellOp::Add).and_then(|taken| taken.by_register());
-        let column = by_column.and_then(|register| column_of(input, register));
-        // Every row gets to the end, so that its validity is that of the step.
-        let loaded = column.filter(|column| split.in_place && split.rows.is_empty() && split.loaded.contains(column));
-        let is_zero = |column: &usize| {
-            let is_itself = cell.call.is_some_and(|call| groups.cells.taken[call].is_register());
-            input.branch.is_none() && is_itself && input.columns[*column].layout.is_zero_where_null()
-        };
-        let all = match (cell.part, loaded) {
-            (Part::One, Some(column)) => return Adding::Counted(column),
-            // Zeros may be added, whatever they stand for.
-            (Part::Integer | Part::Low | Part::High { .. }, Some(column)) => is_zero(&column),
-            _ => false,
-        };
-        Adding::Rows { all, narrow: cell.adds_in_32_bits(slots) }
-    };
-    groups.cells.cells.iter().map(add).collect()
-}
-
-/// The scanned column whose validity a register of the sink has.
-fn column_of(input: &PipelineInput, register: usize) -> Option<usize> {
-    let register = match input.branch {
-        None => register,
-        Some(Branch { union, number, .. }) => union.branches.get(number)?.get(register)?.validity.register()?,
-    };
-    (register < input.columns.len()).then_some(register)
 }

@@ -7,6 +7,7 @@ use warpcube_gpu::DeviceInfo;
 use crate::ir::{JoinKind, Overflow, Pipeline, Step};
 use crate::plan::group_values::GroupValue;
 use crate::plan::groups::GroupsPlan;
+use crate::plan::growth::grown;
 use crate::plan::table::{MatchesPlan, Tables, Unique};
 use crate::plan::union::Union;
 use crate::plan::view::ColumnView;
@@ -35,20 +36,24 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) several: bool,
     /// Whether the groups it leaves are scanned by another pipeline.
     pub(crate) scanned: bool,
+    /// Whether its table or groups are probed.
+    pub(crate) probed: bool,
     /// The union that it is a branch of.
     pub(crate) branch: Option<Branch<'a>>,
     /// The device.
     pub(crate) info: &'a DeviceInfo,
     /// Shared memory a block may use, in bytes.
     pub(crate) shared_limit: usize,
-    /// Slots of a hashed group table.
+    /// Slots of a hashed group table, and rows of a guessed number, before anything has grown.
     pub(crate) group_slots: u64,
+    /// How often the room of its sink has grown.
+    pub(crate) growth: u32,
+    /// Whether a pipeline that is launched before may have stopped without room: this one then does nothing.
+    pub(crate) behind: bool,
     /// What hashes of keys are seeded with.
     pub(crate) seed: u64,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
-    /// Whether join tables have room for all rows that are scanned, and not only for those that are expected to pass.
-    pub(crate) whole_tables: bool,
     /// Thresholds of a top-k that have failed.
     pub(crate) failed_thresholds: u32,
     /// Whether more groups are sorted than one block sorts.
@@ -97,6 +102,17 @@ impl PipelineInput<'_> {
             Some(branch) => branch.union.rows_out,
             None => rows_out(self.pipeline, self.rows, self.tables),
         }
+    }
+
+    /// Rows that a sink has room for where their number is guessed.
+    pub(crate) fn guessed_rows(&self) -> u64 {
+        grown(self.group_slots, self.growth)
+    }
+
+    /// What the hashes of the sink's table are seeded with: another number each time that it has grown, because a table
+    /// that is large enough is too full only for keys that collide.
+    pub(crate) fn table_seed(&self) -> u64 {
+        self.seed ^ u64::from(self.growth).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     /// Whether reading a register can raise an error: a sum of the scanned groups that may leave its type.

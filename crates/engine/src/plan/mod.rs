@@ -3,6 +3,8 @@
 //! A decision is data. Facts it rests on are proven ([`crate::facts`]) or estimated ([`estimate`]); estimates order
 //! work and never change a result. [`explain`] says in words what was decided.
 
+mod blocks;
+mod bounds;
 pub(crate) mod bytes;
 pub(crate) mod cells;
 pub(crate) mod dependencies;
@@ -11,7 +13,9 @@ pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod float_limbs;
 pub(crate) mod group_values;
+mod grouping;
 pub(crate) mod groups;
+pub(crate) mod growth;
 pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod launches;
@@ -19,11 +23,14 @@ pub(crate) mod listed;
 pub(crate) mod order;
 pub(crate) mod pipeline;
 pub(crate) mod rows;
-pub(crate) mod runs;
+pub(crate) mod run_plan;
+mod runs;
 pub(crate) mod shared;
 pub(crate) mod sink;
 pub(crate) mod split;
+mod splitting;
 pub(crate) mod table;
+mod tables;
 pub(crate) mod tickets;
 pub(crate) mod top;
 pub(crate) mod topk_form;

@@ -10,16 +10,22 @@ use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::format::in_bytes;
 use crate::ir::Sink;
+use crate::plan::blocks::LARGE_WARPS;
+use crate::plan::blocks::QUEUE_BYTES_MAX;
+use crate::plan::blocks::SMALL_BLOCK;
+use crate::plan::bounds::may_skip;
 use crate::plan::group_values::is_of_entry;
 use crate::plan::groups::Grouping;
 use crate::plan::input::PipelineInput;
-use crate::plan::order::{self, Passing, Planned};
-use crate::plan::shared::{LARGE_WARPS, QUEUE_BYTES_MAX, SMALL_BLOCK, SharedMemory};
+use crate::plan::order::{self, Item, Passing, Planned};
+use crate::plan::shared::SharedMemory;
 use crate::plan::sink::SinkPlan;
-use crate::plan::split::{Split, split};
+use crate::plan::split::Split;
+use crate::plan::splitting::split;
 use crate::plan::table::TableLayout;
 use crate::plan::tickets::Tickets;
-use crate::plan::vectors::{self, VectorTest, may_skip};
+use crate::plan::vectors;
+use crate::plan::vectors::VectorTest;
 
 /// What is decided about a pipeline.
 #[derive(Debug, Clone)]
@@ -46,6 +52,9 @@ pub(crate) struct PipelinePlan {
     pub(crate) whole_steps: bool,
     /// Whether it scans groups that another pipeline wrote.
     pub(crate) scans_groups: bool,
+    /// Whether warps stop where a row finds no room and go on in a later launch: all can tell what is left to do. Rows
+    /// that a limit has let pass cannot be told from those that it has not.
+    pub(crate) resumes: bool,
 }
 
 /// A decision in words.
@@ -88,6 +97,8 @@ pub(crate) fn plan(input: &PipelineInput) -> Result<PipelinePlan> {
     let waits = matches!(input.pipeline.sink, Sink::Build { .. }) || scans_groups;
     let least = if waits && !skips { split.slots as u64 * 32 } else { input.tuning.step_rows_max() };
     let tickets = Tickets::of(input, least);
+    let is_limit = |planned: &Planned| matches!(planned.item, Item::Limit { .. });
+    let resumes = sink.grows() && !order.iter().any(is_limit);
     let shared = SharedMemory::plan(input, &split, &sink);
     if shared.bytes > input.shared_limit {
         let (wanted, most) = (in_bytes(shared.bytes as u64), in_bytes(input.shared_limit as u64));
@@ -113,6 +124,7 @@ pub(crate) fn plan(input: &PipelineInput) -> Result<PipelinePlan> {
         prefetch,
         whole_steps,
         scans_groups,
+        resumes,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Rows as they leave a pipeline: as a result, or as a list that another pipeline scans.
 //!
 //! Columns are packed as group keys are ([`crate::plan::keys`]), floats by their bits. There is room for a guessed
-//! number of rows; where more come, the run is repeated with more.
+//! number of rows; where more come, the room grows.
 //!
 //! A list is what lies between a join in which a row has several matches and a sink that goes by rows: those of the
 //! list have a number each, and are read again as those of a table are. It is scanned as a group table is
@@ -31,8 +31,11 @@ pub(crate) struct ResultPlan {
     pub(crate) texts: Vec<Option<Texts>>,
     /// Most rows there is room for.
     pub(crate) capacity: u64,
-    /// Whether so many rows are enough.
+    /// Whether fewer rows than there are may be enough, and whether so many are.
+    pub(crate) has_limit: bool,
     pub(crate) is_enough: bool,
+    /// Whether there was room for fewer rows than may be wanted before it has grown.
+    pub(crate) grows: bool,
 }
 
 /// A list.
@@ -44,6 +47,8 @@ pub(crate) struct ListPlan {
     facts: Vec<Facts>,
     /// Most rows there is room for, whole vectors of them.
     pub(crate) places: u64,
+    /// Whether there was room for fewer rows than may come before it has grown.
+    pub(crate) grows: bool,
 }
 
 /// Plans a result.
@@ -58,11 +63,22 @@ pub(crate) fn result(
     let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let pack = KeyPack::of_groups(&values.iter().map(bits_of).collect::<Vec<_>>())?;
-    let guessed = input.group_slots.min(input.rows_out().max(1));
+    let most = input.rows_out().max(1);
+    let guessed = input.guessed_rows().min(most);
     let capacity = limit.map_or(guessed, |limit| limit.min(guessed));
+    let at_first = input.group_slots.min(most);
+    let grows = at_first < limit.map_or(most, |limit| limit.min(most));
     let texts = values.iter().map(|value| value.texts).collect();
     let columns = columns.iter().zip(values).map(|((_, data_type), value)| (data_type.clone(), value.dictionary));
-    Ok(ResultPlan { pack, columns: columns.collect(), texts, capacity, is_enough: limit == Some(capacity) })
+    Ok(ResultPlan {
+        pack,
+        columns: columns.collect(),
+        texts,
+        capacity,
+        has_limit: limit.is_some(),
+        is_enough: limit == Some(capacity),
+        grows,
+    })
 }
 
 /// Plans a list of these columns.
@@ -72,8 +88,9 @@ pub(crate) fn result(
 pub(crate) fn list(input: &PipelineInput, columns: &[&Expr], registers: &[Option<Facts>]) -> Result<ListPlan> {
     let (facts, _) = analyse(columns, registers, input.overflow)?;
     let pack = KeyPack::of_groups(&facts.iter().map(bits_of).collect::<Vec<_>>())?;
-    let places = input.group_slots.min(input.rows_out().max(1)).next_multiple_of(VECTOR_ROWS as u64);
-    Ok(ListPlan { pack, facts, places })
+    let most = input.rows_out().max(1);
+    let places = input.guessed_rows().min(most).next_multiple_of(VECTOR_ROWS as u64);
+    Ok(ListPlan { pack, facts, places, grows: input.group_slots.next_multiple_of(VECTOR_ROWS as u64) < most })
 }
 
 /// The facts of a value's bits if it is a float, which grouping would make one of two zeros.

@@ -8,65 +8,20 @@
 //! then; those of first and last runs come from such a hash table, by a kernel behind the build (run_ends.cuh).
 
 use crate::ir::{Expr, Sink};
+use crate::plan::blocks::LARGE_WARPS;
+use crate::plan::blocks::SMALL_BLOCK;
 use crate::plan::cells::{Cell, CellOp};
 use crate::plan::groups::Grouping;
 use crate::plan::input::PipelineInput;
 use crate::plan::keys::KeyPack;
 use crate::plan::order::Item;
-use crate::plan::shared::{LARGE_WARPS, SMALL_BLOCK};
+use crate::plan::run_plan::{OrderedPlan, RunCell, RunPlan, WholeRuns};
 use crate::plan::split::Split;
-use crate::plan::table::{PayloadColumn, Places};
+use crate::plan::table::PayloadColumn;
 use crate::plan::tickets::ranges;
 
-/// Rows that lie together in shared memory, and their words: `WC_RUN_WORDS` of runs.cuh.
-const WORDS: usize = 144;
-/// Slots of a lane among them.
-const WORD_SLOTS: usize = 4;
 /// Most warps of a multiprocessor.
 const WARPS_PER_MULTIPROCESSOR: u64 = 64;
-
-/// How the runs of a step are added up.
-#[derive(Debug, Clone)]
-pub(crate) struct RunPlan {
-    /// Slots of a lane in a step.
-    pub(crate) slots: usize,
-    /// Whether 32 bits hold keys.
-    pub(crate) has_short_keys: bool,
-    /// What runs are added up to.
-    pub(crate) cells: Vec<RunCell>,
-    /// Whether rows of a whole step may be left out.
-    pub(crate) drops: bool,
-    /// What becomes of runs that neither begin nor end a step.
-    pub(crate) whole: WholeRuns,
-    /// Why rows are added up by runs.
-    pub(crate) why: String,
-}
-
-/// What becomes of runs that neither begin nor end a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WholeRuns {
-    /// They are added to the entry of their key, as others are.
-    Added,
-    /// Keys are sorted: they are whole groups, and the sink has [`OrderedPlan`].
-    Listed,
-    /// Keys are sorted: they are stored as the entry of their key, and the table has `ends`.
-    Stored,
-}
-
-/// A cell of a run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunCell {
-    pub(crate) op: CellOp,
-    /// Whether 32 bits hold its values and their sums over a step.
-    pub(crate) is_narrow: bool,
-}
-
-/// Places of groups in the order in which warps have found them, for a key by which the input is sorted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OrderedPlan {
-    /// Places.
-    pub(crate) places: u64,
-}
 
 /// Traits of the columns that a key consists of; none if it has other parts.
 fn traits<'a>(
@@ -87,7 +42,6 @@ pub(crate) fn are_likely(input: &PipelineInput, share: f64) -> bool {
     }
     let keys: Vec<&Expr> = match &input.pipeline.sink {
         Sink::Aggregate { groups, .. } => groups.iter().map(|(expr, _)| expr).collect(),
-        Sink::Extremes { keys, .. } => keys.iter().collect(),
         _ => return false,
     };
     let values = |key: &&Expr| match key {
@@ -141,23 +95,24 @@ impl RunPlan {
         (plan.is_possible(input, split, pack) && pays).then_some(plan)
     }
 
-    /// How the rows of a table of extremes are added up before they enter it; `payload` are its columns.
+    /// How the rows of a table of extremes are added up before they enter it; `payload` are its columns, `by_key` its
+    /// bytes if it is indexed by key.
     pub(crate) fn of_extremes(
         input: &PipelineInput,
         split: &Split,
-        (keys, pack): (&[Expr], &KeyPack),
-        (payload, places): (&[PayloadColumn], &Places),
+        (keys, pack): (&[&Expr], &KeyPack),
+        (payload, by_key): (&[PayloadColumn], Option<u64>),
         share: f64,
     ) -> Option<RunPlan> {
-        let keys: Vec<&Expr> = keys.iter().collect();
-        let is_stored = places.bytes >= input.tuning.ordered_bytes && places.is_direct && are_sorted(input, &keys);
+        let is_large = by_key.is_some_and(|bytes| bytes >= input.tuning.ordered_bytes);
+        let is_stored = is_large && are_sorted(input, keys);
         let whole = if is_stored { WholeRuns::Stored } else { WholeRuns::Added };
         // Keys that are NULL do not enter.
         let drops = !split.rows.is_empty() || input.columns.iter().any(|column| column.nullable);
         let run_cell = |column: &PayloadColumn| RunCell { op: CellOp::Max, is_narrow: column.width == 4 };
         let cells = payload.iter().map(run_cell).collect();
-        let plan = RunPlan::new(split, pack, cells, (drops, whole), why(input, &keys, share));
-        (plan.is_possible(input, split, pack) && RunPlan::pays(input, &keys, share)).then_some(plan)
+        let plan = RunPlan::new(split, pack, cells, (drops, whole), why(input, keys, share));
+        (plan.is_possible(input, split, pack) && RunPlan::pays(input, keys, share)).then_some(plan)
     }
 
     fn new(
@@ -187,35 +142,6 @@ impl RunPlan {
         // A tuple changes where one of its parts does.
         let runs = traits(input, keys).try_fold(0, |sum, traits| Some(sum + traits?.runs));
         runs.is_some_and(|runs| runs > 0 && share * input.rows as f64 >= input.tuning.run_rows * runs as f64)
-    }
-
-    /// Rows of a step.
-    pub(crate) fn rows(&self) -> usize {
-        self.slots * 32
-    }
-
-    /// Entries of the keys of a step, or of the values of a cell.
-    pub(crate) fn entries(&self) -> usize {
-        self.slots / WORD_SLOTS * WORDS
-    }
-
-    /// Where a warp has keys, values of each cell, and first rows of runs in shared memory, in this order, and all
-    /// bytes.
-    pub(crate) fn places(&self) -> (Vec<usize>, usize) {
-        let widths = std::iter::once(self.has_short_keys).chain(self.cells.iter().map(|cell| cell.is_narrow));
-        let arrays = widths.map(|is_narrow| self.entries() * if is_narrow { 4 } else { 8 });
-        let mut bytes = 0;
-        let place = |array: usize| {
-            bytes += array.next_multiple_of(16);
-            bytes - array.next_multiple_of(16)
-        };
-        let places = arrays.chain([2 * (self.rows() + 1)]).map(place).collect();
-        (places, bytes)
-    }
-
-    /// Shared memory of a warp in bytes.
-    pub(crate) fn warp_bytes(&self) -> usize {
-        self.places().1
     }
 }
 

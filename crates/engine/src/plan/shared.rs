@@ -10,20 +10,15 @@
 
 use crate::format::in_bytes;
 use crate::ir::{Expr, Probe};
+use crate::plan::blocks::{LARGE_WARPS, SMALL_BLOCK};
+use crate::plan::bounds::asks_for_span;
 use crate::plan::input::PipelineInput;
 use crate::plan::keys::{KeyPart, Null};
 use crate::plan::order::{Item, Planned};
 use crate::plan::sink::SinkPlan;
 use crate::plan::split::Split;
 use crate::plan::table::{TableLayout, TablePlan};
-use crate::plan::vectors::asks_for_span;
 
-/// Threads of a block, unless shared memory asks for a large one.
-pub(crate) const SMALL_BLOCK: u32 = 256;
-/// Warps of a large block.
-pub(crate) const LARGE_WARPS: usize = 32;
-/// Largest queue of a warp in bytes.
-pub(crate) const QUEUE_BYTES_MAX: usize = 2 * (16 * 32 + 32);
 /// Bytes behind what is staged: how many keys there are, the first one, and the first past all of them.
 const SPAN_BYTES: usize = 16;
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ir::{Expr, Sink};
-use crate::plan::groups::{self, Adding, GroupsPlan};
+use crate::plan::groups::{Adding, Grouping, GroupsPlan};
 use crate::plan::input::PipelineInput;
 use crate::plan::rows::{self, ListPlan, ResultPlan};
-use crate::plan::runs::RunPlan;
+use crate::plan::run_plan::RunPlan;
 use crate::plan::split::Split;
-use crate::plan::table::{self, TablePlan};
+use crate::plan::table::{Keep, TablePlan};
 use crate::plan::top::{self, TopPlan};
+use crate::plan::{grouping, tables};
 
 /// What a sink leaves.
 #[derive(Debug, Clone)]
@@ -35,14 +36,21 @@ impl SinkPlan {
     /// What no sink holds.
     pub(crate) fn of(input: &PipelineInput, registers: &[Option<Facts>], split: &Split) -> Result<SinkPlan> {
         Ok(match &input.pipeline.sink {
-            Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-                SinkPlan::Table(Arc::new(table::plan(input, registers, split, (keys, values))?))
+            Sink::Build { keys, payload } => {
+                let keys: Vec<&Expr> = keys.iter().collect();
+                let values = payload.iter().map(|value| Ok((value, Keep::Only)));
+                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (&keys, values.collect()))?))
+            }
+            Sink::Aggregate { groups, aggregates } if input.probed => {
+                let keys: Vec<&Expr> = groups.iter().map(|(key, _)| key).collect();
+                let values = aggregates.iter().map(tables::kept_of);
+                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (&keys, values.collect()))?))
             }
             Sink::Aggregate { groups, aggregates } => {
                 let known = input.branch.and_then(|branch| branch.groups).cloned();
-                let plan = || groups::plan(input, (groups, aggregates), registers, split).map(Arc::new);
+                let plan = || grouping::plan(input, (groups, aggregates), registers, split).map(Arc::new);
                 let plan = known.map_or_else(plan, Ok)?;
-                let adding = groups::adding(input, &plan, split);
+                let adding = grouping::adding(input, &plan, split);
                 SinkPlan::Groups(plan, adding)
             }
             Sink::TopK(top) => SinkPlan::TopK(Arc::new(top::plan(input, top, registers, split)?)),
@@ -62,6 +70,17 @@ impl SinkPlan {
             SinkPlan::Table(table) => table.runs.as_ref(),
             SinkPlan::Groups(groups, _) => groups.runs.as_ref(),
             SinkPlan::TopK(_) | SinkPlan::Rows(_) | SinkPlan::List(_) => None,
+        }
+    }
+
+    /// Whether a row may find no room.
+    pub(crate) fn grows(&self) -> bool {
+        match self {
+            SinkPlan::Table(table) => table.grows,
+            SinkPlan::Groups(groups, _) => groups.grows,
+            SinkPlan::TopK(_) => false,
+            SinkPlan::Rows(rows) => rows.grows,
+            SinkPlan::List(list) => list.grows,
         }
     }
 
@@ -86,6 +105,6 @@ impl SinkPlan {
 
     /// Whether all rows go into one group.
     pub(crate) fn is_single(&self) -> bool {
-        matches!(self, SinkPlan::Groups(groups, _) if groups.grouping == groups::Grouping::Single)
+        matches!(self, SinkPlan::Groups(groups, _) if groups.grouping == Grouping::Single)
     }
 }

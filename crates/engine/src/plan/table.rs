@@ -1,24 +1,14 @@
 //! Tables that pipelines build and others probe: where they lie and what their entries look like.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use warpcube_column::Dictionary;
 
-use super::keys::KeyPack;
-use crate::error::{EngineError, Result, unsupported};
-use crate::facts::{Facts, analyse};
-use crate::format::in_bytes;
-use crate::ir::{Expr, Probe, Sink, Ty};
-use crate::plan::input::PipelineInput;
-use crate::plan::runs::{self, RunPlan, WholeRuns};
-use crate::plan::split::Split;
-use crate::tuning::Tuning;
-
-/// Keys that any table has slots for.
-const EXPECTED_MIN: u64 = 1 << 12;
-/// Largest table in bytes: a quarter of the device's memory, between these.
-const TABLE_BYTES_MAX: RangeInclusive<u64> = 8 << 30..=32 << 30;
+use crate::error::{EngineError, Result};
+use crate::facts::Facts;
+use crate::ir::Probe;
+use crate::plan::keys::KeyPack;
+use crate::plan::run_plan::RunPlan;
 
 /// The tables of a fragment, by pipeline.
 pub(crate) type Tables = [Option<Arc<TablePlan>>];
@@ -92,7 +82,7 @@ pub(crate) struct TablePlan {
     pub(crate) share: f64,
     /// How rows are numbered, if a key may have several. Payload is then indexed by row.
     pub(crate) matches: Option<MatchesPlan>,
-    /// Whether there is room for fewer rows than may come: a table that proves too small is laid out again for more.
+    /// Whether there was room for fewer rows than may come before the table has grown.
     pub(crate) grows: bool,
     /// Whether its keys are to be unique.
     pub(crate) unique: Unique,
@@ -142,21 +132,6 @@ impl PayloadColumn {
         };
         offset as i64
     }
-
-    fn of(value: &Facts, keep: Keep) -> Result<PayloadColumn> {
-        let (c_type, width) = entry(value, keep)?;
-        Ok(PayloadColumn {
-            keep,
-            c_type,
-            width,
-            low: if value.ty.is_float() { 0 } else { value.bounds().map_or(0, |(low, _)| low) },
-            facts: Facts {
-                dictionary: value.dictionary.clone(),
-                texts: value.texts,
-                ..Facts::new(value.ty, value.nullable || keep != Keep::Only, value.bounds())
-            },
-        })
-    }
 }
 
 impl TablePlan {
@@ -177,137 +152,4 @@ pub(crate) fn table<'a>(tables: &'a Tables, probe: &Probe) -> Result<&'a TablePl
         .get(probe.build)
         .and_then(Option::as_deref)
         .ok_or_else(|| EngineError::Malformed(format!("pipeline {} builds no table", probe.build)))
-}
-
-/// The table of a pipeline: of rows' values, or of extremes.
-///
-/// # Errors
-/// Unsupported for keys, payload and sizes that no table has.
-pub(crate) fn plan(
-    input: &PipelineInput,
-    registers: &[Option<Facts>],
-    split: &Split,
-    (keys, values): (&[Expr], &[Expr]),
-) -> Result<TablePlan> {
-    let are_extremes = matches!(input.pipeline.sink, Sink::Extremes { .. });
-    let kept: &[Keep] = if are_extremes { &[Keep::Least, Keep::Most] } else { &[Keep::Only] };
-    let (keys_known, _) = analyse(&keys.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-    let (known, _) = analyse(&values.iter().collect::<Vec<_>>(), registers, input.overflow)?;
-    let columns = known.iter().flat_map(|value| kept.iter().map(move |keep| PayloadColumn::of(value, *keep)));
-    let share = split.share();
-    // Of rows that several matches multiply, only an upper bound is known: there is room for a guess.
-    let (multiplies, most) = (input.multiplies(), input.rows_out());
-    let guessed = most.min(input.group_slots);
-    let rows = if multiplies { guessed } else { input.rows };
-    let room = if input.whole_tables || multiplies { 1.0 } else { share };
-    let pack = KeyPack::of_join(&keys_known)?;
-    let payload = columns.collect::<Result<Vec<_>>>()?;
-    let entry_bytes: u64 = payload.iter().map(|column| column.width).sum();
-    let places = Places::of(&pack, entry_bytes, (rows, room), input.tuning);
-    let runs = match are_extremes {
-        true => RunPlan::of_extremes(input, split, (keys, &pack), (&payload, &places), share),
-        false => None,
-    };
-    let most_bytes = (input.info.memory_bytes / 4).clamp(*TABLE_BYTES_MAX.start(), *TABLE_BYTES_MAX.end());
-    if places.bytes > most_bytes {
-        let (wanted, most) = (in_bytes(places.bytes), in_bytes(most_bytes));
-        return unsupported(format!("a join table of {wanted}, where {most} is the most"));
-    }
-    let matches = match input.several {
-        false => None,
-        true if multiplies => Some(MatchesPlan { numbering: Numbering::Counted, rows: guessed }),
-        true => {
-            let numbering = Numbering::Scanned(first_rows(input.chunk_rows));
-            Some(MatchesPlan { numbering, rows: input.chunk_rows.iter().map(|rows| u64::from(*rows)).sum() })
-        }
-    };
-    if matches.as_ref().is_some_and(|matches| matches.rows.max(places.places) >= u32::MAX.into()) {
-        return unsupported("a join whose build side has several rows for one key among 2^32 or more");
-    }
-    Ok(TablePlan {
-        strings: keys_known.iter().map(|key| key.dictionary.clone()).collect(),
-        layout: match (places.is_direct, pack.is_wide()) {
-            (true, _) => TableLayout::Direct,
-            (false, false) => TableLayout::Hash,
-            (false, true) => TableLayout::Wide,
-        },
-        pack,
-        places: places.places,
-        seed: input.seed,
-        payload,
-        share,
-        matches,
-        grows: multiplies && guessed < most,
-        unique: input.unique,
-        ends: runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| runs::end_slots(input, split)),
-        runs,
-        why: places.why,
-    })
-}
-
-/// Keys that slots are for where a share of `rows` is expected: all, unless a table for twice as many as expected has
-/// an eighth of the slots. Too few slots show as keys far from their hashes, and the table is laid out again for all.
-fn expected(rows: u64, share: f64) -> u64 {
-    let expected = (rows as f64 * share * 2.0) as u64 + EXPECTED_MIN;
-    if expected.saturating_mul(8) <= rows { expected } else { rows }
-}
-
-/// The places of a table.
-#[derive(Debug, Clone)]
-pub(crate) struct Places {
-    /// Whether entries are indexed by key.
-    pub(crate) is_direct: bool,
-    /// Entries or slots.
-    pub(crate) places: u64,
-    /// Bytes of the table.
-    pub(crate) bytes: u64,
-    why: String,
-}
-
-impl Places {
-    /// The places of a table for at most `rows` keys. Slots are for a share of `room` of the keys. Past
-    /// [`Tuning::direct_bytes`] it is indexed by key only where slots would take more.
-    pub(crate) fn of(pack: &KeyPack, entry_bytes: u64, (rows, room): (u64, f64), tuning: &Tuning) -> Places {
-        let slots = (expected(rows, room).max(8) * 2).next_power_of_two();
-        let slot_bytes = slots.saturating_mul(entry_bytes + 8 * (1 + pack.words as u64));
-        let by_key = pack.domain.saturating_mul(entry_bytes).saturating_add(pack.domain / 8);
-        let is_dense = pack.domain <= rows.saturating_mul(tuning.direct_places_per_row).max(tuning.direct_places);
-        let hashed = in_bytes(slot_bytes);
-        let (is_direct, why) = match (is_dense, by_key <= slot_bytes.max(tuning.direct_bytes)) {
-            (true, true) => (true, format!("{} by key, {hashed} hashed", in_bytes(by_key))),
-            (true, false) => (false, format!("{hashed}, {} by key", in_bytes(by_key))),
-            (false, _) if pack.domain == u64::MAX => (false, format!("{hashed}: keys have more than 63 bits")),
-            (false, _) => (false, format!("{hashed}: {} keys may be, of {rows} rows", pack.domain)),
-        };
-        let (places, bytes) = if is_direct { (pack.domain, by_key) } else { (slots, slot_bytes) };
-        Places { is_direct, places, bytes, why }
-    }
-}
-
-/// C type and width of a payload entry: the narrowest that holds the value's range.
-fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
-    if keep != Keep::Only {
-        let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
-        let narrow = value.ty != Ty::I128 || value.is_narrow();
-        return match span {
-            Some(span) if narrow && span < u32::MAX.into() => Ok(("uint32_t", 4)),
-            Some(span) if narrow && span < u64::MAX.into() => Ok(("uint64_t", 8)),
-            _ => unsupported("the extremes of floats or of values that span 64 bits on a join's build side"),
-        };
-    }
-    if value.ty.is_float() {
-        return match (value.nullable, value.ty) {
-            (false, Ty::F32) => Ok(("float", 4)),
-            _ => Ok(("double", 8)),
-        };
-    }
-    let (low, high) = value.bounds().expect("integers have bounds");
-    let largest = (high - low).max(0) as u128 + u128::from(value.nullable);
-    match largest {
-        0..=0xff => Ok(("uint8_t", 1)),
-        0x100..=0xffff => Ok(("uint16_t", 2)),
-        0x1_0000..=0xffff_ffff => Ok(("uint32_t", 4)),
-        _ if largest <= u64::MAX.into() => Ok(("uint64_t", 8)),
-        _ => unsupported("a decimal column wider than 64 bits of a join's build side"),
-    }
 }

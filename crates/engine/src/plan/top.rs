@@ -159,7 +159,7 @@ fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
     match input.pipeline.source.table() {
         Some(_) if input.pipeline.steps.is_empty() => rows,
         None if !input.many_sorted => rows.min(BLOCK_SORT_MAX),
-        _ => rows.min(input.group_slots),
+        _ => rows.min(input.guessed_rows()),
     }
 }
 

@@ -47,9 +47,7 @@ pub(crate) fn of_item(item: &Item) -> usize {
 /// Operations of what a pipeline ends in.
 pub(crate) fn of_sink(sink: &Sink) -> usize {
     match sink {
-        Sink::Build { keys, payload: values } | Sink::Extremes { keys, values } => {
-            keys.iter().chain(values).map(of).sum::<usize>()
-        }
+        Sink::Build { keys, payload } => keys.iter().chain(payload).map(of).sum::<usize>(),
         Sink::Aggregate { groups, aggregates } => {
             let groups = groups.iter().map(|(expr, _)| of(expr));
             let arguments = aggregates.iter().flat_map(|call| call.argument.iter().chain(&call.filter)).map(of);

@@ -11,6 +11,7 @@ mod first_rows;
 mod float_sums;
 mod floats;
 mod groups;
+mod growth;
 mod integers;
 mod joins;
 mod limits;

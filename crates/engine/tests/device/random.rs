@@ -17,9 +17,10 @@ const SEEDS: u64 = 24;
 
 #[test]
 fn random_fragments_equal_the_interpreter() {
-    // The last one scans a chunk a launch.
+    // One has too little room for whatever is guessed; the last one scans a chunk a launch.
+    let small = engine(LaneOrder::Seeded(5)).with_tuning("group_slots=2,expected_keys=1".parse().unwrap());
     let engines = [LaneOrder::Forward, LaneOrder::Reversed, LaneOrder::Seeded(11)].map(engine);
-    let engines = engines.into_iter().chain([cut(LaneOrder::Forward)]).collect::<Vec<_>>();
+    let engines = engines.into_iter().chain([small, cut(LaneOrder::Forward)]).collect::<Vec<_>>();
     let (mut compared, mut refused, mut raised, mut took_over, mut launches) = (0, Vec::new(), 0, 0, 0);
     let cases: Vec<(u64, Vec<MemoryTable>, Fragment)> = (0..SEEDS)
         .map(|seed| {

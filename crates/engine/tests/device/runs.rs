@@ -211,8 +211,7 @@ fn keys_that_may_be_null_or_descend_are_hashed() {
 
 /// Facts of key and group joined with the extremes by key of a second table of so many columns.
 fn extremes_of(columns: usize, steps: Vec<Step>) -> Fragment {
-    let sink = Sink::Extremes { keys: vec![reg(0)], values: vec![reg(1)] };
-    let build = Pipeline { source: Source::Table(1), steps, sink };
+    let build = extremes(1, steps, &[(reg(0), DataType::Int64)], &[(reg(1), DataType::Int64)]);
     let calls = vec![count_of(reg(2)), min(reg(2), DataType::Int64), max(reg(3), DataType::Int64)];
     let probes = vec![probe(0, vec![reg(0)], JoinKind::Left)];
     let root = aggregates(0, probes, vec![(reg(1), DataType::Int8)], calls);

@@ -458,7 +458,7 @@ mod tests {
         assert!(!strategy.is_direct(), "{reason}");
     }
 
-    /// Milliseconds of 2^28 probes in bench/results/primitives-h200.json (2026-11-25) of tables of 2^log slots' bytes
+    /// Milliseconds of 2^28 probes on one H200 (`kbench primitives`, 2026-11-25), of tables of 2^log slots' bytes
     /// and of values for as many dense keys: all match, or a tenth.
     #[test]
     fn probes_are_predicted_within_a_fifth() {

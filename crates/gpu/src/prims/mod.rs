@@ -31,8 +31,6 @@ mod project;
 mod queue;
 pub mod radix_partition;
 mod reduce;
-#[cfg(test)]
-mod results;
 pub mod roofline;
 mod scan;
 mod scan_keyed;

@@ -216,9 +216,6 @@ impl DisplayAs for DeviceExec {
                         Sink::Build { keys, payload } => {
                             format!("build({} keys, {} payload)", keys.len(), payload.len())
                         }
-                        Sink::Extremes { keys, values } => {
-                            format!("extremes({} keys, {} values)", keys.len(), values.len())
-                        }
                         Sink::Aggregate { groups, aggregates } => {
                             format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
                         }

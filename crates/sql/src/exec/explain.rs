@@ -277,6 +277,9 @@ fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
     }
     loaded.warnings.iter().for_each(|warning| line(format_args!("  warning: {warning}")));
     measured.top.iter().for_each(|top| line(format_args!("  top-k by {top}")));
+    if measured.grown > 0 {
+        line(format_args!("  stopped without room {} times, and went on with more", measured.grown));
+    }
     if measured.reruns > 0 {
         line(format_args!("  run again {} times: a guess proved wrong", measured.reruns));
     }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Expr, Operator, Subquery};
 use warpcube_engine::{
-    BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline, Probe, Sink, Source, Step, UnaryOp,
+    AggregateCall, AggregateKind, BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline,
+    Probe, Sink, Source, Step, UnaryOp,
 };
 
 use super::Reason;
@@ -552,8 +553,15 @@ impl<'a> Writer<'a, '_> {
         let node = &self.tree.nodes[&relation];
         let keys = node.own_keys.iter().map(|key| translator.translate(key)).collect::<Result<_, _>>()?;
         if let Some(compared) = &node.compared {
-            let values = vec![translator.translate(&compared.own)?];
-            return Ok(self.push(Pipeline { source, steps, sink: Sink::Extremes { keys, values } }));
+            let (own, data_type) = (translator.translate(&compared.own)?, translator.data_type(&compared.own)?);
+            let types = node.own_keys.iter().map(|key| translator.data_type(key)).collect::<Result<Vec<_>, _>>()?;
+            let groups = std::iter::zip::<Vec<Device>, _>(keys, types).collect();
+            let extreme = |kind| {
+                let (argument, data_type) = (Some(own.clone()), data_type.clone());
+                AggregateCall { kind, argument, filter: None, data_type }
+            };
+            let aggregates = vec![extreme(AggregateKind::Min), extreme(AggregateKind::Max)];
+            return Ok(self.push(Pipeline { source, steps, sink: Sink::Aggregate { groups, aggregates } }));
         }
         let columns = node.columns_of_table().map(|column| Expr::Column(column.clone()));
         let payload = columns.map(|column| translator.translate(&column)).collect::<Result<_, _>>()?;

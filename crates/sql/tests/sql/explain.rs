@@ -300,7 +300,7 @@ async fn keys_that_come_in_runs_are_told() {
     assert!(by_key.contains("(indexed by key, 2048 places, runs preaggregated)"), "{by_key}");
     let alone = "SELECT count(*) FROM l a WHERE NOT EXISTS (SELECT * FROM l b WHERE a.k = b.k AND a.s <> b.s)";
     let extremes = device(alone).await;
-    assert!(extremes.contains("with the extremes of s (direct, 2003 places, runs preaggregated)"), "{extremes}");
+    assert!(extremes.contains("min(s), max(s) in table 0 (direct, 2003 places, runs preaggregated)"), "{extremes}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

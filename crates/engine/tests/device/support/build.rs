@@ -86,6 +86,14 @@ pub fn builds(table: usize, steps: Vec<Step>, keys: Vec<Expr>, payload: Vec<Expr
     Pipeline { source: Source::Table(table), steps, sink: Sink::Build { keys, payload } }
 }
 
+/// Groups of the smallest and the largest of each of these values, to be probed.
+pub fn extremes(table: usize, steps: Vec<Step>, keys: &[(Expr, DataType)], values: &[(Expr, DataType)]) -> Pipeline {
+    let both = |(value, data_type): &(Expr, DataType)| {
+        [min(value.clone(), data_type.clone()), max(value.clone(), data_type.clone())]
+    };
+    aggregates(table, steps, keys.to_vec(), values.iter().flat_map(both).collect())
+}
+
 pub fn aggregates(
     table: usize,
     steps: Vec<Step>,

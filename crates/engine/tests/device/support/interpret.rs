@@ -100,6 +100,9 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             let types = group_types(fragment, tables, index);
             match finish(pipeline, groups, fragment.overflow) {
                 Ok(rows) => {
+                    if let (Sink::Aggregate { groups, .. }, true) = (&pipeline.sink, is_probed(fragment, index)) {
+                        built[index] = probed_groups(&rows, groups.len(), &types);
+                    }
                     grouped[index] = rows.into_iter().map(|row| types.iter().copied().zip(row).collect()).collect();
                 }
                 Err(Raised) => raised = true,
@@ -107,6 +110,20 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         }
     }
     Outcome::Raises { certain: raised }
+}
+
+fn is_probed(fragment: &Fragment, pipeline: usize) -> bool {
+    let mut steps = fragment.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+    steps.any(|step| matches!(step, Step::Probe(probe) if probe.build == pipeline))
+}
+
+/// Groups as a table of their aggregates; those of a key that is NULL are not found.
+fn probed_groups(rows: &[Vec<Option<Scalar>>], keys: usize, types: &[Ty]) -> Table {
+    let entry = |row: &Vec<Option<Scalar>>| {
+        let key = row[..keys].iter().map(|key| key.as_ref().map(Scalar::join_key)).collect::<Option<Vec<_>>>()?;
+        Some((key, vec![types.iter().copied().zip(row.iter().cloned()).skip(keys).collect()]))
+    };
+    rows.iter().filter_map(entry).collect()
 }
 
 fn rows(fragment: &Fragment, pipeline: &Pipeline, tables: &[&MemoryTable]) -> Vec<Vec<Typed>> {
@@ -195,8 +212,10 @@ fn payload_types(fragment: &Fragment, tables: &[&MemoryTable], build: usize) -> 
     let types = register_types(fragment, tables, build);
     match &fragment.pipelines[build].sink {
         Sink::Build { payload, .. } => payload.iter().map(|expr| type_of(expr, &types)).collect(),
-        Sink::Extremes { values, .. } => values.iter().flat_map(|expr| [type_of(expr, &types); 2]).collect(),
-        Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. } => panic!("{build} builds no table"),
+        Sink::Aggregate { aggregates, .. } => {
+            aggregates.iter().map(|call| type_of(call.argument.as_ref().unwrap(), &types)).collect()
+        }
+        Sink::TopK(_) | Sink::Rows { .. } => panic!("{build} builds no table"),
     }
 }
 
@@ -272,27 +291,6 @@ fn sink(
             let rows = table.entry(keys).or_default();
             rows.push(payload);
             Ok(rows.len() > 1)
-        }
-        Sink::Extremes { keys, values } => {
-            let keys = keys.iter().map(|key| Ok(evaluate(key, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
-            let Some(keys) = keys.iter().map(|key| key.as_ref().map(Scalar::join_key)).collect::<Option<Vec<_>>>()
-            else {
-                return Ok(false);
-            };
-            let values = values.iter().map(|expr| evaluate(expr, registers, rule)).collect::<Result<Vec<_>, _>>()?;
-            let nothing = || values.iter().flat_map(|(ty, _)| [(*ty, None), (*ty, None)]).collect();
-            let entry = &mut table.entry(keys).or_insert_with(|| vec![nothing()])[0];
-            for (extremes, (_, value)) in entry.chunks_exact_mut(2).zip(&values) {
-                let Some(value) = value else { continue };
-                for (extreme, better) in
-                    extremes.iter_mut().zip([std::cmp::Ordering::Less, std::cmp::Ordering::Greater])
-                {
-                    if extreme.1.as_ref().is_none_or(|known| order(value, known) == better) {
-                        extreme.1 = Some(value.clone());
-                    }
-                }
-            }
-            Ok(false)
         }
         Sink::Rows { columns, .. } => {
             let values = columns.iter().map(|(expr, _)| Ok(evaluate(expr, registers, rule)?.1));

@@ -13,7 +13,7 @@ mod top_k;
 
 pub use build::*;
 pub use check::*;
-
+pub use nvrtc::compile_for_a_gpu;
 pub use scalar::{Scalar, scalars};
 pub use source::{MemoryTable, Shape};
 pub use top_k::*;

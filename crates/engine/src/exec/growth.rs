@@ -1,0 +1,308 @@
+//! What pipelines leave outlives a launch: where a sink has no room for a row its scan stops, the fragment is bound
+//! anew with more room for that sink, entries are moved, and the run goes on where warps have stopped
+//! ([`crate::codegen::stops`]).
+//!
+//! Launch groups before the one that has stopped are done, and so are members of this one that do not stop. What lies
+//! behind did nothing and runs from its start. Kernels stay: their text does not tell sizes.
+
+use std::collections::BTreeSet;
+
+use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream};
+
+use crate::arena::Zone;
+use crate::codegen::library::with_library;
+use crate::codegen::memory::{
+    BoundGroups, BoundList, BoundRows, BoundTable, FULL_OFFSET, HEAD_WORDS, Index, TICKETS_OFFSET,
+};
+use crate::codegen::sink::BoundSink;
+use crate::codegen::stop_memory::StopMemory;
+use crate::error::Result;
+use crate::exec::bind::BoundFragment;
+use crate::exec::phase::{BLOCK, blocks};
+use crate::plan::table::Numbering;
+
+/// The kernels that move entries.
+const GROWTH: &str = include_str!("../../kernels/growth.cuh");
+
+/// Where a run has stopped.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop {
+    /// The launch group.
+    pub(crate) group: usize,
+    /// The pipelines of it whose sinks have no room, each the first one with the sink.
+    pub(crate) full: BTreeSet<usize>,
+}
+
+impl Stop {
+    /// Reads it from the head of the control zone; none if no pipeline has told that it has no room.
+    pub(crate) fn of(bound: &BoundFragment, control: &[u8]) -> Option<Stop> {
+        let is_full = |pipeline: &usize| {
+            let byte = control.get(FULL_OFFSET + pipeline / 8).filter(|_| FULL_OFFSET + pipeline / 8 < TICKETS_OFFSET);
+            byte.is_some_and(|byte| byte >> (pipeline % 8) & 1 != 0)
+        };
+        bound.launch_groups.iter().enumerate().find_map(|(group, launch)| {
+            let full = launch.members.iter().filter(|member| is_full(member));
+            let full: BTreeSet<usize> = full.map(|member| bound.pipelines[*member].first).collect();
+            (!full.is_empty()).then_some(Stop { group, full })
+        })
+    }
+}
+
+/// Where a zone's values begin: the zone, and bytes from its start.
+type At = (Zone, usize);
+
+/// What brings a part of one arena to another.
+#[derive(Debug, Clone)]
+enum Move {
+    /// So many bytes as they are.
+    Bytes(At, At, usize),
+    /// A number of rows, of which so many had room.
+    Count(At, At, u64),
+    /// The keys of a table of so many slots, with their words if they have several, to a table of as many as given,
+    /// with this seed. The old table then holds the new slots.
+    Keys { from: [Zone; 2], slots: u64, to: [Zone; 2], grown: u64, seed: u64, words: usize },
+    /// A value of some bytes of each entry of a table whose keys were moved.
+    Column { slots: (Zone, u64), from: At, to: At, width: u64 },
+    /// The entries that so many rows have.
+    Rows { slots: Zone, from: Zone, to: Zone, rows: u64 },
+}
+
+/// Moves of what is left by the pipelines up to a launch group; none where plans differ by more than room.
+pub(crate) struct Moves(Vec<Move>);
+
+impl Moves {
+    /// The moves from one binding of a fragment to another with more room.
+    pub(crate) fn between(old: &BoundFragment, new: &BoundFragment, stop: &Stop) -> Option<Moves> {
+        let mut moves = Moves(Vec::new());
+        let mut moved = BTreeSet::new();
+        for (group, launch) in old.launch_groups.iter().enumerate().take(stop.group + 1) {
+            if new.launch_groups.get(group)?.members != launch.members {
+                return None;
+            }
+            for index in &launch.members {
+                let (from, to) = (old.pipelines.get(*index)?, new.pipelines.get(*index)?);
+                if from.source != to.source {
+                    return None;
+                }
+                if moved.insert(from.first) {
+                    moves.sink(&from.sink, &to.sink, group < stop.group)?;
+                }
+                if let (true, Some(from), Some(to)) = (group == stop.group, from.stop, to.stop) {
+                    moves.states(from, to)?;
+                }
+            }
+        }
+        Some(moves)
+    }
+
+    fn sink(&mut self, from: &BoundSink, to: &BoundSink, is_done: bool) -> Option<()> {
+        match (from, to) {
+            (BoundSink::Table(from), BoundSink::Table(to)) => self.table(from, to, is_done),
+            (BoundSink::Groups(from), BoundSink::Groups(to)) => self.groups(from, to),
+            (BoundSink::List(from), BoundSink::List(to)) => self.list(from, to),
+            (BoundSink::Rows(from), BoundSink::Rows(to)) => self.rows(from, to),
+            _ => None,
+        }
+    }
+
+    /// A zone of the same size.
+    fn whole(&mut self, from: Zone, to: Zone) -> Option<()> {
+        let bytes = from.bytes();
+        (bytes == to.bytes()).then(|| self.0.push(Move::Bytes((from, 0), (to, 0), bytes)))
+    }
+
+    /// A zone whose values begin a larger one.
+    fn begin(&mut self, from: Zone, to: Zone) -> Option<()> {
+        (from.bytes() <= to.bytes()).then(|| self.0.push(Move::Bytes((from, 0), (to, 0), from.bytes())))
+    }
+
+    fn states(&mut self, from: StopMemory, to: StopMemory) -> Option<()> {
+        [(from.counters, to.counters), (from.states, to.states), (from.rows, to.rows)]
+            .into_iter()
+            .try_for_each(|(from, to)| self.whole(from, to))
+    }
+
+    fn table(&mut self, from: &BoundTable, to: &BoundTable, is_done: bool) -> Option<()> {
+        let (old, new) = (&from.memory, &to.memory);
+        let stays = from.places == to.places && from.seed == to.seed;
+        let slots = match (old.index, new.index) {
+            _ if !stays && is_done => return None,
+            (Index::Bitmap(from), Index::Bitmap(to)) => self.whole(from, to).map(|()| None)?,
+            (Index::Keys(from), Index::Keys(to)) if stays => self.whole(from, to).map(|()| None)?,
+            (Index::Wide { states, words }, Index::Wide { states: to, words: to_words }) if stays => {
+                self.whole(states, to)?;
+                self.whole(words, to_words).map(|()| None)?
+            }
+            (Index::Keys(old), Index::Keys(new)) => Some(self.keys([old, old], [new, new], (from, to))),
+            (Index::Wide { states, words }, Index::Wide { states: new, words: new_words }) => {
+                Some(self.keys([states, words], [new, new_words], (from, to)))
+            }
+            _ => return None,
+        };
+        let slots = slots.map(|slots| (slots, from.places));
+        let column = |moves: &mut Moves, old: Zone, new: Zone, width: u64| match slots {
+            None => moves.whole(old, new),
+            Some(slots) => {
+                moves.0.push(Move::Column { slots, from: (old, 0), to: (new, 0), width });
+                Some(())
+            }
+        };
+        let matches = from.matches.as_ref().zip(old.matches).zip(new.matches);
+        if let Some(((plan, old), new)) = matches {
+            column(self, old.counts, new.counts, 4)?;
+            match slots {
+                None => self.begin(old.entries, new.entries)?,
+                Some((slots, _)) => {
+                    self.0.push(Move::Rows { slots, from: old.entries, to: new.entries, rows: plan.rows });
+                }
+            }
+            self.begin(old.ranks, new.ranks)?;
+            if matches!(plan.numbering, Numbering::Counted) {
+                self.0.push(Move::Count((old.numbers, 0), (new.numbers, 0), plan.rows));
+            }
+            // Rows are laid side by side once all are there.
+            if is_done {
+                self.whole(old.firsts, new.firsts)?;
+                self.whole(old.order, new.order)?;
+                self.whole(old.total, new.total)?;
+            }
+        }
+        for ((payload, old), new) in from.payload.iter().zip(&old.payload).zip(&new.payload) {
+            match matches.is_some() {
+                true => self.begin(*old, *new)?,
+                false => column(self, *old, *new, payload.width)?,
+            }
+        }
+        match (old.ends, new.ends) {
+            (None, None) => Some(()),
+            (Some(old), Some(new)) if stays => {
+                self.whole(old.seen, new.seen)?;
+                self.whole(old.cells, new.cells)
+            }
+            _ => None,
+        }
+    }
+
+    fn keys(&mut self, from: [Zone; 2], to: [Zone; 2], (old, new): (&BoundTable, &BoundTable)) -> Zone {
+        let (grown, seed, words) = (new.places, new.seed, new.pack.words);
+        self.0.push(Move::Keys { from, slots: old.places, to, grown, seed, words });
+        from[0]
+    }
+
+    fn groups(&mut self, from: &BoundGroups, to: &BoundGroups) -> Option<()> {
+        let (old, new) = (&from.memory, &to.memory);
+        let words = [old.words.zip(new.words), old.word_columns.zip(new.word_columns)];
+        if from.places == to.places && from.seed == to.seed {
+            self.whole(old.seen, new.seen)?;
+            self.whole(old.cells, new.cells)?;
+            words.into_iter().flatten().try_for_each(|(old, new)| self.whole(old, new))?;
+            if let Some((old, new)) = old.ordered.zip(new.ordered) {
+                self.whole(old.seen, new.seen)?;
+                self.whole(old.cells, new.cells)?;
+                self.whole(old.counter, new.counter)?;
+            }
+            return Some(());
+        }
+        if !from.grows || from.copies != 1 || to.copies != 1 {
+            return None;
+        }
+        let (old_words, new_words) = words[0].unwrap_or((old.seen, new.seen));
+        self.0.push(Move::Keys {
+            from: [old.seen, old_words],
+            slots: from.places,
+            to: [new.seen, new_words],
+            grown: to.places,
+            seed: to.seed,
+            words: to.pack.words,
+        });
+        let mut columns = |old: Zone, new: Zone, columns: usize| {
+            let at = |zone: Zone, column: usize, places: u64| (zone, 8 * column * places as usize);
+            self.0.extend((0..columns).map(|column| Move::Column {
+                slots: (from.memory.seen, from.places),
+                from: at(old, column, from.places),
+                to: at(new, column, to.places),
+                width: 8,
+            }));
+        };
+        columns(old.cells, new.cells, from.cell_count);
+        if let Some((old, new)) = words[1] {
+            columns(old, new, from.pack.words);
+        }
+        Some(())
+    }
+
+    fn list(&mut self, from: &BoundList, to: &BoundList) -> Option<()> {
+        self.begin(from.memory.seen, to.memory.seen)?;
+        if let Some((old, new)) = from.memory.words.zip(to.memory.words) {
+            let (of_old, of_new) = (8 * from.places as usize, 8 * to.places as usize);
+            let word = |word: usize| Move::Bytes((old, word * of_old), (new, word * of_new), of_old);
+            self.0.extend((0..from.pack.words).map(word));
+        }
+        self.0.push(Move::Count((from.memory.count, 0), (to.memory.count, 0), from.places));
+        Some(())
+    }
+
+    fn rows(&mut self, from: &BoundRows, to: &BoundRows) -> Option<()> {
+        let (head, rows) = (8 * HEAD_WORDS, 8 * from.pack.words * from.capacity as usize);
+        self.0.push(Move::Bytes((from.memory, head), (to.memory, head), rows));
+        self.0.push(Move::Count((from.memory, 0), (to.memory, 0), from.capacity));
+        Some(())
+    }
+
+    /// Submits the moves; constants and zeros of the new arena are there.
+    pub(crate) fn submit(
+        &self,
+        device: &Device,
+        stream: &mut Stream,
+        (old, from): (&BoundFragment, &DeviceBuffer),
+        (new, to): (&BoundFragment, &DeviceBuffer),
+    ) -> Result<()> {
+        let at = |(zone, distance): At| old.arena.offset(zone) + distance;
+        let at_new = |(zone, distance): At| new.arena.offset(zone) + distance;
+        let kernel =
+            |words: usize, name: &str| -> Result<Kernel> { Ok(device.compile(&program(words))?.kernel(name)?) };
+        let launch = |stream: &mut Stream, kernel: Kernel, threads: u64, params: Params| {
+            let grid = threads.div_ceil(BLOCK.into()).clamp(1, blocks(device.info()).into()) as u32;
+            stream.launch(&kernel, LaunchShape { grid, block: BLOCK, shared_bytes: 0 }, &params)
+        };
+        for one in &self.0 {
+            match one {
+                Move::Bytes(source, target, bytes) => {
+                    stream.copy(to, at_new(*target), from, at(*source), *bytes)?;
+                }
+                Move::Count(source, target, room) => {
+                    let params = Params::new().buffer_at(from, at(*source)).u64(*room);
+                    launch(stream, kernel(1, "grow_count")?, 1, params.buffer_at(to, at_new(*target)))?;
+                }
+                Move::Keys { from: [keys, key_words], slots, to: [new_keys, new_words], grown, seed, words } => {
+                    let params = Params::new()
+                        .buffer_at(from, at((*keys, 0)))
+                        .buffer_at(from, at((*key_words, 0)))
+                        .u64(*slots)
+                        .buffer_at(to, at_new((*new_keys, 0)))
+                        .buffer_at(to, at_new((*new_words, 0)))
+                        .u64(grown - 1)
+                        .u64(*seed)
+                        .buffer_at(to, new.arena.offset(new.control));
+                    launch(stream, kernel(*words, "grow_keys")?, *slots, params)?;
+                }
+                Move::Column { slots: (slots, count), from: source, to: target, width } => {
+                    let params = Params::new().buffer_at(from, at((*slots, 0))).u64(*count);
+                    let params = params.buffer_at(from, at(*source)).buffer_at(to, at_new(*target)).u64(*width);
+                    launch(stream, kernel(1, "grow_column")?, *count, params)?;
+                }
+                Move::Rows { slots, from: source, to: target, rows } => {
+                    let params = Params::new().buffer_at(from, at((*slots, 0))).u64(*rows);
+                    let params = params.buffer_at(from, at((*source, 0))).buffer_at(to, at_new((*target, 0)));
+                    launch(stream, kernel(1, "grow_rows")?, *rows, params)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The program that moves entries whose keys have so many words.
+fn program(words: usize) -> Program {
+    with_library("growth", format!("#define WC_KEY_WORDS {words}\n{GROWTH}"))
+}
