@@ -116,7 +116,7 @@ mod tests {
     use warpcube_gpu::GpuError;
     use warpcube_gpu::cuda::nvrtc;
 
-    use super::super::variant::SourceVariant;
+    use crate::algorithm::SourceVariant;
     use super::*;
 
     /// Compiles a program for Hopper, where there is a compiler; one that launches kernels, where there is a linker.
