@@ -90,10 +90,10 @@ impl Area {
 }
 
 /// Distance between the ranks of neighbours in each dimension, the last dimension's being 1; sizes fit 62 bits.
-pub(super) fn strides(sizes: &[u32]) -> Vec<u64> {
-    let mut strides = vec![1; sizes.len()];
+pub(crate) fn strides<S: Copy + Into<u64>>(sizes: &[S]) -> Vec<u64> {
+    let mut strides = vec![1_u64; sizes.len()];
     for dimension in (1..sizes.len()).rev() {
-        strides[dimension - 1] = strides[dimension] * u64::from(sizes[dimension]);
+        strides[dimension - 1] = strides[dimension].saturating_mul(sizes[dimension].into());
     }
     strides
 }

@@ -29,7 +29,7 @@ mod sums;
 mod target;
 
 pub use area::Area;
-pub(crate) use area::places;
+pub(crate) use area::{places, strides};
 pub use cells::{CellColumn, CellValue, Cells, MeasureCells};
 pub(crate) use component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
 pub use cost::{Work, work};

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use super::error::{CatalogError, Result};
 use super::manifest::KeptFile;
 use crate::store::checked::spelled;
-use crate::store::{check_outside, drawn_identity, sync_folder};
+use crate::store::{check_outside, drawn_identity, parent_of, sync_folder};
 
 /// Ends the name of a hidden folder.
 const SUFFIX: &str = ".warpcube-staging";
@@ -50,10 +50,10 @@ impl Staging {
                 return Err(CatalogError::NotEmpty { folder: target.to_path_buf() });
             }
         }
-        fs::create_dir_all(parent(target)).map_err(CatalogError::io(target, "created"))?;
-        remove_left(parent(target));
+        fs::create_dir_all(parent_of(target)).map_err(CatalogError::io(target, "created"))?;
+        remove_left(parent_of(target));
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let hidden = parent(target).join(format!(".{name}.{}{SUFFIX}", drawn_identity()));
+        let hidden = parent_of(target).join(format!(".{name}.{}{SUFFIX}", drawn_identity()));
         let make = || -> io::Result<File> {
             fs::create_dir(&hidden)?;
             let mut mark = File::create_new(hidden.join(MARK_NAME))?;
@@ -88,7 +88,7 @@ impl Staging {
         let emptied = if self.target.exists() { fs::remove_dir(&self.target) } else { Ok(()) };
         let renamed = emptied
             .and_then(|()| fs::rename(self.content(), &self.target))
-            .and_then(|()| sync_folder(parent(&self.target)));
+            .and_then(|()| sync_folder(parent_of(&self.target)));
         renamed.map_err(CatalogError::io(&self.target, "written"))
     }
 }
@@ -116,10 +116,6 @@ fn remove_left(parent: &Path) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-}
-
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Copies a file and makes the copy durable; returns its name, length and checksum.

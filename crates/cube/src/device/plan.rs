@@ -263,8 +263,3 @@ pub(super) struct Axis {
     /// The target of each number; the number itself where absent.
     pub(super) targets: Option<Vec<u32>>,
 }
-
-/// Distance of neighbours in each dimension, the last one's being 1.
-pub(super) fn strides(shape: &[u64]) -> Vec<u64> {
-    (0..shape.len()).map(|dimension| places(&shape[dimension + 1..])).collect()
-}

@@ -9,10 +9,10 @@ use super::accumulation::FactValues;
 use super::classes::NO_CLASS;
 use super::error::DeviceError;
 use super::keys::{RESIDENT_KEYS, ResidentKeys};
-use super::plan::{Plan, strides};
+use super::plan::Plan;
 use super::resident::{keep_values, put_addresses};
 use super::workspace::Workspace;
-use crate::aggregate::places;
+use crate::aggregate::{places, strides};
 use crate::key::{DIMENSIONS_MAX, KeyLayout};
 
 /// The word of a base element without a class.

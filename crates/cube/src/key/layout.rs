@@ -79,8 +79,8 @@ impl KeyLayout {
         KeyLayout::new(&narrowest(sizes))
     }
 
-    /// The narrowest layout of neighbouring dimensions of an array, none of them included. Its keys may be wider than
-    /// [`KEY_BITS_MAX`]: who packs them checks [`KeyLayout::total_bits`].
+    /// The narrowest layout of neighbouring dimensions of an array, which may be none. Its keys may be wider than
+    /// [`KEY_BITS_MAX`]: the caller checks [`KeyLayout::total_bits`] before it packs them.
     pub(crate) fn of_part(sizes: &[u32]) -> KeyLayout {
         KeyLayout::unchecked(narrowest(sizes))
     }

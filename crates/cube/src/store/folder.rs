@@ -10,7 +10,7 @@ pub const MANIFEST_NAME: &str = "cube.json";
 pub const LOCK_NAME: &str = "lock";
 
 /// The folder that a folder or file lies in.
-pub(super) fn parent_of(path: &Path) -> &Path {
+pub(crate) fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -46,7 +46,7 @@ pub use cube::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
 pub use error::StoreError;
 pub(crate) use error::reason;
 pub use folder::{LOCK_NAME, MANIFEST_NAME};
-pub(crate) use folder::{sync_folder, write_file};
+pub(crate) use folder::{parent_of, sync_folder, write_file};
 pub use holder::Holder;
 pub use lock::Held;
 pub use manifest::{

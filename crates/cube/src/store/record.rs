@@ -1,5 +1,5 @@
-//! The record of cubes of one folder that are replaced together (`together`): what readers and holders of a lock make
-//! of it.
+//! The record of cubes of one folder that are replaced together (`together`). Readers of a listed cube take its next
+//! manifest; the next holder of its lock renames that manifest.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

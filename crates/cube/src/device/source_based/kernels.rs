@@ -116,8 +116,8 @@ mod tests {
     use warpcube_gpu::GpuError;
     use warpcube_gpu::cuda::nvrtc;
 
-    use crate::algorithm::SourceVariant;
     use super::*;
+    use crate::algorithm::SourceVariant;
 
     /// Compiles a program for Hopper, where there is a compiler; one that launches kernels, where there is a linker.
     fn compile_for_gpus(program: &Program) {

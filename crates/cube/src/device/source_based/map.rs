@@ -2,10 +2,10 @@
 
 use warpcube_gpu::DeviceInfo;
 
-use crate::aggregate::{Area, TargetMap, places};
+use crate::aggregate::{Area, TargetMap, places, strides};
 use crate::algorithm::{MapPlace, SourceVariant};
 use crate::device::DeviceError;
-use crate::device::plan::{PLACES_MAX, Summed, check_bound, strides, whole_weight};
+use crate::device::plan::{PLACES_MAX, Summed, check_bound, whole_weight};
 use crate::facts::Facts;
 use crate::key::DIMENSIONS_MAX;
 
