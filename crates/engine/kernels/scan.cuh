@@ -3,7 +3,7 @@
 
 enum WcErrorCode { WC_DIVIDE_BY_ZERO = 1, WC_OVERFLOW = 2 };
 // WC_SUM_WINDOW of fixed.cuh is 4.
-enum WcFlag { WC_DUPLICATE_KEY = 1, WC_TABLE_FULL = 2, WC_LONG_RUN = 8 };
+enum WcFlag { WC_DUPLICATE_KEY = 1, WC_LONG_RUN = 8 };
 // The bit of the flags that a result has where a scan has stopped without room (stops.cuh).
 #define WC_STOPPED_SHIFT 5
 

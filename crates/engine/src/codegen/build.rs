@@ -33,12 +33,8 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
             rows.line(&format!("if ({condition}) {};", tell_duplicate(&flags, unique)));
         }
     };
-    let flags = rows.flags();
     // No slot is free near the key's.
-    let lost = match table.grows {
-        true => rows.no_room(),
-        false => format!("{{ atomicOr({flags}, (uint32_t)WC_LONG_RUN); return; }}"),
-    };
+    let lost = rows.no_room();
     let long_run = |slot| format!("if ({slot} == ~0ULL) {lost}");
     let matches = table.matches.as_ref().zip(table.memory.matches);
     if let Some((plan, matches)) = matches {

@@ -113,11 +113,11 @@ impl<'a> RowWriter<'a> {
         self.operands.scan.stop.is_some()
     }
 
-    /// What is done with a row, or a run of rows, that finds no room.
+    /// What is done with a row, or a run of rows, that finds no room: where there is room for all, keys collide.
     pub(crate) fn no_room(&self) -> String {
         let (control, pipeline) = (self.error_slot, self.input.index);
         let noted = match self.in_place.filter(|_| self.of_row.is_none()) {
-            _ if !self.resumes() => format!("atomicOr({}, (uint32_t)WC_TABLE_FULL);", self.flags()),
+            _ if !self.resumes() => return format!("{{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", self.flags()),
             Some(slots) => format!("unplaced |= 1u << wc_slot_of<{slots}>(row - begin);"),
             None => "unplaced = 1;".into(),
         };

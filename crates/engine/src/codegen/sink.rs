@@ -112,11 +112,7 @@ fn aggregate_row(
         summed = runs.begin(rows, &group, &summed, bound.ordered.zip(bound.memory.ordered));
         group = RUN_KEY.into();
     }
-    let full = match bound.grows {
-        true => rows.no_room(),
-        false => format!("{{ atomicOr({}, (uint32_t)WC_LONG_RUN); return; }}", rows.flags()),
-    };
-    let full = format!("if (place == ~0ULL) {full}");
+    let full = format!("if (place == ~0ULL) {}", rows.no_room());
     let place = match bound.grouping {
         Grouping::Single => String::new(),
         Grouping::Private => group,

@@ -22,7 +22,7 @@ use crate::plan::dependencies::determined_keys;
 use crate::plan::group_values::is_group;
 use crate::plan::groups::Grouping;
 use crate::plan::growth::Growth;
-use crate::plan::input::{Branch, PipelineInput, rows_out};
+use crate::plan::input::{Branch, PipelineInput, limit, rows_out};
 use crate::plan::launches::{LaunchGroup, launch_groups, levels};
 use crate::plan::listed::with_list;
 use crate::plan::order;
@@ -158,6 +158,7 @@ pub(crate) fn bind(
             unique: unique(fragment, index, guesses.several),
             several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
+            has_limit: branches.clone().any(|branch| limit(&fragment.pipelines[branch]).is_some()),
             probed: fragment.is_probed(index),
             branch,
             info,

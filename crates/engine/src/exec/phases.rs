@@ -53,7 +53,7 @@ pub(crate) fn phases<'a>(
         // were written. What stands before the root of a top-k with a sample, or with kernels of its own behind it, is
         // no launch.
         let scans_groups = members().any(|member| member.plan.scans_groups);
-        let early = early && index > 0 && !(is_root && top.is_some()) && !scans_groups;
+        let early = early && index > from.unwrap_or(0) && !(is_root && top.is_some()) && !scans_groups;
         for number in 0..group.launches(&bound.pipelines) {
             if number > 0 {
                 phases.extend(group.members.iter().map(|index| drawn_anew(bound.control, *index)));

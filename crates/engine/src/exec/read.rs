@@ -17,7 +17,6 @@ use crate::plan::top;
 
 /// Bits of the flags word, as in `scan.cuh`.
 const FLAG_DUPLICATE_KEY: u64 = 1;
-const FLAG_TABLE_FULL: u64 = 2;
 const FLAG_LONG_RUN: u64 = 8;
 /// As in `stops.cuh`: WC_STOPPED_SHIFT.
 const FLAG_STOPPED: u64 = 1 << 5;
@@ -59,7 +58,7 @@ pub(crate) fn read<'a>(
 pub(crate) enum TooSmall {
     /// Room of a sink, whose scan has stopped.
     Stopped,
-    /// Room of a sink whose scan cannot go on.
+    /// Room for a sort, or of a sink where there is no memory for more beside it.
     Room,
     /// One row for a key in the tables of these pipelines, a bit each.
     SeveralRows(u32),
@@ -91,7 +90,6 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
         _ if flags & FLAG_LONG_RUN != 0 => Err(TooSmall::LongRun),
         _ if flags & FLAG_CANDIDATES_FULL != 0 => Err(TooSmall::Threshold),
         _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
-        _ if flags & FLAG_TABLE_FULL != 0 => Err(TooSmall::Room),
         _ if flags & FLAG_STOPPED != 0 => Err(TooSmall::Stopped),
         _ => Ok(()),
     })

@@ -144,7 +144,8 @@ impl Engine {
         loop {
             match self.attempt(fragment, cache, tables, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
-                Err(TooSmall::Room | TooSmall::Stopped) => guesses.growth = cache.growth(),
+                // More room is known to be needed by now.
+                Err(TooSmall::Room | TooSmall::Stopped) => {}
                 Err(TooSmall::LongRun) if long_runs == LONG_RUNS_MAX => {
                     return crate::error::unsupported("join keys that collide in a hash table whatever its seed");
                 }
@@ -173,6 +174,7 @@ impl Engine {
                     cache.note_failed_threshold();
                 }
             }
+            guesses.growth = cache.growth();
             report.reruns += 1;
         }
     }

@@ -76,7 +76,7 @@ pub(crate) fn plan(
     let share = split.share();
     // Twice the rows are never filled past half.
     let most = sums.rows.clamp(16, 1 << 60).saturating_mul(2).next_power_of_two();
-    let slots = slots(input, &exprs, scanned_rows).min(most);
+    let slots = if input.has_limit { most.min(GROUP_SLOTS_MAX) } else { slots(input, &exprs, scanned_rows).min(most) };
     let question = Question { input, split, pack: &pack, cells: &cells, rows: scanned_rows, share, slots };
     let (grouping, why) = if groups.is_empty() { (Grouping::Single, "no keys".into()) } else { question.grouping() };
     let cell_count = cells.cells.len() + usize::from(grouping == Grouping::Private);
@@ -100,7 +100,7 @@ pub(crate) fn plan(
         columns,
         texts: values.iter().map(|value| value.texts).collect(),
         places,
-        grows: grouping == Grouping::Hashed && ordered.is_none() && slots < most,
+        grows: grouping == Grouping::Hashed && ordered.is_none() && slots < most && !input.has_limit,
         copies,
         seed: input.table_seed(),
         cells,

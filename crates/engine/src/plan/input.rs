@@ -36,6 +36,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) several: bool,
     /// Whether the groups it leaves are scanned by another pipeline.
     pub(crate) scanned: bool,
+    /// Whether a limit lets only some of its rows pass, or of those of another branch of its union.
+    pub(crate) has_limit: bool,
     /// Whether its table or groups are probed.
     pub(crate) probed: bool,
     /// The union that it is a branch of.
@@ -87,7 +89,17 @@ fn multipliers<'a>(pipeline: &Pipeline, tables: &'a Tables) -> impl Iterator<Ite
 /// Most rows that come to the sink of a pipeline whose scan has so many.
 pub(crate) fn rows_out(pipeline: &Pipeline, rows: u64, tables: &Tables) -> u64 {
     let most = i64::MAX as u64;
-    multipliers(pipeline, tables).fold(rows, |rows, matches| rows.saturating_mul(matches.rows.max(1)).min(most))
+    let all =
+        multipliers(pipeline, tables).fold(rows, |rows, matches| rows.saturating_mul(matches.rows.max(1)).min(most));
+    limit(pipeline).map_or(all, |limit| limit.min(all))
+}
+
+/// Rows that a limit lets pass.
+pub(crate) fn limit(pipeline: &Pipeline) -> Option<u64> {
+    pipeline.steps.iter().find_map(|step| match step {
+        Step::Limit { rows, .. } => Some(*rows),
+        Step::Filter(_) | Step::Probe(_) => None,
+    })
 }
 
 impl PipelineInput<'_> {
@@ -104,9 +116,15 @@ impl PipelineInput<'_> {
         }
     }
 
-    /// Rows that a sink has room for where their number is guessed.
+    /// Rows that a sink has room for at first where their number is guessed: all that a limit lets pass, of which none
+    /// would be known again by a scan that goes on.
+    pub(crate) fn rows_at_first(&self) -> u64 {
+        if self.has_limit { u64::MAX } else { self.group_slots }
+    }
+
+    /// The same after the room has grown.
     pub(crate) fn guessed_rows(&self) -> u64 {
-        grown(self.group_slots, self.growth)
+        grown(self.rows_at_first(), self.growth)
     }
 
     /// What the hashes of the sink's table are seeded with: another number each time that it has grown, because a table

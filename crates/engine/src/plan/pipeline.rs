@@ -17,7 +17,7 @@ use crate::plan::bounds::may_skip;
 use crate::plan::group_values::is_of_entry;
 use crate::plan::groups::Grouping;
 use crate::plan::input::PipelineInput;
-use crate::plan::order::{self, Item, Passing, Planned};
+use crate::plan::order::{self, Passing, Planned};
 use crate::plan::shared::SharedMemory;
 use crate::plan::sink::SinkPlan;
 use crate::plan::split::Split;
@@ -52,8 +52,7 @@ pub(crate) struct PipelinePlan {
     pub(crate) whole_steps: bool,
     /// Whether it scans groups that another pipeline wrote.
     pub(crate) scans_groups: bool,
-    /// Whether warps stop where a row finds no room and go on in a later launch: all can tell what is left to do. Rows
-    /// that a limit has let pass cannot be told from those that it has not.
+    /// Whether warps stop where a row finds no room and go on in a later launch.
     pub(crate) resumes: bool,
 }
 
@@ -97,8 +96,7 @@ pub(crate) fn plan(input: &PipelineInput) -> Result<PipelinePlan> {
     let waits = matches!(input.pipeline.sink, Sink::Build { .. }) || scans_groups;
     let least = if waits && !skips { split.slots as u64 * 32 } else { input.tuning.step_rows_max() };
     let tickets = Tickets::of(input, least);
-    let is_limit = |planned: &Planned| matches!(planned.item, Item::Limit { .. });
-    let resumes = sink.grows() && !order.iter().any(is_limit);
+    let resumes = sink.grows();
     let shared = SharedMemory::plan(input, &split, &sink);
     if shared.bytes > input.shared_limit {
         let (wanted, most) = (in_bytes(shared.bytes as u64), in_bytes(input.shared_limit as u64));
@@ -170,6 +168,9 @@ impl PipelinePlan {
             SinkPlan::Rows(rows) if rows.is_enough => add(format!("room for {} rows", rows.capacity), "the limit"),
             SinkPlan::Rows(rows) => add(format!("room for {} rows", rows.capacity), "a guess, or all there are"),
             SinkPlan::List(list) => add(format!("a list of {} rows", list.places), "rows have several matches"),
+        }
+        if self.resumes {
+            add("stops without room, goes on with more".into(), "there is room for fewer than may come");
         }
         if let Some(runs) = self.sink.runs() {
             add("rows added up by runs first".into(), &runs.why);

@@ -66,7 +66,7 @@ pub(crate) fn result(
     let most = input.rows_out().max(1);
     let guessed = input.guessed_rows().min(most);
     let capacity = limit.map_or(guessed, |limit| limit.min(guessed));
-    let at_first = input.group_slots.min(most);
+    let at_first = input.rows_at_first().min(most);
     let grows = at_first < limit.map_or(most, |limit| limit.min(most));
     let texts = values.iter().map(|value| value.texts).collect();
     let columns = columns.iter().zip(values).map(|((_, data_type), value)| (data_type.clone(), value.dictionary));
@@ -90,7 +90,12 @@ pub(crate) fn list(input: &PipelineInput, columns: &[&Expr], registers: &[Option
     let pack = KeyPack::of_groups(&facts.iter().map(bits_of).collect::<Vec<_>>())?;
     let most = input.rows_out().max(1);
     let places = input.guessed_rows().min(most).next_multiple_of(VECTOR_ROWS as u64);
-    Ok(ListPlan { pack, facts, places, grows: input.group_slots.next_multiple_of(VECTOR_ROWS as u64) < most })
+    Ok(ListPlan {
+        pack,
+        facts,
+        places,
+        grows: input.rows_at_first().min(most).next_multiple_of(VECTOR_ROWS as u64) < most,
+    })
 }
 
 /// The facts of a value's bits if it is a float, which grouping would make one of two zeros.

@@ -48,8 +48,12 @@ pub(crate) fn plan(
     let share = split.share();
     // Of rows that several matches multiply, only an upper bound is known: there is room for a guess.
     let (multiplies, most) = (input.multiplies(), input.rows_out());
-    let (at_first, guessed) = (most.min(input.group_slots), most.min(input.guessed_rows()));
-    let first = if multiplies { (at_first, 1.0) } else { (input.rows, share) };
+    let (at_first, guessed) = (most.min(input.rows_at_first()), most.min(input.guessed_rows()));
+    let first = match (multiplies, input.has_limit) {
+        (true, _) => (at_first, 1.0),
+        (false, true) => (most, 1.0),
+        (false, false) => (input.rows, share),
+    };
     let pack = KeyPack::of_join(&keys_known)?;
     let payload = columns.collect::<Result<Vec<_>>>()?;
     let entry_bytes: u64 = payload.iter().map(|column| column.width).sum();
