@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand, ValueEnum};
-use warpcube_kbench::cube::CubeArgs;
-use warpcube_kbench::prims::PrimitiveArgs;
-use warpcube_kbench::schemes::SchemeArgs;
+use warpcube_bench::cube::CubeArgs;
+use warpcube_bench::prims::PrimitiveArgs;
+use warpcube_bench::schemes::SchemeArgs;
 
 use crate::cube::args::CubeCommand;
 use crate::error::{CliError, Result};
@@ -108,7 +108,7 @@ pub(crate) enum BenchSuite {
     ///
     /// Each case makes its input on the device, is verified there and stands beside the time that its bytes need
     /// (floor), the time predicted and the best rival. Exit code 1 where an answer is wrong.
-    Primitives(PrimitivesArgs),
+    Primitives(PrimitiveArgs),
     /// Measure the aggregation of two benchmark cubes, Machines and Biker, beside the times of Meinke's thesis
     ///
     /// The facts are drawn, and every cell is compared with those of the CPU. Exit code 1 where one is wrong.
@@ -128,16 +128,6 @@ pub(crate) enum QuerySuite {
     Ssb(BenchArgs),
     /// Run TPC-H: make the data, run the 22 queries, print their times and where each part ran
     Tpch(BenchArgs),
-}
-
-/// How to measure primitives.
-#[derive(Debug, Args)]
-pub(crate) struct PrimitivesArgs {
-    #[command(flatten)]
-    pub(crate) suite: PrimitiveArgs,
-    /// Draw the results as SVG files in this folder
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) figures: Option<PathBuf>,
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.

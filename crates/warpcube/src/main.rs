@@ -105,13 +105,13 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
             return bench::queries("topk", arguments, assignments, host).map(|()| 0);
         }
         Some(Command::Bench { suite: BenchSuite::Primitives(arguments) }) => {
-            return bench::primitives::run(arguments, assignments, host).map(|()| 0);
+            return bench::kernels::primitives(arguments, assignments, host).map(|()| 0);
         }
         Some(Command::Bench { suite: BenchSuite::Cube(arguments) }) => {
-            return bench::cubes::aggregation(arguments, assignments, host).map(|()| 0);
+            return bench::kernels::cubes(arguments, assignments, host).map(|()| 0);
         }
         Some(Command::Bench { suite: BenchSuite::Schemes(arguments) }) => {
-            return bench::cubes::schemes(arguments, assignments, host).map(|()| 0);
+            return bench::kernels::schemes(arguments, assignments, host).map(|()| 0);
         }
         _ => {}
     }

@@ -44,8 +44,8 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(circles::check(&files));
     findings.extend(features::check()?);
     findings.extend(crate::docs::differences(&files)?);
-    findings.extend(crate::bench_table::differences()?);
-    findings.extend(crate::figures::differences()?);
+    findings.extend(warpcube_bench::render::pages::differences(&root())?);
+    findings.extend(warpcube_bench::render::drawings::differences(&root())?);
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.len() {

@@ -5,12 +5,12 @@
 //! ([`print`]) and the file ([`json`]) know no benchmark by name. The suites of primitives and of cubes are a library
 //! of their own, followed here ([`primitives`], [`cubes`]).
 
-pub(crate) mod cubes;
 mod data;
 mod duckdb;
+mod follow;
 mod json;
+pub(crate) mod kernels;
 mod measure;
-pub(crate) mod primitives;
 mod print;
 mod suite;
 mod verify;

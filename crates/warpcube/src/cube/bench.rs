@@ -1,14 +1,16 @@
 //! `warpcube cube bench`: one query by every algorithm, with times and a comparison of the cells.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
+use warpcube_bench::report::{Case, Figures, Report};
+use warpcube_bench::suite::{COMMIT, figures, today};
 use warpcube_cube::aggregate::{self, Algorithm, CellValue, Cells, TARGETS_MAX};
 use warpcube_cube::answer::{AlgorithmName, TableAnswer};
 use warpcube_cube::device::DeviceAlgorithm;
-use warpcube_kbench::report;
 use warpcube_sql::outputs::Destination;
 use warpcube_sql::{CubeAnswer, CubeQueryOptions, OpenCube, Progress, Session, SqlError};
 
@@ -66,7 +68,7 @@ pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Resu
             Outcome::Measured { ms, first_ms, answer } => (ms, first_ms, answer),
             Outcome::LeftOut(reason) => {
                 tell(format_args!("{name} is left out: {reason}"));
-                results.push(json!({"case": name, "left_out": reason}));
+                results.push(Case::new(name, json!({"left_out": reason})));
                 continue;
             }
         };
@@ -79,9 +81,8 @@ pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Resu
         let place = report.device.as_deref().unwrap_or("CPU");
         console::print(&format!("{name:<40} {ms:>10.3} ms, first {first_ms:>10.3} ms, {compared}, on {place}\n"))?;
         let verified = compared != Comparison::Different;
-        results.push(json!({
-            "case": name, "ms": ms, "first_ms": first_ms, "device": place, "cells": cells.len(), "verified": verified,
-        }));
+        let figures = json!({"ms": ms, "first_ms": first_ms, "device": place, "cells": cells.len()});
+        results.push(Case::new(&name, figures).verified(verified));
         if !verified {
             different.push(name);
         }
@@ -89,8 +90,7 @@ pub(super) fn run(arguments: &BenchArgs, session: &Session, host: &Host) -> Resu
     }
     if let Some(path) = &arguments.json {
         let params = json!({"cube": cube.cube().model.name(), "query": query, "runs": arguments.runs});
-        let report: Value = report::without_driver("cube-query", &device_name(session), params, results);
-        report::write(path, &report).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
+        write(path, "cube-query", session, figures(params), results)?;
     }
     match different.is_empty() {
         true => Ok(()),
@@ -108,8 +108,12 @@ fn algorithms(arguments: &BenchArgs, session: &Session) -> Vec<AlgorithmName> {
     Algorithm::ALL.map(AlgorithmName::Cpu).into_iter().chain(of_device).collect()
 }
 
-pub(super) fn device_name(session: &Session) -> String {
-    session.device().get().map_or_else(|| "CPU".to_string(), |device| device.info().name.clone())
+/// Writes results of a session's cube.
+pub(super) fn write(path: &Path, suite: &str, session: &Session, params: Figures, results: Vec<Case>) -> Result<()> {
+    let device = session.device().get().map_or_else(|| "CPU".to_string(), |device| device.info().name.clone());
+    let (date, commit) = (Some(today()), COMMIT.map(str::to_string));
+    let report = Report { date, commit, params, results, ..Report::new(suite, &device) };
+    report.write(path).map_err(|error| CliError::writing(&path.display().to_string(), &error))
 }
 
 /// Runs one algorithm: once, then as often as asked for. An algorithm that cannot run the query is left out.

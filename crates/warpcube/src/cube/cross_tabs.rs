@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
+use warpcube_bench::report::Case;
+use warpcube_bench::suite::figures;
 use warpcube_cube::aggregate::{self, Algorithm, TARGETS_MAX};
 use warpcube_cube::answer::{AlgorithmName, TableAnswer};
 use warpcube_cube::query::random_cross_tab;
 use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
-use warpcube_kbench::report;
 use warpcube_sql::{CubeAnswer, CubeQueryOptions, OpenCube, Progress, Session, SqlError};
 
 use super::args::BenchArgs;
-use super::bench::{Comparison, compare, device_name};
+use super::bench::{Comparison, compare, write};
 use super::follow;
 use crate::console::{self, tell};
 use crate::error::{CliError, Result};
@@ -80,11 +81,11 @@ pub(super) fn run(
         });
         let slowest = all.last().map(|asked| asked.query.as_str());
         let result = json!({
-            "case": "cross-tabs", "queries": count, "median_ms": median, "p95_ms": most, "max_ms": max,
-            "slowest": slowest, "verified": wrong == 0,
+            "queries": count, "median_ms": median, "p95_ms": most, "max_ms": max,
+            "slowest": slowest,
         });
-        let report: Value = report::without_driver("cube-cross-tabs", &device_name(session), params, vec![result]);
-        report::write(path, &report).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
+        let result = Case::new("cross-tabs", result).verified(wrong == 0);
+        write(path, "cube-cross-tabs", session, figures(params), vec![result])?;
     }
     match wrong {
         0 => Ok(()),

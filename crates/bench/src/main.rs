@@ -1,0 +1,140 @@
+//! `warpcube-bench`: measures kernels, encodings, cubes and storage schemes on one GPU.
+//!
+//! It knows no SQL, builds in a minute and is small enough to be copied about: many variants are measured by one run.
+//! Every case computes a known answer; a wrong one fails the run. `warpcube bench` has the suites for users.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Parser, Subcommand};
+use warpcube_bench::cube::{CubeArgs, Cubes};
+use warpcube_bench::encodings::{Encode, EncodeArgs, EncodeCpu, EncodeCpuArgs, EncodingArgs, Encodings};
+use warpcube_bench::prims::{PrimitiveArgs, Primitives};
+use warpcube_bench::schemes::{SchemeArgs, Schemes};
+use warpcube_bench::suite::{self, Failure, Listener, RunArgs, Suite};
+use warpcube_gpu::{Device, EmulatorOptions};
+
+/// Benchmarks of Warpcube without SQL.
+#[derive(Debug, Parser)]
+#[command(name = "warpcube-bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Sums of columns by encoding and width
+    Encodings(EncodingArgs),
+    /// Encoding of plain columns on the device
+    Encode(EncodeArgs),
+    /// Primitives: selection, projection, top-k, sorts, scans, ordered aggregation
+    Primitives(PrimitiveArgs),
+    /// Aggregation of areas over the benchmark cubes Machines and Biker
+    Cube(CubeArgs),
+    /// Storage schemes of sparse arrays, on one core and on the device
+    Schemes(SchemeArgs),
+    /// Encoding and decoding of segments on the CPU, on one core and on all
+    EncodeCpu(EncodeCpuArgs),
+}
+
+impl Command {
+    fn arguments(&self) -> &RunArgs {
+        match self {
+            Command::Encodings(arguments) => &arguments.run,
+            Command::Encode(arguments) => &arguments.run,
+            Command::Primitives(arguments) => &arguments.run,
+            Command::Cube(arguments) => &arguments.run,
+            Command::Schemes(arguments) => &arguments.run,
+            Command::EncodeCpu(arguments) => &arguments.run,
+        }
+    }
+
+    /// The suite on a device, or on an emulated one where cases are only listed.
+    fn suite(self) -> Result<Box<dyn Suite>, Failure> {
+        let lists = self.arguments().list;
+        let device = || if lists { Device::emulated(EmulatorOptions::default(), 0) } else { Device::cuda(0, None) };
+        Ok(match self {
+            Command::Encodings(arguments) => Box::new(Encodings::new(device()?, arguments)?),
+            Command::Encode(arguments) => Box::new(Encode::new(device()?, arguments)),
+            Command::Primitives(arguments) => Box::new(Primitives::new(device()?, arguments)),
+            Command::Cube(arguments) => Box::new(Cubes::new(device()?, arguments)?),
+            Command::Schemes(arguments) => Box::new(Schemes::new(device()?, arguments)),
+            Command::EncodeCpu(_) => Box::new(EncodeCpu),
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Cancelled) => ExitCode::from(130),
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    let arguments = command.arguments().clone();
+    let mut suite = command.suite()?;
+    if arguments.list {
+        suite.cases()?.concat().iter().for_each(|case| println!("{case}"));
+        return Ok(());
+    }
+    suite::run(suite.as_mut(), &arguments, Box::new(Screen::new())).map(drop)
+}
+
+/// Prints lines, shows on a terminal which case is measured, and hears Ctrl-C.
+struct Screen {
+    stopped: Arc<AtomicBool>,
+    is_terminal: bool,
+}
+
+impl Screen {
+    fn new() -> Screen {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = stopped.clone();
+        // Without the thread Ctrl-C ends the program at once.
+        let _ = std::thread::Builder::new().name("ctrl-c".into()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            if let Ok(runtime) = runtime
+                && runtime.block_on(tokio::signal::ctrl_c()).is_ok()
+            {
+                stop.store(true, Ordering::Relaxed);
+            }
+        });
+        Screen { stopped, is_terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// Writes a line that the next one covers.
+    fn status(&self, text: &str) {
+        if self.is_terminal {
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+}
+
+impl Listener for Screen {
+    fn line(&mut self, line: &str) {
+        self.status("");
+        // A run goes on after the reader of its text has gone.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+
+    fn tell(&mut self, line: &str) {
+        self.status("");
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    fn at(&mut self, what: &str, done: u64, total: u64) {
+        self.status(&format!("{what} ({done} of {total})"));
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
