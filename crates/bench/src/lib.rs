@@ -10,6 +10,8 @@ pub mod cube;
 pub mod encodings;
 #[cfg(feature = "kernels")]
 pub mod prims;
+#[cfg(feature = "queries")]
+pub mod queries;
 pub mod render;
 pub mod report;
 #[cfg(feature = "kernels")]

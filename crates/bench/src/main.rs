@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, Subcommand};
 use warpcube_bench::cube::{CubeArgs, Cubes};
-use warpcube_bench::encodings::{Encode, EncodeArgs, EncodeCpu, EncodeCpuArgs, EncodingArgs, Encodings};
+use warpcube_bench::encodings::{Encode, EncodeArgs, EncodeCpu, EncodingArgs, Encodings};
 use warpcube_bench::prims::{PrimitiveArgs, Primitives};
 use warpcube_bench::schemes::{SchemeArgs, Schemes};
 use warpcube_bench::suite::{self, Failure, Listener, RunArgs, Suite};
@@ -37,7 +37,7 @@ enum Command {
     /// Storage schemes of sparse arrays, on one core and on the device
     Schemes(SchemeArgs),
     /// Encoding and decoding of segments on the CPU, on one core and on all
-    EncodeCpu(EncodeCpuArgs),
+    EncodeCpu(RunArgs),
 }
 
 impl Command {
@@ -48,7 +48,7 @@ impl Command {
             Command::Primitives(arguments) => &arguments.run,
             Command::Cube(arguments) => &arguments.run,
             Command::Schemes(arguments) => &arguments.run,
-            Command::EncodeCpu(arguments) => &arguments.run,
+            Command::EncodeCpu(arguments) => arguments,
         }
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 pub type Figures = Map<String, Value>;
 
 /// The results of a suite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// The suite's name.
@@ -134,20 +134,7 @@ pub struct Column {
 impl Report {
     /// An empty report.
     pub fn new(suite: &str, device: &str) -> Report {
-        Report {
-            suite: suite.to_string(),
-            device: device.to_string(),
-            driver: None,
-            date: None,
-            commit: None,
-            params: Figures::new(),
-            rivals: Figures::new(),
-            loading: None,
-            memory: None,
-            threads: None,
-            columns: Vec::new(),
-            results: Vec::new(),
-        }
+        Report { suite: suite.to_string(), device: device.to_string(), ..Report::default() }
     }
 
     /// Reads a file.

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::temporal_conversions::timestamp_s_to_datetime;
 use clap::Args;
+use serde_json::Value;
 use thiserror::Error;
 use warpcube_gpu::{Device, GpuError};
 
@@ -19,14 +20,8 @@ pub const COMMIT: Option<&str> = option_env!("WARPCUBE_COMMIT");
 
 /// A benchmark: cases by groups that share their data.
 pub trait Suite: Send {
-    /// Its name in reports.
-    fn name(&self) -> &'static str;
-
-    /// The device that it is measured on; none for one of the CPU.
-    fn device(&self) -> Option<&Device>;
-
-    /// How it is measured, for the report.
-    fn params(&self) -> Figures;
+    /// What its reports begin with.
+    fn about(&self) -> About<'_>;
 
     /// The cases that were asked for, in the order they run, by groups. A group without cases is not run.
     ///
@@ -69,15 +64,26 @@ pub trait Suite: Send {
         report.clone()
     }
 
-    /// The line above the table.
-    fn title(&self) -> String {
-        format!("{} on {}, milliseconds", self.name(), device_name(self.device()))
+    /// The line above the table; none for a suite without a table.
+    fn title(&self) -> Option<String> {
+        let About { name, device, .. } = self.about();
+        Some(format!("{name} on {}, milliseconds", device_name(device)))
     }
 
     /// Whether DuckDB is measured beside it.
     fn has_duckdb(&self) -> bool {
         false
     }
+}
+
+/// A suite in the words of its reports.
+pub struct About<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// The device that it is measured on; none for the CPU.
+    pub device: Option<&'a Device>,
+    /// How it is measured.
+    pub params: Value,
 }
 
 /// Why a run ends, or a group of it.
@@ -111,6 +117,15 @@ pub enum Failure {
     /// The listener stopped the run.
     #[error("cancelled")]
     Cancelled,
+    /// A statement failed.
+    #[cfg(feature = "queries")]
+    #[error("{error}")]
+    Sql {
+        /// The query, if it is one of the benchmark.
+        place: Option<String>,
+        /// What is wrong.
+        error: warpcube_sql::SqlError,
+    },
 }
 
 impl Failure {
@@ -132,6 +147,27 @@ impl From<&str> for Failure {
 impl From<String> for Failure {
     fn from(reason: String) -> Failure {
         Failure::Wrong(reason)
+    }
+}
+
+#[cfg(feature = "queries")]
+impl From<warpcube_sql::SqlError> for Failure {
+    fn from(error: warpcube_sql::SqlError) -> Failure {
+        match error.is_cancelled() {
+            true => Failure::Cancelled,
+            false => Failure::Sql { place: None, error },
+        }
+    }
+}
+
+#[cfg(feature = "queries")]
+impl From<warpcube_datagen::DatagenError> for Failure {
+    fn from(error: warpcube_datagen::DatagenError) -> Failure {
+        match error {
+            warpcube_datagen::DatagenError::Cancelled => Failure::Cancelled,
+            warpcube_datagen::DatagenError::Scale(_) => Failure::Usage(format!("--sf: {error}")),
+            other => Failure::Data(other.to_string()),
+        }
     }
 }
 
@@ -197,13 +233,12 @@ impl Run {
     /// # Errors
     /// A suite that is shown nowhere.
     pub fn new(suite: &dyn Suite, cases: Vec<String>, listener: Box<dyn Listener>) -> Result<Run, Failure> {
-        let spec = Spec::of(suite.name()).map_err(Failure::Usage)?;
-        let terminal = spec.terminal(&cases, suite.has_duckdb());
-        let mut report = Report::new(suite.name(), &device_name(suite.device()));
-        report.driver = suite.device().map(|device| device.info().driver.clone());
-        report.date = Some(today());
-        report.commit = COMMIT.map(str::to_string);
-        report.params = suite.params();
+        let About { name, device, params } = suite.about();
+        let terminal = Spec::of(name).map_err(Failure::Usage)?.terminal(&cases, suite.has_duckdb());
+        let mut report = Report::new(name, &device_name(device));
+        report.driver = device.map(|device| device.info().driver.clone());
+        (report.date, report.commit) = (Some(today()), COMMIT.map(str::to_string));
+        report.params = figures(params);
         Ok(Run { report, terminal, cases, done: 0, listener })
     }
 
@@ -266,8 +301,10 @@ pub fn run(suite: &mut dyn Suite, arguments: &RunArgs, listener: Box<dyn Listene
         std::fs::create_dir_all(folder).map_err(|error| Failure::Output { path: folder.clone(), error })?;
     }
     let mut run = Run::new(suite, groups.concat(), listener)?;
-    run.say(&suite.title());
-    run.say(&run.terminal.head());
+    if let Some(title) = suite.title() {
+        run.say(&title);
+        run.say(&run.terminal.head());
+    }
     let mut failures = Vec::new();
     for group in (0..groups.len()).filter(|group| !groups[*group].is_empty()) {
         run.done(None);
@@ -367,7 +404,7 @@ fn done_behind(cases: &[String], result: &Case) -> Option<usize> {
     place(&full_name(result)).map(|at| at + 1).or_else(|| place(&result.name))
 }
 
-fn device_name(device: Option<&Device>) -> String {
+pub(crate) fn device_name(device: Option<&Device>) -> String {
     device.map_or_else(|| "CPU".to_string(), |device| device.info().name.clone())
 }
 
@@ -378,7 +415,7 @@ pub fn today() -> String {
 }
 
 /// Figures of an object, for `json!({…})`.
-pub fn figures(value: serde_json::Value) -> Figures {
+pub(crate) fn figures(value: Value) -> Figures {
     Case::new("", value).figures
 }
 
@@ -398,7 +435,7 @@ impl Listener for Unheard {
 pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -459,14 +496,8 @@ pub(crate) mod tests {
     struct Numbers(Vec<Vec<u32>>, Option<u32>);
 
     impl Suite for Numbers {
-        fn name(&self) -> &'static str {
-            "encode-cpu"
-        }
-        fn device(&self) -> Option<&Device> {
-            None
-        }
-        fn params(&self) -> Figures {
-            figures(json!({"groups": self.0.len()}))
+        fn about(&self) -> About<'_> {
+            About { name: "encode-cpu", device: None, params: json!({"groups": self.0.len()}) }
         }
         fn cases(&mut self) -> Result<Vec<Vec<String>>, Failure> {
             Ok(self.0.iter().map(|group| group.iter().map(u32::to_string).collect()).collect())

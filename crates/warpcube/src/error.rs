@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 use warpcube_bench::suite::Failure;
-use warpcube_datagen::DatagenError;
 use warpcube_sql::SqlError;
 
 /// Result of the program's own calls.
@@ -114,16 +113,6 @@ impl CliError {
     }
 }
 
-impl From<DatagenError> for CliError {
-    fn from(error: DatagenError) -> CliError {
-        match error {
-            DatagenError::Cancelled => CliError::Sql(SqlError::Cancelled),
-            DatagenError::Scale(_) => CliError::Usage(format!("--sf: {error}")),
-            other => CliError::Data(other.to_string()),
-        }
-    }
-}
-
 impl From<Failure> for CliError {
     fn from(failure: Failure) -> CliError {
         match failure {
@@ -133,6 +122,10 @@ impl From<Failure> for CliError {
             Failure::Input { path, reason } => CliError::Input { path, reason },
             Failure::Output { path, error } => CliError::writing(&path.display().to_string(), &error),
             Failure::Cancelled => CliError::Sql(SqlError::Cancelled),
+            Failure::Sql { place, error } => match place {
+                Some(place) => CliError::from(error).at(place),
+                None => CliError::from(error),
+            },
         }
     }
 }

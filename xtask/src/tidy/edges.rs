@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ("datagen", &[], &[]),
     ("sql", &["engine", "cube", "column", "gpu"], &["datagen"]),
     ("bench", &["sql", "engine", "cube", "column", "gpu", "datagen"], &[]),
-    ("warpcube", &["bench", "sql", "engine", "cube", "column", "gpu", "datagen"], &[]),
+    ("warpcube", &["bench", "sql", "engine", "cube", "column", "gpu"], &[]),
     ("xtask", &["bench"], &[]),
 ];
 

@@ -12,8 +12,7 @@ use super::args::CubeArgs;
 use super::measured::CubeBench;
 use super::rules::{RuleCase, RuleCases};
 use super::tables::TableCases;
-use crate::report::Figures;
-use crate::suite::{Failure, Filter, Run, Suite, figures};
+use crate::suite::{About, Failure, Filter, Run, Suite};
 
 /// The suite: a group is a cube, with its queries.
 ///
@@ -46,27 +45,21 @@ impl Cubes {
 }
 
 impl Suite for Cubes {
-    fn name(&self) -> &'static str {
-        "cube"
-    }
-
-    fn device(&self) -> Option<&Device> {
-        Some(&self.device)
-    }
-
-    fn params(&self) -> Figures {
+    fn about(&self) -> About<'_> {
         let CubeArgs { facts, runs, algorithms, tables, hash_functions, seconds, rules, .. } = &self.arguments;
-        let mut params = figures(json!({"facts": facts, "runs": runs}));
+        let mut params = json!({"facts": facts, "runs": runs});
         if !algorithms.is_empty() {
-            params.insert("algorithms".into(), json!(algorithms));
+            params["algorithms"] = json!(algorithms);
         }
         if *tables {
-            params.extend(figures(json!({"tables": true, "hash_functions": hash_functions, "seconds": seconds})));
+            params["tables"] = true.into();
+            params["hash_functions"] = json!(hash_functions);
+            params["seconds"] = json!(seconds);
         }
         if *rules {
-            params.insert("rules".into(), true.into());
+            params["rules"] = true.into();
         }
-        params
+        About { name: "cube", device: Some(&self.device), params }
     }
 
     fn cases(&mut self) -> Result<Vec<Vec<String>>, Failure> {

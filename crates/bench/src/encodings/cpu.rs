@@ -5,28 +5,18 @@
 
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde_json::json;
 use warpcube_column::format::{
     Alp, Delta, Dictionary, Encoding, EncodingError, Nsf, Nsv, Packed, Plain, decode, encode, encode_into,
 };
 use warpcube_column::{CHUNK_ROWS, Storage};
-use warpcube_gpu::Device;
 
-use crate::report::{Case, Figures};
-use crate::suite::{Failure, Run, RunArgs, Suite};
+use crate::report::Case;
+use crate::suite::{About, Failure, Run, Suite};
 
 /// Time that each case is repeated for.
 const CASE: Duration = Duration::from_millis(300);
-
-/// The arguments of the suite.
-#[derive(Debug, Clone, Args)]
-pub struct EncodeCpuArgs {
-    /// What to do with the results
-    #[command(flatten)]
-    pub run: RunArgs,
-}
 
 /// The suite, in one group.
 #[derive(Debug, Default)]
@@ -36,16 +26,8 @@ pub struct EncodeCpu;
 type Hear<'a> = dyn FnMut(&str, &Encoding, &Plain<'_>) -> Result<(), EncodingError> + 'a;
 
 impl Suite for EncodeCpu {
-    fn name(&self) -> &'static str {
-        "encode-cpu"
-    }
-
-    fn device(&self) -> Option<&Device> {
-        None
-    }
-
-    fn params(&self) -> Figures {
-        Figures::new()
+    fn about(&self) -> About<'_> {
+        About { name: "encode-cpu", device: None, params: json!({}) }
     }
 
     fn cases(&mut self) -> Result<Vec<Vec<String>>, Failure> {

@@ -16,9 +16,9 @@ use warpcube_column::{
 use warpcube_gpu::{Device, DeviceBuffer};
 
 use super::data::{Content, Made};
-use crate::report::{Case, Figures};
+use crate::report::Case;
 use crate::stats::repeat;
-use crate::suite::{Failure, Run, RunArgs, Suite, figures};
+use crate::suite::{About, Failure, Run, RunArgs, Suite};
 
 /// Columns that are encoded.
 const CONTENTS: [Content; 6] = [
@@ -81,21 +81,13 @@ impl Encode {
 }
 
 impl Suite for Encode {
-    fn name(&self) -> &'static str {
-        "encode"
-    }
-
-    fn device(&self) -> Option<&Device> {
-        Some(&self.device)
-    }
-
-    fn params(&self) -> Figures {
-        figures(json!({"rows": self.arguments.rows}))
+    fn about(&self) -> About<'_> {
+        About { name: "encode", device: Some(&self.device), params: json!({"rows": self.arguments.rows}) }
     }
 
     fn cases(&mut self) -> std::result::Result<Vec<Vec<String>>, Failure> {
         let of = |content: Content| {
-            let names = ["profile", "auto"].into_iter().chain(names(content).iter().copied());
+            let names = ["profile", "auto"].into_iter().chain(encodings(content).iter().map(|(name, _)| *name));
             names.map(|name| format!("{name}/{content}")).collect()
         };
         Ok(CONTENTS.map(of).to_vec())
@@ -136,7 +128,8 @@ impl Suite for Encode {
         let of_codes = if let Encoding::Dictionary(_) = encoding { "dictionary, " } else { "" };
         whole.put("encoding", format!("{of_codes}{}", encoding.stored()));
         run.add(whole.verified(true));
-        for (encoding_name, encoding) in encodings(content, residency, column).map_err(failed)? {
+        for (encoding_name, encoding) in encodings(content) {
+            let encoding = encoding(residency, column).map_err(failed)?;
             check(residency, column, &encoding).map_err(failed)?;
             let encode = || {
                 let encoded = residency.encode(column, &encoding)?;
@@ -149,50 +142,38 @@ impl Suite for Encode {
     }
 }
 
-/// The names of the encodings that are measured on such a column.
-fn names(content: Content) -> &'static [&'static str] {
-    match content {
-        Content::Uniform { .. } => &["packed", "packed, references", "nsf", "nsv", "gpu-for"],
-        Content::Outliers => &["packed, patches"],
-        Content::Runs => &["rle"],
-        Content::Sorted { .. } => &["gpu-dfor", "delta"],
-        Content::Few => &["dictionary"],
-        Content::Hundredths { .. } => &["alp"],
-        Content::Normal { .. } | Content::Zipf { .. } => &[],
-    }
-}
+/// An encoding by its name; that of a dictionary needs the column's values.
+type Named = (&'static str, fn(&Residency, &ResidentColumn) -> Result<Encoding>);
 
-/// Those encodings.
-fn encodings(
-    content: Content,
-    residency: &Residency,
-    column: &ResidentColumn,
-) -> Result<Vec<(&'static str, Encoding)>> {
-    let packed = |width, reference, patches| Packed { width, reference, patches };
-    let encodings = match content {
-        Content::Uniform { .. } => vec![
-            Encoding::Packed(packed(12, Some(0), false)),
-            Encoding::Packed(packed(12, None, false)),
-            Encoding::Nsf(Nsf { bytes: 2 }),
-            Encoding::Nsv(Nsv { reference: 0 }),
-            Encoding::GpuFor,
+/// The encodings that are measured on such a column.
+fn encodings(content: Content) -> &'static [Named] {
+    const fn packed(width: u32, reference: Option<u64>, patches: bool) -> Packed {
+        Packed { width, reference, patches }
+    }
+    match content {
+        Content::Uniform { .. } => &[
+            ("packed", |_, _| Ok(Encoding::Packed(packed(12, Some(0), false)))),
+            ("packed, references", |_, _| Ok(Encoding::Packed(packed(12, None, false)))),
+            ("nsf", |_, _| Ok(Encoding::Nsf(Nsf { bytes: 2 }))),
+            ("nsv", |_, _| Ok(Encoding::Nsv(Nsv { reference: 0 }))),
+            ("gpu-for", |_, _| Ok(Encoding::GpuFor)),
         ],
-        Content::Outliers => vec![Encoding::Packed(packed(12, None, true))],
-        Content::Runs => vec![Encoding::Rle],
-        Content::Sorted { .. } => {
-            vec![Encoding::GpuDfor, Encoding::Delta(Delta { width: 2, differences: 1 })]
-        }
-        Content::Few => {
+        Content::Outliers => &[("packed, patches", |_, _| Ok(Encoding::Packed(packed(12, None, true))))],
+        Content::Runs => &[("rle", |_, _| Ok(Encoding::Rle))],
+        Content::Sorted { .. } => &[
+            ("gpu-dfor", |_, _| Ok(Encoding::GpuDfor)),
+            ("delta", |_, _| Ok(Encoding::Delta(Delta { width: 2, differences: 1 }))),
+        ],
+        Content::Few => &[("dictionary", |residency, column| {
             let values = residency.distinct(column, 4_096)?.unwrap_or_default();
             let codes = Encoding::Packed(packed(10, Some(0), false));
-            vec![Encoding::Dictionary(Dictionary::new(column.storage(), values, codes)?)]
-        }
+            Ok(Encoding::Dictionary(Dictionary::new(column.storage(), values, codes)?))
+        })],
         Content::Hundredths { .. } => {
-            vec![Encoding::Alp(Alp { exponent: 14, factor: 12, integers: packed(20, None, true) })]
+            &[("alp", |_, _| Ok(Encoding::Alp(Alp { exponent: 14, factor: 12, integers: packed(20, None, true) })))]
         }
-        Content::Normal { .. } | Content::Zipf { .. } => Vec::new(),
-    };
-    Ok(names(content).iter().copied().zip(encodings).collect())
+        Content::Normal { .. } | Content::Zipf { .. } => &[],
+    }
 }
 
 /// Compares the last segment with the CPU's encoding of it.

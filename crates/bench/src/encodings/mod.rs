@@ -20,10 +20,10 @@ use warpcube_engine::{
 };
 use warpcube_gpu::Device;
 
-use crate::report::{Case, Figures};
+use crate::report::Case;
 use crate::stats::repeat;
-use crate::suite::{Failure, Run, RunArgs, Suite, figures};
-pub use cpu::{EncodeCpu, EncodeCpuArgs};
+use crate::suite::{About, Failure, Run, RunArgs, Suite};
+pub use cpu::EncodeCpu;
 use data::{Content, Made};
 use decode::{ceilings, decode};
 pub use encode::{Encode, EncodeArgs};
@@ -148,17 +148,13 @@ impl Encodings {
 }
 
 impl Suite for Encodings {
-    fn name(&self) -> &'static str {
-        "encodings"
-    }
-
-    fn device(&self) -> Option<&Device> {
-        Some(&self.device)
-    }
-
-    fn params(&self) -> Figures {
+    fn about(&self) -> About<'_> {
         let EncodingArgs { rows, nulls, tuning, .. } = &self.arguments;
-        figures(json!({"rows": rows, "nulls": nulls, "tuning": tuning}))
+        About {
+            name: "encodings",
+            device: Some(&self.device),
+            params: json!({"rows": rows, "nulls": nulls, "tuning": tuning}),
+        }
     }
 
     fn cases(&mut self) -> Result<Vec<Vec<String>>, Failure> {

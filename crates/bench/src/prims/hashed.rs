@@ -3,6 +3,8 @@
 use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, Params, Program, Stream};
 
+use super::keyed::KEYED;
+
 /// Threads of a block of the kernels below, which walk over their rows.
 const BLOCK: u32 = 256;
 
@@ -10,15 +12,6 @@ const BLOCK: u32 = 256;
 /// `threshold / 2^32`, each by the hash of seed and row (the finaliser of splitmix64); heads of runs whose lengths are
 /// those of `threshold` values by Zipf's law with the exponent 1, the most frequent first.
 const TEXT: &str = "struct HashedParams { void* out; uint64_t n; uint64_t seed; uint64_t threshold; };
-
-WC_DEVICE uint64_t wc_hash(uint64_t seed, uint64_t row) {
-    uint64_t x = (seed + row) * 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-}
-WC_DEVICE uint64_t wc_first() { return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; }
-WC_DEVICE uint64_t wc_stride() { return (uint64_t)gridDim.x * blockDim.x; }
 
 WC_KERNEL(hashed_u32, HashedParams, 256, 1) {
     for (uint64_t row = wc_first(); row < p.n; row += wc_stride()) {
@@ -94,7 +87,7 @@ fn fill(
     element: Element,
     [n, seed, threshold]: [u64; 3],
 ) -> Result<DeviceSlice, GpuError> {
-    let module = device.compile(&Program::new("hashed", TEXT))?;
+    let module = device.compile(&Program::new("hashed", [KEYED, TEXT].concat()))?;
     let out = room(device, element, n)?;
     let params = Params::new().slice(&out).u64(n).u64(seed).u64(threshold);
     stream.launch(&module.kernel(name)?, walk(device), &params)?;

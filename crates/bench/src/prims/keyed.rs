@@ -1,8 +1,8 @@
 //! Keys for joins and aggregations, made on the device: row numbers of a relation, as they are (dense) or by a
 //! bijection of 32 bits (wide).
 
-/// Device functions that kernels of both benchmarks start with: the finaliser of splitmix64 as the source of numbers,
-/// that of MurmurHash3 as the bijection, which leaves zero alone, and its inverse.
+/// Device functions that kernels which make and check data start with: the finaliser of splitmix64 as the source of
+/// numbers, that of MurmurHash3 as the bijection, which leaves zero alone, and its inverse.
 pub(super) const KEYED: &str = "WC_DEVICE uint64_t wc_hash(uint64_t seed, uint64_t row) {
     uint64_t x = (seed + row) * 0x9e3779b97f4a7c15ull;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;

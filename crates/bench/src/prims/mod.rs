@@ -30,8 +30,8 @@ use std::cell::RefCell;
 use serde_json::json;
 use warpcube_gpu::{Device, GpuError};
 
-use crate::report::{Figures, Report};
-use crate::suite::{Failure, Filter, Run, Suite, figures};
+use crate::report::Report;
+use crate::suite::{About, Failure, Filter, Run, Suite};
 pub use args::PrimitiveArgs;
 use bench::Bench;
 use earlier::Earlier;
@@ -81,16 +81,12 @@ impl Primitives {
 }
 
 impl Suite for Primitives {
-    fn name(&self) -> &'static str {
-        SUITE
-    }
-
-    fn device(&self) -> Option<&Device> {
-        Some(&self.device)
-    }
-
-    fn params(&self) -> Figures {
-        figures(json!({"log_rows": self.arguments.log_rows, "runs": self.arguments.runs}))
+    fn about(&self) -> About<'_> {
+        About {
+            name: SUITE,
+            device: Some(&self.device),
+            params: json!({"log_rows": self.arguments.log_rows, "runs": self.arguments.runs}),
+        }
     }
 
     /// # Errors

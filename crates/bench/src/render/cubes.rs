@@ -1,5 +1,5 @@
-//! Tables 5.2 to 5.8 of Meinke's thesis (`bench/cubes/thesis.json`) beside what `warpcube-bench cube --tables` measured,
-//! which may be missing, and the device's algorithms over the queries of the benchmark cubes.
+//! Tables 5.2 to 5.8 of Meinke's thesis (`bench/cubes/thesis.json`) beside what `warpcube-bench cube --tables`
+//! measured, which may be missing, and the device's algorithms over the queries of the benchmark cubes.
 
 use serde_json::Value;
 

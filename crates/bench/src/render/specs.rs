@@ -18,7 +18,7 @@ pub struct Spec {
 }
 
 /// All suites.
-pub(super) static SPECS: [Spec; 8] = [
+pub(super) static SPECS: [Spec; 9] = [
     Spec {
         suites: &["ssb", "tpch", "topk", "ssb-rivals"],
         shown: &terminal::QUERIES,
@@ -44,6 +44,7 @@ pub(super) static SPECS: [Spec; 8] = [
     Spec { shown: &terminal::ENCODINGS, ..undrawn(&["encodings"]) },
     Spec { shown: &terminal::ENCODE, ..undrawn(&["encode"]) },
     Spec { shown: &terminal::ENCODE_CPU, ..undrawn(&["encode-cpu"]) },
+    Spec { shown: &terminal::CUBE_QUERY, ..undrawn(&["cube-query", "cube-cross-tabs"]) },
     undrawn(&["turns", "base-turns", "first-runs", "interrupts", "start"]),
 ];
 

@@ -58,6 +58,14 @@ pub(super) static CUBES: [Shown; 8] = [
     shown("atomic", 14, |case| count(case, "atomic_additions")),
 ];
 
+/// One query of a cube by an algorithm, in milliseconds.
+pub(super) static CUBE_QUERY: [Shown; 4] = [
+    shown("ms", 10, |case| fixed(case, "ms", 3)),
+    shown("first", 10, |case| fixed(case, "first_ms", 3)),
+    shown("compared", 21, |case| case.text("compared").map(str::to_string)),
+    shown("device", 20, |case| case.text("device").map(str::to_string)),
+];
+
 /// Storage schemes, in milliseconds.
 pub(super) static SCHEMES: [Shown; 6] = [
     shown("one core", 11, |case| fixed(case, "cpu_ms", 4)),

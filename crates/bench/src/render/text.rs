@@ -11,6 +11,19 @@ pub fn time(ms: f64) -> String {
     }
 }
 
+/// Digits in groups of three.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Milliseconds with four digits or so that count.
 pub(super) fn milliseconds(ms: f64) -> String {
     match ms {

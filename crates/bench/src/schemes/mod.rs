@@ -21,8 +21,8 @@ use warpcube_cube::schemes::generate::{DIMENSIONS, SPARSITIES};
 use warpcube_cube::schemes::{Limits, Scheme};
 use warpcube_gpu::Device;
 
-use crate::report::{self, Figures};
-use crate::suite::{Failure, Filter, Run, RunArgs, Suite, figures};
+use crate::report;
+use crate::suite::{About, Failure, Filter, Run, RunArgs, Suite, figures};
 use case::{Case, DeviceKind, Operation};
 use cpu::Measured;
 use data::Data;
@@ -89,17 +89,13 @@ impl Schemes {
 }
 
 impl Suite for Schemes {
-    fn name(&self) -> &'static str {
-        "schemes"
-    }
-
-    fn device(&self) -> Option<&Device> {
-        Some(&self.device)
-    }
-
-    fn params(&self) -> Figures {
+    fn about(&self) -> About<'_> {
         let SchemeArgs { cells, lookups, runs, .. } = &self.arguments;
-        figures(json!({"cells": cells, "lookups": lookups, "runs": runs}))
+        About {
+            name: "schemes",
+            device: Some(&self.device),
+            params: json!({"cells": cells, "lookups": lookups, "runs": runs}),
+        }
     }
 
     fn cases(&mut self) -> Result<Vec<Vec<String>>, Failure> {

@@ -53,7 +53,7 @@ impl Listener for Sender {
 
 /// Runs the cases of a suite and prints what they give. The run goes on after the reader of its text has gone if its
 /// results are kept, or if it `goes_on` for another reason.
-pub(super) fn follow(mut suite: Box<dyn Suite>, arguments: &RunArgs, goes_on: bool, host: &Host) -> Result<Report> {
+pub(crate) fn follow(mut suite: Box<dyn Suite>, arguments: &RunArgs, goes_on: bool, host: &Host) -> Result<()> {
     let (events, received) = unbounded_channel();
     let stop = Arc::new(AtomicBool::new(false));
     let goes_on = goes_on || arguments.json.is_some() || arguments.figures.is_some();
@@ -67,7 +67,7 @@ pub(super) fn follow(mut suite: Box<dyn Suite>, arguments: &RunArgs, goes_on: bo
     printer.bar.clear();
     match printer.failure.take() {
         Some(failure) => Err(failure),
-        None => Ok(done??),
+        None => Ok(done?.map(drop)?),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use warpcube_datagen::{SSB_QUERIES, ssb_variations, tpch_query, tpch_variations};
 
-use crate::error::{CliError, Result};
+use crate::suite::Failure;
 
-/// Which generator makes a suite's tables.
+/// Which generator makes a benchmark's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generator {
     /// The Star Schema Benchmark's.
@@ -23,9 +23,9 @@ impl Generator {
     }
 }
 
-/// A query of a suite.
+/// A query of a benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Case {
+pub(super) struct Query {
     /// Its name, such as `q1.1`.
     pub(super) name: String,
     /// Its text.
@@ -36,7 +36,7 @@ pub(super) struct Case {
 
 /// A benchmark.
 #[derive(Debug, Clone)]
-pub(super) struct Suite {
+pub struct Benchmark {
     /// Its name in results.
     pub(super) name: &'static str,
     /// The generator of its tables.
@@ -46,7 +46,7 @@ pub(super) struct Suite {
     /// Whether to print where each part ran and why.
     pub(super) shows_placement: bool,
     /// Its queries.
-    pub(super) cases: Vec<Case>,
+    pub(super) queries: Vec<Query>,
 }
 
 const TPCH_QUERY_COUNT: usize = 22;
@@ -86,46 +86,52 @@ const TOPK_QUERIES: [(&str, &str); 8] = [
     ),
 ];
 
-/// The suite of that name, for tables of that scale.
-pub(super) fn find(name: &str, sf: f64) -> Result<Suite> {
+/// The benchmark of that name, for tables of that scale.
+pub(super) fn find(name: &str, sf: f64) -> Result<Benchmark, Failure> {
     match name {
         "ssb" => Ok(over_ssb("ssb", &SSB_QUERIES, false)),
         "topk" => Ok(over_ssb("topk", &TOPK_QUERIES, true)),
         "tpch" => {
             let case = |number| {
                 let variations = tpch_variations(number, sf, VARIATIONS_MAX);
-                Some(Case { name: format!("q{number}"), sql: tpch_query(number, sf)?, variations })
+                Some(Query { name: format!("q{number}"), sql: tpch_query(number, sf)?, variations })
             };
-            let cases = (1..=TPCH_QUERY_COUNT).filter_map(case).collect();
-            Ok(Suite { name: "tpch", generator: Generator::Tpch, largest: "lineitem", shows_placement: true, cases })
+            let queries = (1..=TPCH_QUERY_COUNT).filter_map(case).collect();
+            Ok(Benchmark {
+                name: "tpch",
+                generator: Generator::Tpch,
+                largest: "lineitem",
+                shows_placement: true,
+                queries,
+            })
         }
-        other => Err(CliError::Usage(format!("there is no benchmark '{other}'"))),
+        other => Err(Failure::Usage(format!("there is no benchmark '{other}'"))),
     }
 }
 
-/// A suite over the tables of the Star Schema Benchmark.
-fn over_ssb(name: &'static str, queries: &[(&str, &str)], shows_placement: bool) -> Suite {
-    let case = |(name, sql): &(&str, &str)| Case {
+/// A benchmark over the tables of the Star Schema Benchmark.
+fn over_ssb(name: &'static str, queries: &[(&str, &str)], shows_placement: bool) -> Benchmark {
+    let case = |(name, sql): &(&str, &str)| Query {
         name: name.to_string(),
         sql: sql.to_string(),
         variations: ssb_variations(name, VARIATIONS_MAX),
     };
-    let cases = queries.iter().map(case).collect();
-    Suite { name, generator: Generator::Ssb, largest: "lineorder", shows_placement, cases }
+    let queries = queries.iter().map(case).collect();
+    Benchmark { name, generator: Generator::Ssb, largest: "lineorder", shows_placement, queries }
 }
 
-impl Suite {
-    /// The suite with only the cases of these names, all if there are none.
-    pub(super) fn only(mut self, names: &[String]) -> Result<Suite> {
+impl Benchmark {
+    /// The benchmark with only the queries of these names, all if there are none.
+    pub(super) fn only(mut self, names: &[String]) -> Result<Benchmark, Failure> {
         if names.is_empty() {
             return Ok(self);
         }
-        let known: Vec<String> = self.cases.iter().map(|case| case.name.clone()).collect();
+        let known: Vec<String> = self.queries.iter().map(|case| case.name.clone()).collect();
         if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
             let known = known.join(", ");
-            return Err(CliError::Usage(format!("--queries {unknown}: {} has {known}", self.name)));
+            return Err(Failure::Usage(format!("--queries {unknown}: {} has {known}", self.name)));
         }
-        self.cases.retain(|case| names.contains(&case.name));
+        self.queries.retain(|case| names.contains(&case.name));
         Ok(self)
     }
 }
@@ -136,19 +142,19 @@ mod tests {
 
     #[test]
     fn suites_have_all_their_queries() {
-        assert_eq!(find("ssb", 1.0).unwrap().cases.len(), 13);
-        assert_eq!(find("tpch", 1.0).unwrap().cases.len(), 22);
-        assert_eq!(find("topk", 1.0).unwrap().cases.len(), TOPK_QUERIES.len());
-        assert_eq!(find("tpch", 1.0).unwrap().only(&["q21".into()]).unwrap().cases[0].name, "q21");
-        let varied = |name: &str| find(name, 1.0).unwrap().cases.iter().map(|case| case.variations.len()).min();
+        assert_eq!(find("ssb", 1.0).unwrap().queries.len(), 13);
+        assert_eq!(find("tpch", 1.0).unwrap().queries.len(), 22);
+        assert_eq!(find("topk", 1.0).unwrap().queries.len(), TOPK_QUERIES.len());
+        assert_eq!(find("tpch", 1.0).unwrap().only(&["q21".into()]).unwrap().queries[0].name, "q21");
+        let varied = |name: &str| find(name, 1.0).unwrap().queries.iter().map(|case| case.variations.len()).min();
         assert_eq!([varied("ssb"), varied("tpch"), varied("topk")], [Some(7), Some(4), Some(0)]);
         let unknown = find("ssb", 1.0).unwrap().only(&["q9".into()]).unwrap_err().to_string();
-        assert!(unknown.starts_with("CLI-001 --queries q9: ssb has q1.1, "), "{unknown}");
+        assert!(unknown.starts_with("--queries q9: ssb has q1.1, "), "{unknown}");
     }
 
     #[test]
     fn query_11_of_tpch_is_that_of_the_scale() {
-        let query = |sf| find("tpch", sf).unwrap().cases[10].sql.clone();
+        let query = |sf| find("tpch", sf).unwrap().queries[10].sql.clone();
         assert!(query(1.0).contains("* 0.0001\n") && query(10.0).contains("* 0.00001\n"), "{}", query(10.0));
     }
 }

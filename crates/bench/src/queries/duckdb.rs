@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::json;
 use warpcube_sql::SqlError;
 
-use super::suite::Case;
-use crate::error::{CliError, Result};
+use super::benchmark::Query;
+use crate::suite::Failure;
 
 const PROGRAM: &str = include_str!("../../../../bench/rivals/duckdb_rival.py");
 
@@ -44,8 +44,6 @@ pub(super) struct Times {
     pub(super) first: Duration,
     /// Median of the warm runs, if there were some.
     pub(super) warm: Option<Duration>,
-    /// True if our answer has the same rows and sums; false before they are compared.
-    pub(super) is_shared: bool,
 }
 
 /// The first line of the rival's output.
@@ -74,10 +72,10 @@ impl DuckDb {
     pub(super) async fn measure(
         python: &Path,
         tables: &[(String, PathBuf)],
-        cases: &[Case],
+        queries: &[Query],
         runs: Option<usize>,
-    ) -> Result<DuckDb> {
-        let failed = |what: String| CliError::Usage(format!("--rival duckdb: {what}"));
+    ) -> Result<DuckDb, Failure> {
+        let failed = |what: String| Failure::Usage(format!("--rival duckdb: {what}"));
         let paths: Vec<(String, PathBuf)> = tables
             .iter()
             .map(|(name, path)| Ok((name.clone(), std::path::absolute(path)?)))
@@ -85,7 +83,7 @@ impl DuckDb {
             .map_err(|error| failed(error.to_string()))?;
         let tables: serde_json::Map<_, _> =
             paths.into_iter().map(|(name, path)| (name, path.to_string_lossy().into())).collect();
-        let queries: Vec<_> = cases.iter().map(|case| json!({"case": case.name, "sql": case.sql})).collect();
+        let queries: Vec<_> = queries.iter().map(|case| json!({"case": case.name, "sql": case.sql})).collect();
         let request = json!({"tables": tables, "cases": queries, "runs": runs}).to_string();
         let mut command = Command::new(python);
         command.args(["-c", PROGRAM]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -104,7 +102,7 @@ impl DuckDb {
             let _ = stderr.read_to_string(&mut reason);
             (lines, reason)
         });
-        let (lines, reason) = work.await.map_err(|error| CliError::from(SqlError::Internal(error.to_string())))?;
+        let (lines, reason) = work.await.map_err(|error| Failure::from(SqlError::Internal(error.to_string())))?;
         let status = child.0.wait().map_err(|error| failed(format!("{program}: {error}")))?;
         if !status.success() {
             let reason = reason.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("without a message");
@@ -119,7 +117,7 @@ impl DuckDb {
         let time = |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default();
         let case = |line: &str| {
             let Line { case, rows, sums, first_ms, warm_ms } = serde_json::from_str(line)?;
-            Ok((case, Times { rows, sums, first: time(first_ms), warm: warm_ms.map(time), is_shared: false }))
+            Ok((case, Times { rows, sums, first: time(first_ms), warm: warm_ms.map(time) }))
         };
         let cases = cases.lines().map(case).collect::<serde_json::Result<_>>()?;
         Ok(DuckDb { version, threads, load: load_ms.map(time), cases })
@@ -129,24 +127,19 @@ impl DuckDb {
     ///
     /// # Errors
     /// There are none.
-    pub(super) fn times(&self, case: &Case) -> Result<Times> {
+    pub(super) fn times(&self, case: &Query) -> Result<Times, Failure> {
         let found = self.cases.iter().find(|(name, _)| *name == case.name);
-        let missing = || CliError::Usage(format!("--rival duckdb: no time for {}", case.name));
+        let missing = || Failure::Usage(format!("--rival duckdb: no time for {}", case.name));
         found.map(|(_, times)| times.clone()).ok_or_else(missing)
     }
 }
 
 impl Times {
-    /// The time to print: of the warm runs, or of the only one.
-    pub(super) fn shown(&self) -> Duration {
-        self.warm.unwrap_or(self.first)
-    }
-
     /// Where DuckDB's answer has another number of rows than ours, or another sum in a column.
     ///
     /// # Errors
     /// A column of ours that cannot be summed up.
-    pub(super) fn difference(&self, case: &Case, answer: &[RecordBatch]) -> Result<Option<String>> {
+    pub(super) fn difference(&self, case: &Query, answer: &[RecordBatch]) -> Result<Option<String>, Failure> {
         let rows: usize = answer.iter().map(RecordBatch::num_rows).sum();
         if self.rows != rows {
             return Ok(Some(format!("{}: {rows} rows, {} in DuckDB", case.name, self.rows)));
@@ -159,8 +152,8 @@ impl Times {
         for (column, field) in schema.fields().iter().enumerate() {
             let Some(wanted) = self.sums.get(column).copied().flatten() else { continue };
             let sums = answer.iter().map(|batch| sum(batch.column(column)));
-            let sums = sums.collect::<std::result::Result<Option<Vec<f64>>, _>>();
-            let sums = sums.map_err(|error| CliError::from(SqlError::Internal(error.to_string())))?;
+            let sums = sums.collect::<Result<Option<Vec<f64>>, _>>();
+            let sums = sums.map_err(|error| Failure::from(SqlError::Internal(error.to_string())))?;
             let Some(found) = sums.map(|sums| sums.iter().sum::<f64>()) else { continue };
             // A decimal of ours is cut to its digits, in each row.
             let cut = match field.data_type() {
@@ -181,7 +174,7 @@ impl Times {
 const TOLERANCE: f64 = 1e-9;
 
 /// The sum of a column's numbers, or of the characters of its texts; none of other types.
-fn sum(column: &ArrayRef) -> std::result::Result<Option<f64>, ArrowError> {
+fn sum(column: &ArrayRef) -> Result<Option<f64>, ArrowError> {
     let is_text = matches!(column.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     if is_text {
         let texts = cast(column, &DataType::LargeUtf8)?;
@@ -221,7 +214,7 @@ mod tests {
         let found = DuckDb::read(lines).unwrap();
         assert_eq!((found.version.as_str(), found.threads), ("2.0.1", 16));
         assert_eq!(found.load, Some(Duration::from_millis(1500)));
-        let case = |name: &str| Case { name: name.into(), sql: String::new(), variations: Vec::new() };
+        let case = |name: &str| Query { name: name.into(), sql: String::new(), variations: Vec::new() };
         let times = found.times(&case("q1")).unwrap();
         assert_eq!((times.first, times.warm), (Duration::from_micros(2500), Some(Duration::from_millis(1))));
         let answer = |numbers: Vec<i64>, texts: Vec<&str>| {
@@ -240,13 +233,13 @@ mod tests {
         assert!(DuckDb::read("").is_err() && DuckDb::read(&lines.replace("first_ms", "ms")).is_err());
         let over_files = DuckDb::read(&lines.replace("1500.0", "null").replace(", \"warm_ms\": 1.0", "")).unwrap();
         let times = over_files.times(&case("q1")).unwrap();
-        assert_eq!((over_files.load, times.warm, times.shown()), (None, None, Duration::from_micros(2500)));
+        assert_eq!((over_files.load, times.warm, times.first), (None, None, Duration::from_micros(2500)));
     }
 
     #[test]
     fn decimals_may_be_cut_in_each_row() {
-        let times = Times { rows: 2, sums: vec![Some(1.0)], first: Duration::ZERO, warm: None, is_shared: false };
-        let case = Case { name: "q".into(), sql: String::new(), variations: Vec::new() };
+        let times = Times { rows: 2, sums: vec![Some(1.0)], first: Duration::ZERO, warm: None };
+        let case = Query { name: "q".into(), sql: String::new(), variations: Vec::new() };
         let difference = |values: [i128; 2]| {
             let decimals = Decimal128Array::from(values.to_vec()).with_precision_and_scale(10, 2).unwrap();
             let answer = RecordBatch::try_from_iter([("d", Arc::new(decimals) as ArrayRef)]).unwrap();

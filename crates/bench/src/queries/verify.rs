@@ -14,7 +14,7 @@ use arrow::csv::ReaderBuilder;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use crate::error::{CliError, Result};
+use crate::suite::Failure;
 
 /// Largest difference of two floats that count as equal, relative to the larger.
 const TOLERANCE: f64 = 1e-9;
@@ -69,8 +69,8 @@ impl Value {
 }
 
 /// The rows of a CSV file with a line of names, as columns of the types that `answer` has.
-pub(super) fn read(path: &Path, answer: &[RecordBatch]) -> Result<Vec<RecordBatch>> {
-    let failed = |reason: String| CliError::Input { path: path.to_path_buf(), reason };
+pub(super) fn read(path: &Path, answer: &[RecordBatch]) -> Result<Vec<RecordBatch>, Failure> {
+    let failed = |reason: String| Failure::Input { path: path.to_path_buf(), reason };
     let schema = answer.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
     let file = File::open(path).map_err(|error| failed(error.to_string()))?;
     let rows = ReaderBuilder::new(schema).with_header(true).build(file);
