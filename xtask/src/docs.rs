@@ -6,9 +6,9 @@ use std::fs;
 
 use warpcube_bench::render::markdown::{no_place, replaced};
 
+use crate::files::{TextFile, text_files};
 use crate::process::{Result, root};
 use crate::settings;
-use crate::tidy::{TextFile, text_files};
 
 /// The page of settings.
 const PAGE: &str = "docs/settings.md";

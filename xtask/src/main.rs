@@ -5,6 +5,7 @@
 
 mod cases;
 mod docs;
+mod files;
 mod judge;
 mod process;
 mod settings;

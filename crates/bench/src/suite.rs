@@ -283,6 +283,17 @@ impl Run {
         if self.is_stopped() { Err(GpuError::Cancelled) } else { Ok(()) }
     }
 
+    /// The reason of what went wrong, which is shown and ends nothing else.
+    fn wrong(&mut self, done: Result<(), Failure>) -> Result<Option<String>, Failure> {
+        match done {
+            Err(Failure::Wrong(reason)) => {
+                self.say(&format!("NOT verified: {reason}"));
+                Ok(Some(reason))
+            }
+            done => done.map(|()| None),
+        }
+    }
+
     fn done(&mut self, done: Option<usize>) {
         self.done = self.done.max(done.unwrap_or(0));
         if let Some(next) = self.cases.get(self.done) {
@@ -310,19 +321,14 @@ pub fn run(suite: &mut dyn Suite, arguments: &RunArgs, listener: Box<dyn Listene
         run.done(None);
         let done = suite.setup(&mut run, group);
         let done = done.and_then(|()| suite.run(&mut run, group)).and_then(|()| suite.verify(&mut run, group));
+        write(arguments.json.as_deref(), &suite.written(&run.report))?;
         if run.is_stopped() {
             return Err(Failure::Cancelled);
         }
-        match done {
-            Err(Failure::Wrong(reason)) => {
-                run.say(&format!("NOT verified: {reason}"));
-                failures.push(reason);
-            }
-            done => done?,
-        }
-        write(arguments.json.as_deref(), &suite.written(&run.report))?;
+        failures.extend(run.wrong(done)?);
     }
-    suite.end(&mut run)?;
+    let done = suite.end(&mut run);
+    failures.extend(run.wrong(done)?);
     let report = suite.written(&run.report);
     write(arguments.json.as_deref(), &report)?;
     if let Some(folder) = &arguments.figures {
@@ -517,6 +523,9 @@ pub(crate) mod tests {
             }
             Ok(())
         }
+        fn end(&mut self, _run: &mut Run) -> Result<(), Failure> {
+            if self.0.is_empty() { Err("no group".into()) } else { Ok(()) }
+        }
         fn verify(&mut self, run: &mut Run, _group: usize) -> Result<(), Failure> {
             run.report.results.iter_mut().for_each(|case| case.verified = Some(case["ms"].as_u64() != Some(3)));
             Ok(())
@@ -540,7 +549,14 @@ pub(crate) mod tests {
         assert_eq!(names(&Report::read(&json).unwrap()), "2 6");
         let wrong = run(&mut numbers(&[&[2, 3]]), &arguments, Box::new(Unheard)).unwrap_err();
         assert_eq!(wrong.to_string(), "other answers than expected: 3");
+        std::fs::remove_file(&json).unwrap();
+        let ended = run(&mut numbers(&[]), &arguments, Box::new(Unheard)).unwrap_err();
+        assert!(ended.to_string() == "no group" && json.exists(), "the file is written though the end is wrong");
         let (stopped, lines) = Notes::run(&mut numbers(&[&[2, 4, 6]]), 2);
         assert!(matches!(stopped, Err(Failure::Cancelled)) && lines.len() == 4, "{lines:?}");
+        let notes = Notes { lines: Default::default(), lines_max: 4 };
+        let stopped = run(&mut numbers(&[&[8, 4, 6]]), &arguments, Box::new(notes));
+        assert!(matches!(stopped, Err(Failure::Cancelled)));
+        assert_eq!(names(&Report::read(&json).unwrap()), "8 4", "what was measured is left");
     }
 }

@@ -49,8 +49,13 @@ impl Suite for EncodeCpu {
             Ok(())
         });
         measured.map_err(|error| error.to_string())?;
+        run.go_on()?;
         run.add(side_by_side().map_err(|error| error.to_string())?);
         Ok(())
+    }
+
+    fn title(&self) -> Option<String> {
+        Some("encode-cpu on CPU, GB of plain values a second".into())
     }
 }
 
