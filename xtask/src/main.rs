@@ -19,6 +19,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use warpcube_bench::render::{drawings, pages};
 
+use process::{Result, root};
+
 /// Project chores.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
@@ -81,14 +83,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// Writes what is made of results below a folder; tells of each file.
+type Write = fn(&Path, &mut dyn FnMut(&str)) -> Result<()>;
+
 /// Writes what is made of results, or with `check` says whether it differs.
-fn results(
-    write: fn(&Path, &mut dyn FnMut(&str)) -> process::Result<()>,
-    differences: fn(&Path) -> process::Result<Vec<String>>,
-    check: bool,
-) -> process::Result<()> {
+fn results(write: Write, differences: fn(&Path) -> Result<Vec<String>>, check: bool) -> Result<()> {
     match check {
-        true => differences(&process::root())?.into_iter().next().map_or(Ok(()), Err),
-        false => write(&process::root(), &mut |path| println!("{path}")),
+        true => differences(&root())?.into_iter().next().map_or(Ok(()), Err),
+        false => write(&root(), &mut |path| println!("{path}")),
     }
 }

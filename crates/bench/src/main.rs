@@ -16,6 +16,9 @@ use warpcube_bench::schemes::{SchemeArgs, Schemes};
 use warpcube_bench::suite::{self, Failure, Listener, RunArgs, Suite};
 use warpcube_gpu::{Device, EmulatorOptions};
 
+/// The exit code of a run that was stopped.
+const CANCELLED: u8 = 130;
+
 /// Benchmarks of Warpcube without SQL.
 #[derive(Debug, Parser)]
 #[command(name = "warpcube-bench", version)]
@@ -41,28 +44,19 @@ enum Command {
 }
 
 impl Command {
-    fn arguments(&self) -> &RunArgs {
-        match self {
-            Command::Encodings(arguments) => &arguments.run,
-            Command::Encode(arguments) => &arguments.run,
-            Command::Primitives(arguments) => &arguments.run,
-            Command::Cube(arguments) => &arguments.run,
-            Command::Schemes(arguments) => &arguments.run,
-            Command::EncodeCpu(arguments) => arguments,
-        }
-    }
-
-    /// The suite on a device, or on an emulated one where cases are only listed.
-    fn suite(self) -> Result<Box<dyn Suite>, Failure> {
-        let lists = self.arguments().list;
-        let device = || if lists { Device::emulated(EmulatorOptions::default(), 0) } else { Device::cuda(0, None) };
+    /// The suite on the first GPU, or on any device where cases are only listed, and what to do with its results.
+    fn suite(self) -> Result<(Box<dyn Suite>, RunArgs), Failure> {
+        let device = |run: &RunArgs| match run.list {
+            true => Device::emulated(EmulatorOptions::default(), 0),
+            false => Device::cuda(0, None),
+        };
         Ok(match self {
-            Command::Encodings(arguments) => Box::new(Encodings::new(device()?, arguments)?),
-            Command::Encode(arguments) => Box::new(Encode::new(device()?, arguments)),
-            Command::Primitives(arguments) => Box::new(Primitives::new(device()?, arguments)),
-            Command::Cube(arguments) => Box::new(Cubes::new(device()?, arguments)?),
-            Command::Schemes(arguments) => Box::new(Schemes::new(device()?, arguments)),
-            Command::EncodeCpu(_) => Box::new(EncodeCpu),
+            Command::Encodings(args) => (Box::new(Encodings::new(device(&args.run)?, args.clone())?), args.run),
+            Command::Encode(args) => (Box::new(Encode::new(device(&args.run)?, args.clone())), args.run),
+            Command::Primitives(args) => (Box::new(Primitives::new(device(&args.run)?, args.clone())), args.run),
+            Command::Cube(args) => (Box::new(Cubes::new(device(&args.run)?, args.clone())?), args.run),
+            Command::Schemes(args) => (Box::new(Schemes::new(device(&args.run)?, args.clone())), args.run),
+            Command::EncodeCpu(run) => (Box::new(EncodeCpu), run),
         })
     }
 }
@@ -70,7 +64,7 @@ impl Command {
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Cancelled) => ExitCode::from(130),
+        Err(Failure::Cancelled) => ExitCode::from(CANCELLED),
         Err(failure) => {
             eprintln!("error: {failure}");
             ExitCode::FAILURE
@@ -79,8 +73,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    let arguments = command.arguments().clone();
-    let mut suite = command.suite()?;
+    let (mut suite, arguments) = command.suite()?;
     if arguments.list {
         suite.cases()?.concat().iter().for_each(|case| println!("{case}"));
         return Ok(());
@@ -98,14 +91,19 @@ impl Screen {
     fn new() -> Screen {
         let stopped = Arc::new(AtomicBool::new(false));
         let stop = stopped.clone();
-        // Without the thread Ctrl-C ends the program at once.
-        let _ = std::thread::Builder::new().name("ctrl-c".into()).spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            if let Ok(runtime) = runtime
-                && runtime.block_on(tokio::signal::ctrl_c()).is_ok()
-            {
+        // The first Ctrl-C stops the suite before its next timed run, a second one ends the program, as every one does
+        // where there is no such thread.
+        let hear = async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
                 stop.store(true, Ordering::Relaxed);
             }
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(CANCELLED.into());
+            }
+        };
+        let _ = std::thread::Builder::new().name("ctrl-c".into()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map(|runtime| runtime.block_on(hear))
         });
         Screen { stopped, is_terminal: std::io::stderr().is_terminal() }
     }

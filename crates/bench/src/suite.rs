@@ -124,7 +124,7 @@ pub enum Failure {
         /// The query, if it is one of the benchmark.
         place: Option<String>,
         /// What is wrong.
-        error: warpcube_sql::SqlError,
+        error: Box<warpcube_sql::SqlError>,
     },
 }
 
@@ -155,7 +155,7 @@ impl From<warpcube_sql::SqlError> for Failure {
     fn from(error: warpcube_sql::SqlError) -> Failure {
         match error.is_cancelled() {
             true => Failure::Cancelled,
-            false => Failure::Sql { place: None, error },
+            false => Failure::Sql { place: None, error: Box::new(error) },
         }
     }
 }

@@ -123,8 +123,8 @@ impl From<Failure> for CliError {
             Failure::Output { path, error } => CliError::writing(&path.display().to_string(), &error),
             Failure::Cancelled => CliError::Sql(SqlError::Cancelled),
             Failure::Sql { place, error } => match place {
-                Some(place) => CliError::from(error).at(place),
-                None => CliError::from(error),
+                Some(place) => CliError::from(*error).at(place),
+                None => CliError::from(*error),
             },
         }
     }

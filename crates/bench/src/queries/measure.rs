@@ -152,14 +152,14 @@ pub(super) async fn warm_up(baseline: &Baseline, cases: &[Query]) -> Result<(), 
 
 /// The answer of plain DataFusion to a text of the case of that name.
 pub(super) async fn judged(baseline: &Baseline, name: &str, sql: &str) -> Result<Vec<RecordBatch>, Failure> {
-    let named = |error: SqlError| Failure::Sql { place: Some(format!("{name} in DataFusion")), error };
+    let named = |error: SqlError| Failure::Sql { place: Some(format!("{name} in DataFusion")), error: Box::new(error) };
     baseline.collect(sql).await.map_err(named)
 }
 
 /// Runs a text of the case of that name.
 async fn run(session: &Session, name: &str, sql: &str) -> Result<(Vec<RecordBatch>, Summary, Duration), Failure> {
     let clock = Instant::now();
-    let named = |error: SqlError| Failure::Sql { place: Some(name.to_string()), error };
+    let named = |error: SqlError| Failure::Sql { place: Some(name.to_string()), error: Box::new(error) };
     let execution = session.execute(sql).await.map_err(named)?;
     let report = execution.report.clone();
     let rows = execution.collect().await.map_err(named)?;

@@ -127,7 +127,7 @@ fn select(results: &[Case]) -> Option<Chart> {
 }
 
 /// Distribution, k and algorithm of a top-k over floats.
-fn topk<'r>(case: &'r Case) -> Option<(&'r str, f64, &'r str)> {
+fn topk(case: &Case) -> Option<(&str, f64, &str)> {
     match parts(case)[..] {
         ["topk", "f32", distribution, k] => Some((distribution, k.parse().ok()?, case.text("algorithm")?)),
         _ => None,
@@ -135,7 +135,7 @@ fn topk<'r>(case: &'r Case) -> Option<(&'r str, f64, &'r str)> {
 }
 
 /// The cases of top-k over floats but for the ablation.
-fn topk_cases<'r>(results: &'r [Case]) -> impl Iterator<Item = (&'r str, f64, &'r str, &'r Case)> + Clone {
+fn topk_cases(results: &[Case]) -> impl Iterator<Item = (&str, f64, &str, &Case)> + Clone {
     let cases = results.iter().filter_map(|case| topk(case).map(|(keys, k, algorithm)| (keys, k, algorithm, case)));
     cases.filter(|(_, _, algorithm, _)| !algorithm.starts_with(ABLATION))
 }
