@@ -4,7 +4,7 @@
 #   gpu/run.sh STAGE…        stages in order; a stage that fails does not stop the others
 #
 # WARPCUBE  the program (default: target/release/warpcube)     OUT   folder for results (default: gpu/out)
-# KBENCH    the program kbench (default: target/release/kbench)
+# BENCH     the program of suites without SQL (default: target/release/warpcube-bench)
 # GPU       the name of the GPU in names of results (default: by nvidia-smi)
 # DATA      folder for generated data (default: /tmp/warpcube-data)
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
@@ -21,7 +21,7 @@ cd "$(dirname "$0")/.."
 # NVRTC is found in the Python environment that is active, or in the project's.
 [ ! -d .venv ] || export VIRTUAL_ENV="${VIRTUAL_ENV:-$PWD/.venv}"
 warpcube=${WARPCUBE:-target/release/warpcube}
-kbench=${KBENCH:-target/release/kbench}
+suites=${BENCH:-target/release/warpcube-bench}
 out=${OUT:-gpu/out}
 data=${DATA:-/tmp/warpcube-data}
 tests=${TESTS:-target/release/deps/sql}
@@ -89,23 +89,23 @@ for stage in "$@"; do
             --json "$out/topk-$gpu-sf20.json"
         ;;
     encodings)
-        limit encodings 300 "$kbench" encodings --json "$out/encodings-$gpu.json"
-        limit encodings-nulls 200 "$kbench" encodings --nulls --json "$out/encodings-$gpu-nulls.json"
+        limit encodings 300 "$suites" encodings --json "$out/encodings-$gpu.json"
+        limit encodings-nulls 200 "$suites" encodings --nulls --json "$out/encodings-$gpu-nulls.json"
         ;;
     deltas)
         # Differences in both layouts, beside what they are made of.
-        limit deltas 120 "$kbench" encodings --encodings plain,packed,delta,gpu-dfor --bits 4,8,16 --decode \
+        limit deltas 120 "$suites" encodings --encodings plain,packed,delta,gpu-dfor --bits 4,8,16 --decode \
             --json "$out/encodings-$gpu-delta.json"
         ;;
     distributions)
         # All encodings, decoded to memory too, and the columns that encodings differ in.
         all=plain,packed,nsf,nsv,rle,gpu-for,gpu-dfor,delta,dictionary,alp
-        limit distributions 580 "$kbench" encodings --encodings "$all" --bits 4,8,12,16,24 --decode --distributions \
+        limit distributions 580 "$suites" encodings --encodings "$all" --bits 4,8,12,16,24 --decode --distributions \
             --runs 9 --json "$out/distributions-$gpu.json"
         ;;
     distributions-packed)
         # The encoding whose parameters are chosen, patches among them, by itself.
-        limit distributions-packed 200 "$kbench" encodings --encodings plain,packed --bits 8 --decode --distributions \
+        limit distributions-packed 200 "$suites" encodings --encodings plain,packed --bits 8 --decode --distributions \
             --runs 9 --json "$out/distributions-$gpu-packed.json"
         ;;
     primitives)
@@ -119,7 +119,7 @@ for stage in "$@"; do
         some() {
             local name
             name=primitives-$(printf %s "${2%%,*}" | tr / -)
-            limit "$name" "$1" "$kbench" primitives --cases "$2" --runs "${RUNS:-9}" --rivals "$out/rivals.jsonl" \
+            limit "$name" "$1" "$suites" primitives --cases "$2" --runs "${RUNS:-9}" --rivals "$out/rivals.jsonl" \
                 --json "$out/primitives-$gpu.json" --update
         }
         if [ -n "${CASES:-}" ]; then
@@ -140,7 +140,7 @@ for stage in "$@"; do
         forms() {
             local name=$1 cases=$2
             shift 2
-            limit "$name" 300 "$kbench" primitives --cases "$cases" --runs "${RUNS:-9}" \
+            limit "$name" 300 "$suites" primitives --cases "$cases" --runs "${RUNS:-9}" \
                 --findings "$out/findings.json" "$@"
         }
         forms ordered-forms-16 "${CASES:-ordered/forms}" --log-rows 16 --json "$out/ordered-forms-$gpu-15.json"
@@ -187,19 +187,19 @@ for stage in "$@"; do
         ;;
     cube)
         # The six queries of the benchmark cubes with the algorithm that the cost model chooses.
-        limit cube 400 "$kbench" cube --json "$out/cube-$gpu.json"
+        limit cube 400 "$suites" cube --json "$out/cube-$gpu.json"
         ;;
     cube-rules)
         # COUNT, AVG, MIN, MAX, doubles, fractional weights and sums of 128 bits over Machines.
-        limit cube-rules 500 "$kbench" cube --cases M1,M2,M3 --rules --runs 9 --json "$out/cube-rules-$gpu.json"
+        limit cube-rules 500 "$suites" cube --cases M1,M2,M3 --rules --runs 9 --json "$out/cube-rules-$gpu.json"
         ;;
     cube-algorithms)
         # The six queries by every algorithm of the device.
-        limit cube-algorithms 580 "$kbench" cube --algorithms all --json "$out/cube-algorithms-$gpu.json"
+        limit cube-algorithms 580 "$suites" cube --algorithms all --json "$out/cube-algorithms-$gpu.json"
         ;;
     cube-tables)
         # Tables 5.2 to 5.8 of Meinke's thesis: counts of atomic additions, numbers of hash functions, one core.
-        TAIL=400 limit cube-tables 400 "$kbench" cube --tables --runs 5 --seconds 220 \
+        TAIL=400 limit cube-tables 400 "$suites" cube --tables --runs 5 --seconds 220 \
             --json "$out/cube-tables-$gpu.json"
         ;;
     cube-tests)
@@ -215,7 +215,7 @@ for stage in "$@"; do
         # so that their kernels are compiled. Racecheck and synccheck do not follow kernels that launch kernels, and
         # count them as errors: of the tests, those of contraction alone are left to them.
         limit cube-sanitizer 580 bash -c '
-            kbench=$1 out=$2
+            suites=$1 out=$2
             export WARPCUBE_TEST_DEVICE=cuda out
             without=gpu-target
             for way in thread balanced host-children host-child-blocks; do
@@ -253,8 +253,8 @@ for stage in "$@"; do
                 for tool in memcheck racecheck synccheck; do
                     algorithms=$without
                     [ $tool != memcheck ] || algorithms=all
-                    echo "cube $tool 1 $kbench cube --facts 8000 --runs 1 --algorithms $algorithms"
-                    echo "schemes $tool 1 $kbench schemes --cells 20000 --lookups 5000 --runs 1"
+                    echo "cube $tool 1 $suites cube --facts 8000 --runs 1 --algorithms $algorithms"
+                    echo "schemes $tool 1 $suites schemes --cells 20000 --lookups 5000 --runs 1"
                 done
                 test_jobs memcheck . | while read -r tool seed program test; do
                     echo "tests-${test//::/-} $tool $seed $program --exact $test"
@@ -270,10 +270,10 @@ for stage in "$@"; do
             echo "$right of $(wc -l <"$out/sanitizer-jobs.txt") processes without an error"
             ! grep -hv "exit 0, .*SUMMARY: 0" "$out"/sanitizer-{cube,schemes,tests}-*.txt &&
                 [ "$right" -eq "$(wc -l <"$out/sanitizer-jobs.txt")" ]
-        ' cube-sanitizer "$kbench" "$out"
+        ' cube-sanitizer "$suites" "$out"
         ;;
     schemes)
-        limit schemes 580 "$kbench" schemes --cells 2000000 --json "$out/schemes-$gpu.json"
+        limit schemes 580 "$suites" schemes --cells 2000000 --json "$out/schemes-$gpu.json"
         ;;
     schemes-large)
         # Ten million cells (or MILLION) take one core for minutes: the arrays of few and of many dimensions side by
@@ -285,9 +285,9 @@ for stage in "$@"; do
             part "$1" "$2/schemes-$gpu-$3m-k48.json" "*/*/k4/*,*/*/k8/*" "$3"
             second=$?
             wait $first && [ $second -eq 0 ]
-        ' schemes-large "$kbench" "$out" "${MILLION:-10}"
+        ' schemes-large "$suites" "$out" "${MILLION:-10}"
         ;;
-    encode) limit encode 300 "$kbench" encode --json "$out/encode-$gpu.json" ;;
+    encode) limit encode 300 "$suites" encode --json "$out/encode-$gpu.json" ;;
     ssb100)
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --verify --runs "${RUNS:-15}" \
             --json "$out/ssb-$gpu-sf100.json"

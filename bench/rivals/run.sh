@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures other programs for the cases of the suite `primitives` and writes a JSON line a case to FILE, as
-# `kbench primitives --rivals FILE` reads them. A rival that is not at hand has no line.
+# `warpcube-bench primitives --rivals FILE` reads them. A rival that is not at hand has no line.
 #
 #   bench/rivals/run.sh FILE [--log-rows LOG2] [--runs RUNS]
 #

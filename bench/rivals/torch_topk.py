@@ -1,4 +1,4 @@
-"""torch.topk beside the cases topk/f32/…: a JSON line a case, as kbench's --rivals reads them.
+"""torch.topk beside the cases topk/f32/…: a JSON line a case, as warpcube-bench's --rivals reads them.
 
 Usage: torch_topk.py [--log-rows 29] [--runs 21]
 """
@@ -13,7 +13,7 @@ KS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 1 << 20]
 
 
 def keys(distribution, n):
-    """Keys as crates/kbench/src/prims/topk.rs makes them, by torch's own generator."""
+    """Keys as crates/bench/src/prims/topk.rs makes them, by torch's own generator."""
     torch.manual_seed(1)
     if distribution == "ascending":
         return torch.arange(n, device="cuda", dtype=torch.float32) / n

@@ -1,27 +1,25 @@
 //! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge`, `cases`, `bench-table` and `figures`.
 //!
 //! Everything here is light: it builds in seconds and knows the project by its files and by `cargo metadata`. Of its
-//! crates it links `warpcube-figures` alone, which draws JSON and knows nothing else.
+//! crates it links `warpcube-bench` alone, without the features that bring suites: it renders results, which is light.
 
-mod bench_table;
 mod cases;
-mod cube_tables;
 mod docs;
-mod figures;
+mod files;
 mod judge;
-mod measured;
-mod primitive_targets;
-mod primitives;
 mod process;
-mod scheme_tables;
 mod settings;
 mod setup;
 mod test;
 mod tidy;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use warpcube_bench::render::{drawings, pages};
+
+use process::{Result, root};
 
 /// Project chores.
 #[derive(Debug, Parser)]
@@ -71,8 +69,8 @@ fn main() -> ExitCode {
         Task::Cases(arguments) => cases::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
-        Task::BenchTable { check } => bench_table::run(check),
-        Task::Figures { check } => figures::run(check),
+        Task::BenchTable { check } => results(pages::write, pages::differences, check),
+        Task::Figures { check } => results(drawings::write, drawings::differences, check),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,5 +80,16 @@ fn main() -> ExitCode {
             }
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Writes what is made of results below a folder; tells of each file.
+type Write = fn(&Path, &mut dyn FnMut(&str)) -> Result<()>;
+
+/// Writes what is made of results, or with `check` says whether it differs.
+fn results(write: Write, differences: fn(&Path) -> Result<Vec<String>>, check: bool) -> Result<()> {
+    match check {
+        true => differences(&root())?.into_iter().next().map_or(Ok(()), Err),
+        false => write(&root(), &mut |path| println!("{path}")),
     }
 }

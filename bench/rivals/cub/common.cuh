@@ -1,5 +1,5 @@
-// What the programs beside this file share: inputs as crates/kbench/src/prims makes them, timing, and the lines they
-// print. A program takes --log-rows and --runs, as `kbench primitives` does, and prints a JSON line a case.
+// What the programs beside this file share: inputs as crates/bench/src/prims makes them, timing, and the lines they
+// print. A program takes --log-rows and --runs, as `warpcube-bench primitives` does, and prints a JSON line a case.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -7,7 +7,7 @@
 #include <cub/device/device_topk.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
-// Keys as crates/kbench/src/prims/topk.rs makes them.
+// Keys as crates/bench/src/prims/topk.rs makes them.
 struct Made {
     int distribution;
     uint64_t n;

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Parser, Subcommand, ValueEnum};
-use warpcube_kbench::cube::CubeArgs;
-use warpcube_kbench::prims::PrimitiveArgs;
-use warpcube_kbench::schemes::SchemeArgs;
+use clap::{ArgMatches, Args, Parser, Subcommand};
+use warpcube_bench::cube::CubeArgs;
+use warpcube_bench::prims::PrimitiveArgs;
+use warpcube_bench::queries::QueryArgs;
+use warpcube_bench::schemes::SchemeArgs;
 
 use crate::cube::args::CubeCommand;
 use crate::error::{CliError, Result};
@@ -108,7 +109,7 @@ pub(crate) enum BenchSuite {
     ///
     /// Each case makes its input on the device, is verified there and stands beside the time that its bytes need
     /// (floor), the time predicted and the best rival. Exit code 1 where an answer is wrong.
-    Primitives(PrimitivesArgs),
+    Primitives(PrimitiveArgs),
     /// Measure the aggregation of two benchmark cubes, Machines and Biker, beside the times of Meinke's thesis
     ///
     /// The facts are drawn, and every cell is compared with those of the CPU. Exit code 1 where one is wrong.
@@ -116,7 +117,7 @@ pub(crate) enum BenchSuite {
     /// Measure the storage schemes of sparse arrays, on one core and on the device
     Schemes(SchemeArgs),
     /// Find the first rows of SSB's largest table by several orders: ORDER BY with LIMIT
-    Topk(BenchArgs),
+    Topk(QueryArgs),
     #[command(flatten)]
     Queries(QuerySuite),
 }
@@ -125,19 +126,9 @@ pub(crate) enum BenchSuite {
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuerySuite {
     /// Run the Star Schema Benchmark: make the data, run the 13 queries, print their times
-    Ssb(BenchArgs),
+    Ssb(QueryArgs),
     /// Run TPC-H: make the data, run the 22 queries, print their times and where each part ran
-    Tpch(BenchArgs),
-}
-
-/// How to measure primitives.
-#[derive(Debug, Args)]
-pub(crate) struct PrimitivesArgs {
-    #[command(flatten)]
-    pub(crate) suite: PrimitiveArgs,
-    /// Draw the results as SVG files in this folder
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) figures: Option<PathBuf>,
+    Tpch(QueryArgs),
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.
@@ -164,87 +155,6 @@ impl Cli {
         match OF_STATEMENTS.iter().chain(of_sessions).find(|(name, _)| is_given(name)) {
             Some((_, flag)) => Err(CliError::Usage(format!("{flag} does not go with '{command}', which ignores it"))),
             None => Ok(()),
-        }
-    }
-}
-
-/// How to run a benchmark.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct BenchArgs {
-    /// Scale factor
-    #[arg(long, default_value_t = 1.0)]
-    pub(crate) sf: f64,
-    /// Folder for the data, reused if it holds them already
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Compare every row with the answer of plain DataFusion, time it too, and fail on a difference
-    #[arg(long)]
-    pub(crate) verify: bool,
-    /// Compare every row with the CSV files in this folder, q1.1.csv and so on, and fail on a difference
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) answers: Option<PathBuf>,
-    /// Write the measurements to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Only these queries, by comma: q1.1,q2.3
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    pub(crate) queries: Vec<String>,
-    /// Warm runs of each query; the median counts
-    #[arg(long, default_value_t = 5, value_name = "RUNS")]
-    pub(crate) runs: usize,
-    /// How columns are kept on the device: auto, plain, packed or another encoding
-    #[arg(long, value_name = "ENCODING")]
-    pub(crate) encoding: Option<String>,
-    /// Sort the largest table by this column first, such as lo_orderdate
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) sorted_by: Option<String>,
-    /// Compression of the data's files, if they are made now
-    #[arg(long, value_enum, default_value_t = Compression::None, value_name = "CODEC")]
-    pub(crate) compression: Compression,
-    /// Time this engine too, on all cores, and compare the rows and the sums of columns of its answers
-    #[arg(long, value_enum, value_name = "ENGINE")]
-    pub(crate) rival: Option<Rival>,
-    /// The Python that has the rival's package
-    #[arg(long, value_name = "PROGRAM", env = "PYTHON", default_value = "python3")]
-    pub(crate) python: PathBuf,
-    /// Run all queries once more from this many threads at once, and fail if an answer is another
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "THREADS")]
-    pub(crate) threads: usize,
-}
-
-impl BenchArgs {
-    /// Whether files are made smaller than they are by default.
-    pub(crate) fn is_compressed(&self) -> bool {
-        self.compression != Compression::None
-    }
-}
-
-/// An engine beside which queries are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Rival {
-    /// DuckDB's package for Python, over its own tables in memory
-    Duckdb,
-    /// The same over the files themselves, each query once: for data that memory has no room for twice
-    DuckdbFiles,
-}
-
-/// How pages of Parquet files are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Compression {
-    /// Not at all
-    None,
-    /// Snappy
-    Snappy,
-    /// Zstandard
-    Zstd,
-}
-
-impl From<Compression> for warpcube_datagen::Compression {
-    fn from(compression: Compression) -> warpcube_datagen::Compression {
-        match compression {
-            Compression::None => warpcube_datagen::Compression::None,
-            Compression::Snappy => warpcube_datagen::Compression::Snappy,
-            Compression::Zstd => warpcube_datagen::Compression::Zstd,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
-use warpcube_datagen::DatagenError;
+use warpcube_bench::suite::Failure;
 use warpcube_sql::SqlError;
 
 /// Result of the program's own calls.
@@ -113,12 +113,19 @@ impl CliError {
     }
 }
 
-impl From<DatagenError> for CliError {
-    fn from(error: DatagenError) -> CliError {
-        match error {
-            DatagenError::Cancelled => CliError::Sql(SqlError::Cancelled),
-            DatagenError::Scale(_) => CliError::Usage(format!("--sf: {error}")),
-            other => CliError::Data(other.to_string()),
+impl From<Failure> for CliError {
+    fn from(failure: Failure) -> CliError {
+        match failure {
+            Failure::Wrong(reason) => CliError::Verify(reason),
+            Failure::Usage(reason) => CliError::Usage(reason),
+            Failure::Data(reason) => CliError::Data(reason),
+            Failure::Input { path, reason } => CliError::Input { path, reason },
+            Failure::Output { path, error } => CliError::writing(&path.display().to_string(), &error),
+            Failure::Cancelled => CliError::Sql(SqlError::Cancelled),
+            Failure::Sql { place, error } => match place {
+                Some(place) => CliError::from(*error).at(place),
+                None => CliError::from(*error),
+            },
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use warpcube_bench::render::text;
+pub(crate) use warpcube_bench::render::text::grouped;
 use warpcube_sql::Summary;
 
 /// Loading and compiling shorter than this did not happen, as far as people care.
@@ -55,33 +57,13 @@ fn percent(share: f64) -> u32 {
 
 /// A time with three digits that count.
 pub(crate) fn time(time: Duration) -> String {
-    let milliseconds = time.as_secs_f64() * 1e3;
-    match milliseconds {
-        ms if ms < 10.0 => format!("{ms:.2} ms"),
-        ms if ms < 100.0 => format!("{ms:.1} ms"),
-        ms if ms < 1000.0 => format!("{ms:.0} ms"),
-        ms if ms < 100_000.0 => format!("{:.2} s", ms / 1e3),
-        ms => format!("{:.0} s", ms / 1e3),
-    }
+    text::time(time.as_secs_f64() * 1e3)
 }
 
 /// A number of things: `1 row`, `2,000 rows`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{} {what}{end}", grouped(number))
-}
-
-/// Digits in groups of three.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

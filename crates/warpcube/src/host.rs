@@ -54,12 +54,12 @@ impl Host {
 
     /// Starts work on the working threads.
     pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-        self.runtime().spawn(work)
+        self.threads().spawn(work)
     }
 
     /// Starts work that blocks.
     pub(crate) fn spawn_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-        self.runtime().spawn_blocking(work)
+        self.threads().spawn_blocking(work)
     }
 
     /// Waits on this thread for work of other threads.
@@ -132,7 +132,8 @@ impl Host {
         _ = std::thread::Builder::new().name("end".into()).spawn(move || drop((runtime, alive)));
     }
 
-    fn runtime(&self) -> Handle {
+    /// The working threads.
+    pub(crate) fn threads(&self) -> Handle {
         self.lock().as_ref().expect("the working threads live as long as their host").handle().clone()
     }
 

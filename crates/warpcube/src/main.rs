@@ -29,7 +29,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use mimalloc::MiMalloc;
 use warpcube_sql::{Database, DatabaseOptions, SqlError, outputs};
 
-use cli::{BenchSuite, Cli, Command};
+use cli::{Cli, Command};
 use error::{CliError, Result};
 use host::Host;
 use output::Target;
@@ -98,21 +98,8 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     }
     let assignments = config::assignments(&cli.run, &cli.common)?;
     match &cli.command {
-        Some(Command::Queries(suite) | Command::Bench { suite: BenchSuite::Queries(suite) }) => {
-            return bench::suite(suite, assignments, host).map(|()| 0);
-        }
-        Some(Command::Bench { suite: BenchSuite::Topk(arguments) }) => {
-            return bench::queries("topk", arguments, assignments, host).map(|()| 0);
-        }
-        Some(Command::Bench { suite: BenchSuite::Primitives(arguments) }) => {
-            return bench::primitives::run(arguments, assignments, host).map(|()| 0);
-        }
-        Some(Command::Bench { suite: BenchSuite::Cube(arguments) }) => {
-            return bench::cubes::aggregation(arguments, assignments, host).map(|()| 0);
-        }
-        Some(Command::Bench { suite: BenchSuite::Schemes(arguments) }) => {
-            return bench::cubes::schemes(arguments, assignments, host).map(|()| 0);
-        }
+        Some(Command::Queries(suite)) => return bench::query_suite(suite, assignments, host).map(|()| 0),
+        Some(Command::Bench { suite }) => return bench::suite(suite, assignments, host).map(|()| 0),
         _ => {}
     }
     let options = DatabaseOptions::new().with_assignments(assignments);

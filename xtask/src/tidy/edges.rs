@@ -8,17 +8,16 @@ use serde_json::Value;
 use crate::process::{Result, cargo, output};
 
 /// Each crate with the crates of ours that it may use, and those its tests may use besides.
-const EDGES: [(&str, &[&str], &[&str]); 10] = [
+const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ("gpu", &[], &[]),
     ("column", &["gpu"], &[]),
     ("engine", &["column", "gpu"], &[]),
     ("cube", &["column", "gpu"], &[]),
     ("datagen", &[], &[]),
     ("sql", &["engine", "cube", "column", "gpu"], &["datagen"]),
-    ("figures", &[], &[]),
-    ("kbench", &["engine", "cube", "column", "gpu"], &[]),
-    ("warpcube", &["sql", "engine", "cube", "column", "gpu", "datagen", "kbench", "figures"], &[]),
-    ("xtask", &["figures"], &[]),
+    ("bench", &["sql", "engine", "cube", "column", "gpu", "datagen"], &[]),
+    ("warpcube", &["bench", "sql", "engine", "cube", "column", "gpu"], &[]),
+    ("xtask", &["bench"], &[]),
 ];
 
 /// Libraries with the only crates that may use them.
@@ -29,10 +28,10 @@ const OWNED: [(&str, &[&str]); 13] = [
     ("datafusion", &["sql"]),
     ("datafusion-proto", &["sql"]),
     ("parquet", &["sql", "warpcube", "datagen"]),
-    ("tokio", &["sql", "warpcube"]),
+    ("tokio", &["sql", "bench", "warpcube"]),
     ("tpchgen", &["datagen"]),
     ("tpchgen-arrow", &["datagen"]),
-    ("clap", &["warpcube", "kbench", "xtask"]),
+    ("clap", &["warpcube", "bench", "xtask"]),
     ("rustyline", &["warpcube"]),
     ("indicatif", &["warpcube"]),
     ("mimalloc", &["warpcube"]),

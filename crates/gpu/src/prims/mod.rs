@@ -2,9 +2,10 @@
 //!
 //! Each primitive is one concept under one name: the kernel file `kernels/prims/<name>.cuh`, the launcher and its
 //! tuning `prims/<name>.rs`, the plain-Rust reference beside the launcher, the test `tests/prims/<name>.rs` and the
-//! benchmark of `kbench primitives` (`large/<name>` where a suite of the papers has none). Some share files: partition
-//! and split are a selection that keeps the other rows too, and lie in the kernels and tests of `select`, which is also
-//! what others call compaction; unique and run-length encode are aggregations of `ordered`, scatter lies beside gather.
+//! benchmark of `warpcube-bench primitives` (`large/<name>` where a suite of the papers has none). Some share files:
+//! partition and split are a selection that keeps the other rows too, and lie in the kernels and tests of `select`,
+//! which is also what others call compaction; unique and run-length encode are aggregations of `ordered`, scatter lies
+//! beside gather.
 //!
 //! A launcher is made once for a device and the types of its operands, which compiles its kernels. Its `launch` puts
 //! work on a [`Queue`] (a stream, or recorded work) and never waits. Invariants: types, lengths and the size of the

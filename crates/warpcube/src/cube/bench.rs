@@ -1,100 +1,34 @@
-//! `warpcube cube bench`: one query by every algorithm, with times and a comparison of the cells.
+//! `warpcube cube bench`: a query of a cube by every algorithm, or many cross-tabs that are drawn.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Instant;
-
-use serde_json::{Value, json};
-use warpcube_cube::aggregate::{self, Algorithm, CellValue, Cells, TARGETS_MAX};
-use warpcube_cube::answer::{AlgorithmName, TableAnswer};
+use warpcube_bench::queries::{CrossTabs, CubeQuery, Opened};
+use warpcube_bench::suite::{RunArgs, Suite};
+use warpcube_cube::aggregate::Algorithm;
+use warpcube_cube::answer::AlgorithmName;
 use warpcube_cube::device::DeviceAlgorithm;
-use warpcube_kbench::report;
+use warpcube_sql::Connection;
 use warpcube_sql::outputs::Destination;
-use warpcube_sql::{Connection, CubeAnswer, CubeQueryOptions, OpenCube, Progress, SqlError};
 
 use super::args::BenchArgs;
-use super::{cross_tabs, follow};
-use crate::console::{self, tell};
+use crate::bench::follow::follow;
 use crate::error::{CliError, Result};
-use crate::footer::grouped;
 use crate::host::Host;
 
-/// Most that doubles of two algorithms differ by, as a share of the larger one. Sums that cancel lose digits of their
-/// terms, so that this is wider than the bound that holds for the terms.
-const ROUNDING: f64 = 1e-9;
-
-/// The result of an algorithm.
-enum Outcome {
-    Measured { ms: f64, first_ms: f64, answer: Box<TableAnswer> },
-    LeftOut(String),
-}
-
-/// How cells compare with those of the first algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Same,
-    /// Sums of doubles or fractional weights differ in the last digits.
-    Rounded,
-    Different,
-}
-
-impl fmt::Display for Comparison {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Comparison::Same => "same cells",
-            Comparison::Rounded => "same but for rounding",
-            Comparison::Different => "OTHER CELLS",
-        })
-    }
-}
-
-/// Measures a query.
+/// Measures a cube.
 pub(super) fn run(arguments: &BenchArgs, connection: &Connection, host: &Host) -> Result<()> {
     if let Some(path) = &arguments.json {
         Destination::of(path).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
     }
     let cube = super::open(&arguments.cube, connection, host)?;
-    if let Some(count) = arguments.random {
-        return cross_tabs::run(count, &cube, arguments, connection, host);
-    }
-    let query = arguments.query.join(" ");
-    let mut reference: Option<Cells> = None;
-    let (mut results, mut different) = (Vec::new(), Vec::new());
-    for algorithm in algorithms(arguments, connection) {
-        let name = algorithm.to_string();
-        let (ms, first_ms, answer) = match measure(algorithm, &cube, &query, arguments, connection, host)? {
-            Outcome::Measured { ms, first_ms, answer } => (ms, first_ms, answer),
-            Outcome::LeftOut(reason) => {
-                tell(format_args!("{name} is left out: {reason}"));
-                results.push(json!({"case": name, "left_out": reason}));
-                continue;
-            }
-        };
-        let cells = &answer.cells;
-        if reference.is_none() {
-            console::print(&format!("{} cells of {} targets\n", grouped(cells.len() as u64), targets(cells)))?;
+    let opened = Opened { connection: connection.clone(), cube, threads: host.threads() };
+    let BenchArgs { random, seed, targets_max, runs, .. } = *arguments;
+    let suite: Box<dyn Suite> = match random {
+        Some(count) => Box::new(CrossTabs::new(opened, count, seed, targets_max)),
+        None => {
+            let (query, algorithms) = (arguments.query.join(" "), algorithms(arguments, connection));
+            Box::new(CubeQuery::new(opened, query, algorithms, runs, targets_max))
         }
-        let compared = reference.as_ref().map_or(Comparison::Same, |reference| compare(reference, cells));
-        let place = cells.report().decision.place.device.as_deref().unwrap_or("CPU");
-        console::print(&format!("{name:<40} {ms:>10.3} ms, first {first_ms:>10.3} ms, {compared}, on {place}\n"))?;
-        let verified = compared != Comparison::Different;
-        results.push(json!({
-            "case": name, "ms": ms, "first_ms": first_ms, "device": place, "cells": cells.len(), "verified": verified,
-        }));
-        if !verified {
-            different.push(name);
-        }
-        reference.get_or_insert_with(|| cells.clone());
-    }
-    if let Some(path) = &arguments.json {
-        let params = json!({"cube": cube.cube().model.name(), "query": query, "runs": arguments.runs});
-        let report: Value = report::without_driver("cube-query", &device_name(connection), params, results);
-        report::write(path, &report).map_err(|error| CliError::writing(&path.display().to_string(), &error))?;
-    }
-    match different.is_empty() {
-        true => Ok(()),
-        false => Err(CliError::Verify(format!("cells differ from those of the first: {}", different.join(", ")))),
-    }
+    };
+    follow(suite, &RunArgs { json: arguments.json.clone(), ..RunArgs::default() }, false, host)
 }
 
 /// The algorithms to measure, the single-threaded one first where none is named.
@@ -105,80 +39,4 @@ fn algorithms(arguments: &BenchArgs, connection: &Connection) -> Vec<AlgorithmNa
     let of_device = DeviceAlgorithm::CANDIDATES.map(AlgorithmName::Device);
     let of_device = of_device.into_iter().filter(|_| connection.database().device().get().is_some());
     Algorithm::ALL.map(AlgorithmName::Cpu).into_iter().chain(of_device).collect()
-}
-
-pub(super) fn device_name(connection: &Connection) -> String {
-    connection.database().device().get().map_or_else(|| "CPU".to_string(), |device| device.info().name.clone())
-}
-
-/// Runs one algorithm: once, then as often as asked for. An algorithm that cannot run the query is left out.
-fn measure(
-    algorithm: AlgorithmName,
-    cube: &Arc<OpenCube>,
-    query: &str,
-    arguments: &BenchArgs,
-    connection: &Connection,
-    host: &Host,
-) -> Result<Outcome> {
-    let options =
-        CubeQueryOptions { algorithm: Some(algorithm), targets_max: arguments.targets_max.unwrap_or(TARGETS_MAX) };
-    let (connection, cube, query, runs) = (connection.clone(), cube.clone(), query.to_string(), arguments.runs);
-    let work = async move {
-        let (mut times, mut last) = (Vec::new(), None);
-        for _ in 0..=runs {
-            let begin = Instant::now();
-            let progress = Arc::new(aggregate::Progress::new());
-            let answer = connection.ask_cube(cube.clone(), &query, options, progress).await;
-            times.push(begin.elapsed().as_secs_f64() * 1e3);
-            last = match answer {
-                Ok(CubeAnswer::Table(answer)) => Some(answer),
-                Ok(_) => return Err(CliError::Usage("a cross-tab is measured: rows … cols … where …".into())),
-                Err(SqlError::CubeCells(reason)) if matches!(algorithm, AlgorithmName::Device(_)) => {
-                    return Ok(Outcome::LeftOut(reason));
-                }
-                Err(error) => return Err(error.into()),
-            };
-        }
-        let first_ms = times.remove(0);
-        times.sort_by(f64::total_cmp);
-        let answer = last.ok_or_else(|| SqlError::Internal("no run".into()))?;
-        Ok(Outcome::Measured { ms: times[times.len() / 2], first_ms, answer })
-    };
-    follow(host, &format!("aggregating by {algorithm}"), Progress::default, work)
-}
-
-fn targets(cells: &Cells) -> String {
-    let targets = cells.shape().iter().map(|size| u128::from(*size)).product::<u128>();
-    u64::try_from(targets).map_or_else(|_| targets.to_string(), grouped)
-}
-
-/// Compares cells of one area.
-pub(super) fn compare(one: &Cells, other: &Cells) -> Comparison {
-    if one.ranks() != other.ranks() || one.columns().len() != other.columns().len() {
-        return Comparison::Different;
-    }
-    let mut worst = Comparison::Same;
-    for (column, with) in one.columns().iter().zip(other.columns()) {
-        for cell in 0..one.len() {
-            match (column.value(cell), with.value(cell)) {
-                (value, with) if value == with => {}
-                (Some(value), Some(with)) if is_rounding(value, with) => worst = Comparison::Rounded,
-                _ => return Comparison::Different,
-            }
-        }
-    }
-    worst
-}
-
-/// True if two values differ by no more than rounding in another order of additions.
-fn is_rounding(one: CellValue, other: CellValue) -> bool {
-    match (one, other) {
-        (CellValue::Decimal { units, scale }, CellValue::Decimal { units: with, scale: other }) => {
-            scale == other && units.abs_diff(with) <= 1
-        }
-        (CellValue::Double(one), CellValue::Double(other)) => {
-            (one - other).abs() <= ROUNDING * one.abs().max(other.abs())
-        }
-        _ => false,
-    }
 }

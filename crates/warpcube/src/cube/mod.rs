@@ -3,7 +3,6 @@
 pub(crate) mod args;
 mod bench;
 mod change;
-mod cross_tabs;
 mod demo;
 mod info;
 mod query;

@@ -524,7 +524,7 @@ fn a_query_is_measured_by_every_algorithm() {
     let arguments = ["--device", "emulated", "cube", "bench", "plan.cube", text, "--runs", "1", "--json", "bench.json"];
     let ran = Ran::of(place.emulated().args(arguments).output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
-    let names: Vec<&str> = ran.out.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    let names: Vec<&str> = ran.out.lines().skip(2).filter_map(|line| line.split_whitespace().next()).collect();
     let of_device = ["gpu-contract", "gpu-source/shuffle/thread/h64", "gpu-target"];
     assert_eq!(names, [&["source", "source-parallel", "target", "contract"][..], &of_device].concat(), "{ran:?}");
     assert_eq!(ran.out.matches("same cells").count(), names.len(), "{ran:?}");

@@ -1,9 +1,9 @@
 //! What the tuner found, for planning: the fastest plan by device, aggregate and data.
 //!
-//! Findings are data, each with device, date and figure. Those of [`OrderedFindings::known`] were measured by `kbench
-//! primitives --cases ordered/forms --findings FILE`, which marks the algorithm that they plan among those it measures;
-//! [`OrderedFindings::from_json`] reads such a file, and [`OrderedFindings::add`] puts newer findings in the place of
-//! older ones.
+//! Findings are data, each with device, date and figure. Those of [`OrderedFindings::known`] were measured by
+//! `warpcube-bench primitives --cases ordered/forms --findings FILE`, which marks the algorithm that they plan among
+//! those it measures; [`OrderedFindings::from_json`] reads such a file, and [`OrderedFindings::add`] puts newer
+//! findings in the place of older ones.
 
 use std::fmt;
 use std::str::FromStr;
