@@ -116,7 +116,7 @@ impl Suite for CubeQuery {
         let (first_ms, time, answer) = measured?;
         let cells = &answer.cells;
         let compared = compare(self.reference.get_or_insert_with(|| cells.clone()), cells);
-        let place = cells.report().device.as_deref().unwrap_or("CPU");
+        let place = cells.report().decision.place.device.as_deref().unwrap_or("CPU");
         let measured = json!({
             "ms": time.ms, "spread": time.spread, "first_ms": first_ms, "cells": cells.len(),
             "compared": compared.to_string(), "device": place,
@@ -252,7 +252,7 @@ impl Suite for CrossTabs {
             let (ms, answer) = self.ask(run, &query, None)?;
             let expected = self.ask(run, &query, Some(AlgorithmName::Cpu(Algorithm::Source)))?.1;
             let verified = compare(&expected.cells, &answer.cells) != Comparison::Different;
-            let (cells, algorithm) = (answer.cells.len(), answer.report().algorithm.clone());
+            let (cells, algorithm) = (answer.cells.len(), answer.report().decision.algorithm.to_string());
             if !verified {
                 run.tell(&format!("{algorithm} gives other cells than the single-threaded algorithm: {query}"));
             }
