@@ -139,9 +139,9 @@ impl Dimension {
     /// regard to case; names count before captions.
     ///
     /// # Errors
-    /// [`ModelError::UnknownElement`] with the nearest names; [`ModelError::AmbiguousCase`] if several names differ from
-    /// the text in case alone; [`ModelError::AmbiguousCaption`] if the text is the caption of several elements and the
-    /// name of none.
+    /// [`ModelError::UnknownElement`] with the nearest names; [`ModelError::AmbiguousCase`] if several names differ
+    /// from the text in case alone; [`ModelError::AmbiguousCaption`] if the text is the caption of several elements and
+    /// the name of none.
     pub fn find(&self, name: &str) -> Result<ElementId> {
         let NameMatches { is_exact, elements } = self.matches(name);
         if let Some(ambiguous) = self.ambiguous(name).filter(|_| !is_exact) {

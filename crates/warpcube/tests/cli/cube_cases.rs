@@ -1,5 +1,5 @@
-//! Elements whose names differ in case alone: two elements, found to the letter, else in another case where one alone is
-//! so written.
+//! Elements whose names differ in case alone: two elements, found to the letter, else in another case where one alone
+//! is so written.
 
 use crate::cube_text::{cells, define};
 use crate::harness::Place;
