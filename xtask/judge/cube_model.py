@@ -4,6 +4,7 @@ What `docs/cubes.md` says of weights, measures, refreshes and changes, in the fe
 order of work. Numbers are fractions; a cell is the sum over all rows below it.
 """
 
+from copy import deepcopy
 from fractions import Fraction
 
 
@@ -39,6 +40,40 @@ class Dimension:
         """The element that the source names so."""
         return next((element for element in self.elements if element.key == key), None)
 
+    def meant(self, key):
+        """The base element that rows of the source have this key for: to the letter, else the only one in another case."""
+        alike = [one for one in self.elements if one.key is not None and one.key.lower() == key.lower()]
+        return self.of_key(key) or (alike[0] if len(alike) == 1 else None)
+
+    def respelled(self, source):
+        """This dimension with the keys of the source that are the only ones of their kind in another case."""
+        made = deepcopy(self)
+        is_by_hand = lambda key: made.away[key] not in (None, key) or any(
+            key in edge[:2] for edge in [*made.away_edges, *made.unlinked]
+        )
+        away = [key for key in made.away if is_by_hand(key)]
+        keys, taken = {one.key for one in source.elements}, {one.key for one in made.elements} | set(away)
+        for olds in ([one.key for one in made.elements if one.key is not None], away):
+            olds = [old for old in olds if old not in keys]
+            for new in keys - taken:
+                alike = [old for old in olds if old.lower() == new.lower()]
+                is_sole = sum(key.lower() == new.lower() for key in keys) == 1
+                taken |= {new} if alike and is_sole else set()
+                if len(alike) == 1 and is_sole:
+                    made.respell(alike[0], new)
+        return made
+
+    def respell(self, old, new):
+        """Gives a key of the source another case."""
+        of = lambda end: new if end == old else end
+        for element in self.elements:
+            if element.key == old:
+                element.name = new if element.name == old else element.name
+                element.key = new
+        self.away = {of(key): name for key, name in self.away.items()}
+        self.away_edges = [(of(parent), of(child), weight) for parent, child, weight in self.away_edges]
+        self.unlinked = {(of(parent), of(child)) for parent, child in self.unlinked}
+
     def parents(self, child):
         """Elements with an edge to one."""
         return [element for element in self.elements if child in element.children]
@@ -69,6 +104,7 @@ class Dimension:
 
     def loaded(self, source):
         """The source's dimension in the place of this one: edges that were unlinked by hand stay away."""
+        self = self.respelled(source)
         is_known = lambda key: self.of_key(key) or key in self.away
         source.unlinked = {edge for edge in self.unlinked if all(is_known(key) for key in edge)}
         for parent, child in source.unlinked:
@@ -80,6 +116,7 @@ class Dimension:
     def refreshed(self, source):
         """This dimension after a refresh: the source's elements under the names given here, elements made by hand, and
         edges that have one of them at an end; names and edges of elements that are away come back with them."""
+        self = self.respelled(source)
         source, made = self.loaded(source), Dimension(self.name)
         now = {}
         for element in source.elements:

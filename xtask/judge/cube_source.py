@@ -23,6 +23,8 @@ class Form:
         self.has_all = rng.random() < 0.5
         # Keys of base elements that rows may have, and the group of each.
         self.keys = [f"{name.lower()}{number}" for number in range(rng.randint(2, 7))]
+        # Some of them are two elements, whose keys differ in case alone.
+        self.keys += [key.upper() for key in self.keys if rng.random() < 0.2]
         self.groups = {key: self.group(rng) for key in self.keys}
         self.listed = list(self.keys)
 
@@ -35,9 +37,16 @@ class Form:
         if rng.random() < 0.5:
             self.groups[rng.choice(self.keys)] = self.group(rng)
         if rng.random() < 0.5:
-            key = f"{self.name.lower()}{len(self.keys)}"
+            twin = rng.choice(self.keys).swapcase()
+            key = twin if rng.random() < 0.3 and twin not in self.keys else f"{self.name.lower()}{len(self.keys)}"
             self.keys.append(key)
             self.groups[key] = self.group(rng)
+
+    def written(self, key, number):
+        """A key as the facts write it in a row: now and then in another case where it is the only one."""
+        known = self.listed if self.kind == "list" else self.keys
+        is_sole = self.kind in ("parents", "table", "list") and key.swapcase() not in known
+        return key.swapcase() if is_sole and number % 3 == 0 else key
 
     def definition(self):
         """Its line of a definition."""
@@ -118,8 +127,8 @@ class Source:
             keys = [f"k{form.at}" for form in self.forms]
             groups = [f"g{form.at}" for form in self.forms]
             file.write(",".join(keys + groups + ["amount"]) + "\n")
-            for row, amount in self.rows:
-                cells = list(row) + [form.groups[key] for form, key in zip(self.forms, row)]
+            for number, (row, amount) in enumerate(self.rows):
+                cells = [form.written(key, number) for form, key in zip(self.forms, row)] + [form.groups[key] for form, key in zip(self.forms, row)]
                 file.write(",".join(cells + ["" if amount is None else f"{float(amount):.2f}"]) + "\n")
         kind = "double" if self.is_double else "decimal(2)"
         text = f"cube: c\nfacts: {{file: facts.csv}}\nvalue: {{type: {kind}}}\nmeasures:\n"
@@ -137,8 +146,9 @@ class Source:
         dimensions = [form.dimension(self.rows) for form in self.forms]
         rows = {}
         for keys, amount in self.rows:
-            if all(dimension.of_key(key) for dimension, key in zip(dimensions, keys)):
-                rows.setdefault(keys, []).append(amount)
+            elements = [dimension.meant(key) for dimension, key in zip(dimensions, keys)]
+            if all(elements):
+                rows.setdefault(tuple(element.key for element in elements), []).append(amount)
         if old:
             made = Dimension.refreshed if command == "refresh" else Dimension.loaded
             dimensions = [made(was, now) for was, now in zip(old.dimensions, dimensions)]

@@ -47,8 +47,8 @@ pub enum ModelError {
         /// The dimension or cube.
         place: String,
     },
-    /// Two elements claim one name, case ignored.
-    #[error("dimension '{dimension}': {}; names are unique, case ignored", taken(.name, .other))]
+    /// Two elements claim one name.
+    #[error("dimension '{dimension}': {}; names are unique", taken(.name, .other))]
     DuplicateName {
         /// The dimension.
         dimension: String,
@@ -103,6 +103,19 @@ pub enum ModelError {
         name: String,
         /// Names within a few edits.
         nearest: Nearest,
+    },
+    /// No element has the name, and names of several elements differ from it in case alone.
+    #[error(
+        "dimension '{dimension}': '{name}' is no element; {} are, which differ in case alone: write one of them",
+        all_quoted(.candidates)
+    )]
+    AmbiguousCase {
+        /// The dimension.
+        dimension: String,
+        /// The name looked for.
+        name: String,
+        /// The names, at least two.
+        candidates: Vec<String>,
     },
     /// Several elements share a caption that is the name of no element.
     #[error("dimension '{dimension}': '{caption}' is the caption of several elements: {}", .candidates.join(", "))]
@@ -302,9 +315,17 @@ pub enum ModelError {
 
 /// Which element has a name.
 fn taken(name: &str, other: &str) -> String {
-    match name.to_lowercase() == other.to_lowercase() {
+    match name == other {
         true => format!("the name '{name}' is taken by '{other}'"),
         false => format!("'{name}' is an alternative name of '{other}'"),
+    }
+}
+
+/// Names in a row: `'true', 'True' and 'TRUE'`.
+pub(crate) fn all_quoted(names: &[String]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("'{}' and '{last}'", others.join("', '")),
+        names => format!("'{}'", names.concat()),
     }
 }
 

@@ -146,10 +146,10 @@ fn a_name_and_an_alternative_name_change_places() {
     for cube in [cube(), sourced()] {
         let alias = if cube.definition.is_some() { "" } else { "alias Spain XX; " };
         let back = if cube.definition.is_some() { "rename Spain to XX; " } else { "" };
-        let (cube, _) = changed_from(&cube, &format!("{alias}{back}rename XX to Spain; rename Spain to xx"));
+        let (cube, _) = changed_from(&cube, &format!("{alias}{back}rename XX to Spain; rename Spain to XX"));
         let region = &cube.model.dimensions()[1];
         let spain = region.element(region.find("Spain").unwrap());
-        assert_eq!((spain.name(), spain.aliases()), ("xx", &["Spain".to_owned()][..]));
+        assert_eq!((spain.name(), spain.aliases()), ("XX", &["Spain".to_owned()][..]));
         assert_eq!(region.find("XX").unwrap(), region.find("Spain").unwrap());
     }
 }
@@ -202,16 +202,13 @@ fn names_that_are_not_given_up_are_refused() {
             true => format!("the name '{name}' is taken by '{other}'"),
             false => format!("'{name}' is an alternative name of '{other}'"),
         };
-        format!("column {column}: dimension 'Region': {taken}; names are unique, case ignored")
-    };
-    let refused = |text: &str| {
-        refused(text).replace("the name 'SPAIN' is taken by 'Spain'", "the name 'Spain' is taken by 'Spain'")
+        format!("column {column}: dimension 'Region': {taken}; names are unique")
     };
     assert_eq!(refused("rename France to Spain; rename Japan to France"), taken(1, "Spain", "Spain"));
     assert_eq!(refused("rename France to Spain; add Region:Italy; rename Spain to France"), taken(1, "Spain", "Spain"));
     assert_eq!(refused("rename France to Spain; rename France to Gaul"), taken(1, "Spain", "Spain"));
     assert_eq!(
-        refused("rename France to Spain; rename Japan to SPAIN; rename Spain to X"),
+        refused("rename France to Spain; rename Japan to Spain; rename Spain to X"),
         taken(25, "Spain", "Spain")
     );
     // An element keeps a name that has become its alternative one.
@@ -375,14 +372,11 @@ fn refusals_name_the_place_and_change_nothing() {
              or below and a parent",
         ),
         ("add Regin:Italy", "column 5: no dimension Regin; did you mean 'Region'?"),
-        (
-            "add Region:spain",
-            "column 1: dimension 'Region': the name 'spain' is taken by 'Spain'; names are unique, case ignored",
-        ),
+        ("add Region:Spain", "column 1: dimension 'Region': the name 'Spain' is taken by 'Spain'; names are unique"),
         ("remove Spian", "column 8: no dimension has an element Spian; near it: Region:Spain"),
         (
             "rename Spain to France",
-            "column 1: dimension 'Region': the name 'France' is taken by 'France'; names are unique, case ignored",
+            "column 1: dimension 'Region': the name 'France' is taken by 'France'; names are unique",
         ),
         ("move Europe below Europe", "column 1: dimension 'Region': a cycle of consolidations: Europe → Europe"),
         (
@@ -452,10 +446,26 @@ fn a_refused_change_leaves_the_stored_cube() {
 }
 
 #[test]
+fn names_that_differ_in_case_alone_are_two_elements() {
+    let cube = changed("add Region:SPAIN below World; rename France to spain; rename Japan to japan");
+    let dimension = &cube.model.dimensions()[1];
+    let name = |text: &str| dimension.find(text).map(|id| dimension.element(id).name());
+    assert_eq!((name("SPAIN").unwrap(), name("spain").unwrap(), name("JAPAN").unwrap()), ("SPAIN", "spain", "japan"));
+    let told = "'sPain' is no element; 'Spain', 'SPAIN' and 'spain' are, which differ in case alone: write one of them";
+    assert!(change(&cube, "remove sPain").unwrap_err().to_string().ends_with(told));
+    assert!(change(&cube, "remove Region:sPain").unwrap_err().to_string().ends_with(told));
+    // The source still finds an element that was renamed to its own name in another case.
+    let (cube, _) = changed_from(&sourced(), "rename Spain to SPAIN; add Region:spain below World");
+    let dimension = &cube.model.dimensions()[1];
+    assert_eq!(dimension.find_of_source("Spain"), dimension.find_key("SPAIN"));
+    assert_ne!(dimension.find_key("spain"), dimension.find_key("SPAIN"));
+}
+
+#[test]
 fn errors_tell_whose_alternative_name_is_taken() {
     let (cube, _) = changed_from(&sourced(), "rename Spain to Espagne");
     let refused = change(&cube, "add Region:Spain").unwrap_err().to_string();
-    let expected = "'Spain' is an alternative name of 'Espagne'; names are unique, case ignored";
+    let expected = "'Spain' is an alternative name of 'Espagne'; names are unique";
     assert!(refused.ends_with(expected), "{refused}");
     let refused = change(&cube, "rename Measures to x").unwrap_err().to_string();
     assert!(refused.ends_with("Measures are the measures: measures are those of the definition, and are not changed"));

@@ -13,7 +13,6 @@ use super::levels::LevelRows;
 use super::problem::{FIRST, Problem};
 use super::resolve::Resolver;
 use super::source::{Reading, Source};
-use super::spelling::{Respelled, Spellings};
 use super::{consolidate, order, parents};
 use crate::define::{DimensionDefinition, NumberStyle, UnknownElements};
 use crate::model::{Attribute, Dimension, DimensionBuilder, ElementKind, NUMBER_FORMAT, folded, nearest};
@@ -29,8 +28,6 @@ pub(super) struct Plan<'a> {
     pub(super) unknown: UnknownElements,
     /// Names, folded, of the consolidated elements that the definition lists.
     pub(super) reserved: Vec<String>,
-    /// Spellings of the dimension's source that name the element of another one.
-    pub(super) respelled: Respelled,
 }
 
 /// Columns that name elements of dimensions that keep rows of values of other types, and of none that refuses them.
@@ -88,7 +85,7 @@ impl<'a> Plan<'a> {
         let columns = columns.collect::<Result<Vec<_>, BuildError>>()?;
         let unknown = definition.unknown.as_ref().unwrap_or(unknown).clone();
         let reserved = definition.consolidated.names().chain(definition.all.as_deref()).map(folded).collect();
-        Ok(Plan { name, definition, form, columns, unknown, reserved, respelled: Respelled::default() })
+        Ok(Plan { name, definition, form, columns, unknown, reserved })
     }
 
     /// The dimension with all of its elements, and the names of those that `unknown` added.
@@ -122,7 +119,7 @@ impl<'a> Plan<'a> {
     fn elements(&self, input: Input<'_>) -> Result<Dimension, BuildError> {
         let levels = |levels: &'a [String]| {
             let levels = levels.iter().map(String::as_str).collect();
-            LevelRows { name: self.name, levels, respelled: &self.respelled }
+            LevelRows { name: self.name, levels }
         };
         let table = |file: &str, key: &str| {
             let source = Source::table(file, self.definition.text(), input.reading)?;
@@ -132,7 +129,7 @@ impl<'a> Plan<'a> {
         match &self.form {
             Form::Parents { table: file, key, parent } => {
                 let (columns, table) = ((*key, *parent), table(file, key)?);
-                let dimension = parents::of_table(self.name, self.definition, columns, table, &self.respelled);
+                let dimension = parents::of_table(self.name, self.definition, columns, table);
                 dimension.map_err(|error| in_table(file, error))
             }
             Form::TableLevels { table: file, levels: names } => {
@@ -148,9 +145,11 @@ impl<'a> Plan<'a> {
             Form::Elements { elements } => self.listed(elements),
             Form::Values => {
                 let (distinct, order) = self.ordered(input)?;
-                let reserved: HashSet<&String> = self.reserved.iter().collect();
+                let DimensionDefinition { consolidated, all, .. } = self.definition;
+                let mut known: HashSet<String> =
+                    consolidated.names().chain(all.as_deref()).map(str::to_owned).collect();
                 let names = order.into_iter().filter_map(|row| name_text(distinct.column(0), row));
-                self.listed(&self.spelled(names.filter(|name| !reserved.contains(&folded(name)))))
+                self.listed(&names.filter(|name| known.insert(name.clone())).collect::<Vec<_>>())
             }
         }
     }
@@ -211,19 +210,6 @@ impl<'a> Plan<'a> {
         input.facts.distinct(&self.columns.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Names of which those that differ in case alone are one, spelled as it came first.
-    fn spelled(&self, names: impl Iterator<Item = String>) -> Vec<String> {
-        let mut spellings = Spellings::new(1);
-        let mut spelled = Vec::new();
-        for name in names {
-            match spellings.enter(0, &name) {
-                Some(spelling) => self.respelled.note(&name, spelling),
-                None => spelled.push(name),
-            }
-        }
-        spelled
-    }
-
     /// The dimension with the elements that `unknown` adds, by ascending value, and their names.
     fn with_unknown(&self, dimension: Dimension, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
         let kind = |name: &str| dimension.find_key(name).map(|id| dimension.element(id).kind());
@@ -249,7 +235,7 @@ impl<'a> Plan<'a> {
         let names: Vec<String> = match named {
             Some(name) if !problems.is_empty() => vec![name.clone()],
             Some(_) => Vec::new(),
-            None => self.spelled(problems.into_iter().filter_map(unknown_name)),
+            None => problems.into_iter().filter_map(unknown_name).collect(),
         };
         let mut builder = DimensionBuilder::resume(dimension);
         for name in &names {
@@ -302,7 +288,7 @@ fn in_table(table: &str, error: BuildError) -> BuildError {
 /// The name that a key would give an element; nothing for keys that are elements of another kind.
 fn unknown_name(problem: Problem) -> Option<String> {
     match problem {
-        Problem::Unknown(name) => Some(name),
+        Problem::Unknown(name) | Problem::Case(name, _) => Some(name),
         _ => None,
     }
 }

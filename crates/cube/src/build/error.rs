@@ -321,7 +321,7 @@ impl BuildError {
     /// The error of labels in a row of a dimension's table, counted from 0.
     pub(super) fn in_row(self, dimension: &str, table: &str, row: usize) -> BuildError {
         let BuildError::Model(ModelError::DuplicateName { name, other, .. }) = self else { return self };
-        let of = if name.to_lowercase() == other.to_lowercase() { "another element" } else { &other };
+        let of = if name == other { "another element" } else { &other };
         let problem = format!("'{name}' is to be an alternative name, and is a name of {of}; names are unique");
         BuildError::TableRow { dimension: dimension.to_owned(), table: table.to_owned(), row: row + 1, problem }
     }

@@ -147,7 +147,7 @@ impl Labels {
             }
         }
         for name in self.names.iter().filter_map(|names| name_text(names, row)) {
-            if dimension.find_key(&name) != Some(id) {
+            if dimension.holder(&name) != Some(id) {
                 dimension.add_alias(id, &name)?;
             }
         }

@@ -9,7 +9,6 @@ use super::keys::name_text;
 use super::labels::{LabelColumns, Table};
 use super::order::sorted_rows;
 use super::resolve::{time_names, time_of};
-use super::spelling::{Respelled, Spellings};
 use crate::define::{DimensionDefinition, TimeLevels};
 use crate::model::{Dimension, ElementId};
 
@@ -20,8 +19,6 @@ type Rows = Vec<Vec<Option<String>>>;
 pub(super) struct LevelRows<'a> {
     pub(super) name: &'a str,
     pub(super) levels: Vec<&'a str>,
-    /// Where spellings are noted that name the element of another one.
-    pub(super) respelled: &'a Respelled,
 }
 
 impl LevelRows<'_> {
@@ -37,7 +34,7 @@ impl LevelRows<'_> {
         let sort = table.sort(definition)?;
         let batch = table.rows()?;
         let order = sorted_rows(&batch, sort)?;
-        let (mut dimension, found) = self.dimension(&self.rows(&batch, &columns, order.iter().copied()))?;
+        let (mut dimension, found) = self.dimension(&Self::rows(&batch, &columns, order.iter().copied()))?;
         let mut labels = label_columns.of_rows(&batch);
         for (row, id) in order.into_iter().zip(found) {
             if let Some(id) = id {
@@ -51,7 +48,7 @@ impl LevelRows<'_> {
     /// rows are left out: they name consolidated elements.
     pub(super) fn of_facts(&self, distinct: &RecordBatch, order: &[usize]) -> Result<Dimension, BuildError> {
         let columns: Vec<usize> = (0..self.levels.len()).collect();
-        let mut rows = self.rows(distinct, &columns, order.iter().copied());
+        let mut rows = Self::rows(distinct, &columns, order.iter().copied());
         let mut above: HashSet<Vec<(usize, String)>> = HashSet::new();
         let path = |row: &[Option<String>]| {
             let named = row.iter().enumerate().filter_map(|(level, value)| Some((level, value.clone()?)));
@@ -91,20 +88,10 @@ impl LevelRows<'_> {
         Ok(self.dimension(&rows)?.0)
     }
 
-    /// Level values of a batch's rows, with one spelling a value.
-    fn rows(&self, batch: &RecordBatch, columns: &[usize], order: impl Iterator<Item = usize>) -> Rows {
-        let mut spellings = Spellings::new(columns.len());
-        let mut value = |level: usize, column: usize, row: usize| {
-            let text = name_text(batch.column(column), row)?;
-            let spelling = spellings.spell(level, &text);
-            self.respelled.note(&text, &spelling);
-            Some(spelling)
-        };
-        let mut rows = Rows::new();
-        for row in order {
-            rows.push(columns.iter().enumerate().map(|(level, column)| value(level, *column, row)).collect());
-        }
-        rows
+    /// Level values of a batch's rows.
+    fn rows(batch: &RecordBatch, columns: &[usize], order: impl Iterator<Item = usize>) -> Rows {
+        let values = |row: usize| columns.iter().map(|column| name_text(batch.column(*column), row)).collect();
+        order.map(values).collect()
     }
 
     /// The dimension of all rows, and the base element of each.

@@ -7,7 +7,8 @@
 //! Columns of text files are text as it is written: names of elements keep their zeros, and numbers are read as the
 //! types of their measures.
 //!
-//! What holds: names ignore case; NULL and empty text name no element; NULL values are empty; a row that names no base
+//! What holds: names are found to the letter, else in other case where one alone is so written; names that differ in
+//! case alone are two elements; NULL and empty text name no element; NULL values are empty; a row that names no base
 //! element is refused, kept aside or counted elsewhere, as `unknown` says, and none is lost without a count; values
 //! become decimals exactly or are refused, except doubles, which are rounded to the scale, half away from zero. Nothing
 //! here knows an engine of SQL: [`Tables`] answers queries.
@@ -212,6 +213,8 @@ fn run(
     for (at, plan) in plans.iter().enumerate() {
         let input = Input { facts: &source, reading, old: refreshed.map(|old| &old.dimensions()[at]) };
         let (dimension, added) = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
+        let alike = dimension.all_alike().into_iter().map(|names| names.join(" and ")).collect();
+        of_dimensions.alike.extend(NamedElements::of(plan.name, alike));
         let old = match basis {
             Basis::Nothing => None,
             Basis::Refreshed(old) => Some(&old.dimensions()[at]),
@@ -228,7 +231,6 @@ fn run(
             of_dimensions.reordered.extend(NamedElements::of(plan.name, reordered.into_iter().collect()));
         }
         dimensions.push(dimension);
-        of_dimensions.respelled.extend(NamedElements::of(plan.name, plan.respelled.take()));
     }
     if let Some(name) = text.types.names().find(|name| !met.borrow().contains(&folded(name))) {
         let message = format!("no source has a column '{name}'; write types where the facts or a table stand");

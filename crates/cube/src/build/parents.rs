@@ -1,7 +1,5 @@
 //! Dimensions of a table with a row for each element and its parent.
 
-use std::collections::HashSet;
-
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Float64Type;
 
@@ -11,10 +9,10 @@ use super::keys::{name_text, value_text};
 use super::labels::{LabelColumns, Table};
 use super::numbers::remedy;
 use super::order::sorted_rows;
-use super::spelling::Respelled;
 use super::typed;
 use crate::define::{ColumnType, DimensionDefinition, NumberStyle};
-use crate::model::{Dimension, DimensionBuilder, ElementKind, folded, nearest};
+use crate::error::{ModelError, all_quoted};
+use crate::model::{Dimension, DimensionBuilder, ElementKind, ParentKeys, nearest};
 
 /// Places of the columns.
 struct Columns {
@@ -37,7 +35,6 @@ pub(super) fn of_table(
     definition: &DimensionDefinition,
     (key, parent): (&str, &str),
     mut table: Table<'_>,
-    respelled: &Respelled,
 ) -> Result<Dimension, BuildError> {
     let columns = Columns {
         key: table.names(key)?,
@@ -51,18 +48,15 @@ pub(super) fn of_table(
     let order = sorted_rows(&batch, sort)?;
     let file = definition.table.as_deref().unwrap_or_default();
     let rows = rows(&batch, &columns, style, (name, file))?;
-    let parents: HashSet<String> = rows.iter().filter_map(|row| row.parent.as_deref()).map(folded).collect();
+    let parents = ParentKeys::of(rows.iter().map(|row| (row.key.as_str(), row.parent.as_deref())));
     let mut builder = DimensionBuilder::new(name)?;
     builder.reserve(rows.len());
     let mut labels = label_columns.of_rows(&batch);
     let mut ids = Vec::with_capacity(rows.len());
     for row in order.iter().map(|at| &rows[*at]) {
-        let id = match builder.dimension().find_key(&row.key) {
-            Some(id) => {
-                respelled.note(&row.key, builder.dimension().element(id).name());
-                id
-            }
-            None if parents.contains(&folded(&row.key)) => builder.add(&row.key, ElementKind::Consolidated)?,
+        let id = match builder.dimension().holder(&row.key) {
+            Some(id) => id,
+            None if parents.has(&row.key) => builder.add(&row.key, ElementKind::Consolidated)?,
             None => builder.add(&row.key, ElementKind::Base)?,
         };
         ids.push(id);
@@ -119,7 +113,8 @@ fn rows(
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// Refuses parents that no row has for its key, with the first row that names one.
+/// Refuses parents that no row has for its key, and those that several have in other case, with the first row that
+/// names one.
 fn check_parents(
     rows: &[Row],
     dimension: &Dimension,
@@ -135,12 +130,20 @@ fn check_parents(
         more => format!(", as parents of {more} more rows are"),
     };
     let whole = parent.parse::<f64>().ok().map(|number| number.to_string());
-    let is_key = |whole: &String| folded(whole) != folded(parent) && dimension.find_key(whole).is_some();
+    let is_key = |whole: &String| whole != parent && dimension.find_key(whole).is_some();
     if let Some(whole) = whole.filter(is_key) {
         let problem = format!(
             "the parent '{parent}' of '{}' is the key of no row, and '{whole}' is: write types: {{{parent_column}: \
              integer}} for the table",
             row.key
+        );
+        return Err(BuildError::TableRow { dimension: name.to_owned(), table: table.to_owned(), row: at + 1, problem });
+    }
+    if let Some(ModelError::AmbiguousCase { candidates, .. }) = dimension.ambiguous(parent) {
+        let problem = format!(
+            "the parent '{parent}' of '{}' is the key of no row; {} are, which differ in case alone: write one of them",
+            row.key,
+            all_quoted(&candidates)
         );
         return Err(BuildError::TableRow { dimension: name.to_owned(), table: table.to_owned(), row: at + 1, problem });
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use hashbrown::HashMap;
 
 use super::encode::NOT_KEPT;
+use crate::error::all_quoted;
 
 /// Codes from here on are problems; coordinates lie below.
 pub(super) const FIRST: u32 = 1 << 31;
@@ -26,6 +27,8 @@ pub(super) enum Problem {
     Text(String),
     /// Several base elements share the name: it, and their full names.
     Several(String, Vec<String>),
+    /// No element has the name, and these names differ from it in case alone.
+    Case(String, Vec<String>),
     /// A problem after the first [`KINDS_MAX`] distinct ones.
     Other,
 }
@@ -35,9 +38,8 @@ impl Problem {
     pub(super) fn key(&self) -> Option<&str> {
         match self {
             Problem::Null | Problem::Other => None,
-            Problem::Unknown(key) | Problem::Consolidated(key) | Problem::Text(key) | Problem::Several(key, _) => {
-                Some(key)
-            }
+            Problem::Unknown(key) | Problem::Consolidated(key) | Problem::Text(key) => Some(key),
+            Problem::Several(key, _) | Problem::Case(key, _) => Some(key),
         }
     }
 }
@@ -52,6 +54,9 @@ impl fmt::Display for Problem {
             }
             Problem::Text(key) => write!(f, "'{key}' is an element of texts"),
             Problem::Several(key, names) => write!(f, "'{key}' is several elements: {}", names.join(", ")),
+            Problem::Case(key, names) => {
+                write!(f, "'{key}' is no element; {} are, which differ in case alone", all_quoted(names))
+            }
             Problem::Other => f.write_str("other names name no base element"),
         }
     }

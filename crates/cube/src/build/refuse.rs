@@ -117,6 +117,11 @@ fn remedy(keys: &Keys<'_>, problems: &[(&Problem, u64)], dimension: &Dimension) 
                 table out"
             .to_owned();
     }
+    if problems.iter().any(|(problem, _)| matches!(problem, Problem::Case(..))) {
+        return "Write one of the names in the facts, or in the dimension unknown: aside (the rows are kept aside) or \
+                unknown: add (the name gets an element of its own)"
+            .to_owned();
+    }
     let only_known = !problems.iter().any(|(problem, _)| matches!(problem, Problem::Unknown(_)));
     let added = if only_known { "" } else { "unknown: add (the elements are added), " };
     match keys.plan.unknown {

@@ -50,9 +50,11 @@ pub struct Report {
     pub dropped: Vec<NamedElements>,
     /// Elements that lie below nothing, as edges of the source to their parents stay away.
     pub nowhere: Vec<NamedElements>,
-    /// Spellings of the source that differ from the name of their element in case alone, as `TRUE as true`; facts that
-    /// name elements of tables are not looked at. Dimensions without any are left out.
-    pub respelled: Vec<NamedElements>,
+    /// Names of the source's elements that differ in case alone, as `true and TRUE`. Dimensions without any are left
+    /// out.
+    pub alike: Vec<NamedElements>,
+    /// Elements whose name the source writes in another case than before a refresh or a load.
+    pub respelled: Vec<RenamedElement>,
     /// Base elements that a refresh placed before another one that was before them, as `Jan before Feb`: the first of
     /// each dimension. Dimensions without any are left out.
     pub reordered: Vec<NamedElements>,
@@ -82,8 +84,9 @@ pub struct DefaultMove {
     pub after: String,
 }
 
-/// An element of a level whose values give it another name than before: its value alone, or more of its path where
-/// elements share the value. The former name still finds it where no other element has it.
+/// An element that has another name than before: the source writes its name in another case, or values of levels give
+/// it another one (its value alone, or more of its path where elements share the value). The former name still finds it
+/// where no other element has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenamedElement {
     /// The dimension.

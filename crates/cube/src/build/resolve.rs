@@ -139,14 +139,31 @@ impl Lookup<'_> {
                     index.find(&path).map_or_else(|| names.find(&text), |id| names.base_of(id, &text))
                 }
             },
-            Lookup::Names { by_value } => match by_value.get(&folded(&text)).map(Vec::as_slice) {
-                None => names.find(&text),
-                Some([one]) => names.base_of(*one, &text),
-                Some(several) => {
-                    let several = several.iter().map(|id| names.dimension.element(*id).name().to_owned()).collect();
-                    Err(Problem::Several(text, several))
+            Lookup::Names { by_value } => {
+                let value = |id: &ElementId| names.dimension.element(*id).value();
+                let alike = by_value.get(&folded(&text)).map_or(&[][..], Vec::as_slice);
+                let mut found: Vec<ElementId> = alike.iter().copied().filter(|id| value(id) == text).collect();
+                if found.is_empty() && names.dimension.holder_of_source(&text).is_none() {
+                    found = alike.to_vec();
                 }
-            },
+                match found.as_slice() {
+                    [] => names.find(&text),
+                    [one] => names.base_of(*one, &text),
+                    several if several.iter().all(|id| value(id) == value(&several[0])) => {
+                        let several = several.iter().map(|id| names.dimension.element(*id).name().to_owned());
+                        Err(Problem::Several(text, several.collect()))
+                    }
+                    several => {
+                        let mut values: Vec<String> = Vec::new();
+                        for value in several.iter().map(value) {
+                            if values.iter().all(|known| known != value) {
+                                values.push(value.to_owned());
+                            }
+                        }
+                        Err(Problem::Case(text, values))
+                    }
+                }
+            }
             Lookup::Levels { .. } => names.find(&text),
         }
     }
@@ -170,12 +187,16 @@ impl Lookup<'_> {
 }
 
 impl Names<'_> {
-    /// The coordinate of the base element that the source has this name for.
+    /// The coordinate of the base element that the source has this name for: to the letter, else in other case where
+    /// one name alone is so written.
     fn find(&self, name: &str) -> Result<u32, Problem> {
         match self.dimension.find_of_source(name) {
             Some(id) => self.base_of(id, name),
             None if self.reserved.contains(&folded(name)) => Err(Problem::Consolidated(name.to_owned())),
-            None => Err(Problem::Unknown(name.to_owned())),
+            None => Err(match self.dimension.alike_of_source(name) {
+                none if none.is_empty() => Problem::Unknown(name.to_owned()),
+                several => Problem::Case(name.to_owned(), several),
+            }),
         }
     }
 

@@ -270,11 +270,11 @@ impl<'a> Changing<'a> {
         let mut renames = self.renames.iter().filter(|rename| rename.dimension == at);
         let found = match error {
             ModelError::DuplicateName { name, .. } => {
-                let holder = self.dimension(at).find_key(name);
+                let holder = self.dimension(at).holder(name);
                 let gives_up =
                     self.renames.iter().any(|rename| rename.dimension == at && Some(rename.element) == holder);
                 // Of two elements that get a name which is given up, the second is refused.
-                let mut wrong = renames.filter(|rename| folded(&rename.name) == folded(name));
+                let mut wrong = renames.filter(|rename| rename.name == *name);
                 if gives_up { wrong.next_back() } else { wrong.next() }
             }
             _ => renames.next_back(),
@@ -299,11 +299,11 @@ impl<'a> Changing<'a> {
         let dimension = self.dimension(at);
         let named = dimension.element(element);
         let of_source = named.key().unwrap_or(&rename.old);
-        let is_others = dimension.find_of_source(of_source).is_some_and(|holder| {
+        let is_others = dimension.holder_of_source(of_source).is_some_and(|holder| {
             let names = dimension.element(holder).source_names();
-            holder != element && names.iter().all(|name| folded(name) != folded(of_source))
+            holder != element && names.iter().all(|name| name != of_source)
         });
-        let holder = dimension.find_key(&rename.old);
+        let holder = dimension.holder(&rename.old);
         if is_others && named.source_names().is_empty() {
             let name = of_source.to_owned();
             self.model.apply(at, Change::SourceName { element, name }, &|_| false)?;

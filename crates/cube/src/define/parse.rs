@@ -1,6 +1,6 @@
 //! Reading a definition, with line and column in every error.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -13,6 +13,7 @@ use crate::query::MEASURES;
 
 /// Most levels of a dimension with names: each is a column in SQL.
 const LEVELS_MAX: usize = 1000;
+const EMPTY_NAME: &str = "a name is empty: give it at least one character";
 
 /// A definition that cannot be read, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -202,7 +203,7 @@ fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<(&'a str, String
     let mut known: HashMap<String, &str> = HashMap::new();
     for name in names {
         if name.is_empty() {
-            return Some((name, "a name is empty: give it at least one character".to_string()));
+            return Some((name, EMPTY_NAME.to_string()));
         }
         if let Some(other) = known.insert(folded(name), name) {
             let message = match other == name {
@@ -247,10 +248,14 @@ fn check_measure(measure: &MeasureDefinition, dimensions: &Named<DimensionDefini
 
 fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
     let DimensionDefinition { column, table, levels, fiscal_start, key, parent, elements, .. } = dimension;
-    let listed =
+    let mut listed =
         elements.iter().map(String::as_str).chain(dimension.consolidated.names()).chain(dimension.all.as_deref());
-    if let Some((_, message)) = repeated(listed) {
-        return Err(message);
+    let mut known = HashSet::new();
+    if let Some(name) = listed.find(|name| name.is_empty() || !known.insert(*name)) {
+        return Err(match name.is_empty() {
+            true => EMPTY_NAME.to_string(),
+            false => format!("'{name}' stands here a second time"),
+        });
     }
     if levels.len() > LEVELS_MAX {
         return Err(format!("a dimension has at most {LEVELS_MAX} levels with names, not {}", levels.len()));

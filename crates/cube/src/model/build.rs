@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::names::{NameIndex, folded, nearest};
+use super::names::{NameIndex, ParentKeys, nearest};
 use super::{Dimension, Edge, Element, ElementId, ElementKind, topology};
 use crate::error::{ModelError, Path, Result};
 
@@ -110,7 +110,8 @@ impl Dimension {
     /// one another in any order.
     ///
     /// # Errors
-    /// Those of [`DimensionBuilder`]; [`ModelError::UnknownInPath`] for an unknown child.
+    /// Those of [`DimensionBuilder`]; [`ModelError::UnknownInPath`] for an unknown child,
+    /// [`ModelError::AmbiguousCase`] for one whose name several elements have in other case.
     pub fn from_lists(name: &str, elements: &[&str], consolidated: &[Consolidation<'_>]) -> Result<Self> {
         let mut builder = DimensionBuilder::new(name)?;
         for element in elements {
@@ -134,15 +135,16 @@ impl Dimension {
     /// consolidated elements, others base elements. A key in several rows has several parents and its first caption.
     ///
     /// # Errors
-    /// Those of [`DimensionBuilder`]; [`ModelError::UnknownInPath`] for a parent that is no key.
+    /// Those of [`DimensionBuilder`]; [`ModelError::UnknownInPath`] for a parent that is no key,
+    /// [`ModelError::AmbiguousCase`] for one that several keys are in other case.
     pub fn from_parents(name: &str, rows: &[ParentRow<'_>]) -> Result<Self> {
         let mut builder = DimensionBuilder::new(name)?;
         builder.reserve(rows.len());
-        let parents: HashSet<String> = rows.iter().filter_map(|row| row.parent).map(folded).collect();
+        let parents = ParentKeys::of(rows.iter().map(|row| (row.key, row.parent)));
         for row in rows {
-            let id = match builder.dimension.find_key(row.key) {
+            let id = match builder.dimension.holder(row.key) {
                 Some(id) => id,
-                None if parents.contains(&folded(row.key)) => builder.add(row.key, ElementKind::Consolidated)?,
+                None if parents.has(row.key) => builder.add(row.key, ElementKind::Consolidated)?,
                 None => builder.add(row.key, ElementKind::Base)?,
             };
             if builder.dimension.element(id).caption.is_none() && row.caption.is_some() {
@@ -215,6 +217,9 @@ impl Dimension {
     }
 
     fn unknown_in_path(&self, path: Vec<String>, name: &str) -> ModelError {
+        if let Some(ambiguous) = self.ambiguous(name) {
+            return ambiguous;
+        }
         let nearest = nearest(name, self.all_names());
         ModelError::UnknownInPath { dimension: self.name.clone(), path: Path(path), name: name.to_owned(), nearest }
     }

@@ -81,7 +81,7 @@ pub enum Change {
     SourceName {
         /// The element.
         element: ElementId,
-        /// The name, unique among names of the source, case ignored.
+        /// The name, unique among names of the source.
         name: String,
     },
     /// Notes that a name which a change gave an element is another one's now. [`Change::Rename`] of the element ends
@@ -278,9 +278,8 @@ impl Dimension {
         for (id, name) in names {
             self.named(name)?;
             let old = self.living(*id)?.name.clone();
-            // An alternative name of the element and its name change places, and a name may change its case alone: both
-            // are the element's already.
-            if self.find_key(name) != Some(*id) {
+            // An alternative name of the element and its name change places: both are the element's already.
+            if self.holder(name) != Some(*id) {
                 claims.push((*id, name, old));
             }
         }
@@ -298,7 +297,6 @@ impl Dimension {
             }
         }
         for (id, name) in names {
-            let folded = super::names::folded(name);
             self.forget_displaced(*id, |displaced| displaced.is_primary);
             let element = self.element_mut(*id);
             element.renamed = true;
@@ -306,7 +304,7 @@ impl Dimension {
             if !element.handmade && element.key.is_none() {
                 element.key = Some(old.clone());
             }
-            if let Some(alias) = element.aliases.iter_mut().find(|alias| super::names::folded(alias) == folded) {
+            if let Some(alias) = element.aliases.iter_mut().find(|alias| *alias == name) {
                 *alias = old;
             }
         }
@@ -318,7 +316,7 @@ impl Dimension {
         self.living(id)?;
         self.claim_source(&name, id)?;
         let held = &mut self.element_mut(id).source_names;
-        held.retain(|held| super::names::folded(held) != super::names::folded(&name));
+        held.retain(|held| *held != name);
         held.push(name);
         Ok(())
     }
@@ -326,8 +324,7 @@ impl Dimension {
     fn displace(&mut self, id: ElementId, name: Displaced) -> Result<()> {
         self.named(&name.name)?;
         self.living(id)?;
-        let wanted = super::names::folded(&name.name);
-        self.forget_displaced(id, |held| super::names::folded(&held.name) == wanted);
+        self.forget_displaced(id, |held| held.name == name.name);
         self.names.add_displaced(&name.name, id);
         self.element_mut(id).displaced.push(name);
         Ok(())

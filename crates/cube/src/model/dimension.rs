@@ -51,7 +51,7 @@ pub(crate) struct NameMatches {
 /// A directed acyclic graph of named elements with weighted consolidations.
 ///
 /// Invariants: an id belongs to one element for ever; every base element has one coordinate (*base index*) and no two
-/// the same; a removed element leaves its id and its coordinate unused; names and aliases are unique, case ignored;
+/// the same; a removed element leaves its id and its coordinate unused; names and aliases are unique to the letter;
 /// edges are recorded at both ends and form no cycle.
 ///
 /// Functions that take an [`ElementId`] panic if the element does not live in this dimension, as indexing does;
@@ -139,10 +139,15 @@ impl Dimension {
     /// regard to case; names count before captions.
     ///
     /// # Errors
-    /// [`ModelError::UnknownElement`] with the nearest names; [`ModelError::AmbiguousCaption`] if the text is the
-    /// caption of several elements and the name of none.
+    /// [`ModelError::UnknownElement`] with the nearest names; [`ModelError::AmbiguousCase`] if several names differ
+    /// from the text in case alone; [`ModelError::AmbiguousCaption`] if the text is the caption of several elements and
+    /// the name of none.
     pub fn find(&self, name: &str) -> Result<ElementId> {
-        match self.matches(name).elements.as_slice() {
+        let NameMatches { is_exact, elements } = self.matches(name);
+        if let Some(ambiguous) = self.ambiguous(name).filter(|_| !is_exact) {
+            return Err(ambiguous);
+        }
+        match elements.as_slice() {
             [one] => Ok(*one),
             [] => Err(ModelError::UnknownElement {
                 dimension: self.name.clone(),
@@ -160,25 +165,52 @@ impl Dimension {
     /// The elements that a text stands for, by the first of: a name, a caption, a name without regard to case, a
     /// caption without regard to case.
     pub(crate) fn matches(&self, text: &str) -> NameMatches {
-        let (key, captioned) = (self.names.get(text), self.names.captioned(text));
-        let is_exact = |id: &ElementId| {
-            let element = self.element(*id);
-            element.name == text || element.aliases.iter().any(|alias| alias == text)
-        };
-        if let Some(id) = key.filter(is_exact) {
+        if let Some(id) = self.names.exact(text) {
             return NameMatches { is_exact: true, elements: vec![id] };
         }
+        let captioned = self.names.captioned(text);
         let has_caption = |id: &&ElementId| self.element(**id).caption.as_deref() == Some(text);
         let exact: Vec<ElementId> = captioned.iter().filter(has_caption).copied().collect();
         if !exact.is_empty() {
             return NameMatches { is_exact: true, elements: exact };
         }
-        NameMatches { is_exact: false, elements: key.map_or_else(|| captioned.to_vec(), |id| vec![id]) }
+        let mut named: Vec<ElementId> = self.names.alike(text).into_iter().map(|(_, id)| id).collect();
+        named.sort_unstable();
+        named.dedup();
+        NameMatches { is_exact: false, elements: if named.is_empty() { captioned.to_vec() } else { named } }
     }
 
-    /// The element with this name or alias, case ignored; captions do not count.
+    /// The element with this name or alias: to the letter, else the only one without regard to case. Captions do not
+    /// count.
     pub fn find_key(&self, name: &str) -> Option<ElementId> {
         self.names.get(name)
+    }
+
+    /// The element with this name or alias to the letter.
+    pub fn holder(&self, name: &str) -> Option<ElementId> {
+        self.names.exact(name)
+    }
+
+    /// The error of a text that is no name to the letter, and that names of several elements are in other case.
+    pub(crate) fn ambiguous(&self, name: &str) -> Option<ModelError> {
+        let is_none = self.holder(name).is_none() && self.find_key(name).is_none();
+        let candidates: Vec<String> = if is_none { spellings(self.names.alike(name)) } else { Vec::new() };
+        (!candidates.is_empty()).then(|| ModelError::AmbiguousCase {
+            dimension: self.name.clone(),
+            name: name.to_owned(),
+            candidates,
+        })
+    }
+
+    /// The names and aliases of several elements that differ in case alone.
+    pub(crate) fn all_alike(&self) -> Vec<Vec<String>> {
+        self.names.all_alike().into_iter().map(spellings).collect()
+    }
+
+    /// The name or alias of an element by which a text finds it; the text itself if it has none.
+    pub(crate) fn spelling_of<'a>(&'a self, id: ElementId, text: &'a str) -> &'a str {
+        let names = self.names.alike(text).into_iter().filter(|(_, of)| *of == id).map(|(name, _)| name);
+        if self.holder(text) == Some(id) { text } else { names.last().unwrap_or(text) }
     }
 
     /// Elements of the source that it did not have when it was read last, with what was made by hand at them.
@@ -219,10 +251,20 @@ impl Dimension {
         self.names.displaced(name)
     }
 
-    /// The element that rows of the source have this name for: one of its [`Element::source_names`], else its name or
-    /// alias, case ignored.
+    /// The element that rows of the source have this name for, one of its [`Element::source_names`], else its name or
+    /// alias: to the letter, else the only one without regard to case.
     pub fn find_of_source(&self, name: &str) -> Option<ElementId> {
         self.names.get_of_source(name)
+    }
+
+    /// The element that rows of the source have this name for to the letter.
+    pub(crate) fn holder_of_source(&self, name: &str) -> Option<ElementId> {
+        self.names.exact_of_source(name)
+    }
+
+    /// Names that rows of the source have for elements and that are this text without regard to case.
+    pub(crate) fn alike_of_source(&self, name: &str) -> Vec<String> {
+        spellings(self.names.alike_of_source(&super::names::folded(name)).collect())
     }
 
     /// Names, aliases and captions of all elements, by position.
@@ -322,8 +364,7 @@ impl Dimension {
     /// # Errors
     /// [`ModelError::NoSuchId`].
     pub(crate) fn drop_alias(&mut self, id: ElementId, alias: &str) -> Result<()> {
-        let wanted = super::names::folded(alias);
-        let is_other = |held: &String| super::names::folded(held) != wanted;
+        let is_other = |held: &String| held != alias;
         if !self.living(id)?.aliases.iter().all(is_other) {
             self.names.release(alias);
             self.element_mut(id).aliases.retain(is_other);
@@ -446,4 +487,9 @@ impl Dimension {
     pub(super) fn too_many(&self, what: &'static str, max: usize) -> ModelError {
         ModelError::TooMany { dimension: self.name.clone(), what, max }
     }
+}
+
+/// The texts of names.
+fn spellings(names: Vec<(&str, ElementId)>) -> Vec<String> {
+    names.into_iter().map(|(name, _)| name.to_owned()).collect()
 }

@@ -9,7 +9,6 @@ use std::collections::HashSet;
 
 use hashbrown::{Equivalent, HashMap};
 
-use super::names::folded;
 use super::{Dimension, DimensionBuilder, Edge, Element, ElementId, ElementKind, Hierarchy, Member};
 use crate::error::{ModelError, Path, Result};
 
@@ -77,8 +76,7 @@ impl Dimension {
     ///
     /// # Errors
     /// [`ModelError::LevelCount`]; [`ModelError::RaggedConflict`] if a row ends at an element that holds others;
-    /// [`ModelError::DuplicateName`] if elements differ in case alone; [`ModelError::EmptyName`];
-    /// [`ModelError::TooMany`].
+    /// [`ModelError::SharedPath`]; [`ModelError::EmptyName`]; [`ModelError::TooMany`].
     pub fn from_levels<'a, R>(name: &str, levels: &[&str], rows: R) -> Result<(Self, Vec<Option<ElementId>>)>
     where
         R: IntoIterator<Item = &'a [Option<&'a str>]>,
@@ -148,16 +146,15 @@ impl Dimension {
     /// True if values gave an element of a level hierarchy its name.
     pub(crate) fn has_name_of_values(&self, id: ElementId) -> bool {
         let element = self.element(id);
-        let is_name = |name: &String| folded(name) == folded(&element.name);
+        let is_name = |name: &String| *name == element.name;
         !element.renamed && self.names_of_values(id).iter().any(is_name)
     }
 
     /// The other elements of the value by which `name` finds an element of a level hierarchy as its alternative name.
     pub(crate) fn namesakes(&self, id: ElementId, name: &str) -> Vec<ElementId> {
-        let wanted = folded(name);
-        let has_value =
-            |id: &ElementId| self.element(*id).member().is_some_and(|member| folded(&member.value) == wanted);
-        if folded(&self.element(id).name) == wanted || !has_value(&id) {
+        let wanted = self.spelling_of(id, name);
+        let has_value = |id: &ElementId| self.element(*id).member().is_some_and(|member| member.value == wanted);
+        if self.element(id).name == wanted || !has_value(&id) {
             return Vec::new();
         }
         self.order.iter().copied().filter(|other| *other != id && has_value(other)).collect()
@@ -291,12 +288,12 @@ impl Growth {
         loop {
             let mut holders: HashMap<String, u32> = HashMap::with_capacity(named.len());
             for (_, name) in &named {
-                *holders.entry(folded(name)).or_default() += 1;
+                *holders.entry(name.clone()).or_default() += 1;
             }
             let mut grew = false;
             for ((id, name), times) in named.iter_mut().zip(&mut lengthened) {
-                let shared = holders.get(&folded(name)).is_some_and(|count| *count > 1);
-                if *times == 2 || !(shared || self.dimension.names.get(name).is_some()) {
+                let shared = holders.get(name).is_some_and(|count| *count > 1);
+                if *times == 2 || !(shared || self.dimension.holder(name).is_some()) {
                     continue;
                 }
                 *name = match *times {
@@ -314,10 +311,9 @@ impl Growth {
 
     /// Refuses a name that values of another path give, too.
     fn check_path(&self, name: &str, id: ElementId) -> Result<()> {
-        let Some(other) = self.dimension.names.get(name) else { return Ok(()) };
+        let Some(other) = self.dimension.holder(name) else { return Ok(()) };
         let [one, other] = [other, id].map(|id| self.dimension.values_to(id));
-        let is_same = |(one, other): (&String, &String)| folded(one) == folded(other);
-        if one.len() == other.len() && one.iter().zip(&other).all(is_same) {
+        if one == other {
             return Ok(());
         }
         let (dimension, name) = (self.dimension.name.clone(), name.to_owned());

@@ -36,8 +36,8 @@ pub use format::{NUMBER_FORMAT, Number, NumberFormat};
 pub(crate) use layout::layout_of;
 pub use levels::LevelIndex;
 pub use measure::{Balance, Measure, Span};
-pub(crate) use names::folded;
 pub use names::nearest;
+pub(crate) use names::{ParentKeys, folded};
 pub use two_paths::TwoPaths;
 pub use weights::{BaseMap, BaseWeights};
 

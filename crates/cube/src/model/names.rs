@@ -1,6 +1,7 @@
-//! Names of a dimension: lookup that ignores case, and the names nearest to an unknown one.
+//! Names of a dimension: lookup to the letter, then without regard to case, and the names nearest to an unknown one.
 
-use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use hashbrown::{HashMap, HashSet};
 
 use super::ElementId;
 use crate::error::Nearest;
@@ -10,58 +11,139 @@ const EDITS_MAX: usize = 3;
 /// Names suggested for an unknown one.
 const SUGGESTIONS_MAX: usize = 3;
 
-/// The form under which names are compared: lower case.
+/// The form in which names that differ in case alone are the same: lower case.
 pub(crate) fn folded(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// Names, aliases and captions of a dimension's elements. Names and aliases are unique when folded, captions are not.
+/// The elements of names. A name has one element to the letter; names that differ in case alone lie together.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    /// The first name of each folded one.
+    first: HashMap<String, Spelling>,
+    /// The other names of a folded one, in the order in which they came.
+    further: HashMap<String, Vec<Spelling>>,
+}
+
+/// A name and its element.
+#[derive(Clone, Debug)]
+struct Spelling {
+    /// The name; `None` if it is the folded one.
+    name: Option<Box<str>>,
+    id: ElementId,
+}
+
+impl Spelling {
+    fn name<'a>(&'a self, folded: &'a str) -> &'a str {
+        self.name.as_deref().unwrap_or(folded)
+    }
+}
+
+impl Names {
+    /// Enters a name; returns its element if it has one.
+    fn claim(&mut self, name: &str, id: ElementId) -> Result<(), ElementId> {
+        let folded = folded(name);
+        if let Some(holder) = self.exact_of(&folded, name) {
+            return Err(holder);
+        }
+        let spelling = Spelling { name: (folded != name).then(|| name.into()), id };
+        match self.first.entry(folded) {
+            Entry::Occupied(first) => self.further.entry(first.key().clone()).or_default().push(spelling),
+            Entry::Vacant(free) => drop(free.insert(spelling)),
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, name: &str) {
+        let folded = folded(name);
+        let Some(first) = self.first.get_mut(&folded) else { return };
+        let further = self.further.get_mut(&folded);
+        match (first.name(&folded) == name, further) {
+            (true, None) => drop(self.first.remove(&folded)),
+            (true, Some(further)) => *first = further.remove(0),
+            (false, further) => {
+                further.into_iter().for_each(|further| further.retain(|held| held.name(&folded) != name));
+            }
+        }
+        if self.further.get(&folded).is_some_and(Vec::is_empty) {
+            self.further.remove(&folded);
+        }
+    }
+
+    /// The names of a folded one with their elements.
+    fn of(&self, folded: &str) -> impl Iterator<Item = (&str, ElementId)> {
+        self.first.get_key_value(folded).into_iter().flat_map(|(folded, first)| {
+            let further = self.further.get(folded).into_iter().flatten();
+            std::iter::once(first).chain(further).map(move |held| (held.name(folded), held.id))
+        })
+    }
+
+    fn exact_of(&self, folded: &str, name: &str) -> Option<ElementId> {
+        self.of(folded).find(|(held, _)| *held == name).map(|(_, id)| id)
+    }
+
+    fn exact(&self, name: &str) -> Option<ElementId> {
+        self.exact_of(&folded(name), name)
+    }
+}
+
+/// The element of all names, if it is one.
+fn sole<'a>(mut names: impl Iterator<Item = (&'a str, ElementId)>) -> Option<ElementId> {
+    let (_, first) = names.next()?;
+    names.all(|(_, id)| id == first).then_some(first)
+}
+
+/// Names, aliases and captions of a dimension's elements. Names and aliases are unique to the letter, captions are not.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameIndex {
-    names: HashMap<String, ElementId>,
+    names: Names,
+    /// Captions, folded.
     captions: HashMap<String, Vec<ElementId>>,
     /// Elements whose name in the source is none of theirs.
-    of_source: HashMap<String, ElementId>,
+    of_source: Names,
     /// Elements that had a name by a change, which other elements have now.
     displaced: HashMap<String, Vec<ElementId>>,
 }
 
 impl NameIndex {
     pub(super) fn with_capacity(elements: usize) -> Self {
-        Self { names: HashMap::with_capacity(elements), ..Self::default() }
+        let names = Names { first: HashMap::with_capacity(elements), ..Names::default() };
+        Self { names, ..Self::default() }
     }
 
     /// Enters a name; returns its holder if it is taken.
     pub(super) fn claim(&mut self, name: &str, id: ElementId) -> Result<(), ElementId> {
-        match self.names.entry(folded(name)) {
-            hashbrown::hash_map::Entry::Occupied(entry) => Err(*entry.get()),
-            hashbrown::hash_map::Entry::Vacant(entry) => {
-                entry.insert(id);
-                Ok(())
-            }
-        }
+        self.names.claim(name, id)
     }
 
     pub(super) fn release(&mut self, name: &str) {
-        self.names.remove(&folded(name));
+        self.names.release(name);
     }
 
     /// Enters a name of the source; returns its holder if that is another element.
     pub(super) fn claim_source(&mut self, name: &str, id: ElementId) -> Result<(), ElementId> {
-        match *self.of_source.entry(folded(name)).or_insert(id) {
-            holder if holder == id => Ok(()),
-            holder => Err(holder),
-        }
+        self.of_source.claim(name, id).or_else(|holder| if holder == id { Ok(()) } else { Err(holder) })
     }
 
     pub(super) fn release_source(&mut self, name: &str) {
-        self.of_source.remove(&folded(name));
+        self.of_source.release(name);
     }
 
-    /// The element that rows of the source have this name for.
-    pub(super) fn get_of_source(&self, name: &str) -> Option<ElementId> {
+    /// The element that rows of the source have this name for, to the letter.
+    pub(super) fn exact_of_source(&self, name: &str) -> Option<ElementId> {
         let folded = folded(name);
-        self.of_source.get(&folded).or_else(|| self.names.get(&folded)).copied()
+        self.of_source.exact_of(&folded, name).or_else(|| self.names.exact_of(&folded, name))
+    }
+
+    /// The element that rows of the source have this name for: to the letter, else the only one without regard to case.
+    pub(super) fn get_of_source(&self, name: &str) -> Option<ElementId> {
+        self.exact_of_source(name).or_else(|| sole(self.alike_of_source(&folded(name))))
+    }
+
+    /// Names that rows of the source have for elements, of a folded one.
+    pub(super) fn alike_of_source(&self, folded: &str) -> impl Iterator<Item = (&str, ElementId)> {
+        let is_own = |(name, _): &(&str, ElementId)| self.of_source.exact(name).is_none();
+        self.of_source.of(folded).chain(self.names.of(folded).filter(is_own))
     }
 
     pub(super) fn add_caption(&mut self, caption: &str, id: ElementId) {
@@ -69,25 +151,44 @@ impl NameIndex {
     }
 
     pub(super) fn remove_caption(&mut self, caption: &str, id: ElementId) {
-        drop_holder(&mut self.captions, caption, id);
+        drop_holder(&mut self.captions, &folded(caption), id);
     }
 
     pub(super) fn add_displaced(&mut self, name: &str, id: ElementId) {
-        self.displaced.entry(folded(name)).or_default().push(id);
+        self.displaced.entry(name.to_owned()).or_default().push(id);
     }
 
     pub(super) fn remove_displaced(&mut self, name: &str, id: ElementId) {
         drop_holder(&mut self.displaced, name, id);
     }
 
-    /// Elements that had this name by a change.
+    /// Elements that had this name by a change, to the letter.
     pub(super) fn displaced(&self, name: &str) -> &[ElementId] {
-        self.displaced.get(&folded(name)).map_or(&[], Vec::as_slice)
+        self.displaced.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The element with this name or alias.
+    /// The element with this name or alias, to the letter.
+    pub(super) fn exact(&self, name: &str) -> Option<ElementId> {
+        self.names.exact(name)
+    }
+
+    /// The element with this name or alias: to the letter, else the only one without regard to case.
     pub(super) fn get(&self, name: &str) -> Option<ElementId> {
-        self.names.get(&folded(name)).copied()
+        let folded = folded(name);
+        self.names.exact_of(&folded, name).or_else(|| sole(self.names.of(&folded)))
+    }
+
+    /// Names and aliases that are this text without regard to case, with their elements.
+    pub(super) fn alike(&self, name: &str) -> Vec<(&str, ElementId)> {
+        self.names.of(&folded(name)).collect()
+    }
+
+    /// Names and aliases of several elements that differ in case alone, by the first element.
+    pub(super) fn all_alike(&self) -> Vec<Vec<(&str, ElementId)>> {
+        let all = self.names.further.keys().filter(|folded| sole(self.names.of(folded)).is_none());
+        let mut all: Vec<Vec<(&str, ElementId)>> = all.map(|folded| self.names.of(folded).collect()).collect();
+        all.sort_unstable_by_key(|names| (names[0].1, names[0].0));
+        all
     }
 
     /// Elements with this caption.
@@ -96,14 +197,35 @@ impl NameIndex {
     }
 }
 
-/// Takes an element from those of a name.
-fn drop_holder(names: &mut HashMap<String, Vec<ElementId>>, name: &str, id: ElementId) {
-    let key = folded(name);
-    if let Some(holders) = names.get_mut(&key) {
+/// Takes an element from those of a key.
+fn drop_holder(names: &mut HashMap<String, Vec<ElementId>>, key: &str, id: ElementId) {
+    if let Some(holders) = names.get_mut(key) {
         holders.retain(|holder| *holder != id);
         if holders.is_empty() {
-            names.remove(&key);
+            names.remove(key);
         }
+    }
+}
+
+/// Which keys of a parent-child table are parents.
+pub(crate) struct ParentKeys<'a> {
+    exact: HashSet<&'a str>,
+    /// Parents, folded, that are no key to the letter.
+    alike: HashSet<String>,
+}
+
+impl<'a> ParentKeys<'a> {
+    /// The parents among the keys of rows of a key and its parent.
+    pub(crate) fn of(rows: impl Iterator<Item = (&'a str, Option<&'a str>)> + Clone) -> Self {
+        let keys: HashSet<&str> = rows.clone().map(|(key, _)| key).collect();
+        let exact: HashSet<&str> = rows.filter_map(|(_, parent)| parent).collect();
+        let alike = exact.iter().filter(|parent| !keys.contains(*parent)).map(|parent| folded(parent)).collect();
+        Self { exact, alike }
+    }
+
+    /// True if a row names this key as its parent: to the letter, or without regard to case if no key is so written.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.exact.contains(key) || (!self.alike.is_empty() && self.alike.contains(&folded(key)))
     }
 }
 

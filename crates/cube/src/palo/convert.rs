@@ -137,8 +137,19 @@ impl Dimension {
     /// A dimension of the model in the server's form. `origin` gives the numbers; rows are in their order.
     ///
     /// # Errors
-    /// [`PaloError::Unwritable`] if an element has no number: see [`DimensionOrigin::number`].
+    /// [`PaloError::Unwritable`] if an element has no number: see [`DimensionOrigin::number`]; if names of elements
+    /// differ in case alone.
     pub fn from_model(dimension: &model::Dimension, origin: &DimensionOrigin) -> Result<Self> {
+        let mut names = HashMap::with_capacity(dimension.elements().len());
+        for name in dimension.elements().iter().map(|id| dimension.element(*id).name()) {
+            if let Some(other) = names.insert(model::folded(name), name) {
+                return Err(PaloError::Unwritable(format!(
+                    "elements '{other}' and '{name}' of dimension '{}' differ in case alone, and names of a Palo \
+                     database ignore case: rename one of them with cube change",
+                    dimension.name()
+                )));
+            }
+        }
         let (indents, depths) = indents_and_depths(dimension);
         let number = |id: ElementId| {
             let missing = || format!("element '{}' has no number of the server", dimension.element(id).name());

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 
 use super::{ElementName, QueryError, Span};
-use crate::error::Nearest;
+use crate::error::{ModelError, Nearest};
 use crate::model::{CubeModel, Dimension, ElementId, NameMatches, nearest};
 
 /// The name by which queries call the axis of measures.
@@ -62,7 +62,8 @@ pub(crate) fn find_dimension(model: &CubeModel, text: &str, name: &str, span: Sp
 
 /// The warning of a name by which a dimension finds an element, though it is the value of other elements, too.
 pub(crate) fn namesake_warning(dimension: &Dimension, found: ElementId, name: &str) -> Option<String> {
-    let displaced = dimension.displaced(name).iter().filter(|id| **id != found);
+    let spelling = dimension.spelling_of(found, name);
+    let displaced = dimension.displaced(spelling).iter().filter(|id| **id != found);
     let displaced: Vec<String> = displaced.map(|id| quoted(dimension.element(*id).name())).collect();
     if !displaced.is_empty() {
         let (found, by_hand) = (quoted(dimension.element(found).name()), displaced.join(", "));
@@ -188,6 +189,19 @@ impl Binder<'_> {
             }
             0 => {}
             _ => {
+                // Names of one dimension that differ in case alone.
+                let dimension = match &found[0].2 {
+                    Named::Element(first, _) => {
+                        let is_same = |named: &Named| matches!(named, Named::Element(other, _) if other == first);
+                        found.iter().all(|(.., named)| is_same(named)).then(|| &self.model.dimensions()[*first])
+                    }
+                    _ => None,
+                };
+                if let Some(ambiguous) = dimension.and_then(|dimension| dimension.find(&name.name).err())
+                    && matches!(ambiguous, ModelError::AmbiguousCase { .. })
+                {
+                    return Err(self.error(name.span, ambiguous.to_string()));
+                }
                 let candidates: Vec<String> = found.into_iter().map(|(_, candidate, _)| candidate).collect();
                 let message = format!("{name} is several elements: {}", candidates.join(", "));
                 return Err(self.error(name.span, message));

@@ -100,7 +100,12 @@ impl StoredCube {
         }
         let moved = |cell: &TextCell| {
             let pairs = cell.elements.iter().zip(self.model.dimensions()).zip(model.dimensions());
-            let elements = pairs.map(|((element, from), to)| to.find_key(from.element(*element).name()));
+            let elements = pairs.map(|((element, from), to)| {
+                let name = from.element(*element).name();
+                // A name in another case that the cube has for another element is not this one's.
+                let is_new = |id: &ElementId| from.holder(to.element(*id).name()).is_none();
+                to.holder(name).or_else(|| to.find_key(name).filter(is_new))
+            });
             Some(TextCell { elements: elements.collect::<Option<_>>()?, text: cell.text.clone() })
         };
         self.texts.iter().filter_map(moved).collect()

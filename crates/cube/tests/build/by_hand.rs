@@ -356,7 +356,83 @@ fn names_that_two_rows_give_are_refused_with_both() {
     ]);
     let refused = tried(&Memory::default().with("gl", gl), "P: {levels: [a, b]}").unwrap_err().to_string();
     assert!(refused.contains("A → B-C and A-B → C both get the name 'P-A-B-C'"), "{refused}");
-    let memory = day(&["SE"], &["EU . .", "SE EU .", "NO EU se"]);
+    let memory = day(&["SE"], &["EU . .", "SE EU .", "NO EU SE"]);
     let refused = tried(&memory, REGIONS).unwrap_err().to_string();
-    assert!(refused.contains("row 3") && refused.contains("'se' is to be an alternative name"), "{refused}");
+    assert!(refused.contains("row 3") && refused.contains("'SE' is to be an alternative name"), "{refused}");
+}
+
+/// [`day`], whose table lacks the group `EU` where levels give it.
+fn day_of(dimensions: &str, facts: &[&str], rows: &[&str]) -> Memory {
+    let is_row = |row: &&str| !(dimensions.contains("levels") && *row == "EU . .");
+    day(facts, &rows.iter().copied().filter(is_row).collect::<Vec<_>>())
+}
+
+fn respelled(report: &Report) -> Vec<String> {
+    report.respelled.iter().map(|one| format!("{} was {}", one.after, one.before)).collect()
+}
+
+#[test]
+fn a_second_spelling_is_a_second_element_and_the_first_keeps_what_was_made_by_hand() {
+    for dimensions in [REGIONS, "R: {column: r}", "R: {table: t, column: r, levels: [up, id]}"] {
+        let mut live = Live::new(&day_of(dimensions, &["de", "fr"], &["EU . .", "de EU .", "fr EU ."]), dimensions);
+        live.change("caption de \"Germany\"; alias de Allemagne; set de size = 80; add R:Mine of de");
+        let report = live.refresh(&day_of(dimensions, &["de", "DE"], &["EU . .", "de EU .", "fr EU .", "DE EU ."]));
+        assert_eq!(listed(&report.added), "DE");
+        assert!(["de and DE", "DE and de"].contains(&listed(&report.alike).as_str()), "{:?}", report.alike);
+        assert!(respelled(report).is_empty());
+        let mut found = cells(&live.built);
+        found.sort();
+        assert_eq!(found, ["DE = 0.02", "de = 0.01"], "{dimensions}");
+        assert_eq!([live.found("Allemagne"), live.found("Germany"), live.found("DE")], ["de", "de", "DE"]);
+        assert!(live.size("de").is_some() && live.size("DE").is_none());
+        let mine = live.dimension().find("Mine").unwrap();
+        assert_eq!(live.dimension().leaves(mine), [live.dimension().find("de").unwrap()]);
+        assert!(live.refused("remove De").contains("are, which differ in case alone: write one of them"));
+        // Of the two the source writes another one: it is neither's.
+        let report = live.refresh(&day_of(dimensions, &["dE"], &["EU . .", "dE EU ."]));
+        assert!(respelled(report).is_empty() && listed(&report.added) == "dE", "{dimensions}: {report:?}");
+        assert!(live.size("dE").is_none());
+        let report = live.refresh(&day_of(dimensions, &["de", "dE"], &["EU . .", "de EU .", "dE EU ."]));
+        assert!(respelled(report).is_empty());
+        assert!(live.size("de").is_some(), "it is back: {dimensions}");
+    }
+}
+
+#[test]
+fn a_name_that_the_source_writes_in_another_case_is_the_same_element() {
+    for dimensions in [REGIONS, "R: {column: r}", "R: {table: t, column: r, levels: [up, id]}"] {
+        let mut live =
+            Live::new(&day_of(dimensions, &["Berlin", "fr"], &["EU . .", "Berlin EU .", "fr EU ."]), dimensions);
+        live.change("alias Berlin Spree; set Berlin size = 4; rename fr to France; add R:Mine of Berlin");
+        let report = live.refresh(&day_of(dimensions, &["BERLIN", "FR"], &["EU . .", "BERLIN EU .", "FR EU ."]));
+        assert_eq!(respelled(report), ["BERLIN was Berlin", "FR was fr"], "{dimensions}");
+        assert!(report.added.is_empty() && report.removed.is_empty() && report.renamed.is_empty(), "{report:?}");
+        assert_eq!(cells(&live.built).len(), 2);
+        assert_eq!([live.found("Spree"), live.found("Berlin"), live.found("fr")], ["BERLIN", "BERLIN", "France"]);
+        assert!(live.size("BERLIN").is_some());
+        let aliases = live.dimension().element(live.dimension().find("BERLIN").unwrap()).aliases();
+        assert_eq!(aliases, ["Spree"], "the former spelling is no name: {dimensions}");
+        // Then both: the former spelling is a new element.
+        let report =
+            live.refresh(&day_of(dimensions, &["BERLIN", "Berlin"], &["EU . .", "BERLIN EU .", "Berlin EU ."]));
+        assert_eq!(listed(&report.added), "Berlin");
+        assert_eq!([live.found("Spree"), live.found("Berlin")], ["BERLIN", "Berlin"]);
+        // One of them is gone, then it is back under another spelling: what was made by hand waits for its own name.
+        let report = live.refresh(&day_of(dimensions, &["Berlin"], &["EU . .", "Berlin EU ."]));
+        assert!(respelled(report).is_empty() && live.size("Berlin").is_none(), "{dimensions}");
+        live.refresh(&day_of(dimensions, &["BERLIN", "Berlin"], &["EU . .", "BERLIN EU .", "Berlin EU ."]));
+        assert!(live.size("BERLIN").is_some() && live.size("Berlin").is_none(), "{dimensions}");
+    }
+    // An element made by hand is the source's that has its name in another case.
+    let mut live = Live::new(&day(&["fr"], &["EU . .", "fr EU ."]), REGIONS);
+    live.change("add R:de below EU; set de size = 80");
+    let report = live.refresh(&day(&["DE"], &["EU . .", "fr EU .", "DE EU ."]));
+    assert_eq!(listed(&report.adopted), "de");
+    assert!(live.found("de") == "DE" && live.size("DE").is_some());
+    // One beside the source's stays one.
+    live.change("add R:De below EU; rename fr to FR");
+    let report = live.refresh(&day(&["DE", "fr"], &["EU . .", "fr EU .", "DE EU ."]));
+    assert!(report.adopted.is_empty());
+    assert_eq!([live.found("De"), live.found("DE"), live.found("fr")], ["De", "DE", "FR"]);
+    assert_eq!(cells(&live.built), ["FR = 0.02", "DE = 0.01"]);
 }

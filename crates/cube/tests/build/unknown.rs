@@ -105,11 +105,11 @@ fn added_without_a_parent() {
     let cube = built(&memory, &format!("{REGION}, unknown: add, all: All}}"));
     assert_eq!(
         outline(&cube, 0),
-        "France Japan Atlantis Zealand World(France Japan) All(World Atlantis Zealand)",
+        "France Japan Atlantis Zealand atlantis World(France Japan) All(World Atlantis Zealand atlantis)",
         "by ascending value, without a parent but the one over all roots"
     );
-    assert_eq!(cube.report.added[0].names, ["Atlantis", "Zealand"]);
-    assert_eq!(cells(&cube), ["France = 0.02", "Atlantis = 0.07", "Zealand = 0.01"]);
+    assert_eq!(cube.report.added[0].names, ["Atlantis", "Zealand", "atlantis"]);
+    assert_eq!(cells(&cube), ["France = 0.02", "Atlantis = 0.04", "Zealand = 0.01", "atlantis = 0.03"]);
 }
 
 #[test]
@@ -276,4 +276,31 @@ fn all_over_roots_that_share_elements_is_refused_with_both_paths() {
     assert_eq!(outline(&cube, 0), "A(FR*0.3) B(FR*0.7 SE) FR SE World(A B)");
     let cube = built(&memory, &dimensions.replace("all: World", "consolidated: {World: {EU: 1}}"));
     assert_eq!(outline(&cube, 0), "EU(FR SE) NATO(West) West(FR) FR SE World(EU)");
+}
+
+#[test]
+fn facts_name_elements_to_the_letter_and_else_the_only_one_in_another_case() {
+    let gl = table(vec![("r", texts(&["berlin", "de", "DE", "De"])), ("amount", cents(&[1, 2, 4, 8]))]);
+    let t = table(vec![("id", texts(&["Berlin", "de", "DE", "EU"])), ("up", texts(&["eu", "EU", "EU", "."]))]);
+    let levels = table(vec![("id", texts(&["Berlin", "de", "DE"])), ("up", texts(&["eu", "EU", "EU"]))]);
+    let memory = Memory::default().with("gl", gl).with("t", t).with("l", levels);
+    for form in ["table: t, key: id, parent: up", "table: l, levels: [up, id]", "elements: [Berlin, de, DE]"] {
+        let cube = |unknown: &str| built(&memory, &format!("R: {{{form}, column: r, unknown: {unknown}}}"));
+        let error = failure(&memory, &format!("R: {{{form}, column: r}}"));
+        assert!(
+            error.contains("'De' is no element; 'de' and 'DE' are, which differ in case alone, in 1 row"),
+            "{error}"
+        );
+        assert!(error.contains("Write one of the names in the facts"), "{error}");
+        let aside = cube("aside");
+        assert_eq!((cells(&aside).len(), aside.report.rows_aside), (3, 1), "{form}");
+        assert!(cells(&aside).contains(&"Berlin = 0.01".to_owned()), "{form}");
+        let added = cube("add");
+        assert!(cells(&added).contains(&"De = 0.08".to_owned()), "{form}: {:?}", cells(&added));
+    }
+    let t = table(vec![("id", texts(&["at", "eu", "EU"])), ("up", texts(&["Eu", ".", "."]))]);
+    let gl = table(vec![("r", texts(&["at"])), ("amount", cents(&[1]))]);
+    let error = failure(&Memory::default().with("gl", gl).with("t", t), "R: {table: t, key: id, parent: up}");
+    let told = "the parent 'Eu' of 'at' is the key of no row; 'eu' and 'EU' are, which differ in case alone";
+    assert!(error.contains("row 1") && error.contains(told), "{error}");
 }

@@ -408,9 +408,18 @@ fn notes(report: &Report) -> Vec<String> {
         )
     }));
     notes.extend(report.nowhere.iter().map(|one| nowhere(&one.dimension, &one.names)));
-    notes.extend(report.respelled.iter().map(|NamedElements { dimension, names }| {
-        format!("names ignore case, so that spellings of {dimension} are one element: {}", some_of(names))
+    notes.extend(report.alike.iter().map(|NamedElements { dimension, names }| {
+        format!("elements of {dimension} that differ in case alone are elements of their own: {}", some_of(names))
     }));
+    let respelled = |one: &RenamedElement| {
+        let RenamedElement { dimension, before, after } = one;
+        format!("{after} ({dimension}) was {before} in the source before, which differs in case alone: it is the same")
+    };
+    notes.extend(report.respelled.iter().take(NAMES_MAX).map(respelled));
+    if report.respelled.len() > NAMES_MAX {
+        let more = grouped((report.respelled.len() - NAMES_MAX) as u64);
+        notes.push(format!("{more} more are written in another case"));
+    }
     notes.extend(report.reordered.iter().map(|NamedElements { dimension, names }| {
         format!("the order of {dimension} is another one in the source now: {}", names.join(", "))
     }));

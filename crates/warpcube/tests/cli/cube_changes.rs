@@ -57,7 +57,7 @@ fn a_change_that_is_refused_changes_nothing() {
     for (text, expected) in [
         ("add Region:IT; remove Frence", "CUBE-007 column 23: no dimension has an element Frence"),
         ("move W below EU", "CUBE-007 column 1: dimension 'Region': a cycle of consolidations: EU → W → EU"),
-        ("add Region:jp", "CUBE-007 column 1: dimension 'Region': the name 'jp' is taken by 'JP'"),
+        ("add Region:JP", "CUBE-007 column 1: dimension 'Region': the name 'JP' is taken by 'JP'"),
         ("drop JP", "CUBE-007 column 1: expected add, rename,"),
     ] {
         let refused = change(&place, text).error(1);
@@ -397,7 +397,7 @@ fn elements_that_exchange_their_names_keep_their_facts_after_a_refresh() {
     let place = plan();
     let before = [total(&place, "FR"), total(&place, "JP")];
     assert_ne!(before[0], before[1]);
-    assert_eq!(told(change(&place, "rename FR to jp; rename JP to FR"))[0], "plan.cube: 2 changes");
+    assert_eq!(told(change(&place, "rename FR to JP; rename JP to FR"))[0], "plan.cube: 2 changes");
     let after = || [total(&place, "JP"), total(&place, "fr")];
     assert_eq!(after(), before);
     for _ in 0..2 {

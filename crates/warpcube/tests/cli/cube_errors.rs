@@ -33,7 +33,7 @@ fn definitions_are_refused_with_file_line_and_column() {
         ("{column: nope}", "dimension 'R': there is no column 'nope' in the facts"),
         ("{column: month, levels: [year], all: '2026'}", "dimensions.R: dimension 'R': the name '2026' is taken"),
         ("{column: version, all: Actual}", "dimension 'R', column 'version': 'Actual' is a consolidated element"),
-        ("{elements: [A, B, a]}", "dimensions.R: 'a' and 'A' are one name"),
+        ("{elements: [A, B, A]}", "dimensions.R: 'A' stands here a second time"),
     ] {
         let text = format!("cube: c\nfacts: {{file: gl.csv, value: amount}}\ndimensions:\n  R: {dimension}\n");
         let error = defined(&place, &text);

@@ -425,26 +425,3 @@ fn a_database_without_cells_is_told_and_its_cubes_are_named() {
         assert_eq!(error.replace(&place.path("").display().to_string(), ""), format!("CUBE-002 {told}"), "{cube}");
     }
 }
-
-#[test]
-fn names_that_differ_in_case_alone_are_one_element_and_told() {
-    let place = Place::new();
-    place.write("f.csv", "code,g,amount\ntrue,x,1\nTRUE,X,2\nfalse,x,4\n");
-    place.write("t.csv", "code,up\ntrue,All\nfalse,All\nFalse,Rest\nAll,\nRest,\n");
-    let one = "one element";
-    for (name, dimension, told) in [
-        ("column", "{column: code}", "TRUE as true"),
-        ("levels", "{levels: [g, code]}", "TRUE as true, X as x"),
-        ("table", "{table: t.csv, column: code, key: code, parent: up}", "False as false"),
-        ("added", "{elements: [other], column: code, unknown: add}", "true as TRUE"),
-    ] {
-        let facts = "facts: {file: f.csv, value: amount}\ndimensions:";
-        let made = define(&place, name, &format!("{facts} {{Code: {dimension}}}")).unwrap();
-        assert!(made.contains(&format!("spellings of Code are {one}: {told}\n")), "{name}: {made}");
-        let found = cells(&place, &format!("{name}.cube"), "rows true");
-        assert!(found.len() == 1 && found[0].ends_with("= 3.0"), "{name}: {found:?}");
-    }
-    place.write("f.csv", "code,g,amount\ntrue,x,1\nfalse,x,4\n");
-    let again = place.run(&["cube", "refresh", "column.cube"]).ok();
-    assert!(!again.contains(one), "{again}");
-}

@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod changing_files;
 mod cube_access;
+mod cube_cases;
 mod cube_changes;
 mod cube_errors;
 mod cube_kills;

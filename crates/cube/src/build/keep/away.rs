@@ -68,9 +68,9 @@ impl Keeping<'_> {
     /// Alternative names of an element of the cube, its key and those that values of levels gave it excepted.
     pub(super) fn aliases_by_hand(&self, id: ElementId) -> Vec<String> {
         let element = self.old.element(id);
-        let mut given: HashSet<String> = self.old.names_of_values(id).iter().map(|name| folded(name)).collect();
-        given.insert(folded(key(element)));
-        element.aliases().iter().filter(|alias| !given.contains(&folded(alias))).cloned().collect()
+        let mut given = self.old.names_of_values(id);
+        given.push(key(element).to_owned());
+        element.aliases().iter().filter(|alias| !given.contains(alias)).cloned().collect()
     }
 
     /// Attributes of an element of the cube that the definition does not give.

@@ -1,7 +1,8 @@
 //! Identity: which element of the source an element of the cube is.
 //!
 //! An element is known by the name that the source gave it, never by another element's alternative name; an element of
-//! levels first by the values that lead to it, whatever elements are called.
+//! levels first by the values that lead to it, whatever elements are called. A name that the source writes in another
+//! case now is that element's, if the source has one such name and one element of the cube is left for it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +17,11 @@ pub(super) fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, E
         let values: Vec<Option<&str>> = values.iter().map(Option::as_deref).collect();
         index.as_ref().filter(|_| values.len() == levels)?.find(&values)
     };
-    let named = |name: &str| source.find_key(name).filter(|found| is_name_of(source.element(*found), name));
+    let named = |name: &str| source.holder(name).filter(|found| is_name_of(source.element(*found), name));
+    let alike = |name: &str| {
+        let found = source.find_key(name)?;
+        (folded(source.element(found).name()) == folded(name)).then_some(found)
+    };
     let mut taken = HashSet::new();
     let mut now = HashMap::new();
     for id in old.elements() {
@@ -42,18 +47,42 @@ pub(super) fn found(old: &Dimension, source: &Dimension) -> HashMap<ElementId, E
         }
     }
     // The source takes an element made by hand over if it has one of its name.
-    for id in old.elements().iter().filter(|id| old.element(**id).is_handmade()) {
+    let by_hand = || old.elements().iter().filter(|id| old.element(**id).is_handmade());
+    let name_by_hand = |id: &ElementId| {
         let element = old.element(*id);
-        let name = element.source_names().first().map_or(element.name(), String::as_str);
-        if let Some(found) = named(name).filter(|found| taken.insert(*found)) {
+        element.source_names().first().map_or(element.name(), String::as_str)
+    };
+    for id in by_hand() {
+        if let Some(found) = named(name_by_hand(id)).filter(|found| taken.insert(*found)) {
             now.insert(*id, found);
         }
     }
     // What was made by hand at an element that is back is that of an element of its name, too.
     for absent in old.absent() {
         let by_key = || named(&absent.key);
-        let found = absent.place.as_ref().and_then(|values| at(values)).or_else(by_key);
-        now.extend(found.map(|found| (absent.id, found)));
+        if let Some(found) = absent.place.as_ref().and_then(|values| at(values)).or_else(by_key) {
+            taken.insert(found);
+            now.insert(absent.id, found);
+        }
+    }
+    // A name that the source writes in another case is the same one if it is the only one left on both sides.
+    let of_source = old.elements().iter().filter(|id| !old.element(**id).is_handmade());
+    let of_source = of_source.map(|id| (*id, key(old.element(*id)))).collect::<Vec<_>>();
+    let of_hand = by_hand().map(|id| (*id, name_by_hand(id))).collect();
+    let of_absent = old.absent().iter().map(|absent| (absent.id, absent.key.as_str())).collect();
+    for names in [of_source, of_hand, of_absent] {
+        let mut found: HashMap<ElementId, Vec<ElementId>> = HashMap::new();
+        for (id, name) in names.into_iter().filter(|(id, _)| !now.contains_key(id)) {
+            if let Some(one) = alike(name).filter(|one| !taken.contains(one)) {
+                found.entry(one).or_default().push(id);
+            }
+        }
+        for (one, ids) in found {
+            taken.insert(one);
+            if let [id] = ids[..] {
+                now.insert(id, one);
+            }
+        }
     }
     now
 }
@@ -69,8 +98,8 @@ fn keys(old: &Dimension, id: ElementId) -> Vec<&str> {
             of_rows.chain([element.name()]).collect()
         }
         key => {
-            let of_values: HashSet<String> = old.names_of_values(id).iter().map(|name| folded(name)).collect();
-            let former = aliases.filter(|alias| of_values.contains(&folded(alias)));
+            let of_values = old.names_of_values(id);
+            let former = aliases.filter(|alias| of_values.iter().any(|name| name == alias));
             std::iter::once(key.unwrap_or(element.name())).chain(former).collect()
         }
     }

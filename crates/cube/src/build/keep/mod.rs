@@ -53,6 +53,7 @@ impl Kept {
         report.defaults_kept.extend(told.default_kept);
         report.unlinked.extend(NamedElements::of(name, told.unlinked));
         report.renamed.extend(told.renamed);
+        report.respelled.extend(told.respelled);
         report.taken.extend(told.taken);
         report.given.extend(told.given);
         report.adopted.extend(NamedElements::of(name, told.adopted));
@@ -71,6 +72,8 @@ pub(super) struct Told {
     pub(super) unlinked: Vec<String>,
     /// Elements whose values give them another name than before.
     pub(super) renamed: Vec<RenamedElement>,
+    /// Elements whose name the source writes in another case than before.
+    pub(super) respelled: Vec<RenamedElement>,
     /// Alternative names of the source that elements made by hand have.
     pub(super) taken: Vec<TakenName>,
     /// Names that changes gave elements, and that other elements have now.
@@ -145,7 +148,7 @@ fn moved_default(old: &Dimension, dimension: &Dimension, now: &HashMap<ElementId
 }
 
 fn is_name_of(element: &Element, name: &str) -> bool {
-    folded(element.name()) == folded(name)
+    element.name() == name
 }
 
 /// True if rows of the dimension's table may give an element a caption and attributes: not if a change made it, if the
@@ -153,7 +156,7 @@ fn is_name_of(element: &Element, name: &str) -> bool {
 pub(crate) fn has_labels_of_table(element: &Element, definition: &DimensionDefinition) -> bool {
     let is_of_rows = element.member().is_none() || element.kind() == ElementKind::Base;
     let mut listed = definition.consolidated.names().chain(definition.all.as_deref());
-    !element.is_handmade() && is_of_rows && !listed.any(|name| folded(name) == folded(key(element)))
+    !element.is_handmade() && is_of_rows && !listed.any(|name| name == key(element))
 }
 
 /// The caption of an element, unless it is the value of a level that a longer name is made of.
@@ -217,7 +220,7 @@ struct Keeping<'a> {
     definition: &'a DimensionDefinition,
     /// Elements of the cube, absent ones included, to those of the dimension.
     now: HashMap<ElementId, ElementId>,
-    /// Names, folded, that the source has for elements, of those that rows had for elements made by hand.
+    /// Names that the source has for elements, of those that rows had for elements made by hand.
     met: HashSet<String>,
     /// What was made by hand at elements that are away, and their numbers in the dimension by those of the cube.
     absent: Vec<Absent>,
@@ -229,11 +232,17 @@ impl<'a> Keeping<'a> {
     fn new(source: Dimension, old: &'a Dimension, definition: &'a DimensionDefinition) -> Keeping<'a> {
         let by_hand = || old.elements().iter().map(|id| old.element(*id)).filter(|element| element.is_handmade());
         let names = by_hand().flat_map(Element::source_names);
-        let met = names.filter(|name| source.find_key(name).is_some()).map(|name| folded(name)).collect();
+        let met = names.filter(|name| source.holder(name).is_some()).cloned().collect();
         let now = found(old, &source);
         let adopted = old.elements().iter().filter(|id| now.contains_key(*id) && old.element(**id).is_handmade());
         let adopted = adopted.map(|id| old.element(*id).name().to_owned()).collect();
-        let told = Told { adopted, ..Told::default() };
+        let respelled = old.elements().iter().filter_map(|id| {
+            let (element, after) = (old.element(*id), source.element(*now.get(id)?).name());
+            let is_respelled = !element.is_handmade() && key(element) != after && folded(key(element)) == folded(after);
+            let (dimension, before, after) = (source.name().to_owned(), key(element).to_owned(), after.to_owned());
+            is_respelled.then_some(RenamedElement { dimension, before, after })
+        });
+        let told = Told { adopted, respelled: respelled.collect(), ..Told::default() };
         let (absent, away) = Default::default();
         Keeping { dimension: source, old, definition, now, met, absent, away, told }
     }
@@ -318,7 +327,7 @@ impl<'a> Keeping<'a> {
                 self.take_alias(&name, None)?;
                 let added = self.apply(Change::Add { name, kind, position: Some(position) })?;
                 self.now.extend(added.map(|added| (*old, added)));
-                for name in element.source_names().iter().filter(|name| !self.met.contains(&folded(name))) {
+                for name in element.source_names().iter().filter(|name| !self.met.contains(*name)) {
                     if let Some(element) = added {
                         self.dimension.apply(Change::SourceName { element, name: name.clone() }, &|_| false)?;
                     }

@@ -26,10 +26,10 @@ impl Keeping<'_> {
         }
         // A name is free if no element has it, or if the element that has it gets another name too.
         loop {
-            let given_up: HashSet<String> = wanted.iter().map(|wanted| folded(&wanted.of_source)).collect();
+            let given_up: HashSet<String> = wanted.iter().map(|wanted| wanted.of_source.clone()).collect();
             let is_free = |wanted: &Wanted| {
                 let name = &wanted.name;
-                self.dimension.find_key(name).is_none() || given_up.contains(&folded(name))
+                self.dimension.holder(name).is_none() || given_up.contains(name)
             };
             let (free, others): (Vec<Wanted>, Vec<Wanted>) = wanted.into_iter().partition(is_free);
             wanted = free;
@@ -42,9 +42,9 @@ impl Keeping<'_> {
         self.apply(Change::RenameAll { names })?;
         for Wanted { element, of_source, .. } in wanted {
             // Rows find the element by its key, though a query finds another one.
-            let holder = self.old.find_key(&of_source);
+            let holder = self.old.holder(&of_source);
             let is_other = holder.is_some_and(|holder| self.now.get(&holder) != Some(&element));
-            match self.dimension.find_key(&of_source) {
+            match self.dimension.holder(&of_source) {
                 None if !is_other => self.dimension.add_alias(element, &of_source)?,
                 holder if holder != Some(element) => {
                     self.apply(Change::SourceName { element, name: of_source }).map(drop)?;
@@ -66,20 +66,26 @@ impl Keeping<'_> {
         for held in held(self.old, self.definition) {
             let Some(element) = self.now.get(&held.id).copied() else { continue };
             let of_source = self.dimension.element(element).name().to_owned();
-            let name = held.name.filter(|name| folded(name) != folded(&of_source)).map(str::to_owned);
+            // A name that the source writes in another case now is no name by hand.
+            let is_by_hand = held.absent.is_some() || self.old.element(held.id).is_renamed();
+            let is_wanted = |name: &&str| match is_by_hand {
+                true => **name != *of_source,
+                false => folded(name) != folded(&of_source),
+            };
+            let name = held.name.filter(is_wanted).map(str::to_owned);
             let waiting = held.displaced.iter().find(|held| held.is_primary).map(|held| held.name.clone());
             let one = |name| Wanted { old: held.id, element, name, of_source };
             match (name, waiting) {
-                (Some(name), _) if seen.insert(element) && names.insert(folded(&name)) => wanted.push(one(name)),
+                (Some(name), _) if seen.insert(element) && names.insert(name.clone()) => wanted.push(one(name)),
                 (_, Some(name)) => displaced.push(one(name)),
                 _ => {}
             }
         }
-        displaced.retain(|one| folded(&one.name) != folded(&one.of_source) && seen.insert(one.element));
+        displaced.retain(|one| one.name != one.of_source && seen.insert(one.element));
         let (free, held) = displaced.into_iter().partition(|one| {
-            let holder = self.old.find_key(&one.name).filter(|holder| *holder != one.old);
+            let holder = self.old.holder(&one.name).filter(|holder| *holder != one.old);
             let is_there = |id: ElementId| self.now.contains_key(&id) || self.old.element(id).is_handmade();
-            !holder.is_some_and(is_there) && names.insert(folded(&one.name))
+            !holder.is_some_and(is_there) && names.insert(one.name.clone())
         });
         wanted.extend::<Vec<Wanted>>(free);
         (wanted, held)
@@ -94,14 +100,14 @@ impl Keeping<'_> {
             if before.member().is_none() || (before.aliases().is_empty() && is_name_of(before, &after)) {
                 continue;
             }
-            let of_values: HashSet<String> = self.old.names_of_values(*old).iter().map(|name| folded(name)).collect();
+            let of_values = self.old.names_of_values(*old);
             let names = std::iter::once(before.name()).chain(before.aliases().iter().map(String::as_str));
-            for name in names.filter(|name| of_values.contains(&folded(name))) {
-                if self.dimension.find_key(name).is_none() {
+            for name in names.filter(|name| of_values.iter().any(|of_values| of_values == name)) {
+                if self.dimension.holder(name).is_none() && self.dimension.find_key(name) != Some(element) {
                     self.dimension.add_alias(element, name)?;
                 }
             }
-            if self.old.has_name_of_values(*old) && !is_name_of(before, &after) {
+            if self.old.has_name_of_values(*old) && folded(before.name()) != folded(&after) {
                 let (dimension, before) = (self.dimension.name().to_owned(), before.name().to_owned());
                 self.told.renamed.push(RenamedElement { dimension, before, after });
             }
@@ -112,7 +118,7 @@ impl Keeping<'_> {
     /// Removes an alternative name from the element of the source that has it, unless it is `element`. Rows of the
     /// source still find that one by the name.
     pub(super) fn take_alias(&mut self, name: &str, element: Option<ElementId>) -> Result<(), BuildError> {
-        let Some(holder) = self.dimension.find_key(name).filter(|holder| Some(*holder) != element) else {
+        let Some(holder) = self.dimension.holder(name).filter(|holder| Some(*holder) != element) else {
             return Ok(());
         };
         if is_name_of(self.dimension.element(holder), name) {
@@ -132,16 +138,18 @@ impl Keeping<'_> {
             return Ok(());
         }
         let displaced = held.displaced.iter().filter(|held| !held.is_primary).map(|held| (&held.name, true));
-        let mut of_source: HashSet<String> = HashSet::from([folded(held.key)]);
+        let mut of_source = vec![held.key.to_owned()];
         if held.absent.is_none() {
-            of_source.extend(self.old.names_of_values(held.id).iter().map(|name| folded(name)));
+            of_source.extend(self.old.names_of_values(held.id));
         }
         for (alias, is_displaced) in held.aliases.iter().map(|alias| (alias, false)).chain(displaced) {
-            match self.dimension.find_key(alias) {
+            match self.dimension.holder(alias) {
                 // A caption finds it again without it.
                 None if is_displaced && folded(self.dimension.element(id).caption()) == folded(alias) => {}
+                // The source writes this name in another case now, by which it is found.
+                None if of_source.contains(alias) && self.dimension.find_key(alias) == Some(id) => {}
                 None => self.dimension.add_alias(id, alias)?,
-                Some(holder) if holder == id || of_source.contains(&folded(alias)) => {}
+                Some(holder) if holder == id || of_source.contains(alias) => {}
                 Some(holder) if is_name_of(self.dimension.element(holder), alias) => {
                     self.displace(held.id, id, alias, false)?;
                 }
@@ -154,7 +162,7 @@ impl Keeping<'_> {
     /// Notes the caption that a change gave an element, where queries found the element by it, and find another one of
     /// that name now.
     pub(super) fn caption_of_another(&mut self, old: ElementId, id: ElementId, text: &str) -> Result<(), BuildError> {
-        let is_other = self.dimension.find_key(text).is_some_and(|holder| holder != id);
+        let is_other = self.dimension.holder(text).is_some_and(|holder| holder != id);
         if is_other && self.old.find(text).is_ok_and(|found| found == old) {
             self.displace(old, id, text, false)?;
         }
