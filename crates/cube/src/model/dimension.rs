@@ -209,8 +209,8 @@ impl Dimension {
 
     /// The name or alias of an element by which a text finds it; the text itself if it has none.
     pub(crate) fn spelling_of<'a>(&'a self, id: ElementId, text: &'a str) -> &'a str {
-        let names = self.names.alike(text).into_iter().filter(|(_, of)| *of == id).map(|(name, _)| name);
-        if self.holder(text) == Some(id) { text } else { names.last().unwrap_or(text) }
+        let mut names = self.names.alike(text).into_iter().filter(|(_, of)| *of == id).map(|(name, _)| name);
+        if self.holder(text) == Some(id) { text } else { names.next_back().unwrap_or(text) }
     }
 
     /// Elements of the source that it did not have when it was read last, with what was made by hand at them.

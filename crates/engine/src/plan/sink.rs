@@ -39,12 +39,12 @@ impl SinkPlan {
             Sink::Build { keys, payload } => {
                 let keys: Vec<&Expr> = keys.iter().collect();
                 let values = payload.iter().map(|value| Ok((value, Keep::Only)));
-                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (&keys, values.collect()))?))
+                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, &keys, values.collect())?))
             }
             Sink::Aggregate { groups, aggregates } if input.probed => {
                 let keys: Vec<&Expr> = groups.iter().map(|(key, _)| key).collect();
                 let values = aggregates.iter().map(tables::kept_of);
-                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, (&keys, values.collect()))?))
+                SinkPlan::Table(Arc::new(tables::plan(input, registers, split, &keys, values.collect())?))
             }
             Sink::Aggregate { groups, aggregates } => {
                 let known = input.branch.and_then(|branch| branch.groups).cloned();

@@ -38,7 +38,8 @@ pub(crate) fn plan(
     input: &PipelineInput,
     registers: &[Option<Facts>],
     split: &Split,
-    (keys, values): (&[&Expr], Result<Vec<(&Expr, Keep)>>),
+    keys: &[&Expr],
+    values: Result<Vec<(&Expr, Keep)>>,
 ) -> Result<TablePlan> {
     let (values, kept): (Vec<&Expr>, Vec<Keep>) = values?.into_iter().unzip();
     let are_extremes = kept.iter().any(|keep| *keep != Keep::Only);

@@ -373,7 +373,8 @@ mod tests {
     #[test]
     fn groups_are_predicted_within_three_tenths() {
         use GroupStrategy::{DeviceTable, Ordered, PrivateTables, SortedRows};
-        let measured: [(u64, bool, &[(GroupStrategy, f64)]); 5] = [
+        type Times<'a> = &'a [(GroupStrategy, f64)];
+        let measured: [(u64, bool, Times); 5] = [
             (10, false, &[(PrivateTables, 2.110), (DeviceTable, 107.959), (SortedRows, 7.745)]),
             (10_000, false, &[(PrivateTables, 3.789), (DeviceTable, 10.973), (SortedRows, 8.079)]),
             (1_000_000, false, &[(DeviceTable, 6.734), (SortedRows, 8.411)]),

@@ -405,3 +405,25 @@ fn tables(plan: &LogicalPlan) -> String {
     let named: Vec<String> = inputs.iter().map(of_input).filter(|tables| !tables.is_empty()).collect();
     named.join(if is_union { " ∪ " } else { " ⋈ " })
 }
+
+impl Core {
+    /// The relation that probes the others: the largest, of equally large ones the first.
+    pub(super) fn root(&self, graph: &Graph) -> Option<usize> {
+        let rows = |relation: &usize| graph.relations[*relation].rows();
+        self.members.iter().copied().rev().max_by_key(rows)
+    }
+
+    /// Calls `visit` for every relation of the core and of what hangs on it.
+    pub(super) fn all_members(&self, visit: &mut impl FnMut(usize)) {
+        self.members.iter().copied().for_each(&mut *visit);
+        self.hanging.iter().for_each(|hanging| hanging.all_members(visit));
+    }
+}
+
+impl Hanging {
+    /// Calls `visit` for every relation of its core and of what hangs on that, and for that of its mark.
+    pub(super) fn all_members(&self, visit: &mut impl FnMut(usize)) {
+        self.core.all_members(visit);
+        self.mark.into_iter().for_each(visit);
+    }
+}

@@ -276,28 +276,6 @@ impl<'a> Tree<'a> {
     }
 }
 
-impl Core {
-    /// The relation that probes the others: the largest, of equally large ones the first.
-    pub(super) fn root(&self, graph: &Graph) -> Option<usize> {
-        let rows = |relation: &usize| graph.relations[*relation].rows();
-        self.members.iter().copied().rev().max_by_key(rows)
-    }
-
-    /// Calls `visit` for every relation of the core and of what hangs on it.
-    pub(super) fn all_members(&self, visit: &mut impl FnMut(usize)) {
-        self.members.iter().copied().for_each(&mut *visit);
-        self.hanging.iter().for_each(|hanging| hanging.all_members(visit));
-    }
-}
-
-impl Hanging {
-    /// Calls `visit` for every relation of its core and of what hangs on that, and for that of its mark.
-    fn all_members(&self, visit: &mut impl FnMut(usize)) {
-        self.core.all_members(visit);
-        self.mark.into_iter().for_each(visit);
-    }
-}
-
 /// Pipelines in dependency order, and the tables that they scan.
 #[derive(Default)]
 pub(super) struct Written {

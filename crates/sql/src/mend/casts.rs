@@ -108,7 +108,7 @@ impl<'a> Conversion<'a> {
             Some(finished) => finished,
             None => expr,
         };
-        let operand = rounded_casts::operand(cast).map(made).or_else(|| coarser_times::operand(cast, &made));
+        let operand = rounded_casts::operand(cast).map(made).or_else(|| coarser_times::operand(cast, made));
         let within = operand.map(|operand| self.of_operand(operand)).or(bare);
         match &within {
             Some(within) => {
