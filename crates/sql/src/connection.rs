@@ -180,7 +180,7 @@ impl Connection {
     /// Runs one statement with a report that the caller holds already, so that it can be cancelled while it is planned
     /// and while statements run that give no rows.
     pub async fn execute_with(&self, sql: &str, report: Arc<StatementReport>) -> Result<Execution> {
-        let deadline = self.settings().timeout.map(Deadline::after);
+        let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
         let span = tracing::info_span!("statement", sql);
         self.guarded(&report, deadline, self.start(sql, &report, deadline).instrument(span)).await
     }
@@ -422,10 +422,18 @@ impl Connection {
 
     /// The settings under `warpcube.` as they are now.
     pub fn settings(&self) -> Settings {
+        self.with_settings(Settings::clone)
+    }
+
+    /// Reads the settings where they are: a copy of all of them is too much for each statement.
+    pub(super) fn with_settings<T>(&self, read: impl FnOnce(&Settings) -> T) -> T {
         self.settle();
         let state = self.inner.context.state_ref();
         let state = state.read();
-        state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default()
+        match state.config_options().extensions.get::<Settings>() {
+            Some(settings) => read(settings),
+            None => read(&Settings::default()),
+        }
     }
 
     /// A copy of the connection's state.

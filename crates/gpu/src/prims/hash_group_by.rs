@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(chosen(100_000_000, true), GroupStrategy::Ordered);
     }
 
-    /// Milliseconds of 2^28 rows on one H200 (`kbench primitives`, 2026-11-26), by groups that were asked for.
+    /// Milliseconds of 2^28 rows on one H200 (`warpcube-bench primitives`, 2026-11-26), by groups that were asked for.
     #[test]
     fn groups_are_predicted_within_three_tenths() {
         use GroupStrategy::{DeviceTable, Ordered, PrivateTables, SortedRows};

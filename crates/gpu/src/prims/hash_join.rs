@@ -458,8 +458,8 @@ mod tests {
         assert!(!strategy.is_direct(), "{reason}");
     }
 
-    /// Milliseconds of 2^28 probes on one H200 (`kbench primitives`, 2026-11-25), of tables of 2^log slots' bytes
-    /// and of values for as many dense keys: all match, or a tenth.
+    /// Milliseconds of 2^28 probes on one H200 (`warpcube-bench primitives`, 2026-11-25), of tables of 2^log slots'
+    /// bytes and of values for as many dense keys: all match, or a tenth.
     #[test]
     fn probes_are_predicted_within_a_fifth() {
         use JoinStrategy::{DirectAddress, PartitionedDirectAddress, PartitionedLinearProbing};

@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(H200.level(1e9), CacheLevel::Device);
     }
 
-    /// Linear probing on one H200 (`kbench primitives`, 2026-11-25): tables, and milliseconds of 2^28
+    /// Linear probing on one H200 (`warpcube-bench primitives`, 2026-11-25): tables, and milliseconds of 2^28
     /// probes that match all, and by a tenth.
     #[test]
     fn linear_probing_is_predicted_within_a_fifth() {

@@ -72,7 +72,7 @@ impl Connection {
     /// [`SqlError::FileOutside`], [`SqlError::ReadOnly`].
     pub fn check_write(&self, path: &Path, what: &str) -> Result<()> {
         self.check_read(path)?;
-        match self.settings().read_only {
+        match self.with_settings(|settings| settings.read_only) {
             true => Err(SqlError::ReadOnly(what.into())),
             false => Ok(()),
         }
@@ -90,7 +90,7 @@ impl Connection {
         progress: Arc<Progress>,
     ) -> Result<CubeAnswer> {
         let (connection, query) = (self.clone(), query.to_string());
-        let deadline = self.settings().timeout.map(Deadline::after);
+        let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
         let _cancels = CancelOnDrop(progress.clone());
         let answer = blocking(move || {
             connection.inner.database.shared.cubes.ask(&cube, &query, options, &connection.settings(), &progress)

@@ -40,7 +40,7 @@ impl Connection {
     /// encoding.
     pub async fn encode_plan(&self, sql: &str) -> Result<Vec<u8>> {
         let report = StatementReport::new();
-        let deadline = self.settings().timeout.map(Deadline::after);
+        let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
         self.guarded(&report, deadline, self.encoded(sql)).await
     }
 
@@ -72,7 +72,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::run_encoded`].
     pub async fn run_encoded_with(&self, bytes: &[u8], report: Arc<StatementReport>) -> Result<Execution> {
-        let deadline = self.settings().timeout.map(Deadline::after);
+        let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
         let span = tracing::info_span!("encoded plan", bytes = bytes.len());
         self.guarded(&report, deadline, self.start_encoded(bytes, &report, deadline).instrument(span)).await
     }
