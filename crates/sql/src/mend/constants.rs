@@ -1,4 +1,5 @@
-//! Constants that are NaN are the one NaN, and zeros of IN the one zero, before anything is concluded from them.
+//! Constants that are NaN are the one NaN, and zeros of IN, CASE with an operand and NULLIF the one zero, before
+//! anything is concluded from them.
 //!
 //! The optimiser computes `0.0 / 0.0 > 1` and `-0e0 IN (0e0)` itself, over a NaN or a zero with a sign, before the
 //! final plan is mended ([`super::nan`]). Unnecessary with that file.
@@ -16,8 +17,8 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::canonical::{literal, one_zero};
-use super::each_expression;
 use super::nan::{is_arithmetic, is_float, makes_nan};
+use super::{each_expression, nullif};
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
@@ -34,34 +35,47 @@ impl AnalyzerRule for OneNan {
         let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(..));
         let mended = plan.transform_up_nested(|plan| {
             each_expression(plan, is_literal, |expr, schema| {
-                if !expr.exists(|expr| Ok(may_make_nan(expr, schema) && is_constant(expr)))? {
+                let is_zero = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if is_signed_zero(value));
+                if !expr.exists(|expr| Ok(is_zero(expr) || (may_make_nan(expr, schema) && is_constant(expr))))? {
                     return Ok(Transformed::no(expr));
                 }
                 let context =
                     SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
                 let simplifier = ExprSimplifier::new(context);
-                expr.transform_down(|expr| {
-                    if let Expr::InList(mut list) = expr {
-                        let is_mended = is_float(&list.expr, schema);
-                        for value in list.list.iter_mut().chain([list.expr.as_mut()]).filter(|_| is_mended) {
-                            if is_constant(value)
-                                && let Ok(Expr::Literal(known, metadata)) = simplifier.simplify(value.clone())
-                            {
-                                let one = literal(&known).unwrap_or_else(|| normalize_float_zero_scalar(known));
-                                *value = Expr::Literal(one, metadata);
-                            }
+                // What is compared alone may be another zero. A zero with a sign within a value may become all of it
+                // when the plan is optimised.
+                let is_zero = |expr: &Expr| match simplifier.simplify(expr.clone()) {
+                    Ok(Expr::Literal(value, _)) => is_signed_zero(&value),
+                    _ => false,
+                };
+                let within = |expr: &Expr| Ok(is_float(expr, schema) && is_constant(expr) && is_zero(expr));
+                let compare = |value: &mut Expr| -> Result<()> {
+                    if is_constant(value) {
+                        if let Ok(Expr::Literal(known, metadata)) = simplifier.simplify(value.clone()) {
+                            let one = literal(&known).unwrap_or_else(|| normalize_float_zero_scalar(known));
+                            *value = Expr::Literal(one, metadata);
                         }
-                        // A zero with a sign within a value may become all of it when the plan is optimised.
-                        let is_zero = |expr: &Expr| match simplifier.simplify(expr.clone()) {
-                            Ok(Expr::Literal(value, _)) => normalize_float_zero_scalar(value.clone()) != value,
-                            _ => false,
-                        };
-                        let within = |expr: &Expr| Ok(is_float(expr, schema) && is_constant(expr) && is_zero(expr));
-                        if is_mended && !is_constant(&list.expr) && list.expr.exists(within)? {
-                            list.expr = Box::new(one_zero(*list.expr));
-                        }
-                        return Ok(Transformed::new_transformed(Expr::InList(list), is_mended));
+                    } else if value.exists(within)? {
+                        *value = one_zero(std::mem::take(value));
                     }
+                    Ok(())
+                };
+                expr.transform_down(|expr| {
+                    let expr = match expr {
+                        Expr::InList(mut list) if is_float(&list.expr, schema) => {
+                            list.list.iter_mut().chain([list.expr.as_mut()]).try_for_each(compare)?;
+                            return Ok(Transformed::yes(Expr::InList(list)));
+                        }
+                        Expr::Case(mut case) if case.expr.as_ref().is_some_and(|value| is_float(value, schema)) => {
+                            let whens = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                            whens.chain(case.expr.as_deref_mut()).try_for_each(compare)?;
+                            return Ok(Transformed::yes(Expr::Case(case)));
+                        }
+                        Expr::ScalarFunction(function) if nullif::is_of_floats(&function, schema) => {
+                            return Ok(Transformed::yes(nullif::of_floats(function.args)));
+                        }
+                        other => other,
+                    };
                     if !may_make_nan(&expr, schema) || !is_constant(&expr) {
                         return Ok(Transformed::no(expr));
                     }
@@ -104,6 +118,10 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
         )
     };
     !expr.exists(|expr| Ok(is_leaf(expr))).unwrap_or(true)
+}
+
+fn is_signed_zero(value: &ScalarValue) -> bool {
+    normalize_float_zero_scalar(value.clone()) != *value
 }
 
 fn is_nan(value: &ScalarValue) -> bool {

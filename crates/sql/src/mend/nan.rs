@@ -245,11 +245,10 @@ pub(super) fn makes_nan(from: &Expr, to: &DataType, schema: &DFSchema) -> bool {
 }
 
 fn of_function(function: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
-    let name = function.func.name();
-    let is_nullif = name == "nullif" && function.args.first().is_some_and(|value| is_float(value, schema));
-    if is_nullif {
+    if nullif::is_of_floats(&function, schema) {
         return Transformed::yes(nullif::of_floats(function.args));
     }
+    let name = function.func.name();
     let chooses = CHOOSING.contains(&name);
     let expr = Expr::ScalarFunction(function);
     match !chooses && !is_canonical(&expr) && is_float(&expr, schema) {

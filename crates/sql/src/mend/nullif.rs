@@ -7,15 +7,25 @@ use std::sync::{Arc, LazyLock};
 use arrow::compute::kernels::cmp::eq;
 use arrow::compute::nullif;
 use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
 use datafusion::common::utils::normalize_float_zero;
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::nan::is_float;
+
 static NULLIF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(NullIf { signature: Signature::any(2, Volatility::Immutable) }))
 });
+
+/// Whether a function is DataFusion's `nullif` of floats.
+pub(super) fn is_of_floats(function: &ScalarFunction, schema: &DFSchema) -> bool {
+    let is_own = function.func.inner().is::<NullIf>();
+    function.name() == "nullif" && !is_own && function.args.first().is_some_and(|value| is_float(value, schema))
+}
 
 /// `nullif(…)` of two floats of one type.
 pub(super) fn of_floats(arguments: Vec<Expr>) -> Expr {
