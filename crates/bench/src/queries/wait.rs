@@ -1,6 +1,7 @@
 //! Work of a session's threads that a run waits for.
 
 use std::future::Future;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -20,17 +21,21 @@ pub(super) fn wait<T: Send + 'static>(
     run: &Run,
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
 ) -> Result<T, Failure> {
-    let mut task = threads.spawn(work);
-    threads.block_on(async {
-        let mut ticks = tokio::time::interval(TICK);
-        loop {
-            tokio::select! {
-                ended = &mut task => return ended.map_err(|error| SqlError::Internal(error.to_string()))?,
-                _ = ticks.tick() => if run.is_stopped() {
-                    task.abort();
-                    return Err(Failure::Cancelled);
-                }
+    let (sender, receiver) = mpsc::channel();
+    // The receiver is gone only after a stop.
+    let task = threads.spawn(async move { drop(sender.send(work.await)) });
+    loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(done) => return done,
+            Err(RecvTimeoutError::Timeout) if !run.is_stopped() => {}
+            Err(RecvTimeoutError::Timeout) => {
+                task.abort();
+                return Err(Failure::Cancelled);
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let panic = threads.block_on(task).err().map_or("a task ended early".into(), |error| error.to_string());
+                return Err(SqlError::Internal(panic).into());
             }
         }
-    })
+    }
 }
