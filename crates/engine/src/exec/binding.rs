@@ -76,7 +76,7 @@ pub(crate) struct Binding {
     columns: Vec<Weak<ResidentColumn>>,
     /// Where the device has the rows of each table, if it alone knows them.
     counts: Vec<Option<u64>>,
-    guesses: Guesses,
+    pub(crate) guesses: Guesses,
     /// Recordings that are not in use, each over an arena of its own.
     recorded: Mutex<Vec<Recorded>>,
     /// Bytes of a result that come with a run.
@@ -128,8 +128,8 @@ impl Binding {
         }
     }
 
-    /// A binding to the same columns and kernels, of the same shape with other constants.
-    pub(crate) fn with_fragment(&self, fragment: BoundFragment) -> Binding {
+    /// A binding to the same columns and kernels, of a fragment that has the same programs.
+    pub(crate) fn with_fragment(&self, fragment: BoundFragment, guesses: Guesses) -> Binding {
         Binding {
             fragment: Arc::new(fragment),
             in_haste: self.in_haste,
@@ -138,7 +138,7 @@ impl Binding {
             refused: OnceLock::new(),
             columns: self.columns.clone(),
             counts: self.counts.clone(),
-            guesses: self.guesses,
+            guesses,
             recorded: Mutex::default(),
             first_bytes: FIRST_BYTES.start().to_owned().into(),
             device_ns: self.device_ns.load(Ordering::Relaxed).into(),
@@ -182,7 +182,8 @@ impl Binding {
         self.columns.iter().all(|column| column.strong_count() > 0)
     }
 
-    /// Whether it was made for these columns by these guesses.
+    /// Whether it was made for these columns by these guesses. A relation of no column is as any other: the fragment
+    /// that the binding is kept with tells which tables it reads.
     pub(crate) fn is_for(&self, tables: &[Relation], guesses: Guesses) -> bool {
         let columns = || tables.iter().flat_map(|table| &table.columns);
         // A weak reference keeps the address taken: equal addresses are the same column.
@@ -304,7 +305,8 @@ impl BindingCache {
 
     /// Remembers that less room is too little.
     pub(crate) fn need_growth(&self, growth: Growth) {
-        *self.growth.lock() = growth;
+        let mut known = self.growth.lock();
+        *known = known.or_more(growth);
     }
 
     /// The seed of hashes.

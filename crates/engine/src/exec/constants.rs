@@ -64,7 +64,7 @@ fn fits(made_for: &Passing, now: &Passing) -> bool {
 /// A binding with the constants of another fragment of its shape, which `cache` keeps; none if these ask for other
 /// kernels.
 pub(super) fn taken_over(binding: &Binding, fragment: &Fragment, cache: &BindingCache) -> Option<Arc<Binding>> {
-    let taken = Arc::new(binding.with_fragment(binding.fragment.with_constants_of(fragment)?));
+    let taken = Arc::new(binding.with_fragment(binding.fragment.with_constants_of(fragment)?, binding.guesses));
     cache.keep(&taken);
     Some(taken)
 }

@@ -3,7 +3,8 @@
 //! ([`crate::codegen::stops`]).
 //!
 //! Launch groups before the one that has stopped are done, and so are members of this one that do not stop. What lies
-//! behind did nothing and runs from its start. Kernels stay: their text does not tell sizes.
+//! behind did nothing and runs from its start. Kernels and grids stay, for a warp finds its state by them: programs do not
+//! tell sizes, and where they differ the run begins anew.
 
 use std::collections::BTreeSet;
 
@@ -73,6 +74,9 @@ pub(crate) struct Moves(Vec<Move>);
 impl Moves {
     /// The moves from one binding of a fragment to another with more room.
     pub(crate) fn between(old: &BoundFragment, new: &BoundFragment, stop: &Stop) -> Option<Moves> {
+        if old.parts != new.parts {
+            return None;
+        }
         let mut moves = Moves(Vec::new());
         let mut moved = BTreeSet::new();
         for (group, launch) in old.launch_groups.iter().enumerate().take(stop.group + 1) {
@@ -249,7 +253,18 @@ impl Moves {
         Some(())
     }
 
-    /// Submits the moves; constants and zeros of the new arena are there.
+    /// The programs of the kernels that move.
+    pub(crate) fn programs(&self) -> Vec<Program> {
+        let words = |one: &Move| match one {
+            Move::Bytes(..) => None,
+            Move::Keys { words, .. } => Some(*words),
+            Move::Count(..) | Move::Column { .. } | Move::Rows { .. } => Some(1),
+        };
+        let words: BTreeSet<usize> = self.0.iter().filter_map(words).collect();
+        words.into_iter().map(program).collect()
+    }
+
+    /// Submits the moves; their programs are compiled, and constants and zeros of the new arena are there.
     pub(crate) fn submit(
         &self,
         device: &Device,

@@ -11,6 +11,7 @@ use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root};
 use crate::exec::binding::{Binding, Finish, Kernels, Launch};
 use crate::exec::engine::Engine;
+use crate::exec::growth::Moves;
 use crate::exec::report::RunReport;
 use crate::plan::launches::LaunchGroup;
 
@@ -47,6 +48,15 @@ impl Engine {
         report.compile += start.elapsed();
         report.compiled |= self.device().compiles() > compiles;
         Ok(Binding::new(Arc::new(fragment), tables, guesses, Arc::new(kernels), hasty))
+    }
+
+    /// Compiles what moves entries to a larger arena.
+    pub(super) fn compile_moves(&self, moves: &Moves, report: &mut RunReport) -> Result<()> {
+        let (start, compiles) = (Instant::now(), self.device().compiles());
+        self.device().compile_all(&moves.programs())?;
+        report.compile += start.elapsed();
+        report.compiled |= self.device().compiles() > compiles;
+        Ok(())
     }
 
     /// The launches of a bound fragment, and the kernels beside them, of the modules of its parts.

@@ -196,7 +196,7 @@ impl Engine {
         let Some(known) = own.clone().or_else(|| cache.latest(guesses)) else { return Ok(None) };
         let bytes = size_class(known.fragment.arena.bytes().max(1)) as u64;
         let span = tracing::info_span!("admit").entered();
-        let Some(mut pinned) = self.residency.admit_at_once(requests, &options.limits, bytes)? else { return Ok(None) };
+        let Some(pinned) = self.residency.admit_at_once(requests, &options.limits, bytes)? else { return Ok(None) };
         drop(span);
         if !known.is_for(&pinned.tables, guesses) {
             return Ok(None);
@@ -207,10 +207,8 @@ impl Engine {
             return Ok(None);
         };
         (report.bind, report.origin) = (clock.elapsed(), origin);
-        let done = self.execute_kept(binding, cache, &pinned.tables, (options, guesses), &mut report)?;
-        let (of, reserved) = ((fragment, cache, &pinned.tables[..]), &mut pinned.transient);
-        let done = self.with_room(of, (options, guesses), reserved, done, &mut report)?;
-        Ok(done.ok().map(|batch| (batch, report)))
+        let (_, outcome) = self.execute_kept(binding, cache, &pinned.tables, (options, guesses), &mut report)?;
+        Ok(outcome.ok().map(|batch| (batch, report)))
     }
 
     /// Runs the binding of an earlier run, with better kernels if they are there by now.
@@ -266,9 +264,10 @@ impl Engine {
             let Some((moves, room)) = moves.zip(self.residency.reserve_more(bytes, &options.limits).ok()) else {
                 return Ok(Err(TooSmall::Room));
             };
-            let next = Arc::new(self.prepare(bound, tables, guesses, false, report)?);
-            cache.keep(&next);
+            self.compile_moves(&moves, report)?;
             let resumed = Resumed { moves, old: binding.fragment.clone(), arena, group: stop.group };
+            let next = Arc::new(binding.with_fragment(bound, guesses));
+            cache.keep(&next);
             outcome = self.execute_bound(&next, tables, options, Some(resumed), report)?;
             // The smaller arena is gone.
             *reserved = room;

@@ -33,6 +33,12 @@ impl Growth {
         }
         Some(Growth(shifts.iter().fold(self.0, |counts, shift| counts + (1 << shift))))
     }
+
+    /// Of each pipeline the larger count.
+    pub(crate) fn or_more(self, other: Growth) -> Growth {
+        let count = |pipeline| u128::from(self.times(pipeline).max(other.times(pipeline))) << shift(pipeline);
+        Growth((0..COUNTS).map(count).sum())
+    }
 }
 
 /// A size after so many times.
@@ -56,6 +62,9 @@ mod tests {
         let shared = once.once_more([31, 77]).unwrap();
         assert_eq!([30, 31, 77].map(|pipeline| shared.times(pipeline)), [1, 1, 1]);
         assert_eq!(once.once_more([]), None);
+        let other = Growth::default().once_more([0, 30]).unwrap().once_more([30]).unwrap();
+        let both = once.or_more(other);
+        assert_eq!([0, 1, 2, 30, 31].map(|pipeline| both.times(pipeline)), [1, 1, 0, 2, 0]);
         let sizes = std::iter::successors(Some(Growth::default()), |growth| growth.once_more([0]));
         let sizes: Vec<u64> = sizes.map(|growth| grown(GROUP_SLOTS, growth.times(0))).collect();
         assert_eq!(sizes[..4], [1 << 20, 1 << 23, 1 << 26, 1 << 29]);
