@@ -1,4 +1,4 @@
-//! Folders whose files are one set: whoever lists them sees all files of a statement that wrote there, or none.
+//! Folders whose files are one set: a list of the folder has all files of a statement that wrote there, or none.
 //!
 //! A statement that gives its files their places holds the folder's lock alone while it moves and removes them, and a
 //! list of the folder is made under a lock that lists share. The lock is the system's on the folder itself, so that it

@@ -113,7 +113,7 @@ fn open_file(path: &Path) -> Option<u32> {
 /// # Errors
 /// Whatever the operating system says.
 pub fn open_special(path: &Path) -> io::Result<File> {
-    // The standard output and error are shared with whoever started the process, with their places in a file.
+    // The standard output and error are shared with the parent process, with their offsets in a file.
     match open_file(path) {
         Some(1) => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
         Some(2) => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
@@ -132,7 +132,7 @@ pub struct Hidden {
 }
 
 impl Hidden {
-    /// A new file beside `place`, which it is to take, and readable by those alone who may read what is there.
+    /// A new file beside `place`, which it is to take, with the mode of the file that is there.
     ///
     /// # Errors
     /// Whatever the operating system says: the folder, or the file that is there, cannot be written.
@@ -221,7 +221,7 @@ fn take_place(file: &Path, place: &Path) -> io::Result<()> {
         File::options().write(true).open(place)?;
         let new = fs::metadata(file)?;
         if (new.uid(), new.gid()) != (before.uid(), before.gid()) {
-            // Only the superuser gives files away; to one of his groups, everybody.
+            // Only the superuser changes a file's owner; an owner may give it to a group of the owner's.
             let all = chown(file, Some(before.uid()), Some(before.gid()));
             let _ = all.or_else(|_| chown(file, None, Some(before.gid())));
         }
@@ -232,7 +232,7 @@ fn take_place(file: &Path, place: &Path) -> io::Result<()> {
 
 /// Removes what has a hidden name, and the folders around it that were made for it and hold nothing else.
 fn remove(path: &Path, made: &[PathBuf]) {
-    // It may be gone already, and there is nobody to tell otherwise.
+    // It may be gone already; there is no caller that could act on another error.
     let _ = match path.is_dir() {
         true => fs::remove_dir_all(path),
         false => fs::remove_file(path),

@@ -49,7 +49,7 @@ pub(super) async fn look(
     user: &HashMap<String, String>,
     files: &[PathBuf],
 ) -> Result<Dialects> {
-    // Records that end otherwise are the reader's to find.
+    // A terminator of the user's is the reader's to find.
     if command.options.contains_key("format.terminator") {
         return Ok(Vec::new());
     }

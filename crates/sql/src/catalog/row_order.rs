@@ -17,7 +17,7 @@ use datafusion::common::ScalarValue;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-use super::footer_facts::{Told, leaf_of, omits_zeros};
+use super::chunk_statistics::{Told, leaf_of, omits_zeros};
 
 /// A key of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::object_store::{Error as ObjectStoreError, ObjectMeta, ObjectStoreExt};
 use futures::TryStreamExt;
 
-use super::files::data_files;
+use super::folders::data_files;
 use crate::error::{Result, SqlError};
 
 /// One file as it was when it was looked at.

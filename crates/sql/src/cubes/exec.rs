@@ -23,7 +23,7 @@ use warpcube_cube::answer::TableAnswer;
 use warpcube_cube::query::{BoundSet, BoundTable};
 
 use super::table::renamed;
-use super::{CancelOnDrop, CubeAnswer, CubeQueryOptions, Cubes, OpenCube};
+use super::{CubeAnswer, CubeQueryOptions, Cubes, OpenCube};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 use crate::settings::Settings;
@@ -60,6 +60,15 @@ pub(super) struct CubeExec {
 struct Told {
     done: OnceLock<String>,
     outlook: OnceLock<String>,
+}
+
+/// Cancels an aggregation when it is dropped.
+pub(crate) struct CancelOnDrop(pub(crate) Arc<Progress>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl CubeExec {
@@ -200,7 +209,7 @@ impl ExecutionPlan for CubeExec {
                     Some(columns) => batch.project(columns)?,
                     None => batch,
                 };
-                // The reader is gone where nobody takes it.
+                // A channel without a receiver: the reader is gone.
                 if sender.blocking_send(Ok(batch)).is_err() {
                     break;
                 }

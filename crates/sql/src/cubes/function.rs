@@ -10,7 +10,6 @@ use datafusion::common::{Result as DataFusionResult, ScalarValue};
 use datafusion::datasource::TableType;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
-use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::long_schema;
 use warpcube_cube::query::{BoundQuery, bind_with_warnings, parse};
 
@@ -72,15 +71,6 @@ fn text(expr: &Expr) -> Option<String> {
 #[derive(Debug)]
 struct CubeCells {
     query: Arc<CubeQuery>,
-}
-
-/// Cancels an aggregation that nobody waits for any more.
-pub(crate) struct CancelOnDrop(pub(crate) Arc<Progress>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }
 
 #[async_trait]

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableScan, TableScanBuilder,
 };
 
-use super::nan::{is_arithmetic, is_float, makes_nan};
+use super::canonical::{is_arithmetic, is_float, makes_nan};
 use crate::walk::Walk;
 
 /// The scan with filters that drop no NaN, and what it promised to filter; none where its filters may stay.

@@ -16,8 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::canonical::{literal, one_zero};
-use super::nan::{is_arithmetic, is_float, makes_nan};
+use super::canonical::{is_arithmetic, is_float, literal, makes_nan, one_zero};
 use super::{each_expression, nullif};
 use crate::walk::{PlanWalk, Walk};
 

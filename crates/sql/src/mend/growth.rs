@@ -91,7 +91,9 @@ pub(super) fn check(name: &str, growth: Growth, args: &ScalarFunctionArgs) -> Re
     let memory = host_memory()?;
     let limit = settings.and_then(|settings| settings.database.memory_limit.bytes(memory)).unwrap_or(memory / 2);
     match bytes > limit as f64 {
-        true => Err(SqlError::Memory(format!("{name} would give {bytes:.0} bytes, and {limit} are the limit")).into()),
+        true => {
+            Err(SqlError::Memory(format!("{name} would give {bytes:.0} bytes, more than the limit of {limit}")).into())
+        }
         false => Ok(()),
     }
 }

@@ -8,13 +8,12 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
-    TableWithJoins, VisitorMut, With,
+    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableWithJoins, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SessionDialect;
-use super::merged::merges;
 use crate::error::{Result, SqlError};
 
 /// The tables of one query whose joins merge columns.
@@ -84,6 +83,27 @@ fn in_tables(table: &TableWithJoins) -> bool {
         _ => false,
     };
     nested(&table.relation) || table.joins.iter().any(|join| merges(&join.join_operator) || nested(&join.relation))
+}
+
+/// Whether a join merges columns in a way that is known here.
+pub(super) fn merges(operator: &JoinOperator) -> bool {
+    use JoinOperator::*;
+    match operator {
+        Join(constraint)
+        | Inner(constraint)
+        | Left(constraint)
+        | LeftOuter(constraint)
+        | Right(constraint)
+        | RightOuter(constraint)
+        | FullOuter(constraint)
+        | LeftSemi(constraint)
+        | LeftAnti(constraint)
+        | RightSemi(constraint)
+        | RightAnti(constraint) => {
+            matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural)
+        }
+        _ => false,
+    }
 }
 
 /// `SELECT * FROM table`.
