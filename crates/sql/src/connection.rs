@@ -358,7 +358,7 @@ impl Connection {
         if !plans::is_repeatable(plan)? || !self.is_of_now(epoch) {
             return Ok(None);
         }
-        // What is wrong with a statement is told by planning it as it is.
+        // Planning the statement's own plan gives the error.
         let lifted = tracing::info_span!("lift").in_scope(|| plans::lift(plan, state));
         let Ok(Some((shape, values))) = lifted else { return Ok(None) };
         Ok(tracing::info_span!("template").in_scope(|| templates.plan(&shape, &values, epoch, state)))

@@ -10,9 +10,6 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// How the names of hidden folders end that statements write into.
-pub(crate) const STAGED_SUFFIX: &str = ".partial";
-
 /// Whether a folder of this name in a table's folder holds a partition of the table, and is not one that a statement
 /// writes into that will be one.
 pub(crate) fn is_partition(name: &str) -> bool {

@@ -256,7 +256,7 @@ pub enum Budget {
     Auto,
     /// So many bytes.
     Bytes(u64),
-    /// So many hundredths of what there is; 1 to 100.
+    /// A share in percent, 1 to 100.
     Percent(u8),
 }
 

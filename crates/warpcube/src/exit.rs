@@ -1,4 +1,4 @@
-//! What is closed before the process ends.
+//! The end of the process: its database and device are closed.
 
 use warpcube_gpu::Device;
 use warpcube_sql::Database;

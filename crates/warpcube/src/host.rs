@@ -23,7 +23,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// Bytes of address space for the stack of each thread; memory is taken as it is touched.
 pub(crate) const STACK_BYTES: usize = 64 << 20;
 
-/// Where work and waiting are done.
+/// The runtimes of the program.
 pub(crate) struct Host {
     watch: Runtime,
     ending: Ending,
@@ -72,8 +72,8 @@ impl Host {
         self.run_and(work, || {}, || true)
     }
 
-    /// As [`Host::run`], and calls `tick` on this thread while the work goes on. An interrupt asks `cancel`; where that
-    /// says false the work has done already what it changes, and it is waited for.
+    /// As [`Host::run`], and calls `tick` on this thread while the work goes on. An interrupt calls `cancel`; if that
+    /// gives false, the work has committed its changes and is waited for.
     pub(crate) fn run_and<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -114,8 +114,8 @@ impl Host {
         Ok(Interrupts { interrupt, told: self.ending.told() })
     }
 
-    /// Lets go of everything that runs, and goes on with new threads: the old ones end when what they are busy with
-    /// gives control back, which may be long after.
+    /// Abandons all running work and goes on with new threads. The old threads end when their work returns control,
+    /// which may be long after.
     pub(crate) fn abandon(&self) -> Result<()> {
         let fresh =
             working().map_err(|error| CliError::Usage(format!("the program cannot start its threads: {error}")))?;

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     let thread = std::thread::Builder::new().name("main".into()).stack_size(host::STACK_BYTES).spawn(program);
     match thread.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
-        // Without a thread there is this one; a thread that panicked has reported it.
+        // If no thread can be made, the program runs on this one; a thread that panicked has reported it.
         Ok(Err(_)) => ExitCode::FAILURE,
         Err(_) => program(),
     }

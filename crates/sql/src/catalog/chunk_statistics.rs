@@ -14,7 +14,7 @@ const OMITS_ZEROS: (&str, u32) = ("parquet-rs version ", 53);
 
 /// What a column chunk tells, as far as it is believed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Told {
+pub(super) struct ChunkStatistics {
     pub(super) low: bool,
     pub(super) high: bool,
     pub(super) nulls: Option<u64>,
@@ -22,9 +22,9 @@ pub(super) struct Told {
     pub(super) misleads: bool,
 }
 
-impl Told {
-    pub(super) fn by(chunk: &ColumnChunkMetaData, omits_zeros: bool) -> Told {
-        let Some(statistics) = chunk.statistics() else { return Told::default() };
+impl ChunkStatistics {
+    pub(super) fn of(chunk: &ColumnChunkMetaData, omits_zeros: bool) -> ChunkStatistics {
+        let Some(statistics) = chunk.statistics() else { return ChunkStatistics::default() };
         let descriptor = chunk.column_descr();
         let order = descriptor.sort_order();
         let is_believed = order != SortOrder::UNDEFINED
@@ -33,7 +33,7 @@ impl Told {
         let (low, high) = (statistics.min_bytes_opt().is_some(), statistics.max_bytes_opt().is_some());
         let is_zero = omits_zeros || descriptor.max_def_level() == 0;
         let nulls = statistics.null_count_opt().or(is_zero.then_some(0));
-        Told {
+        ChunkStatistics {
             low: low && is_believed,
             high: high && is_believed,
             nulls,

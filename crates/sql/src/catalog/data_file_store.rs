@@ -180,8 +180,8 @@ mod tests {
             "t/.t-0.warpcols",
             "t/a.parquet.warpcols",
             "t/sub/a.parquet",
-            "t/.k=1.77-0.partial/a.parquet",
-            "t/k=1/.j=2.77-0.partial/a.parquet",
+            "t/.k=1.77.warpcube-staging/content/a.parquet",
+            "t/k=1/.j=2.77.warpcube-staging/content/a.parquet",
         ] {
             assert!(!below("t", hidden), "{hidden}");
         }

@@ -26,7 +26,7 @@ use parquet::arrow::parquet_to_arrow_schema;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
-use super::chunk_statistics::{Told, leaf_of, leaves, omits_zeros};
+use super::chunk_statistics::{ChunkStatistics, leaf_of, leaves, omits_zeros};
 use super::row_order::RowOrder;
 
 type Bytes = <PutPayload as IntoIterator>::Item;
@@ -70,12 +70,12 @@ impl FooterFacts {
             };
             let found = match leaf {
                 Some(leaf) => groups().fold(Gaps::default(), |gaps, group| {
-                    let told = Told::by(group.column(leaf), omits_zeros);
-                    let is_empty = told.nulls == Some(group.num_rows() as u64);
+                    let statistics = ChunkStatistics::of(group.column(leaf), omits_zeros);
+                    let is_empty = statistics.nulls == Some(group.num_rows() as u64);
                     Gaps {
-                        low: gaps.low || !told.low && !is_empty,
-                        high: gaps.high || !told.high && !is_empty,
-                        nulls: gaps.nulls || told.nulls.is_none(),
+                        low: gaps.low || !statistics.low && !is_empty,
+                        high: gaps.high || !statistics.high && !is_empty,
+                        nulls: gaps.nulls || statistics.nulls.is_none(),
                     }
                 }),
                 None => Gaps { low: true, high: true, nulls: true },
@@ -84,7 +84,8 @@ impl FooterFacts {
                 gaps.push((place, found));
             }
         }
-        let misleads = groups().flat_map(|group| group.columns()).any(|chunk| Told::by(chunk, omits_zeros).misleads);
+        let misleads =
+            groups().flat_map(|group| group.columns()).any(|chunk| ChunkStatistics::of(chunk, omits_zeros).misleads);
         let order = RowOrder::of(metadata, &schema);
         Some(FooterFacts { schema, gaps: gaps.into(), misleads, order })
     }
@@ -102,7 +103,7 @@ impl FooterFacts {
 /// What `parquet` says of a footer that it does not write.
 fn believable(metadata: &ParquetMetaData) -> ParquetResult<ParquetMetaData> {
     let omits_zeros = omits_zeros(metadata);
-    let column = |chunk: &ColumnChunkMetaData| match Told::by(chunk, omits_zeros).misleads {
+    let column = |chunk: &ColumnChunkMetaData| match ChunkStatistics::of(chunk, omits_zeros).misleads {
         true => chunk.clone().into_builder().clear_statistics().build(),
         false => Ok(chunk.clone()),
     };

@@ -1,4 +1,4 @@
-//! What the files of a table are like when they are looked at, to tell whether they have changed since.
+//! The state of a table's files: paths, sizes, times and tags, by which a change is found.
 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -39,7 +39,7 @@ impl FileIdentity {
         })
     }
 
-    /// A file as an object store tells of it.
+    /// A file by the metadata of an object store.
     fn listed(meta: ObjectMeta) -> FileIdentity {
         FileIdentity {
             path: meta.location.to_string(),

@@ -48,7 +48,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![text("delimiter"), text("quote"), header, text("columns"), text("command")]))
 }
 
-/// What is told of a place when it is read.
+/// The findings about the CSV files of a place, made when the table is read.
 #[derive(Debug)]
 struct Sniffed {
     place: String,

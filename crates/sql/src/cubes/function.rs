@@ -40,7 +40,7 @@ impl TableFunctionImpl for CubeFunction {
         let (Some(folder), Some(query)) = (text(folder), text(query)) else { return Err(usage().into()) };
         let path = folder_of(&folder).unwrap_or_else(|| PathBuf::from(&folder));
         let open = self.cubes.open(&path, args.session().config_options())?;
-        // Names are bound now, so that what is wrong with the query is an error of planning.
+        // Names are bound now, so that a wrong query is an error of planning.
         let wrong = |error: warpcube_cube::query::QueryError| SqlError::CubeQuery(error.to_string());
         let bound = parse(&query).and_then(|parsed| bind_with_warnings(&open.cube.model, &parsed, &query));
         let (bound, warnings) = bound.map_err(wrong)?;

@@ -110,8 +110,8 @@ impl DevicePlanner {
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.context.engines.may_open();
         let engine = if waits { None } else { self.context.engines.get() };
-        let insists = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
-        if settings.placement == Placement::Cpu || engine.is_none() && !waits && !insists {
+        let is_required = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
+        if settings.placement == Placement::Cpu || engine.is_none() && !waits && !is_required {
             return as_it_is();
         }
         let is_absent = engine.is_none();
@@ -143,7 +143,7 @@ impl DevicePlanner {
         if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
             return as_it_is();
         }
-        if insists && is_absent {
+        if is_required && is_absent {
             return match has_device_node(&lowered)? {
                 true => {
                     let reason = self.context.engines.reason().unwrap_or_default();

@@ -78,7 +78,7 @@ impl AnalyzerRule for OneNan {
                     if !may_make_nan(&expr, schema) || !is_constant(&expr) {
                         return Ok(Transformed::no(expr));
                     }
-                    // What is wrong with a constant is told when it is computed.
+                    // A wrong constant is an error when it is computed.
                     Ok(match simplifier.simplify(expr.clone()) {
                         Ok(Expr::Literal(value, metadata)) if is_nan(&value) => {
                             let nan = literal(&value).unwrap_or(value);

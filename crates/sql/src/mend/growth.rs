@@ -110,7 +110,7 @@ fn check_position(name: &str, args: &ScalarFunctionArgs) -> Result<()> {
 fn array(argument: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
     match argument {
         ColumnarValue::Array(array) => Ok(array.clone()),
-        // One row tells of all.
+        // A constant is looked at once.
         ColumnarValue::Scalar(value) => value.to_array_of_size(rows.min(1)),
     }
 }

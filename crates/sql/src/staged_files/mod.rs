@@ -294,7 +294,7 @@ fn failed(path: &Path, error: &io::Error) -> SqlError {
 impl Drop for Staged {
     fn drop(&mut self) {
         // The hidden folder is removed with its guard; a task that was told to stop may make it anew.
-        let folder = self.folder.path().to_path_buf();
+        let folder = self.folder.root().to_path_buf();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(LINGER).await;

@@ -55,7 +55,7 @@ impl Relations {
                 query = below(with.clone(), query);
             }
             let statement = ParsedStatement::Statement(Box::new(SqlStatement::Query(query)));
-            // What is wrong with a table is told when the statement is planned.
+            // Planning the statement gives the error of a table.
             let plan = state.statement_to_plan(statement).await.ok();
             tables.push(plan.map(|plan| plan.schema().fields().iter().map(|field| field.name().clone()).collect()));
         }
