@@ -36,7 +36,7 @@ pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
 pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let (kind, target) = NAMES.iter().find_map(|(front, kind)| Some((*kind, name.strip_prefix(front)?)))?;
     let target: DataType = target.parse().ok()?;
-    (kind == Kind::Late || is_read(&target)).then(|| Arc::new(CastFunction::new(kind, &target)))
+    (kind == Kind::Late || is_read(&target)).then(|| Arc::new(CastFunction::function(kind, &target)))
 }
 
 /// Whether texts are read as values of a type by [`super::text_decimals`].
@@ -54,7 +54,7 @@ pub(super) struct CastFunction {
 }
 
 impl CastFunction {
-    fn new(kind: Kind, target: &DataType) -> ScalarUDF {
+    fn function(kind: Kind, target: &DataType) -> ScalarUDF {
         let front = NAMES.iter().find(|(_, other)| *other == kind).map_or("", |(front, _)| front);
         let name = format!("{front}{target}");
         let signature = Signature::any(1, Volatility::Immutable);
@@ -65,12 +65,12 @@ impl CastFunction {
     pub(super) fn of_text(cast: &Conversion) -> Option<Expr> {
         let kind = if cast.may_fail { Kind::TryDecimal } else { Kind::Decimal };
         let is_taken = cast.is_of_text() && is_read(cast.to);
-        is_taken.then(|| CastFunction::new(kind, cast.to).call(vec![cast.operand.clone()]))
+        is_taken.then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
     }
 
     /// The same cast, which rows compute and planning does not.
     pub(super) fn late(cast: &Conversion) -> Expr {
-        CastFunction::new(Kind::Late, cast.to).call(vec![cast.operand.clone()])
+        CastFunction::function(Kind::Late, cast.to).call(vec![cast.operand.clone()])
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
         let zoned = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("+01:00".into()));
         let decimal = DataType::Decimal128(12, 2);
         for (kind, target) in [(Kind::Late, &DataType::Int32), (Kind::Late, &zoned), (Kind::TryDecimal, &decimal)] {
-            let made = CastFunction::new(kind, target);
+            let made = CastFunction::function(kind, target);
             let found = function(made.name()).expect("a function of that name");
             assert_eq!(*found, made);
         }
