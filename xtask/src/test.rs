@@ -181,7 +181,7 @@ fn answers(folder: &Path) -> Result<()> {
     let mut command = program(&target.join("debug/warpcube").to_string_lossy());
     command.args(["ssb", "--sf", "1", "--runs", "1", "--device", "cpu", "--answers"]).arg(folder);
     let done = run_command(command.arg("--dir").arg(&data));
-    // A quarter of a gigabyte that nobody needs any more.
+    // A quarter of a gigabyte that later stages do not need.
     let _ = std::fs::remove_dir_all(data);
     done
 }

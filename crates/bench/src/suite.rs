@@ -206,7 +206,7 @@ pub struct RunArgs {
     pub figures: Option<PathBuf>,
 }
 
-/// A run: what was measured, and who hears of it.
+/// A run: what was measured, and the listener that is told of each case.
 pub struct Run {
     /// The results so far.
     pub report: Report,
@@ -218,7 +218,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run of the suite of that name that nobody hears.
+    /// A run of the suite of that name whose listener does nothing.
     ///
     /// # Errors
     /// As [`Run::new`].

@@ -23,6 +23,8 @@ pub use device::{
 pub use error::{ColumnError, Result};
 pub use format::EncodingChoice;
 pub use load::{LoadLimits, LoadReport, LoadThreads, cores};
-pub use residency::{ChangeCounts, ColumnSummary, Location, Origin, Pinned, Residency, TableRequest, TableSummary};
+pub use residency::{
+    ChangeCounts, ColumnOrigin, ColumnSummary, Location, Pinned, Residency, TableRequest, TableSummary,
+};
 pub use source::{ColumnFile, ColumnScan, ColumnSource};
 pub use units::{CHUNK_ROWS, ColumnFacts, Dictionary, Statistics, Storage, Traits, VECTOR_ROWS, is_string};

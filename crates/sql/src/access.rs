@@ -21,7 +21,7 @@ use crate::locations::{AllowedPaths, is_pattern, local_path};
 use crate::memory_table::MemoryTable;
 use crate::settings::{DatabaseSettings, Settings};
 use crate::values::EncodedFiles;
-use crate::values::Origin;
+use crate::values::SettingOrigin;
 
 /// Reads the folder of a setting.
 type FolderOf = fn(&Settings) -> &Option<PathBuf>;
@@ -153,7 +153,7 @@ pub(crate) fn check_change(before: &Settings, after: &Settings, start: &Settings
 }
 
 /// Refuses settings to start with that contradict each other.
-pub(crate) fn check_start(settings: &Settings, origins: &BTreeMap<String, Origin>) -> Result<()> {
+pub(crate) fn check_start(settings: &Settings, origins: &BTreeMap<String, SettingOrigin>) -> Result<()> {
     check_change(&Settings::default(), settings, settings).map_err(|error| {
         let origin = match &error {
             SqlError::SettingLocked { name, .. } => origins.get(name),

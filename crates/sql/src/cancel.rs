@@ -26,7 +26,7 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Throws the switch: loads and running kernels stop, whether or not anybody polls the statement's stream.
+    /// Throws the switch: loads and running kernels stop, whether or not the statement's stream is polled.
     ///
     /// Gives false if the statement's changes take their places already: it has to be waited for, and its result tells
     /// what became of it.
@@ -78,7 +78,7 @@ impl Cancel {
     }
 }
 
-/// Throws a switch when dropped: whoever waits for the work has gone.
+/// Throws a switch when it is dropped with the future that waits for the work.
 pub(crate) struct ThrowOnDrop(pub(crate) Arc<CancelSwitch>);
 
 impl Drop for ThrowOnDrop {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn cancel_wakes_those_who_wait_now_and_later() {
+    async fn cancel_wakes_present_and_later_waiters() {
         let cancel = Arc::new(Cancel::default());
         let waiting = tokio::spawn({
             let cancel = cancel.clone();

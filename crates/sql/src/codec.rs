@@ -94,7 +94,7 @@ impl LogicalExtensionCodec for PlanCodec {
         })
     }
 
-    /// Nothing but the name and the columns, which are in the plan already, is told of a table; of a shared one its id.
+    /// A table is encoded as its name, a shared one as its id; the columns are in the plan already.
     fn try_encode_table_provider(
         &self,
         _name: &TableReference,

@@ -8,13 +8,13 @@
 //! one table wait for each other.
 
 mod assign;
+mod cached_plans;
 mod changed;
 mod cube_rows;
 mod cubes;
 mod define;
 mod encoded;
 mod inserted;
-mod kept;
 mod own;
 mod parsed;
 mod prepared;
@@ -55,7 +55,7 @@ use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
 use crate::syntax::{self, Declared};
-use crate::values::Origin;
+use crate::values::SettingOrigin;
 pub use cubes::CubeLoad;
 
 use changed::Locked;
@@ -107,7 +107,7 @@ struct Inner {
     database: Database,
     context: SessionContext,
     /// Origins of the connection's settings that are not at their default.
-    origins: Mutex<BTreeMap<String, Origin>>,
+    origins: Mutex<BTreeMap<String, SettingOrigin>>,
     /// Held while settings change.
     settled: Mutex<Settled>,
     /// The number of the database's settings that the state has, as in [`Settled`].
@@ -315,7 +315,7 @@ impl Connection {
             return Ok(self.nothing(report));
         }
         report.note_planned();
-        let (plan, staged) = Staged::redirect(catalog::held(plan, &state)?, state.config_options())?;
+        let (plan, staged) = Staged::redirect(catalog::with_checked_inserts(plan, &state)?, state.config_options())?;
         let is_explained = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
         let writes = is_written.then(|| Writes { catalogs: self.inner.database.shared.catalogs.clone(), staged });
@@ -358,7 +358,7 @@ impl Connection {
         if !plans::is_repeatable(plan)? || !self.is_of_now(epoch) {
             return Ok(None);
         }
-        // What is wrong with a statement is told by planning it as it is.
+        // Planning the statement's own plan gives the error.
         let lifted = tracing::info_span!("lift").in_scope(|| plans::lift(plan, state));
         let Ok(Some((shape, values))) = lifted else { return Ok(None) };
         Ok(tracing::info_span!("template").in_scope(|| templates.plan(&shape, &values, epoch, state)))

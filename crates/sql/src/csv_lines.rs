@@ -36,6 +36,15 @@ pub(crate) fn compression(command: &CreateExternalTable) -> FileCompressionType 
     name.parse().unwrap_or(FileCompressionType::UNCOMPRESSED)
 }
 
+/// The quoted values of a CSV file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Quotes {
+    /// Whether a quoted value has a line break.
+    pub(crate) breaks: bool,
+    /// The line of a quote that is never closed.
+    pub(crate) open: Option<u64>,
+}
+
 /// Counts lines and records of a CSV file, byte after byte.
 #[derive(Debug)]
 pub(crate) struct Lines {

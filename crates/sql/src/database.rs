@@ -32,7 +32,7 @@ use crate::mend;
 use crate::plans::KeptPlans;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, DatabaseSettings, Owner, Settings};
-use crate::values::Origin;
+use crate::values::SettingOrigin;
 pub(crate) use assign::{
     HEADER_NAME, SWITCHES_FILTERS, bad_value, check_known, default_value, first_options, owner, set_option,
 };
@@ -58,7 +58,7 @@ impl DatabaseOptions {
 
     /// Sets one setting from the program.
     pub fn with(self, name: &str, value: &str) -> DatabaseOptions {
-        let origin = Origin::Flag("program".into());
+        let origin = SettingOrigin::Flag("program".into());
         self.with_assignments([Assignment { name: name.into(), value: value.into(), origin }])
     }
 }
@@ -104,7 +104,7 @@ pub(crate) struct Shared {
     number: AtomicU64,
     /// Held while settings of the database change.
     changing: Mutex<()>,
-    /// What connections keep.
+    /// The plans that connections keep themselves.
     holders: Mutex<Vec<Weak<dyn HoldsPlans>>>,
 }
 
@@ -113,20 +113,20 @@ pub(crate) struct Shared {
 pub(crate) struct Current {
     pub(crate) settings: DatabaseSettings,
     pub(crate) runtime: Arc<RuntimeEnv>,
-    /// Where values come from that are not at their default.
-    pub(crate) origins: BTreeMap<String, Origin>,
+    /// The origins of values that are not at their default.
+    pub(crate) origins: BTreeMap<String, SettingOrigin>,
     /// Number of changes.
     pub(crate) number: u64,
 }
 
-/// The settings of a database's start, for `RESET`.
+/// The settings that the database was opened with, for `RESET`.
 pub(crate) struct Start {
-    /// Those of ours.
+    /// Those under `warpcube.`.
     pub(crate) settings: Settings,
-    /// What others were given.
+    /// Those of DataFusion that were given.
     pub(crate) others: BTreeMap<String, String>,
-    /// Where all that were given come from.
-    pub(crate) origins: BTreeMap<String, Origin>,
+    /// The origins of all that were given.
+    pub(crate) origins: BTreeMap<String, SettingOrigin>,
 }
 
 /// A connection's own plans, which hold tables with their rows.

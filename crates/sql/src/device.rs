@@ -15,18 +15,18 @@ use crate::values::{Budget, DeviceChoice, Encoding};
 /// `auto` opens the first GPU when [`DeviceSlot::get`] is first called, since opening one costs some tenths of a
 /// second that a statement on the CPU need not pay; where that fails the reason is kept and the database stays on the
 /// CPU. `cuda` is opened when the database is, so that its error comes first. One thread at a time opens a device:
-/// while one does, who asks for the device waits, and for all others it is one that is yet to be opened.
+/// [`DeviceSlot::get`] waits for it, all other functions take the device for one that is not open yet.
 #[derive(Debug, Default)]
 pub struct DeviceSlot {
     slot: Mutex<Slot>,
-    /// Told when a device has been opened, or not.
+    /// Notified when the thread that opens a device is done, with or without one.
     opened: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     state: State,
-    /// A thread is within the driver, whatever has been chosen since it began.
+    /// Whether a thread is within the driver; another device may have been chosen since.
     is_opening: bool,
 }
 
@@ -40,7 +40,7 @@ enum State {
     Absent(String),
 }
 
-/// The thread that opens a device; dropped, it is that no more, and those who wait go on.
+/// Marks that a thread opens a device; when it is dropped, waiting threads go on.
 struct Opening<'a>(&'a DeviceSlot);
 
 impl<'a> Opening<'a> {
@@ -130,7 +130,7 @@ impl DeviceSlot {
     /// Opens no device from now on; the one that is open, if it is. Waits for a thread that opens one.
     pub fn close(&self) -> Option<Device> {
         let mut slot = self.slot.lock();
-        // A process that ends while the driver starts would take it apart under its own hands.
+        // `exit` must not run destructors of the driver while the driver starts.
         self.opened.wait_while(&mut slot, |slot| slot.is_opening);
         match &slot.state {
             State::Open(device) => return Some(device.clone()),
@@ -145,12 +145,12 @@ impl DeviceSlot {
         matches!(self.slot.lock().state, State::Open(_))
     }
 
-    /// Whether the device is yet to be opened, as the settings say then, or being opened.
+    /// Whether a device is chosen and not open; a thread may be opening it.
     pub fn is_closed(&self) -> bool {
         matches!(self.slot.lock().state, State::Closed(_))
     }
 
-    /// Whether the device was not opened yet and there seems to be one.
+    /// Whether a device is chosen and not open, and a CUDA driver is installed.
     pub fn may_open(&self) -> bool {
         self.is_closed() && Device::is_cuda_installed()
     }
@@ -168,7 +168,7 @@ impl DeviceSlot {
 #[derive(Debug, Clone, Copy)]
 struct Cuda {
     budget: Budget,
-    /// Whether columns will be encoded, by programs that are compiled meanwhile.
+    /// Whether columns will be encoded; the programs for it are compiled while the device opens.
     encodes: bool,
 }
 

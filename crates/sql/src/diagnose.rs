@@ -63,7 +63,7 @@ enum Depth {
     Read,
 }
 
-/// A search through files, which ends when nobody waits for it and when it takes too long.
+/// A search through files, which ends when its future is dropped and when it takes too long.
 #[derive(Debug, Clone)]
 struct Search {
     stop: Arc<AtomicBool>,
@@ -224,8 +224,8 @@ fn is_damage(text: &str) -> bool {
     !of_expressions.iter().any(|words| text.contains(words))
 }
 
-/// The error with its file, line and column where one of the suspects gives one, or the error as it is. Whoever stops
-/// waiting ends the search.
+/// The error with its file, line and column where one of the suspects gives one, or the error as it is. Dropping the
+/// future ends the search.
 pub(crate) async fn explain(suspects: Vec<Suspect>, error: SqlError) -> SqlError {
     let mut looks: Vec<(Suspect, Depth)> =
         suspects.into_iter().filter_map(|suspect| suspect.depth(&error).map(|depth| (suspect, depth))).collect();

@@ -66,7 +66,7 @@ impl Engines {
     }
 }
 
-/// The tuning of `WARPCUBE_TUNING`; one that cannot be read is told and left out.
+/// The tuning of `WARPCUBE_TUNING`; an unreadable one is left out, with an error in the log.
 fn tuning() -> Option<Tuning> {
     let text = std::env::var("WARPCUBE_TUNING").ok()?;
     text.parse().inspect_err(|error: &String| tracing::error!(error, "WARPCUBE_TUNING is left out")).ok()

@@ -15,7 +15,7 @@ use warpcube_gpu::GpuError;
 
 use crate::default_schema::{CATALOG, SCHEMA};
 use crate::nearest::{distance, nearest};
-use crate::values::Origin;
+use crate::values::SettingOrigin;
 use crate::words::{in_sql, types_in_sql};
 
 /// What stands for the path of a file whose reader does not tell it.
@@ -261,7 +261,7 @@ fn hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"))
 }
 
-/// What joins can do about memory that is short.
+/// The remedy for a join that runs out of memory.
 fn of_joins(reason: &str) -> &'static str {
     const SPILLING: &str = "; with two or more of warpcube.target_partitions, SET \
                             datafusion.optimizer.prefer_hash_join = false plans joins that spill";
@@ -293,7 +293,7 @@ impl SqlError {
     }
 
     /// This error with where the setting it is about came from.
-    pub(crate) fn with_origin(mut self, from: &Origin) -> SqlError {
+    pub(crate) fn with_origin(mut self, from: &SettingOrigin) -> SqlError {
         if let SqlError::UnknownSetting { origin, .. }
         | SqlError::SettingValue { origin, .. }
         | SqlError::SettingLocked { origin, .. } = &mut self
@@ -418,7 +418,7 @@ fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> SqlError
     if let Some(error) = error.downcast_ref::<ArrowError>() {
         return arrow_error(error);
     }
-    // A reader's text that is none.
+    // A text of a reader that is not UTF-8.
     if let Some(error) = error.downcast_ref::<std::str::Utf8Error>() {
         return corrupt(A_FILE, &error.to_string());
     }
@@ -474,7 +474,7 @@ fn io_error(error: &std::io::Error, text: &str) -> SqlError {
 
 fn planning(text: &str) -> SqlError {
     if text.contains("subquery can only be used in ") {
-        let reason = "a subquery where it stands: EXISTS, IN and those that refer to the rows around them are for \
+        let reason = "a subquery at this place: EXISTS, IN and those that refer to the rows around them are for \
                       WHERE, HAVING and ON";
         return SqlError::Unsupported(reason.into());
     }

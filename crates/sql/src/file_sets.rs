@@ -1,4 +1,4 @@
-//! Folders whose files are one set: whoever lists them sees all files of a statement that wrote there, or none.
+//! Folders whose files are one set: a list of the folder has all files of a statement that wrote there, or none.
 //!
 //! A statement that gives its files their places holds the folder's lock alone while it moves and removes them, and a
 //! list of the folder is made under a lock that lists share. The lock is the system's on the folder itself, so that it
@@ -9,9 +9,6 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-
-/// How the names of hidden folders end that statements write into.
-pub(crate) const STAGED_SUFFIX: &str = ".partial";
 
 /// Whether a folder of this name in a table's folder holds a partition of the table, and is not one that a statement
 /// writes into that will be one.

@@ -73,4 +73,4 @@ pub use settings::{Assignment, DatabaseSettings, Owner, PREFIX, SETTINGS, Settin
 pub use show::setting_names;
 pub use staged_files::{has_no_number, no_number};
 pub use statement::{OwnStatement, Script, ScriptStatement};
-pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Origin, Overflow, Placement, TopKChoice};
+pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Overflow, Placement, SettingOrigin, TopKChoice};

@@ -54,7 +54,7 @@ pub(crate) fn canonical(location: &str) -> String {
     path
 }
 
-/// A location as DataFusion takes it, to which every name with a character of patterns is one.
+/// A location as DataFusion takes it, which takes every name with a wildcard character for a pattern.
 pub(crate) fn for_listing(location: String) -> String {
     match local_path(&location) {
         Some(path) if has_wildcards(&location) && !is_pattern(&location) => {

@@ -1,28 +1,23 @@
-//! Files that statements and the program write: what a path stands for, and the hidden names that outputs have until
-//! they are whole.
+//! Files that statements and the program write: what a path stands for, and the hidden folders that outputs are in
+//! until they are whole.
 //!
-//! A link is followed. A pipe, a device or an open file of this process is written as it is. A plain file is written
-//! under a hidden name in the folder of its place and takes the place at the end, with the mode of the file that was
-//! there and, where the system lets it, its owner.
+//! A link is followed. A pipe, a device or an open file of this process is written as it is. A plain file is written in
+//! a hidden folder ([`MarkedFolder`]) beside its place and takes the place at the end, with the mode of the file that
+//! was there and, where the system lets it, its owner.
 //!
-//! A hidden name holds the number of the process, and the process locks what has the name. [`remove_all`] takes away
-//! what a process would leave when it ends; a process that was killed leaves it, and the next one that writes in the
-//! same folder takes it away: only what is the same user's, of a process that is gone, and not locked (processes of
-//! other containers have numbers of their own). `tempfile` does none of that.
+//! [`remove_all`] removes the hidden folders of a process that ends. Those of a process that was killed are removed by
+//! the next one that writes in the same folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use warpcube_cube::catalog::check_output;
-
-use crate::file_sets::STAGED_SUFFIX;
+use warpcube_cube::catalog::{MarkedFolder, check_output};
 
 /// Links that are followed at most, as by Linux.
 const LINKS_MAX: usize = 40;
@@ -35,11 +30,9 @@ const PART_BYTES: u64 = 1 << 20;
 /// Open files of this process, by number.
 const OPEN_FILES: &str = "/proc/self/fd";
 
-/// Tells the hidden names of one process apart.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// What this process has under hidden names, with the folders that it made around each, innermost first.
+/// The hidden folders of this process, with the folders that it made around each, innermost first.
 static HIDDEN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
-/// Folders in which this process has looked for what others have left.
+/// Folders in which this process has removed the hidden folders of processes that were killed.
 static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// What a path stands for once its links are followed.
@@ -113,7 +106,7 @@ fn open_file(path: &Path) -> Option<u32> {
 /// # Errors
 /// Whatever the operating system says.
 pub fn open_special(path: &Path) -> io::Result<File> {
-    // The standard output and error are shared with whoever started the process, with their places in a file.
+    // The standard output and error are shared with the parent process, with their offsets in a file.
     match open_file(path) {
         Some(1) => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
         Some(2) => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
@@ -122,17 +115,15 @@ pub fn open_special(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file or folder under a hidden name; it is taken away when this is dropped, and the name goes with it when the
-/// file takes a place.
+/// A file or a folder of files within a hidden folder, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct Hidden {
+    folder: MarkedFolder,
     path: PathBuf,
-    /// Holds the lock.
-    _lock: File,
 }
 
 impl Hidden {
-    /// A new file beside `place`, which it is to take, and readable by those alone who may read what is there.
+    /// A new file beside `place`, which it is to take, with the mode of the file that is there.
     ///
     /// # Errors
     /// Whatever the operating system says: the folder, or the file that is there, cannot be written.
@@ -145,11 +136,11 @@ impl Hidden {
             }
             Err(_) => MODE_NEW,
         };
-        let folder = folder_of(place);
-        let path = hidden_path(&folder, place.file_name().unwrap_or_default());
-        let file = File::options().write(true).create_new(true).mode(mode).open(&path)?;
-        let lock = file.try_clone()?;
-        Ok((Hidden::locked(path, lock, Vec::new()), file))
+        let name = place.file_name().unwrap_or_default();
+        let mut hidden = Hidden::within(&folder_of(place), name, Vec::new())?;
+        hidden.path.push(name);
+        let file = File::options().write(true).create_new(true).mode(mode).open(&hidden.path)?;
+        Ok((hidden, file))
     }
 
     /// A new folder in `folder` for what is called `name` later; only this user can look into it. Folders that are made
@@ -160,29 +151,32 @@ impl Hidden {
     pub fn folder(folder: &Path, name: &OsStr) -> io::Result<Hidden> {
         let made: Vec<PathBuf> =
             folder.ancestors().take_while(|folder| !folder.exists()).map(Path::to_path_buf).collect();
-        let path = hidden_path(folder, name);
-        let lock = fs::create_dir_all(folder)
-            .and_then(|()| DirBuilder::new().mode(0o700).create(&path))
-            .and_then(|()| File::open(&path));
-        let lock = lock.inspect_err(|_| remove(&path, &made))?;
-        Ok(Hidden::locked(path, lock, made))
+        let hidden = fs::create_dir_all(folder).and_then(|()| Hidden::within(folder, name, made.clone()));
+        hidden.inspect_err(|_| remove_made(&made))
     }
 
-    fn locked(path: PathBuf, lock: File, made: Vec<PathBuf>) -> Hidden {
-        // Where a file system knows no locks, nothing is ever taken away in the name of another process.
-        let _ = lock.try_lock();
-        HIDDEN.lock().insert(path.clone(), made);
-        Hidden { path, _lock: lock }
+    fn within(folder: &Path, name: &OsStr, made: Vec<PathBuf>) -> io::Result<Hidden> {
+        if SWEPT.lock().insert(folder.to_path_buf()) {
+            MarkedFolder::remove_left(folder);
+        }
+        let folder = MarkedFolder::new(folder, name)?;
+        HIDDEN.lock().insert(folder.path().to_path_buf(), made);
+        Ok(Hidden { path: folder.content(), folder })
     }
 
     /// Leaves the folders that were made around it, which hold something now.
     pub(crate) fn keep_folders(&self) {
-        HIDDEN.lock().insert(self.path.clone(), Vec::new());
+        HIDDEN.lock().insert(self.root().to_path_buf(), Vec::new());
     }
 
-    /// Where it is.
+    /// The file, or the folder of files.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The hidden folder around it.
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Gives a whole file its place.
@@ -196,15 +190,24 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        let made = HIDDEN.lock().remove(&self.path);
-        remove(&self.path, &made.unwrap_or_default());
+        let made = HIDDEN.lock().remove(self.root());
+        self.folder.remove();
+        remove_made(&made.unwrap_or_default());
     }
 }
 
-/// Takes away all that this process has under hidden names, when it ends: no thread may be left that writes.
+/// Removes all hidden folders of this process, when it ends: no thread may be left that writes.
 pub fn remove_all() {
-    let all = std::mem::take(&mut *HIDDEN.lock());
-    all.iter().for_each(|(path, made)| remove(path, made));
+    for (path, made) in std::mem::take(&mut *HIDDEN.lock()) {
+        // It may be gone already; there is no caller that could act on another error.
+        let _ = fs::remove_dir_all(path);
+        remove_made(&made);
+    }
+}
+
+/// Removes folders, innermost first, up to one that holds something.
+fn remove_made(made: &[PathBuf]) {
+    made.iter().map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
 }
 
 /// Moves a whole file to a place, with the mode and the owner of the file that is there, or writes its content to what
@@ -221,7 +224,7 @@ fn take_place(file: &Path, place: &Path) -> io::Result<()> {
         File::options().write(true).open(place)?;
         let new = fs::metadata(file)?;
         if (new.uid(), new.gid()) != (before.uid(), before.gid()) {
-            // Only the superuser gives files away; to one of his groups, everybody.
+            // Only the superuser changes a file's owner; an owner may give it to a group of the owner's.
             let all = chown(file, Some(before.uid()), Some(before.gid()));
             let _ = all.or_else(|_| chown(file, None, Some(before.gid())));
         }
@@ -230,59 +233,11 @@ fn take_place(file: &Path, place: &Path) -> io::Result<()> {
     fs::rename(file, place)
 }
 
-/// Removes what has a hidden name, and the folders around it that were made for it and hold nothing else.
-fn remove(path: &Path, made: &[PathBuf]) {
-    // It may be gone already, and there is nobody to tell otherwise.
-    let _ = match path.is_dir() {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
-    };
-    made.iter().map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
-}
-
 fn folder_of(place: &Path) -> PathBuf {
     match place.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
     }
-}
-
-/// A new hidden name in a folder, from which the leavings of other processes are taken away once.
-fn hidden_path(folder: &Path, name: &OsStr) -> PathBuf {
-    if SWEPT.lock().insert(folder.to_path_buf()) {
-        sweep(folder);
-    }
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    hidden.push(format!(".{}-{number}{STAGED_SUFFIX}", std::process::id()));
-    folder.join(hidden)
-}
-
-/// Takes away what processes that are gone have left in a folder.
-fn sweep(folder: &Path) {
-    let (Ok(entries), Ok(own)) = (fs::read_dir(folder), fs::metadata("/proc/self")) else { return };
-    for entry in entries.flatten() {
-        let Some(process) = entry.file_name().to_str().and_then(process_of) else { continue };
-        let is_running = Path::new("/proc").join(process.to_string()).exists();
-        let is_own = entry.metadata().is_ok_and(|found| found.uid() == own.uid() && !found.is_symlink());
-        if is_running || !is_own {
-            continue;
-        }
-        let path = entry.path();
-        if File::open(&path).is_ok_and(|lock| lock.try_lock().is_ok()) {
-            tracing::debug!(path = %path.display(), "taken away: a process that was killed had left it");
-            remove(&path, &[]);
-        }
-    }
-}
-
-/// The process whose hidden name this is.
-fn process_of(name: &str) -> Option<u32> {
-    let (_, numbers) = name.strip_prefix('.')?.strip_suffix(STAGED_SUFFIX)?.rsplit_once('.')?;
-    let (process, number) = numbers.split_once('-')?;
-    number.parse::<u64>().ok()?;
-    process.parse().ok()
 }
 
 #[cfg(test)]
@@ -367,34 +322,5 @@ mod tests {
         put(&file, &place, || looks.replace(looks.get() + 1) > 0).unwrap();
         drop(writer);
         assert_eq!(reading.join().unwrap(), 1 << 20);
-    }
-
-    #[test]
-    fn only_what_dead_processes_left_unlocked_is_swept() {
-        let folder = tempfile::tempdir().unwrap();
-        // Processes have smaller numbers, so that this one is of none that runs.
-        let dead = u32::MAX;
-        let names = [
-            format!(".x.csv.{dead}-0.partial"),
-            format!(".locked.{dead}-1.partial"),
-            format!(".x.csv.{}-0.partial", std::process::id()),
-            format!("shown.{dead}-0.partial"),
-            format!(".other.{dead}-x.partial"),
-        ];
-        for name in &names {
-            fs::write(folder.path().join(name), "").unwrap();
-        }
-        fs::create_dir_all(folder.path().join(format!(".t.{dead}-7.partial/sub"))).unwrap();
-        let locked = File::open(folder.path().join(&names[1])).unwrap();
-        locked.lock().unwrap();
-        sweep(folder.path());
-        let mut left: Vec<String> = fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        left.sort();
-        let mut expected = names[1..].to_vec();
-        expected.sort();
-        assert_eq!(left, expected);
     }
 }

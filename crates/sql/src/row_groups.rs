@@ -62,7 +62,7 @@ impl ParquetFiles {
             let opened = guarded(|| ParquetTable::open(&self.paths, &self.schema));
             match opened.and_then(|opened| opened.map_err(|error| error.to_string())) {
                 Ok(table) => table.map(Arc::new),
-                // DataFusion will say what is wrong with the files.
+                // DataFusion's scan gives the error.
                 Err(error) => {
                     tracing::debug!(%error, "footers cannot be read");
                     None

@@ -151,7 +151,7 @@ pub(crate) fn set(
     Ok(builder.build_arc()?)
 }
 
-/// The runtime with one of `datafusion.runtime.…` as it is where nobody sets it.
+/// The runtime with one of `datafusion.runtime.…` at its default.
 pub(crate) fn reset(environment: &Arc<RuntimeEnv>, name: &str, settings: &DatabaseSettings) -> Result<Arc<RuntimeEnv>> {
     let bytes_max = environment.disk_manager.max_temp_directory_size();
     let builder = RuntimeEnvBuilder::from_runtime_env(environment);
@@ -192,7 +192,7 @@ const COPIES_SHARE: u64 = 8;
 /// Most host memory for copies of columns that leave the device, in bytes; none where the machine's memory is not
 /// known.
 pub(crate) fn copies_budget(settings: &Settings) -> u64 {
-    // Every statement on the device asks; the machine's memory stays what it is.
+    // Read once: each statement on the device asks for it, and a machine's memory stays the same.
     static TOTAL: OnceLock<Option<u64>> = OnceLock::new();
     let total = || *TOTAL.get_or_init(|| host_memory().ok());
     match settings.database.host_memory {
@@ -207,7 +207,9 @@ pub(crate) fn host_memory() -> Result<u64> {
     system.refresh_memory();
     let of_container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
     match system.total_memory().min(of_container) {
-        0 => Err(SqlError::Unsupported("a share of memory where the size of memory is not known".into())),
+        0 => Err(SqlError::Unsupported(
+            "a share of memory on this machine, whose size of memory is unknown; give a number of bytes".into(),
+        )),
         bytes => Ok(bytes),
     }
 }

@@ -19,8 +19,8 @@ use crate::locations::AllowedPaths;
 use crate::nearest::nearest;
 use crate::ranges::PARTITIONS;
 use crate::values::{
-    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Origin, Overflow, Placement, TopKChoice, boolean,
-    parse_duration, show_duration,
+    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Overflow, Placement, SettingOrigin, TopKChoice,
+    boolean, parse_duration, show_duration,
 };
 
 /// The prefix of every setting here.
@@ -28,11 +28,12 @@ pub const PREFIX: &str = "warpcube";
 
 /// Dictionary entries of one string column past which it stays on the CPU.
 const DICTIONARY_LIMIT_DEFAULT: usize = 4 << 20;
-/// What threads with stacks of 2 MiB hold.
+/// Levels that a thread with a stack of 2 MiB holds.
 const DEPTH_LIMIT_DEFAULT: usize = 200;
-/// What threads with stacks of 64 MiB hold.
+/// Levels that a thread with a stack of 64 MiB holds.
 const DEPTH_LIMIT_MAX: usize = 10_000;
-/// What a first load may take that a statement waits for, in times of what the CPU takes without it: estimates are off.
+/// A statement waits for a load if the GPU's time with it is at most this share of the CPU's; less than 1, since
+/// estimates are off.
 const LOAD_FACTOR_DEFAULT: f64 = 0.8;
 /// Rows of a table shown on a terminal.
 const MAX_ROWS_DEFAULT: usize = 100;
@@ -480,7 +481,7 @@ pub struct Assignment {
     /// Its value as text.
     pub value: String,
     /// Where it came from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 #[cfg(test)]
@@ -538,7 +539,7 @@ mod tests {
         let unknown = settings.assign("warpcube.devcie", "cpu").unwrap_err().to_string();
         assert_eq!(unknown, "CFG-001 unknown setting 'warpcube.devcie'; did you mean 'warpcube.device'?");
         let wrong = settings.assign("warpcube.timeout", "soon").unwrap_err();
-        let wrong = wrong.with_origin(&Origin::Environment("WARPCUBE_TIMEOUT".into())).to_string();
+        let wrong = wrong.with_origin(&SettingOrigin::Environment("WARPCUBE_TIMEOUT".into())).to_string();
         assert!(wrong.starts_with("CFG-002 warpcube.timeout = 'soon' (from environment WARPCUBE_TIMEOUT)"), "{wrong}");
         assert_eq!(settings.timeout, None);
     }

@@ -12,7 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 
 use crate::error::Result;
 use crate::settings::{PREFIX, SETTINGS};
-use crate::values::Origin;
+use crate::values::SettingOrigin;
 
 /// Every setting of the connection, ours first, each group by name.
 pub(crate) fn entries(state: &SessionState) -> Vec<ConfigEntry> {
@@ -30,8 +30,12 @@ pub fn setting_names() -> Vec<String> {
 }
 
 /// One row for each of `entries`: name, value, origin and, if asked for, description.
-pub(crate) fn batch(entries: &[ConfigEntry], origins: &BTreeMap<String, Origin>, verbose: bool) -> Result<RecordBatch> {
-    let origin = |entry: &ConfigEntry| origins.get(&entry.key).unwrap_or(&Origin::Default).to_string();
+pub(crate) fn batch(
+    entries: &[ConfigEntry],
+    origins: &BTreeMap<String, SettingOrigin>,
+    verbose: bool,
+) -> Result<RecordBatch> {
+    let origin = |entry: &ConfigEntry| origins.get(&entry.key).unwrap_or(&SettingOrigin::Default).to_string();
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("name", Arc::new(entries.iter().map(|entry| Some(entry.key.as_str())).collect::<StringArray>())),
         ("value", Arc::new(entries.iter().map(|entry| entry.value.as_deref()).collect::<StringArray>())),

@@ -68,19 +68,19 @@ pub(crate) struct Watched {
     pub(crate) report: Arc<StatementReport>,
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) deadline: Option<Deadline>,
-    /// What a statement that writes has to do when it is done.
+    /// The catalogs and files that a statement changes.
     pub(crate) writes: Option<Writes>,
-    /// What is to come to the device when it is over, unless it was cancelled from outside.
+    /// The loads that begin when the statement is over, unless it was cancelled from outside.
     pub(crate) afterwards: Option<Afterwards>,
     /// Whether its deadline has passed.
     pub(crate) is_late: bool,
 }
 
-/// What a statement writes to.
+/// The catalogs and files that a statement changes.
 pub(crate) struct Writes {
-    /// Told when the statement is done.
+    /// Their generation grows when the statement is done.
     pub(crate) catalogs: Arc<Catalogs>,
-    /// Files that take their places when it has succeeded.
+    /// Files that are moved to their places when the statement has succeeded.
     pub(crate) staged: Option<Staged>,
 }
 
@@ -139,8 +139,8 @@ impl Watched {
         }
     }
 
-    /// Gives what was written its places. That may take long before the commit point: a folder's lock may be another
-    /// statement's, a pipe may have no reader.
+    /// Moves written files to their places. That may take long before the commit point: another statement may hold the
+    /// folder's lock, a pipe may have no reader.
     async fn commit(&mut self, staged: Staged) -> Result<(), SqlError> {
         let report = self.report.clone();
         let writing = tokio::task::spawn_blocking(move || staged.commit(&report));
@@ -173,7 +173,7 @@ impl Drop for Watched {
         self.report.add_host_rows(host_rows(&self.plan));
         self.report.finish();
         let was_cancelled = self.report.cancel().is_cancelled() && !self.is_late;
-        // Whoever still works for this statement, on the device or in a blocking call, sees that nobody waits.
+        // Work for this statement that still runs, on the device or in a blocking call, stops at the switch.
         self.report.cancel().cancel();
         if let Some(afterwards) = self.afterwards.take().filter(|_| !was_cancelled) {
             afterwards.begin();

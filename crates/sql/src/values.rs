@@ -17,7 +17,7 @@ pub struct NotAValue;
 
 /// Where a value came from; later ones take precedence over earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Built in.
     Default,
     /// A configuration file.
@@ -30,14 +30,14 @@ pub enum Origin {
     Statement,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File(path) => write!(f, "file {}", path.display()),
-            Origin::Environment(name) => write!(f, "environment {name}"),
-            Origin::Flag(name) => write!(f, "flag {name}"),
-            Origin::Statement => f.write_str("SET"),
+            SettingOrigin::Default => f.write_str("default"),
+            SettingOrigin::File(path) => write!(f, "file {}", path.display()),
+            SettingOrigin::Environment(name) => write!(f, "environment {name}"),
+            SettingOrigin::Flag(name) => write!(f, "flag {name}"),
+            SettingOrigin::Statement => f.write_str("SET"),
         }
     }
 }
@@ -256,7 +256,7 @@ pub enum Budget {
     Auto,
     /// So many bytes.
     Bytes(u64),
-    /// So many hundredths of what there is; 1 to 100.
+    /// A share in percent, 1 to 100.
     Percent(u8),
 }
 

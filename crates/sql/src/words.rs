@@ -7,7 +7,7 @@
 
 mod types;
 
-pub(crate) use types::types_in_sql;
+pub(crate) use types::{sql_name, types_in_sql};
 
 /// How many names of a tree are shown.
 const NAMES_SHOWN: usize = 3;
@@ -51,11 +51,11 @@ const NO_OPERATOR: &str = "Physical plan does not support logical expression ";
 /// Where subqueries of each kind are not planned, by how the expression begins.
 const PLACES: [(&str, &str); 6] = [
     ("WindowFunction", "window functions in WHERE, HAVING, ON and GROUP BY; compute them in a subquery"),
-    ("InSubquery", "IN (SELECT …) where it stands: it is for WHERE, HAVING and ON, over a plain SELECT"),
-    ("Exists", "EXISTS (SELECT …) where it stands: it is for WHERE, HAVING and ON, over a plain SELECT"),
+    ("InSubquery", "IN (SELECT …) at this place: it may stand in WHERE, HAVING and ON, over a plain SELECT"),
+    ("Exists", "EXISTS (SELECT …) at this place: it may stand in WHERE, HAVING and ON, over a plain SELECT"),
     ("SetComparison", "ANY and ALL of a subquery outside of WHERE and HAVING; write a join"),
-    ("ScalarSubquery", "a subquery that refers to the rows around it, as it stands; write it as a join"),
-    ("OuterReferenceColumn", "a subquery that refers to the rows around it, as it stands; write it as a join"),
+    ("ScalarSubquery", "a subquery that refers to the rows around it, in this form; write it as a join"),
+    ("OuterReferenceColumn", "a subquery that refers to the rows around it, in this form; write it as a join"),
 ];
 /// What wraps a value in parentheses.
 const WRAPPERS: [&str; 18] = [
@@ -87,7 +87,7 @@ pub(crate) fn in_sql(text: &str) -> String {
         let place = PLACES.iter().find(|(kind, _)| name_at(expression) == *kind);
         return match place {
             Some((_, place)) => place.to_string(),
-            None => format!("{} where it stands", in_sql(expression).trim_end_matches([',', ' '])),
+            None => format!("{} at this place", in_sql(expression).trim_end_matches([',', ' '])),
         };
     }
     let mut said = without_trees(text);
@@ -297,9 +297,9 @@ mod tests {
             ("got Literal(Utf8(\"x\"), None)", "got 'x'"),
             (
                 "Physical plan does not support logical expression Exists(x, )",
-                "EXISTS (SELECT …) where it stands: it is for WHERE, HAVING and ON, over a plain SELECT",
+                "EXISTS (SELECT …) at this place: it may stand in WHERE, HAVING and ON, over a plain SELECT",
             ),
-            ("Physical plan does not support logical expression x, ", "x where it stands"),
+            ("Physical plan does not support logical expression x, ", "x at this place"),
             ("f(Decimal128(0.5,1,1), Decimal128(2, 1))", "f(0.5, Decimal128(2, 1))"),
             ("AvgAccumulator for (Utf8 --> Int64)", "AVG for (Utf8 to Int64)"),
             ("any_value(IntervalMonthDayNano(\"IntervalMonthDayNano { days: 1 }\"))", "any_value(an interval)"),
@@ -322,7 +322,7 @@ mod tests {
             ),
             (
                 "Physical plan does not support logical expression ScalarSubquery(<subquery>)",
-                "a subquery that refers to the rows around it, as it stands; write it as a join",
+                "a subquery that refers to the rows around it, in this form; write it as a join",
             ),
             (
                 "WindowFunction(WindowFunction { fun: WindowUDF(WindowUDF { inner: RowNumber { signature: Signature { \

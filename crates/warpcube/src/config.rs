@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcube_sql::{Assignment, Origin, PREFIX, SqlError, setting_names};
+use warpcube_sql::{Assignment, PREFIX, SettingOrigin, SqlError, setting_names};
 
 use crate::cli::{CommonArgs, RunArgs};
 use crate::error::{CliError, Result};
@@ -23,7 +23,8 @@ pub(crate) fn folder() -> Option<PathBuf> {
 
 /// All settings from outside.
 pub(crate) fn assignments(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
-    let depth = Assignment { name: "warpcube.depth_limit".into(), value: DEPTH_LIMIT.into(), origin: Origin::Default };
+    let depth =
+        Assignment { name: "warpcube.depth_limit".into(), value: DEPTH_LIMIT.into(), origin: SettingOrigin::Default };
     let mut all = vec![depth];
     match &common.config {
         Some(path) => all.extend(from_file(path)?),
@@ -49,7 +50,7 @@ fn from_file(path: &Path) -> Result<Vec<Assignment>> {
     })?;
     let mut found = BTreeMap::new();
     flatten(None, &table, &mut found).map_err(error)?;
-    let origin = Origin::File(path.to_path_buf());
+    let origin = SettingOrigin::File(path.to_path_buf());
     Ok(found.into_iter().map(|(name, value)| Assignment { name, value, origin: origin.clone() }).collect())
 }
 
@@ -88,7 +89,7 @@ fn from_environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Ve
     let given = |name: String| {
         let variable = name.to_uppercase().replace('.', "_");
         let value = variables.get(OsStr::new(&variable))?.clone();
-        Some(Assignment { name, value, origin: Origin::Environment(variable) })
+        Some(Assignment { name, value, origin: SettingOrigin::Environment(variable) })
     };
     setting_names().into_iter().filter_map(given).collect()
 }
@@ -96,7 +97,7 @@ fn from_environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Ve
 fn from_flags(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assignment>> {
     let mut found = Vec::new();
     let mut flag = |name: &str, value: String, flag: &str| {
-        found.push(Assignment { name: name.to_string(), value, origin: Origin::Flag(flag.to_string()) });
+        found.push(Assignment { name: name.to_string(), value, origin: SettingOrigin::Flag(flag.to_string()) });
     };
     for text in &common.settings {
         let (name, value) = text.split_once('=').ok_or_else(|| {

@@ -13,7 +13,6 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use warpcube_gpu::Device;
 use warpcube_sql::{Database, SqlError};
 
 use crate::error::{CliError, Result};
@@ -24,7 +23,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// Bytes of address space for the stack of each thread; memory is taken as it is touched.
 pub(crate) const STACK_BYTES: usize = 64 << 20;
 
-/// Where work and waiting are done.
+/// The runtimes of the program.
 pub(crate) struct Host {
     watch: Runtime,
     ending: Ending,
@@ -39,7 +38,7 @@ pub(crate) struct Host {
 impl Host {
     /// Starts the threads.
     pub(crate) fn new() -> Result<Host> {
-        let failed = |error: std::io::Error| CliError::Usage(format!("no threads to run on: {error}"));
+        let failed = |error: std::io::Error| CliError::Usage(format!("the program cannot start its threads: {error}"));
         let watch = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let ending = Ending::listen().map_err(failed)?;
         let (alive, ended) = channel();
@@ -73,8 +72,8 @@ impl Host {
         self.run_and(work, || {}, || true)
     }
 
-    /// As [`Host::run`], and calls `tick` on this thread while the work goes on. An interrupt asks `cancel`; where that
-    /// says false the work has done already what it changes, and it is waited for.
+    /// As [`Host::run`], and calls `tick` on this thread while the work goes on. An interrupt calls `cancel`; if that
+    /// gives false, the work has committed its changes and is waited for.
     pub(crate) fn run_and<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -115,10 +114,11 @@ impl Host {
         Ok(Interrupts { interrupt, told: self.ending.told() })
     }
 
-    /// Lets go of everything that runs, and goes on with new threads: the old ones end when what they are busy with
-    /// gives control back, which may be long after.
+    /// Abandons all running work and goes on with new threads. The old threads end when their work returns control,
+    /// which may be long after.
     pub(crate) fn abandon(&self) -> Result<()> {
-        let fresh = working().map_err(|error| CliError::Usage(format!("no threads to run on: {error}")))?;
+        let fresh =
+            working().map_err(|error| CliError::Usage(format!("the program cannot start its threads: {error}")))?;
         if let Some(old) = self.lock().replace(fresh) {
             self.end(old);
         }
@@ -162,17 +162,6 @@ impl Interrupts {
             _ = self.told.wait_for(|told| *told) => {}
         }
     }
-}
-
-/// Closes a database before the process ends.
-pub(crate) fn leave(database: &Database) {
-    let device = database.device().close();
-    // Abandoned statements may still run: the closed device starts no compiler for them, which `exit` would destroy.
-    device.iter().for_each(Device::close);
-    database.close();
-    // The driver frees the memory of an ended process sooner than the process could. The handle is leaked, so that no
-    // thread drops the last one while the process ends.
-    std::mem::forget(device);
 }
 
 /// How long the threads of a program that ends have to end before it.

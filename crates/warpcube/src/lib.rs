@@ -23,6 +23,6 @@
 
 pub use warpcube_sql::{
     Assignment, Budget, Cancel, Connection, Database, DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot,
-    Execution, FragmentReport, Origin, Owner, Place, Placement, Progress, Result, Settings, SqlError, StatementReport,
-    Summary,
+    Execution, FragmentReport, Owner, Place, Placement, Progress, Result, SettingOrigin, Settings, SqlError,
+    StatementReport, Summary,
 };

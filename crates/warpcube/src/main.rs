@@ -8,12 +8,14 @@ mod cube;
 mod doctor;
 mod error;
 mod escape;
+mod exit;
 mod footer;
 mod host;
 mod logging;
 mod output;
 mod progress;
 mod runner;
+mod script;
 mod shell;
 mod signals;
 mod statement_reader;
@@ -34,7 +36,7 @@ use error::{CliError, Result};
 use host::Host;
 use output::Target;
 use runner::{Runner, report_error};
-use shell::commands::Next;
+use script::Next;
 
 /// glibc returns the memory of a statement to the system and takes it again: 2.7 calls of `mprotect` a repeat of an SSB
 /// query.
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
     let thread = std::thread::Builder::new().name("main".into()).stack_size(host::STACK_BYTES).spawn(program);
     match thread.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
-        // Without a thread there is this one; a thread that panicked has reported it.
+        // If no thread can be made, the program runs on this one; a thread that panicked has reported it.
         Ok(Err(_)) => ExitCode::FAILURE,
         Err(_) => program(),
     }
@@ -107,7 +109,7 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     if let Some(Command::Cube { command }) = &cli.command {
         host.hold(connection.database());
         let done = cube::run(command, &connection, host);
-        host::leave(connection.database());
+        exit::close(connection.database());
         return done.map(|()| 0);
     }
     let mut runner = Runner::new(connection, host.clone(), Target::new(cli.run.output.clone()));

@@ -1,27 +1,24 @@
-//! Runs statements and scripts: rows to the output, a footer and a progress bar to the standard error, Ctrl-C.
+//! Runs a statement: rows to the output, a footer and a progress bar to the standard error, Ctrl-C.
 //!
 //! A statement runs in a task of its own on other threads, and this thread only takes its batches. So Ctrl-C and the
 //! timeout return at once, wherever the statement is: it is cancelled, and its task is abandoned. A statement past its
 //! commit point is waited for, and its result is written; a second Ctrl-C abandons it.
 
-use std::io::BufRead;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use tokio::sync::mpsc;
-use warpcube_sql::{Connection, Execution, Progress, Script, SqlError, StatementReport, Summary};
+use warpcube_sql::{Connection, Execution, Progress, SqlError, StatementReport, Summary};
 
 use crate::console::tell;
 use crate::error::{CliError, Result};
+use crate::exit;
 use crate::footer::footer;
-use crate::host::{self, Host, Interrupts, TICK};
+use crate::host::{Host, Interrupts, TICK};
 use crate::output::{Output, Target, Writing};
 use crate::progress::Bar;
-use crate::shell::commands::{self, Next};
-use crate::statement_reader::{Piece, StatementReader};
 
 /// Batches that may wait for the output.
 const QUEUE: usize = 4;
@@ -67,7 +64,7 @@ type HowFar = Box<dyn Fn() -> Progress + Send>;
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        host::leave(self.connection.database());
+        exit::close(self.connection.database());
     }
 }
 
@@ -215,69 +212,6 @@ impl Runner {
                 Event::Told(None) => return Ok(Taken::Silence),
             }
         }
-    }
-
-    /// Runs a script: statements that end with semicolons, the last one may do without, and shell commands on lines of
-    /// their own. `name` stands before line numbers in errors.
-    ///
-    /// Errors end the script unless they are to be gone on from; then they are written and counted.
-    pub(crate) fn script(&mut self, name: &str, reader: impl BufRead) -> Result<Next> {
-        let mut statements = StatementReader::default();
-        let mut lines = reader.lines();
-        loop {
-            let line = lines.next().transpose();
-            let line = line.map_err(|error| CliError::Input { path: name.into(), reason: error.to_string() })?;
-            let at_end = line.is_none();
-            let pieces = match line {
-                Some(line) => statements.line(&line),
-                None => statements.end(),
-            };
-            for (piece, line) in pieces {
-                let done = match piece {
-                    Piece::Statement(sql) => self.statement(&sql).map(|()| Next::Prompt),
-                    Piece::Command(command) => commands::run(self, &command),
-                };
-                match done {
-                    Ok(Next::Quit) => return Ok(Next::Quit),
-                    Ok(Next::Prompt) => {}
-                    Err(error) => self.script_error(error.at(format!("{name}:{line}")))?,
-                }
-            }
-            if at_end {
-                return Ok(Next::Prompt);
-            }
-        }
-    }
-
-    /// Gives an error back if it ends a script, or writes it.
-    fn script_error(&mut self, error: CliError) -> Result<()> {
-        let ends = !(self.continue_on_error || self.interactive) || error.is_cancelled() || error.is_closed();
-        if ends {
-            return Err(error);
-        }
-        self.failures += 1;
-        report_error(&error);
-        Ok(())
-    }
-
-    /// Runs a script file.
-    pub(crate) fn file(&mut self, path: &Path) -> Result<Next> {
-        let file = std::fs::File::open(path)
-            .map_err(|error| CliError::Input { path: path.to_path_buf(), reason: error.to_string() })?;
-        self.script(&path.display().to_string(), std::io::BufReader::new(file))
-    }
-
-    /// Runs the statements of one `-c`, or the one shell command in it; an error there has no line to name.
-    pub(crate) fn text(&mut self, text: &str) -> Result<()> {
-        if text.trim_start().starts_with('\\') {
-            return commands::run(self, text.trim()).map(|_| ());
-        }
-        for statement in Script::split(text).into_statements() {
-            if let Err(error) = self.statement(&statement.sql) {
-                self.script_error(error)?;
-            }
-        }
-        Ok(())
     }
 
     /// Forgets a Ctrl-C that came while no statement ran.

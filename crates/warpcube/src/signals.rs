@@ -4,7 +4,6 @@
 //! A thread of its own listens. It wakes the main thread, which ends the program as after any cancelled statement.
 //! Where the main thread waits for something else, its input or a disk, the listener ends the program itself.
 
-use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use warpcube_sql::{Database, outputs};
 
-use crate::host;
+use crate::exit;
 
 /// How long the main thread has to end the program.
 const GRACE: Duration = Duration::from_secs(2);
@@ -80,9 +79,9 @@ impl Ending {
             if is_watching {
                 std::thread::sleep(GRACE);
             }
-            of_listener.database.get().into_iter().for_each(host::leave);
+            of_listener.database.get().into_iter().for_each(exit::close);
             outputs::remove_all();
-            exit(code);
+            std::process::exit(code);
         };
         std::thread::Builder::new().name("signals".into()).spawn(listener)?;
         Ok(Ending { told, shared })

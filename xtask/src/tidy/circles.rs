@@ -10,7 +10,7 @@ use super::TextFile;
 use super::layers::{module_of, paths, paths_given_on};
 
 /// Crates whose files still lie in circles.
-const EXEMPT: [&str; 3] = ["datagen", "sql", "warpcube"];
+const EXEMPT: [&str; 1] = ["sql"];
 
 /// Circles that stay, by crate and files, each with what recurs in it.
 const KEPT: [(&str, &[&str], &str); 1] =

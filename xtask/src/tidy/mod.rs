@@ -7,6 +7,7 @@ mod documents;
 mod edges;
 mod features;
 mod layers;
+mod licences;
 mod sources;
 
 use crate::files::{TextFile, text_files};
@@ -21,6 +22,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(layers::check(&files));
     findings.extend(circles::check(&files));
     findings.extend(features::check()?);
+    findings.extend(licences::check()?);
     findings.extend(crate::docs::differences(&files)?);
     findings.extend(warpcube_bench::render::pages::differences(&root())?);
     findings.extend(warpcube_bench::render::drawings::differences(&root())?);

@@ -200,13 +200,13 @@ impl SharedDictionary {
         let mut locals = std::mem::take(&mut *self.idle.lock());
         locals.sort_unstable_by_key(|local| local.number);
         debug_assert!(locals.iter().enumerate().all(|(position, local)| local.number == position));
-        let mut order: Vec<Place> = Vec::with_capacity(locals.iter().map(LocalDictionary::len).sum());
+        let mut order: Vec<LocalString> = Vec::with_capacity(locals.iter().map(LocalDictionary::len).sum());
         for (local, dictionary) in locals.iter().enumerate() {
-            let place = |code: u32| Place { head: head(dictionary.bytes_of(code)), local: local as u32, code };
+            let place = |code: u32| LocalString { head: head(dictionary.bytes_of(code)), local: local as u32, code };
             order.extend((0..dictionary.len() as u32).map(place));
         }
-        let text = |place: &Place| locals[place.local as usize].bytes_of(place.code);
-        let compare = |a: &Place, b: &Place| a.head.cmp(&b.head).then_with(|| text(a).cmp(text(b)));
+        let text = |place: &LocalString| locals[place.local as usize].bytes_of(place.code);
+        let compare = |a: &LocalString, b: &LocalString| a.head.cmp(&b.head).then_with(|| text(a).cmp(text(b)));
         match order.len() < PARALLEL_STRINGS_MIN {
             true => order.sort_unstable_by(compare),
             false => order.par_sort_unstable_by(compare),
@@ -240,7 +240,7 @@ impl SharedDictionary {
 
 /// A string of a local dictionary with its first bytes, which decide most comparisons.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct LocalString {
     head: u64,
     local: u32,
     code: u32,

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use warpcube_gpu::{GpuError, Reservation};
 
-use super::ledger::Origin;
+use super::ledger::ColumnOrigin;
 use super::waiting::{Active, BackgroundLoad, EVERY_TURN, ForegroundLoad, PATIENCE, Turn, WAIT, until};
 use super::{Pinned, Purpose, Residency, TableRequest};
 use crate::device::{Relation, ResidentColumn, Room, request_better};
@@ -265,14 +265,19 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
             if let Some(loaded) = restored.loaded {
                 missing.retain(|column| !loaded.relation.columns.iter().any(|restored| restored.index() == *column));
                 self.report.add(&loaded.report);
-                fresh.extend(residency.ledger.lock().enter(&key, &version, source, (loaded.relation, Origin::File))?);
+                fresh.extend(residency.ledger.lock().enter(
+                    &key,
+                    &version,
+                    source,
+                    (loaded.relation, ColumnOrigin::File),
+                )?);
                 has_chunks = true;
             }
         }
         if !missing.is_empty() || !has_chunks {
             let relation = self.read_source(source, &version, (&missing, &request.coded), &room)?;
             self.read.extend(missing.iter().map(|column| (number, *column)));
-            let entered = residency.ledger.lock().enter(&key, &version, source, (relation, Origin::Source));
+            let entered = residency.ledger.lock().enter(&key, &version, source, (relation, ColumnOrigin::Source));
             if let (Err(_), Some(file)) = (&entered, &file) {
                 // The chunks of the file may differ from those of the source.
                 residency.files.exclude(file);
@@ -353,7 +358,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         self.report.add(&LoadReport { bytes, restored: bytes, elapsed: start.elapsed(), ..LoadReport::default() });
         let chunks = column.segments().iter().map(|segment| segment.rows()).collect();
         let relation = Relation::new(chunks, vec![Arc::new(column)]);
-        residency.ledger.lock().enter(&source.key(), version, source, (relation, Origin::Host))
+        residency.ledger.lock().enter(&source.key(), version, source, (relation, ColumnOrigin::Host))
     }
 
     /// Writes the pinned columns that came from their source to the column files.

@@ -26,7 +26,7 @@ pub enum Location {
 
 /// The origin of a column on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ColumnOrigin {
     /// The source of the table.
     Source,
     /// The column file.
@@ -60,7 +60,7 @@ pub struct ColumnSummary {
     /// Average bits of a value with references, patches and lookup.
     pub bits_per_value: f64,
     /// Origin of the resident column; `None` if it is not resident.
-    pub origin: Option<Origin>,
+    pub origin: Option<ColumnOrigin>,
     /// Number of statements that found the column resident.
     pub hits: u64,
     /// Whether a running statement uses the column.
@@ -77,7 +77,7 @@ struct TableEntry {
 
 struct ColumnEntry {
     column: Arc<ResidentColumn>,
-    origin: Origin,
+    origin: ColumnOrigin,
     last_use: u64,
     hits: u64,
 }
@@ -252,7 +252,7 @@ impl Ledger {
         key: &str,
         version: &str,
         source: &dyn ColumnSource,
-        (relation, origin): (Relation, Origin),
+        (relation, origin): (Relation, ColumnOrigin),
     ) -> Result<Vec<Arc<ResidentColumn>>> {
         self.clock += 1;
         self.changes.loads += 1;

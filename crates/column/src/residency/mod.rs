@@ -34,7 +34,7 @@ use crate::format::{Encoding, Profile};
 use crate::load::{ColumnFiles, HostColumn, LoadLimits, LoadReport, StagingPool};
 use crate::source::ColumnSource;
 use crate::units::ColumnFacts;
-pub use ledger::{ChangeCounts, ColumnSummary, Location, Origin, TableSummary};
+pub use ledger::{ChangeCounts, ColumnOrigin, ColumnSummary, Location, TableSummary};
 
 /// The columns of one table for a statement.
 pub struct TableRequest {

@@ -10,7 +10,8 @@ use warpcube_column::format::{
     EncodedChunk, EncodedColumn, EncodedFile, Encoding, FORMAT_VERSION, FileError, FileWriter, Packed, TableIdentity,
 };
 use warpcube_column::{
-    ColumnError, Dictionary, EncodingChoice, LoadLimits, Origin, Pinned, Residency, ResidentColumn, Statistics, Storage,
+    ColumnError, ColumnOrigin, Dictionary, EncodingChoice, LoadLimits, Pinned, Residency, ResidentColumn, Statistics,
+    Storage,
 };
 
 use crate::content::{check_every_type, every_type};
@@ -46,7 +47,7 @@ fn raw(residency: &Residency, pinned: &Pinned, column: usize) -> Vec<(Vec<u8>, V
     segments.iter().map(|s| (bytes(s.values()), s.validity().map_or(Vec::new(), &mut bytes))).collect()
 }
 
-fn origins(residency: &Residency) -> Vec<Option<Origin>> {
+fn origins(residency: &Residency) -> Vec<Option<ColumnOrigin>> {
     residency.summaries()[0].columns.iter().map(|column| column.origin).collect()
 }
 
@@ -72,8 +73,8 @@ fn every_type_loads_without_its_source() {
         );
         assert!(raw(&first, &loaded, column) == raw(&second, &again, column), "{}", after.name());
     }
-    assert!(origins(&first).iter().all(|origin| *origin == Some(Origin::Source)));
-    assert!(origins(&second).iter().all(|origin| *origin == Some(Origin::File)));
+    assert!(origins(&first).iter().all(|origin| *origin == Some(ColumnOrigin::Source)));
+    assert!(origins(&second).iter().all(|origin| *origin == Some(ColumnOrigin::File)));
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn loads_add_columns_to_the_file() {
     for column in 0..3 {
         assert_eq!(values(&residency, &pinned.tables[0], column)[7], 70 + column as i64);
     }
-    assert_eq!(origins(&residency), [Some(Origin::File), Some(Origin::Source), Some(Origin::File)]);
+    assert_eq!(origins(&residency), [Some(ColumnOrigin::File), Some(ColumnOrigin::Source), Some(ColumnOrigin::File)]);
     // A new version replaces the file.
     *source.0.kept.lock() = Some((path.clone(), true));
     source.0.version.store(2, Ordering::SeqCst);
@@ -215,7 +216,7 @@ fn load_beside(source: &Source, path: &Path, bytes: &[u8], expected: &Content) -
     std::fs::write(path, bytes).unwrap();
     let (residency, pinned) = restart(source, &[0, 1, 2]);
     assert!(content(&residency, &pinned) == *expected, "{:?}", pinned.loaded.warnings);
-    let from_file = origins(&residency).iter().filter(|origin| **origin == Some(Origin::File)).count();
+    let from_file = origins(&residency).iter().filter(|origin| **origin == Some(ColumnOrigin::File)).count();
     (from_file, pinned.loaded.warnings.clone())
 }
 
@@ -368,7 +369,7 @@ fn contradictory_files_are_ignored() {
         writer.column(&head, strings, [Ok::<_, FileError>(chunk)]).unwrap();
         writer.finish().unwrap();
         let (residency, pinned) = restart(&source, &[column]);
-        assert_eq!((origins(&residency), pinned.loaded.restored), (vec![Some(Origin::Source)], 0), "{head:?}");
+        assert_eq!((origins(&residency), pinned.loaded.restored), (vec![Some(ColumnOrigin::Source)], 0), "{head:?}");
         let warnings = &pinned.loaded.warnings;
         assert_eq!(warnings.len(), usize::from(!told.is_empty()), "{warnings:?}");
         assert!(warnings.iter().all(|warning| warning.contains(told)), "{warnings:?}");

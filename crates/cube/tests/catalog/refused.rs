@@ -39,7 +39,7 @@ fn folders_that_hold_something_and_folders_without_a_catalog_are_refused() {
 }
 
 /// What a hidden folder of an import or export says of itself.
-const MARK: &str = "Written by an import or export of warpcube that has not ended; the next one removes this folder.\n";
+const MARK: &str = "Written by a process of warpcube that has not ended; the next one here removes this folder.\n";
 
 #[test]
 fn folders_that_killed_imports_left_go_with_the_next_one_and_no_others() {

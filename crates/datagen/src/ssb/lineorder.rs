@@ -36,8 +36,8 @@ fn retail_price(part: i64) -> i64 {
     90_000 + (part / 10) % 20_001 + (part % 1_000) * 100
 }
 
-/// Counts the lines of `orders` orders, the stream having made `before` draws before the first. TPC-H has the same
-/// stream, with none before.
+/// Counts the lines of `orders` orders, each of which draws its own number; the stream has made `before` draws before
+/// the first order. TPC-H has the same stream, with none before.
 pub(crate) fn order_lines(before: u64, orders: u64) -> u64 {
     const CHUNK: u64 = 1 << 18;
     let lines = |range: Range<u64>| -> u64 {

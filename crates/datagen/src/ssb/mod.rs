@@ -70,7 +70,7 @@ impl SsbTable {
     pub fn rows(self, sf: f64) -> Result<u64, DatagenError> {
         let scale = Scale::new(sf)?;
         Ok(match self {
-            Self::Lineorder => scale.lineorders(),
+            Self::Lineorder => order_lines(scale.days_before_orders(), scale.orders()),
             _ => self.units(scale),
         })
     }

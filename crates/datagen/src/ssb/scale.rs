@@ -1,7 +1,6 @@
 //! How many rows a scale factor means, by the rules of the reference generator, oddities included: scale factors
 //! above 1 count as whole numbers, those below 1 shrink every table, and parts grow with the logarithm.
 
-use super::lineorder;
 use crate::{DatagenError, check_scale};
 
 /// Days from 1992-01-01 to 1998-12-31.
@@ -49,11 +48,6 @@ impl Scale {
 
     pub(super) fn orders(self) -> u64 {
         self.base(1_500_000) * self.whole
-    }
-
-    /// The lines of all orders: counted, since each order draws its own number.
-    pub(super) fn lineorders(self) -> u64 {
-        lineorder::order_lines(self.days_before_orders(), self.orders())
     }
 
     /// How far the streams of orders have moved before the first order. The reference makes the date table first,

@@ -75,7 +75,7 @@ impl Joined {
         if self.part_bytes() <= 4 { 1 } else { 2 }
     }
 
-    /// What kernels are told.
+    /// The macros of the kernels.
     pub(crate) fn text(self) -> String {
         let input = self.input.c_type();
         match self.of {

@@ -59,7 +59,7 @@ pub struct OrderedOperands<'a> {
     pub runs: &'a DeviceSlice,
 }
 
-/// Operands that were checked, with what kernels are told of them.
+/// Checked operands, with the numbers that kernels take.
 struct Checked<'a> {
     n: u64,
     /// Runs that the shortest output has room for.

@@ -35,7 +35,7 @@ use crate::launch::Params;
 use crate::prims::{DeviceSlice, Element, KEYS, ONE_BLOCK, Queue, check_element, check_length, check_scratch};
 use crate::program::Program;
 use bitonic::Bitonic;
-use plan::{Plan, Range, Shapes};
+use plan::{Range, Shapes, TopKPlan};
 use sort_and_choose::SortAndChoose;
 
 const COMMON: &str = include_str!("../../kernels/prims/topk/common.cuh");
@@ -142,7 +142,7 @@ fn scratch_bytes(spec: &TopKSpec, shapes: &Shapes, n: u64) -> usize {
         _ if spec.k.min(n) == 0 || plan::is_block_sorted(spec) => 0,
         Algorithm::Bitonic(level) => bitonic::scratch_bytes(spec, level, n),
         Algorithm::SortAndChoose => sort_and_choose::scratch_bytes(spec, shapes.shared_bytes_max, n),
-        _ => Plan::new(spec, shapes, n).bytes,
+        _ => TopKPlan::new(spec, shapes, n).bytes,
     }
 }
 
@@ -342,7 +342,7 @@ impl TopK {
         }
         match &self.kernels {
             Kernels::Candidates(passes) => {
-                let plan = Plan::new(&self.spec, &self.shapes, n);
+                let plan = TopKPlan::new(&self.spec, &self.shapes, n);
                 Run { spec: &self.spec, shapes: &self.shapes, passes, plan, keys, scratch }
                     .launch(queue, out_keys, out_rows)
             }
@@ -397,7 +397,7 @@ struct Run<'a> {
     spec: &'a TopKSpec,
     shapes: &'a Shapes,
     passes: &'a Passes,
-    plan: Plan,
+    plan: TopKPlan,
     keys: &'a DeviceSlice,
     scratch: &'a DeviceBuffer,
 }

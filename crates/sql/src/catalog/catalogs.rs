@@ -12,14 +12,12 @@ use std::sync::{Arc, Weak};
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider};
 use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::execution::SessionState;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
+use super::connection_state::ConnectionState;
 use super::schema::{ConnectionSchema, Tables, commit_definition};
 use super::{CATALOG, SCHEMA};
-use crate::locations::AllowedPaths;
 use crate::memory_table::Common;
-use crate::settings::Settings;
 
 /// All catalogs of a database.
 #[derive(Debug)]
@@ -66,7 +64,7 @@ impl Catalogs {
     }
 
     pub(crate) fn changed(&self) {
-        self.tables.generation.fetch_add(1, Ordering::AcqRel);
+        self.tables.changed();
     }
 
     /// Names of all tables and of their columns as they were when last looked at.
@@ -96,34 +94,13 @@ impl Catalogs {
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogView {
     catalogs: Arc<Catalogs>,
-    state: Weak<RwLock<SessionState>>,
+    state: ConnectionState,
 }
 
 impl CatalogView {
     /// What the connection of that state sees.
     pub(crate) fn new(catalogs: Arc<Catalogs>, state: Weak<RwLock<SessionState>>) -> CatalogView {
-        CatalogView { catalogs, state }
-    }
-
-    pub(super) fn catalogs(&self) -> &Catalogs {
-        &self.catalogs
-    }
-
-    /// A copy of the connection's state; none once the connection has gone. Copying costs some microseconds, so it is
-    /// taken only where it is needed.
-    pub(super) fn state(&self) -> Option<SessionState> {
-        self.state.upgrade().map(|state| state.read().clone())
-    }
-
-    /// The folders that statements may reach.
-    pub(super) fn allowed(&self) -> Option<AllowedPaths> {
-        let state = self.state.upgrade()?;
-        let state = state.read();
-        state.config_options().extensions.get::<Settings>()?.database.allowed_paths.clone()
-    }
-
-    pub(super) fn runtime(&self) -> Option<Arc<RuntimeEnv>> {
-        self.state.upgrade().map(|state| state.read().runtime_env().clone())
+        CatalogView { catalogs, state: ConnectionState(state) }
     }
 }
 
@@ -170,7 +147,11 @@ struct ConnectionCatalog {
 impl ConnectionCatalog {
     fn seen(&self, schema: &Schema) -> Arc<dyn SchemaProvider> {
         match schema {
-            Schema::Own(tables) => Arc::new(ConnectionSchema::new(self.view.clone(), tables.clone())),
+            Schema::Own(tables) => Arc::new(ConnectionSchema::new(
+                self.view.state.clone(),
+                self.view.catalogs.tables.clone(),
+                tables.clone(),
+            )),
             Schema::Foreign(schema) => schema.clone(),
         }
     }
@@ -266,9 +247,9 @@ mod tests {
         catalog.register_schema("s", Arc::new(MemorySchemaProvider::new())).unwrap();
         // A statement has found the schema when another one drops it.
         let found = b.catalog(CATALOG).unwrap().schema("s").unwrap();
-        let before = a.catalogs().generation();
+        let before = a.catalogs.generation();
         catalog.deregister_schema("s", false).unwrap();
-        assert!(a.catalogs().generation() > before);
+        assert!(a.catalogs.generation() > before);
         let late = found.register_table("t".into(), table());
         assert!(late.unwrap_err().to_string().contains("schema 's' has been dropped"));
     }

@@ -19,11 +19,11 @@ use datafusion::logical_expr::CreateExternalTable;
 use futures::StreamExt;
 
 use super::memory::{FileMemory, Stop};
-use crate::csv_lines::{Characters, Lines, compression};
+use crate::csv_lines::{Characters, Lines, Quotes, compression};
 use crate::diagnose::IN_DEFINITION;
 use crate::error::{Result, SqlError};
 
-/// Bytes looked at between two looks at whether anyone still waits.
+/// Bytes that are read between two looks at the stop flag.
 const PIECE: usize = 1 << 20;
 /// Files looked through at once.
 const AT_ONCE: usize = 8;
@@ -32,22 +32,13 @@ const RECORDS: usize = 1000;
 /// The option that says that values may have line breaks.
 pub(super) const OPTION: &str = "format.newlines_in_values";
 
-/// What a look through a file has found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Quotes {
-    /// Whether a quoted value has a line break.
-    breaks: bool,
-    /// The line of a quote that is never closed.
-    open: Option<u64>,
-}
-
 /// Looks through the CSV files of a table and notes in its options whether values have line breaks, if the user has not
 /// said so.
 ///
 /// # Errors
 /// [`SqlError::FileRow`] for a quote that is never closed.
 pub(super) async fn check(state: &dyn Session, command: &mut CreateExternalTable, files: &[PathBuf]) -> Result<()> {
-    // Records that end otherwise are the reader's to find.
+    // A terminator of the user's is the reader's to find.
     if command.options.contains_key("format.terminator") {
         return Ok(());
     }
@@ -143,7 +134,7 @@ fn look_through(path: &Path, characters: Characters, compression: FileCompressio
             Ok(bytes) => breaks |= look.finds(&piece[..bytes]),
         }
     }
-    // Comments have quotes that quote nothing; they, and lines, are looked at only where it may matter.
+    // Quotes in comments quote nothing. Comments and lines are counted only if a quote may be open or stand in one.
     if !look.quoted && (characters.comment.is_none() || !look.has_quotes) {
         return Quotes { breaks, open: None };
     }
@@ -184,7 +175,7 @@ impl Look {
         let Characters { delimiter, quote, escape, .. } = self.characters;
         let (mut at, mut found) = (0, false);
         while at < piece.len() {
-            // Nothing matters outside of quotes but the next one, and in them only what may end them and line breaks.
+            // Outside of quotes only the next quote matters; within them, line breaks and what may end them.
             let rest = &piece[at..];
             let next = match (self.quoted, escape) {
                 (false, _) => memchr::memchr(quote, rest),

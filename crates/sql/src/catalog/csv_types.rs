@@ -49,7 +49,7 @@ pub(super) async fn look(
     user: &HashMap<String, String>,
     files: &[PathBuf],
 ) -> Result<Dialects> {
-    // Records that end otherwise are the reader's to find.
+    // A terminator of the user's is the reader's to find.
     if command.options.contains_key("format.terminator") {
         return Ok(Vec::new());
     }
@@ -230,8 +230,8 @@ fn sample(path: &Path, compression: FileCompressionType) -> Option<Sample> {
     if compression.is_compressed() {
         let mut head = Vec::new();
         let reader = compression.convert_read(file).ok()?;
-        // What is behind the front of a compressed file is not looked at: all of it would have to be read.
-        // A file that is cut off is for its reader to refuse; what it has is told all the same.
+        // Only the front of a compressed file is looked at: the rest would have to be decompressed. A truncated file is
+        // for its reader to refuse; the part that is there is a sample all the same.
         let read = reader.take(WHOLE).read_to_end(&mut head);
         if read.is_err() || head.len() as u64 == WHOLE {
             whole_lines(&mut head, false);

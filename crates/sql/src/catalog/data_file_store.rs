@@ -3,7 +3,7 @@
 //! DataFusion lists whatever is below a folder, hidden files and folders of any name too, and among a table's files may
 //! lie those of encoded columns, and those of statements that are still writing. Here a list has the files whose names
 //! begin with neither `.` nor `_` (`_SUCCESS`, `._x.parquet`), in the folder itself and in `key=value` folders below
-//! it: what lists on the CPU and what reads files directly ([`super::files`]) means the same files. What is asked for
+//! it: what lists on the CPU and what reads files directly ([`super::folders`]) means the same files. What is asked for
 //! by its name is there.
 
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::access::Access;
 use crate::file_sets::{self, is_partition};
 
 /// How the names of files of encoded columns end.
-pub(crate) const KEPT_SUFFIX: &str = ".warpcols";
+pub(crate) const COLUMN_FILE_SUFFIX: &str = ".warpcols";
 
 type Bytes = <PutPayload as IntoIterator>::Item;
 
@@ -81,7 +81,7 @@ impl DataFileStore {
 
 /// Whether a file of this name in a table's folder holds data of the table.
 pub(super) fn is_data(name: &str) -> bool {
-    !name.starts_with(['.', '_']) && !name.ends_with(KEPT_SUFFIX)
+    !name.starts_with(['.', '_']) && !name.ends_with(COLUMN_FILE_SUFFIX)
 }
 
 /// Whether a list of what is below `prefix` has the file.
@@ -180,8 +180,8 @@ mod tests {
             "t/.t-0.warpcols",
             "t/a.parquet.warpcols",
             "t/sub/a.parquet",
-            "t/.k=1.77-0.partial/a.parquet",
-            "t/k=1/.j=2.77-0.partial/a.parquet",
+            "t/.k=1.77.warpcube-staging/content/a.parquet",
+            "t/k=1/.j=2.77.warpcube-staging/content/a.parquet",
         ] {
             assert!(!below("t", hidden), "{hidden}");
         }

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{CreateExternalTable, Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::csv_types::HeaderSaid;
-use super::data_file_store::is_data;
+use super::folders::data_files;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::memory::FileMemory;
 use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
@@ -35,7 +35,6 @@ use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
-use crate::file_sets::{self, is_partition};
 use crate::locations::{AllowedPaths, canonical, for_listing, has_wildcards, is_pattern, local_path};
 use crate::nearest::nearest;
 use crate::settings::Settings;
@@ -43,8 +42,8 @@ use crate::settings::Settings;
 /// Name of the column that the separator at the end of each line of a `.tbl` file makes.
 const TRAILING_COLUMN: &str = "__after_last_separator";
 
-/// A table over files, with what is needed to make it anew. It is what the factory gives to the schema, which keeps
-/// it and hands out [`ExternalTable::table`].
+/// A table over files, with the command that makes it anew. The factory gives it to the schema, which stores it and
+/// hands out [`ExternalTable::table`].
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalTable {
     /// The command as the user wrote it.
@@ -54,7 +53,7 @@ pub(crate) struct ExternalTable {
     /// The listing table itself; `table` is a plan over it for `.tbl` files.
     listing: Arc<dyn TableProvider>,
     snapshot: FileSnapshot,
-    /// The columns that INSERT writes no NULL into. Nothing is believed of what is read.
+    /// The columns that INSERT writes no NULL into; scans do not rely on it.
     pub(super) not_null: BTreeSet<String>,
     /// The folders that were allowed when the files were looked at.
     allowed: Option<AllowedPaths>,
@@ -123,7 +122,7 @@ impl ExternalTable {
                 let dialects = csv_types::look(state, &mut resolved, &command.options, &files).await?;
                 csv_types::check_zones(&resolved, &dialects)?;
                 csv_newlines::check(state, &mut resolved, &files).await?;
-                // DataFusion would ask the settings of each statement that reads.
+                // DataFusion would take the setting of each statement that reads.
                 let catalog = &state.config_options().catalog;
                 let header = || catalog.has_header.to_string();
                 resolved.options.entry("format.has_header".into()).or_insert_with(header);
@@ -183,7 +182,7 @@ impl ExternalTable {
             let suspects = files.iter().map(|path| Suspect::to_infer(path, &resolved)).collect();
             let error = SqlError::FileCorrupt {
                 path: first,
-                reason: "it is empty; there is nothing to tell its columns".into(),
+                reason: "it is empty, so that its columns are unknown; declare them".into(),
             };
             return Err(diagnose::explain(suspects, error).await);
         }
@@ -488,54 +487,6 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
         match is_pattern(&location) {
             true => files.extend(matching_names(Path::new(&location))),
             false => files.extend(local_path(&location)),
-        }
-    }
-    Ok(files)
-}
-
-/// The files of a folder and of its `key=value` folders, in order; hidden ones, markers and kept columns are left out.
-pub(crate) fn data_files(folder: &Path) -> Vec<PathBuf> {
-    let _lock = file_sets::listed(folder);
-    files_of_set(folder)
-}
-
-/// The same for whoever has the lock of the folder.
-pub(crate) fn files_of_set(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.sort();
-    let mut files = Vec::new();
-    for path in paths {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if path.is_dir() && is_partition(&name) {
-            files.extend(files_of_set(&path));
-        } else if path.is_file() && is_data(&name) {
-            files.push(path);
-        }
-    }
-    files
-}
-
-/// The files that a COPY in a format replaces: those of [`data_files`], but behind no link to a folder.
-///
-/// # Errors
-/// A file of another format, or a link to a folder, that would stay in the table.
-pub(crate) fn replaceable_files(folder: &Path, format: &str) -> std::result::Result<Vec<PathBuf>, PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.sort();
-    let mut files = Vec::new();
-    for path in paths {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match path.is_dir() {
-            true if !is_partition(&name) => {}
-            true if path.is_symlink() => return Err(path),
-            true => files.extend(replaceable_files(&path, format)?),
-            false if !is_data(&name) => {}
-            false => match FileType::by_extension(&name) {
-                Some((found, _)) if found.name.eq_ignore_ascii_case(format) => files.push(path),
-                _ => return Err(path),
-            },
         }
     }
     Ok(files)

@@ -13,32 +13,23 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::catalog::Session;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
-use datafusion::execution::object_store::ObjectStoreUrl;
-use datafusion::object_store::{ObjectMeta, PutPayload};
+use datafusion::object_store::PutPayload;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::arrow::parquet_to_arrow_schema;
-use parquet::basic::SortOrder;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
-use parquet::file::statistics::Statistics;
-use parquet::schema::types::SchemaDescriptor;
 
-use super::memory::FileMemory;
+use super::chunk_statistics::{ChunkStatistics, leaf_of, leaves, omits_zeros};
 use super::row_order::RowOrder;
 
 type Bytes = <PutPayload as IntoIterator>::Item;
-
-/// The writer that left out counts of NULLs that are zero, and its first version that does not.
-const OMITS_ZEROS: (&str, u32) = ("parquet-rs version ", 53);
 
 /// What is unknown of a column, because a row group does not tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,7 +53,8 @@ pub(crate) struct FooterFacts {
 }
 
 impl FooterFacts {
-    fn of(metadata: &ParquetMetaData) -> Option<FooterFacts> {
+    /// What a footer tells; none where its columns have no types of Arrow.
+    pub(super) fn of(metadata: &ParquetMetaData) -> Option<FooterFacts> {
         let file = metadata.file_metadata();
         let descriptor = file.schema_descr();
         let schema = Arc::new(parquet_to_arrow_schema(descriptor, file.key_value_metadata()).ok()?);
@@ -78,12 +70,12 @@ impl FooterFacts {
             };
             let found = match leaf {
                 Some(leaf) => groups().fold(Gaps::default(), |gaps, group| {
-                    let told = Told::by(group.column(leaf), omits_zeros);
-                    let is_empty = told.nulls == Some(group.num_rows() as u64);
+                    let statistics = ChunkStatistics::of(group.column(leaf), omits_zeros);
+                    let is_empty = statistics.nulls == Some(group.num_rows() as u64);
                     Gaps {
-                        low: gaps.low || !told.low && !is_empty,
-                        high: gaps.high || !told.high && !is_empty,
-                        nulls: gaps.nulls || told.nulls.is_none(),
+                        low: gaps.low || !statistics.low && !is_empty,
+                        high: gaps.high || !statistics.high && !is_empty,
+                        nulls: gaps.nulls || statistics.nulls.is_none(),
                     }
                 }),
                 None => Gaps { low: true, high: true, nulls: true },
@@ -92,7 +84,8 @@ impl FooterFacts {
                 gaps.push((place, found));
             }
         }
-        let misleads = groups().flat_map(|group| group.columns()).any(|chunk| Told::by(chunk, omits_zeros).misleads);
+        let misleads =
+            groups().flat_map(|group| group.columns()).any(|chunk| ChunkStatistics::of(chunk, omits_zeros).misleads);
         let order = RowOrder::of(metadata, &schema);
         Some(FooterFacts { schema, gaps: gaps.into(), misleads, order })
     }
@@ -102,89 +95,6 @@ impl FooterFacts {
         let order = self.order.as_ref().map_or(0, RowOrder::bytes);
         size_of::<FooterFacts>() + size_of_val(&*self.gaps) + order
     }
-
-    /// Reads the footer of a file, or remembers it; none where it cannot be read.
-    pub(crate) async fn read(state: &dyn Session, url: &ObjectStoreUrl, file: &ObjectMeta) -> Option<Arc<FooterFacts>> {
-        let memory = state.config().get_extension::<FileMemory>();
-        if let Some(known) = memory.as_ref().and_then(|memory| memory.footer(url, file)) {
-            return Some(known);
-        }
-        let runtime = state.runtime_env();
-        let store = runtime.object_store(url).ok()?;
-        let cache = runtime.cache_manager.get_file_metadata_cache();
-        let footer = DFParquetMetadata::new(store.as_ref(), file).with_file_metadata_cache(Some(cache));
-        let facts = FooterFacts::of(footer.fetch_metadata().await.ok()?.as_ref())?;
-        Some(match memory {
-            Some(memory) => memory.note_footer(url, file, facts),
-            None => Arc::new(facts),
-        })
-    }
-}
-
-/// What a column chunk tells, as far as it is believed.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Told {
-    pub(super) low: bool,
-    pub(super) high: bool,
-    pub(super) nulls: Option<u64>,
-    /// Whether there is something that readers take for more than it is.
-    misleads: bool,
-}
-
-impl Told {
-    pub(super) fn by(chunk: &ColumnChunkMetaData, omits_zeros: bool) -> Told {
-        let Some(statistics) = chunk.statistics() else { return Told::default() };
-        let descriptor = chunk.column_descr();
-        let order = descriptor.sort_order();
-        let is_believed = order != SortOrder::UNDEFINED
-            && (order == SortOrder::SIGNED || !statistics.is_min_max_deprecated())
-            && !has_nan(statistics);
-        let (low, high) = (statistics.min_bytes_opt().is_some(), statistics.max_bytes_opt().is_some());
-        let is_zero = omits_zeros || descriptor.max_def_level() == 0;
-        let nulls = statistics.null_count_opt().or(is_zero.then_some(0));
-        Told {
-            low: low && is_believed,
-            high: high && is_believed,
-            nulls,
-            misleads: (low || high) && !is_believed || nulls.is_none(),
-        }
-    }
-}
-
-/// Whether the file's writer leaves counts of NULLs out where they are zero.
-pub(super) fn omits_zeros(metadata: &ParquetMetaData) -> bool {
-    let version = metadata.file_metadata().created_by().and_then(|writer| writer.strip_prefix(OMITS_ZEROS.0));
-    let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
-    major.is_some_and(|major| major < OMITS_ZEROS.1)
-}
-
-/// The leaf of each column, none for those that are nested.
-fn leaves(schema: &SchemaDescriptor) -> Vec<Option<usize>> {
-    let roots = schema.root_schema().get_fields();
-    let mut leaves = vec![None; roots.len()];
-    for leaf in 0..schema.num_columns() {
-        let root = schema.get_column_root_idx(leaf);
-        if roots[root].is_primitive() {
-            leaves[root] = Some(leaf);
-        }
-    }
-    leaves
-}
-
-/// The leaf of a column that is not nested.
-pub(super) fn leaf_of(schema: &SchemaDescriptor, name: &str) -> Option<usize> {
-    let root = schema.root_schema().get_fields().iter().position(|field| field.name() == name)?;
-    let is_plain = schema.root_schema().get_fields()[root].is_primitive();
-    (0..schema.num_columns()).find(|leaf| is_plain && schema.get_column_root_idx(*leaf) == root)
-}
-
-fn has_nan(statistics: &Statistics) -> bool {
-    let is_nan = |value: Option<&f64>| value.is_some_and(|value| value.is_nan());
-    match statistics {
-        Statistics::Float(bounds) => [bounds.min_opt(), bounds.max_opt()].into_iter().flatten().any(|it| it.is_nan()),
-        Statistics::Double(bounds) => is_nan(bounds.min_opt()) || is_nan(bounds.max_opt()),
-        _ => false,
-    }
 }
 
 /// The footer without statistics that mislead.
@@ -193,7 +103,7 @@ fn has_nan(statistics: &Statistics) -> bool {
 /// What `parquet` says of a footer that it does not write.
 fn believable(metadata: &ParquetMetaData) -> ParquetResult<ParquetMetaData> {
     let omits_zeros = omits_zeros(metadata);
-    let column = |chunk: &ColumnChunkMetaData| match Told::by(chunk, omits_zeros).misleads {
+    let column = |chunk: &ColumnChunkMetaData| match ChunkStatistics::of(chunk, omits_zeros).misleads {
         true => chunk.clone().into_builder().clear_statistics().build(),
         false => Ok(chunk.clone()),
     };

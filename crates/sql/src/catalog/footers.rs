@@ -1,11 +1,11 @@
 //! Parquet footers that contradict themselves.
 //!
-//! A footer tells numbers of rows three times: for the file, for each row group and for each column of one. Readers
+//! A footer has numbers of rows three times: for the file, for each row group and for each column of one. Readers
 //! believe one or the other: `count(*)` is answered from the footer alone, columns are read by row group. Where they
-//! differ the file is corrupt, and is refused before anything is answered from it; so it is where a column is said to
+//! differ the file is corrupt, and is refused before anything is answered from it. So it is where a column is said to
 //! lie outside of the file, for which readers would ask for any amount of memory. A file with two columns of one name,
-//! of which readers would give one, is refused too. What a footer says with one voice is believed, bounds of values
-//! included; [`crate::exec`] believes no bounds but those it has seen itself.
+//! of which readers would give one, is refused too. Numbers that agree are believed, bounds of values included;
+//! [`crate::exec`] believes no bounds but those it has seen itself.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

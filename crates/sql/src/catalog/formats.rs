@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::{Result, SqlError};
 
-/// What is read as a table by its extension, for error messages.
+/// The extensions of files that are tables, for error messages.
 pub(crate) const SUPPORTED: &str = "supported are .parquet, .csv, .tsv, .tbl, .psv, .json, .jsonl, .ndjson, .arrow, \
                                     .ipc and .feather, text files also with .gz, .bz2, .xz or .zst";
 

@@ -28,20 +28,20 @@ use crate::memory_table::Rules;
 ///
 /// # Errors
 /// [`SqlError::Unsupported`] for a table over a pattern of folders.
-pub(crate) fn held(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+pub(crate) fn with_checked_inserts(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Analyze(mut analyze) => {
-            analyze.input = Arc::new(held(Arc::unwrap_or_clone(analyze.input), state)?);
+            analyze.input = Arc::new(with_checked_inserts(Arc::unwrap_or_clone(analyze.input), state)?);
             Ok(LogicalPlan::Analyze(analyze))
         }
         LogicalPlan::Dml(insert) if matches!(insert.op, WriteOp::Insert(_)) => {
-            Ok(LogicalPlan::Dml(held_insert(insert, state)?))
+            Ok(LogicalPlan::Dml(with_checked_rows(insert, state)?))
         }
         other => Ok(other),
     }
 }
 
-fn held_insert(mut insert: DmlStatement, state: &SessionState) -> Result<DmlStatement> {
+fn with_checked_rows(mut insert: DmlStatement, state: &SessionState) -> Result<DmlStatement> {
     let schema: Arc<dyn Any + Send + Sync> = state.schema_for_ref(insert.table_name.clone())?;
     let Ok(schema) = schema.downcast::<ConnectionSchema>() else { return Ok(insert) };
     let name = insert.table_name.table();

@@ -14,7 +14,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
-/// Bytes looked at between two looks at whether anyone still waits.
+/// Bytes that are read between two looks at the stop flag.
 const PIECE: usize = 1 << 20;
 /// Objects and arrays within one another; deeper ones are left to the reader.
 const DEPTH_MAX: usize = 100;

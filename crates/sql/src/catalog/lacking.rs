@@ -30,8 +30,8 @@ use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use futures::{StreamExt, TryStreamExt};
 use warpcube_column::is_string;
 
-use super::sniff::sql_name;
 use crate::error::{Result, SqlError};
+use crate::words::sql_name;
 
 /// Files looked at at once.
 const AT_ONCE: usize = 16;

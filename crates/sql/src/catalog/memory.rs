@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectMeta;
@@ -17,11 +19,10 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::csv_dialect::{Dialect, Given};
-use super::csv_newlines::Quotes;
 use super::footer_facts::FooterFacts;
 use super::json_values::JsonValues;
 use super::snapshot::FileIdentity;
-use crate::csv_lines::Characters;
+use crate::csv_lines::{Characters, Quotes};
 use crate::row_groups::ParquetFiles;
 
 /// The files of this machine that a database has made tables of, as they were.
@@ -31,18 +32,18 @@ use crate::row_groups::ParquetFiles;
 #[derive(Debug, Default)]
 pub(crate) struct FileMemory {
     seen: Mutex<HashMap<PathBuf, FileIdentity>>,
-    /// What quoted values of CSV files are like ([`super::csv_newlines`]), by the characters that were looked for.
+    /// The quoted values of CSV files ([`super::csv_newlines`]), by the characters that files are written with.
     pub(super) quotes: Looks<Characters, Quotes>,
-    /// How CSV files are written, by what is given of it and how they are compressed.
+    /// The dialects of CSV files, by what is given of them and their compression.
     pub(super) dialects: Looks<(Given, FileCompressionType), Option<Arc<Dialect>>>,
-    /// The values of JSON files, by the number of records that types are taken from and how they are compressed.
+    /// The values of JSON files, by the number of records that types are taken from and their compression.
     pub(super) json: Looks<(usize, FileCompressionType), Option<Arc<JsonValues>>>,
     /// By key of a table its last version with its files.
     parquet: Mutex<HashMap<String, (String, Arc<ParquetFiles>)>>,
     footers: Footers,
 }
 
-/// What looks through files have found, by what was looked for; files that were not asked for lately leave.
+/// Findings of looks through files, by what was looked for; the least recently used leave.
 pub(super) struct Looks<K, V>(Cache<PathBuf, (FileIdentity, K, V)>);
 
 impl<K, V> fmt::Debug for Looks<K, V> {
@@ -71,8 +72,8 @@ impl<K: PartialEq + Clone, V: Clone + Default> Looks<K, V> {
     }
 }
 
-/// What footers tell, by store and path. The cache is bounded by bytes, and what was not asked for lately leaves: a
-/// table of more files than there is room for keeps some of them.
+/// Facts of footers, by store and path. The cache is bounded by bytes; the least recently used leave, so that a table
+/// of more files than there is room for keeps some of them.
 #[derive(Debug)]
 struct Footers {
     facts: Cache<(ObjectStoreUrl, ObjectPath), (ObjectMeta, Arc<FooterFacts>), Bytes>,
@@ -101,12 +102,12 @@ impl Default for Footers {
     }
 }
 
-/// Ends a look through a file when nobody waits for it any more.
+/// Ends a look through a file when it is dropped, as it is with the future that waits for the look.
 #[derive(Debug, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// What the look asks now and then.
+    /// Set once the look has to end.
     pub(super) fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
@@ -120,7 +121,7 @@ impl Drop for Stop {
 
 /// Tables whose Parquet files are remembered.
 const PARQUET_TABLES_MAX: usize = 256;
-/// Bytes of memory for what footers tell: a few hundred a file whose footer tells all.
+/// Bytes of memory for facts of footers: a few hundred a file whose footer has all.
 const FOOTERS_BYTES_MAX: u64 = 64 << 20;
 /// Files that a database mostly reads, for the cache's tables.
 const FOOTERS_EXPECTED: usize = 1 << 12;
@@ -147,19 +148,14 @@ impl FileMemory {
     }
 
     /// What the footer of a file tells, if it is the file that is known.
-    pub(super) fn footer(&self, url: &ObjectStoreUrl, file: &ObjectMeta) -> Option<Arc<FooterFacts>> {
+    fn footer(&self, url: &ObjectStoreUrl, file: &ObjectMeta) -> Option<Arc<FooterFacts>> {
         // A copy of the key is made for each look; the store's URL is a few bytes.
         let (known, facts) = self.footers.facts.get(&(url.clone(), file.location.clone()))?;
         (known == *file).then_some(facts)
     }
 
     /// Remembers what the footer of a file tells.
-    pub(super) fn note_footer(
-        &self,
-        url: &ObjectStoreUrl,
-        file: &ObjectMeta,
-        mut facts: FooterFacts,
-    ) -> Arc<FooterFacts> {
+    fn note_footer(&self, url: &ObjectStoreUrl, file: &ObjectMeta, mut facts: FooterFacts) -> Arc<FooterFacts> {
         let mut schemas = self.footers.schemas.lock();
         match schemas.get(&facts.schema) {
             Some(known) => facts.schema = known.clone(),
@@ -195,6 +191,27 @@ impl FileMemory {
             }
         }
     }
+}
+
+/// What the footer of a file tells, read unless it is remembered; none where it cannot be read.
+pub(crate) async fn footer_facts(
+    state: &dyn Session,
+    url: &ObjectStoreUrl,
+    file: &ObjectMeta,
+) -> Option<Arc<FooterFacts>> {
+    let memory = state.config().get_extension::<FileMemory>();
+    if let Some(known) = memory.as_ref().and_then(|memory| memory.footer(url, file)) {
+        return Some(known);
+    }
+    let runtime = state.runtime_env();
+    let store = runtime.object_store(url).ok()?;
+    let cache = runtime.cache_manager.get_file_metadata_cache();
+    let footer = DFParquetMetadata::new(store.as_ref(), file).with_file_metadata_cache(Some(cache));
+    let facts = FooterFacts::of(footer.fetch_metadata().await.ok()?.as_ref())?;
+    Some(match memory {
+        Some(memory) => memory.note_footer(url, file, facts),
+        None => Arc::new(facts),
+    })
 }
 
 #[cfg(test)]

@@ -12,11 +12,14 @@
 //! tables with keys that are NULL and tables whose files are gone).
 
 mod catalogs;
+mod chunk_statistics;
+mod connection_state;
 mod csv_dialect;
 mod csv_newlines;
 mod csv_types;
 mod data_file_store;
 mod files;
+mod folders;
 mod footer_facts;
 mod footers;
 mod formats;
@@ -41,17 +44,18 @@ use datafusion::catalog::TableProviderFactory;
 
 pub(crate) use catalogs::{CatalogView, Catalogs};
 pub(crate) use csv_types::HeaderSaid;
-pub(crate) use data_file_store::{DataFileStore, KEPT_SUFFIX};
-pub(crate) use files::{ExternalTableFactory, check_received, files_of_set, means_text, replaceable_files};
+pub(crate) use data_file_store::{COLUMN_FILE_SUFFIX, DataFileStore};
+pub(crate) use files::{ExternalTableFactory, check_received, means_text};
+pub(crate) use folders::{files_of_set, replaceable_files};
 pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use formats::{compression_of, stored_as, written_as};
-pub(crate) use inserts::held;
-pub(crate) use memory::FileMemory;
+pub(crate) use inserts::with_checked_inserts;
+pub(crate) use memory::{FileMemory, footer_facts};
 pub(crate) use null_keys::{NULL_KEY, listing_of, with_text_keys};
 pub(crate) use row_order::RowOrder;
 pub(crate) use schema::{define, plan_statement};
 pub use snapshot::FileSnapshot;
-pub(crate) use sniff::{SniffCsv, sql_name};
+pub(crate) use sniff::SniffCsv;
 pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
 
 pub use crate::default_schema::{CATALOG, SCHEMA};

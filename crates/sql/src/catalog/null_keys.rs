@@ -124,7 +124,7 @@ impl NullKeys {
         Ok(file)
     }
 
-    /// Statistics with nothing told of the keys.
+    /// Statistics without those of the keys.
     fn without_keys(&self, statistics: &Statistics) -> Statistics {
         let mut known = Statistics::new_unknown(&self.schema);
         (known.num_rows, known.total_byte_size) = (statistics.num_rows, statistics.total_byte_size);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern, PatternError};
 
-use super::files::data_files;
+use super::folders::data_files;
 use crate::error::{Result, SqlError};
 use crate::file_sets::is_partition;
 use crate::locations::{has_wildcards, is_pattern};

@@ -17,7 +17,7 @@ use datafusion::common::ScalarValue;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-use super::footer_facts::{Told, leaf_of, omits_zeros};
+use super::chunk_statistics::{ChunkStatistics, leaf_of, omits_zeros};
 
 /// A key of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,8 +132,8 @@ fn ends(
 ) -> (End, End) {
     let descriptor = metadata.file_metadata().schema_descr();
     let Some(leaf) = leaf_of(descriptor, &key.column) else { return (End::Unknown, End::Unknown) };
-    let told = Told::by(group.column(leaf), omits_zeros);
-    let Some(nulls) = told.nulls else { return (End::Unknown, End::Unknown) };
+    let statistics = ChunkStatistics::of(group.column(leaf), omits_zeros);
+    let Some(nulls) = statistics.nulls else { return (End::Unknown, End::Unknown) };
     let null = if key.options.nulls_first { End::First } else { End::Last };
     if nulls == group.num_rows() as u64 {
         return (null.clone(), null);
@@ -149,7 +149,7 @@ fn ends(
         false => End::Unknown,
     };
     let (low, high) = match bounds() {
-        Some((low, high)) => (end(low, told.low), end(high, told.high)),
+        Some((low, high)) => (end(low, statistics.low), end(high, statistics.high)),
         None => (End::Unknown, End::Unknown),
     };
     let (mut begin, mut last) = if key.options.descending { (high, low) } else { (low, high) };

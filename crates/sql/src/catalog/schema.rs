@@ -20,11 +20,11 @@ use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use parking_lot::RwLock;
 
-use super::catalogs::CatalogView;
+use super::connection_state::ConnectionState;
 use super::files::{self, ExternalTable};
 use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
-use crate::memory_table::{MemoryTable, Role};
+use crate::memory_table::{Common, MemoryTable, Role};
 use crate::report::StatementReport;
 use crate::syntax;
 
@@ -62,8 +62,8 @@ pub(super) fn commit_definition() -> Result<()> {
     DEFINITION.try_with(|definition| definition.report.commit()).unwrap_or(Ok(()))
 }
 
-/// Plans a statement. What it makes is looked for among tables and, as all names, among files: files of that name that
-/// cannot be read are no matter of the statement's.
+/// Plans a statement. The name of the table that it makes is looked up like others, among files too; an error of such
+/// files is not the statement's.
 pub(crate) async fn plan_statement(state: &SessionState, parsed: ParsedStatement) -> DataFusionResult<LogicalPlan> {
     let created = created(&parsed).and_then(|name| name.0.last()?.as_ident().map(|ident| ident.value.clone()));
     CREATED.scope(created, state.statement_to_plan(parsed)).await
@@ -117,7 +117,7 @@ impl Entry {
         }
     }
 
-    /// Tells a table in memory whether a name stands for it: one that has none takes no rows.
+    /// Notes whether a table in memory has a name: one without takes no rows.
     fn be_listed(&self, is_listed: bool) {
         if let Some(memory) = self.table().downcast_ref::<MemoryTable>() {
             memory.be_listed(is_listed);
@@ -139,7 +139,7 @@ impl Tables {
         Tables { name: name.to_string(), entries: RwLock::default(), is_closed: AtomicBool::new(false) }
     }
 
-    /// Takes all tables their names: the schema was dropped.
+    /// Closes the schema, which was dropped: its tables have no names any more.
     pub(super) fn close(&self) {
         let entries = self.entries.write();
         self.is_closed.store(true, Ordering::Relaxed);
@@ -189,13 +189,15 @@ impl Tables {
 /// A schema as one connection sees it: names that a state is needed for are looked up with that connection's.
 #[derive(Debug)]
 pub(super) struct ConnectionSchema {
-    view: CatalogView,
+    state: ConnectionState,
+    /// What the tables in memory of a database share.
+    common: Common,
     tables: Arc<Tables>,
 }
 
 impl ConnectionSchema {
-    pub(super) fn new(view: CatalogView, tables: Arc<Tables>) -> ConnectionSchema {
-        ConnectionSchema { view, tables }
+    pub(super) fn new(state: ConnectionState, common: Common, tables: Arc<Tables>) -> ConnectionSchema {
+        ConnectionSchema { state, common, tables }
     }
 
     /// The table over files of a name, as it was when it was last looked at.
@@ -205,16 +207,16 @@ impl ConnectionSchema {
 
     /// The table for its files as they are now.
     async fn look_again(&self, name: &str, known: Arc<ExternalTable>) -> Result<Arc<dyn TableProvider>> {
-        let Some(runtime) = self.view.runtime() else { return Ok(known.table.clone()) };
+        let Some(runtime) = self.state.runtime() else { return Ok(known.table.clone()) };
         let snapshot = known.look(&runtime).await?;
-        let allowed = self.view.allowed();
+        let allowed = self.state.allowed();
         if known.is_current(&snapshot, allowed.as_ref()) {
             return Ok(known.table.clone());
         }
-        let Some(state) = self.view.state() else { return Ok(known.table.clone()) };
-        self.view.catalogs().changed();
+        let Some(state) = self.state.copied() else { return Ok(known.table.clone()) };
+        self.common.changed();
         let now = Arc::new(known.reopen(state, snapshot).await?);
-        // Someone may have dropped or replaced the table meanwhile; that stands.
+        // A table that another statement has dropped or replaced meanwhile stays so.
         if let Some(Entry::External(entry)) = self.tables.entries.write().get_mut(name)
             && Arc::ptr_eq(entry, &known)
         {
@@ -225,14 +227,14 @@ impl ConnectionSchema {
 
     /// The text of a view that the connection makes.
     fn text_of(&self, text: &str) -> ViewText {
-        let options = self.view.state().map(|state| state.config_options().clone()).unwrap_or_default();
+        let options = self.state.copied().map(|state| state.config_options().clone()).unwrap_or_default();
         let CatalogOptions { default_catalog: catalog, default_schema: schema, .. } = options.catalog.clone();
         ViewText { text: syntax::with_signs(text), parser: options.sql_parser.clone(), catalog, schema }
     }
 
     /// The view, planned from its text.
     async fn plan_again(&self, name: &str, text: &ViewText) -> Result<Arc<dyn TableProvider>> {
-        let Some(mut state) = self.view.state() else {
+        let Some(mut state) = self.state.copied() else {
             return Err(SqlError::Internal("a view without a connection".into()));
         };
         text.set_names(state.config_mut().options_mut());
@@ -283,7 +285,7 @@ impl SchemaProvider for ConnectionSchema {
         }
         let entry = self.tables.entries.read().get(name).cloned();
         let Some(entry) = entry else {
-            let Some(state) = self.view.state() else { return Ok(None) };
+            let Some(state) = self.state.copied() else { return Ok(None) };
             let is_created =
                 |created: &Option<String>| created.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
             return match files::by_name(&state, name).await {
@@ -312,7 +314,7 @@ impl SchemaProvider for ConnectionSchema {
         table: Arc<dyn TableProvider>,
     ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
         // DataFusion's own tables in memory change while they are planned; the rows go over into one of ours.
-        let ours = |table: &MemTable| MemoryTable::of_registered(&name, table, self.view.catalogs().tables().clone());
+        let ours = |table: &MemTable| MemoryTable::of_registered(&name, table, self.common.clone());
         let table = match table.downcast_ref::<MemTable>().and_then(ours) {
             Some(memory) => Arc::new(memory) as Arc<dyn TableProvider>,
             None => table,
@@ -330,7 +332,7 @@ impl SchemaProvider for ConnectionSchema {
             return exec_err!("schema '{}' has been dropped", self.tables.name);
         }
         if let Some(there) = entries.get(&name) {
-            // Another connection may have been quicker to make what this statement replaces.
+            // Another connection may have made the table that this statement replaces.
             let is_alike = there.table().table_type() == entry.table().table_type();
             let replaces = |it: &Definition| it.has_taken.load(Ordering::Relaxed) || it.replaces && is_alike;
             if !DEFINITION.try_with(replaces).unwrap_or(false) {
@@ -342,7 +344,7 @@ impl SchemaProvider for ConnectionSchema {
         if let Some(replaced) = entries.insert(name, entry) {
             replaced.be_listed(false);
         }
-        self.view.catalogs().changed();
+        self.common.changed();
         Ok(None)
     }
 
@@ -354,7 +356,7 @@ impl SchemaProvider for ConnectionSchema {
             commit_definition()?;
             entry.be_listed(false);
             entries.remove(name);
-            self.view.catalogs().changed();
+            self.common.changed();
         }
         Ok(Some(entry.table().clone()))
     }

@@ -1,4 +1,4 @@
-//! What the files of a table are like when they are looked at, to tell whether they have changed since.
+//! The state of a table's files: paths, sizes, times and tags, by which a change is found.
 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -9,7 +9,7 @@ use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::object_store::{Error as ObjectStoreError, ObjectMeta, ObjectStoreExt};
 use futures::TryStreamExt;
 
-use super::files::data_files;
+use super::folders::data_files;
 use crate::error::{Result, SqlError};
 
 /// One file as it was when it was looked at.
@@ -39,7 +39,7 @@ impl FileIdentity {
         })
     }
 
-    /// A file as an object store tells of it.
+    /// A file by the metadata of an object store.
     fn listed(meta: ObjectMeta) -> FileIdentity {
         FileIdentity {
             path: meta.location.to_string(),

@@ -15,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::files::by_name;
 use super::null_keys::listing_of;
 use crate::error::SqlError;
+use crate::words::sql_name;
 
 /// The table function.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![text("delimiter"), text("quote"), header, text("columns"), text("command")]))
 }
 
-/// What is told of a place when it is read.
+/// The findings about the CSV files of a place, made when the table is read.
 #[derive(Debug)]
 struct Sniffed {
     place: String,
@@ -92,27 +93,6 @@ fn name(field: &Field) -> String {
         true => field.name().clone(),
         false => format!("\"{}\"", field.name().replace('"', "\"\"")),
     }
-}
-
-/// A type as SQL calls it.
-pub(crate) fn sql_name(data_type: &DataType) -> String {
-    let name = match data_type {
-        DataType::Boolean => "BOOLEAN",
-        DataType::Int8 => "TINYINT",
-        DataType::Int16 => "SMALLINT",
-        DataType::Int32 => "INT",
-        DataType::Int64 => "BIGINT",
-        DataType::Float32 => "REAL",
-        DataType::Float64 => "DOUBLE",
-        DataType::Date32 => "DATE",
-        DataType::Time32(_) | DataType::Time64(_) => "TIME",
-        DataType::Timestamp(_, None) => "TIMESTAMP",
-        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
-        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
-        DataType::Decimal128(digits, scale) => return format!("DECIMAL({digits}, {scale})"),
-        other => return other.to_string(),
-    };
-    name.to_string()
 }
 
 #[async_trait]

@@ -49,7 +49,7 @@ impl TableProvider for DerivedTable {
 }
 
 /// A table whose files cannot be read any more, or a view whose tables are gone: it still describes itself, can be
-/// dropped as what it is, and gives its error to who reads it.
+/// dropped as what it is, and a scan of it gives the error.
 #[derive(Debug)]
 pub(crate) struct BrokenTable {
     pub(crate) schema: SchemaRef,

@@ -18,16 +18,16 @@ use crate::error::Result;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Owner, PREFIX, Settings};
 use crate::show;
-use crate::values::{Encoding, Origin};
+use crate::values::{Encoding, SettingOrigin};
 
 impl Connection {
     /// Sets a setting of `warpcube.` or `datafusion.`, as `SET` does: one of the database's ([`Owner`]) for all of its
     /// connections, any other for this one.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        self.assign(name, value, Origin::Statement)
+        self.assign(name, value, SettingOrigin::Statement)
     }
 
-    pub(super) fn assign(&self, name: &str, value: &str, origin: Origin) -> Result<()> {
+    pub(super) fn assign(&self, name: &str, value: &str, origin: SettingOrigin) -> Result<()> {
         let is_ours = name.split('.').next() == Some(PREFIX);
         if !is_ours {
             check_known(name, self.setting_names())?;
@@ -67,12 +67,12 @@ impl Connection {
         let database = &self.inner.database;
         let start = &database.shared.start;
         if let Some(value) = start.others.get(name) {
-            return self.assign(name, value, start.origins.get(name).cloned().unwrap_or(Origin::Default));
+            return self.assign(name, value, start.origins.get(name).cloned().unwrap_or(SettingOrigin::Default));
         }
         if RuntimeChoice::is_runtime(name) {
             return database.reset_runtime(name);
         }
-        self.change(name, Origin::Default, |state| {
+        self.change(name, SettingOrigin::Default, |state| {
             let options = state.config_mut().options_mut();
             options.reset(name)?;
             // DataFusion goes back to its own defaults, some of which are not ours.
@@ -87,7 +87,12 @@ impl Connection {
     }
 
     /// Changes a setting of the connection.
-    fn change(&self, name: &str, origin: Origin, change: impl FnOnce(&mut SessionState) -> Result<()>) -> Result<()> {
+    fn change(
+        &self,
+        name: &str,
+        origin: SettingOrigin,
+        change: impl FnOnce(&mut SessionState) -> Result<()>,
+    ) -> Result<()> {
         let mut settled = self.inner.settled.lock();
         {
             let state = self.inner.context.state_ref();
@@ -95,13 +100,13 @@ impl Connection {
             self.take_over(&mut settled, &mut state);
             change(&mut state)?;
             if name == HEADER_NAME {
-                state.config_mut().set_extension(Arc::new(HeaderSaid(origin != Origin::Default)));
+                state.config_mut().set_extension(Arc::new(HeaderSaid(origin != SettingOrigin::Default)));
             }
             runtime::refresh_functions(&mut state)?;
             settled.number(&mut state, &self.inner.database);
         }
         match origin {
-            Origin::Default => self.inner.origins.lock().remove(name),
+            SettingOrigin::Default => self.inner.origins.lock().remove(name),
             origin => self.inner.origins.lock().insert(name.to_string(), origin),
         };
         Ok(())

@@ -17,9 +17,9 @@ use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, Returning, WriteLock};
 use crate::walk::Walk;
 
-/// When a table was locked.
+/// The lock of a table, by when it was taken.
 pub(super) enum Locked {
-    /// When this plan was there: it may be of an older version.
+    /// After this plan was made, which may be of an older version.
     Now(WriteLock),
     /// Before this plan was made; none where it changes no rows.
     Before(Option<WriteLock>),
@@ -45,7 +45,7 @@ async fn changed(plan: &LogicalPlan, state: &SessionState) -> Option<Arc<dyn Tab
         }
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if create.or_replace => {
             let schema = state.schema_for_ref(create.name.clone()).ok()?;
-            // A name of a file is no table in memory, and nothing is to be read for it.
+            // A file's name is no table in memory; a lookup would read the file.
             let is_there = schema.table_exist(create.name.table());
             if is_there { schema.table(create.name.table()).await.ok()? } else { None }
         }

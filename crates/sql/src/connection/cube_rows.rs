@@ -88,7 +88,7 @@ impl ConnectionTables {
             TextColumns::All => TextReading { columns: WrittenColumns::All, ..some(HashMap::new()) },
             TextColumns::Of { keys, decimals, named } => {
                 let plan = TEXT_FILES.scope(Arc::new(some(HashMap::new())), self.connection.planned(sql)).await;
-                // What is wrong with a statement is told by running it.
+                // The error comes from running the statement.
                 let Ok(plan) = plan else { return Ok(some(HashMap::new())) };
                 if is_needed && !reads_text(&plan)? {
                     let reason = "delimiter, quote, encoding and header are about text files such as CSV, and the \

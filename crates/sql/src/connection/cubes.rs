@@ -28,7 +28,7 @@ use crate::words::types_in_sql;
 
 /// How long the lock of a cube that another process holds is waited for.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long of that nothing is said.
+/// How long of that is waited before the report has a warning.
 const WAIT_UNTOLD: Duration = Duration::from_millis(300);
 
 /// What becomes of the facts of a cube.
@@ -131,7 +131,7 @@ impl Connection {
                     store::check_new(&folder).map_err(of_store)?;
                     None
                 }
-                CubeLoad::Rebuild | CubeLoad::Refresh => match held(&folder, &statement) {
+                CubeLoad::Rebuild | CubeLoad::Refresh => match locked(&folder, &statement) {
                     Err(StoreError::NoCube { .. }) if given.is_none() && Catalog::open(&folder).is_ok() => {
                         return Err(without_definition(&folder, true));
                     }
@@ -220,7 +220,7 @@ impl Connection {
         blocking(move || {
             let lock = |folder: &Path| match check {
                 true => Ok(None),
-                false => held(folder, &statement).map(Some).map_err(|error| ended(error, &statement)),
+                false => locked(folder, &statement).map(Some).map_err(|error| ended(error, &statement)),
             };
             let held = lock(&folder)?;
             let old = store::open(&folder).map_err(of_store)?;
@@ -264,12 +264,12 @@ impl Connection {
         let folder = folder.to_path_buf();
         let _cancels = CancelStatement(statement.clone());
         blocking(move || {
-            let held = held(&folder, &statement).map_err(|error| ended(error, &statement))?;
+            let lock = locked(&folder, &statement).map_err(|error| ended(error, &statement))?;
             let before = store::info(&folder).map_err(of_store)?;
-            let cube = held.open().map_err(of_store)?;
+            let cube = lock.open().map_err(of_store)?;
             let scheme = scheme_of(storage, &cube)?;
             if scheme != cube.scheme {
-                let replaced = held.replace_in_steps(&StoredCube { scheme, ..cube }, &mut committing(&statement));
+                let replaced = lock.replace_in_steps(&StoredCube { scheme, ..cube }, &mut committing(&statement));
                 replaced.map_err(|error| ended(error, &statement))?;
             }
             Ok([before, store::info(&folder).map_err(of_store)?])
@@ -319,7 +319,7 @@ impl Connection {
 }
 
 /// The lock of a cube. Another process that holds it is waited for, which is a warning of the report.
-fn held(folder: &Path, statement: &StatementReport) -> Result<Held, StoreError> {
+fn locked(folder: &Path, statement: &StatementReport) -> Result<Held, StoreError> {
     let (started, mut is_told) = (Instant::now(), false);
     Held::wait(folder, &mut |holder| {
         if !is_told && started.elapsed() > WAIT_UNTOLD {
@@ -356,7 +356,7 @@ fn other_file(file: &Path, folder: &Path) -> String {
     )
 }
 
-/// Cancels the statements of a build that nobody waits for any more.
+/// Cancels the statements of a build when it is dropped.
 struct CancelStatement(Arc<StatementReport>);
 
 impl Drop for CancelStatement {
@@ -396,7 +396,7 @@ fn of_definition(error: BuildError, source: &CubeDefinition) -> SqlError {
             Some(place) => SqlError::CubeFacts(types_in_sql(&format!("{place}{error}"))),
             None => of_build(error),
         },
-        // Rows that are refused are refused for what their dimension says, or does not say, of them.
+        // The error stands at the dimension whose definition refuses the rows.
         BuildError::Refused(refused) => {
             let place =
                 refused.keys.first().and_then(|keys| place_in(source, &format!("dimensions.{}", keys.dimension)));

@@ -17,7 +17,7 @@ use crate::nearest::nearest;
 use crate::report::StatementReport;
 use crate::show;
 use crate::statement::OwnStatement;
-use crate::values::Origin;
+use crate::values::SettingOrigin;
 
 impl Connection {
     /// Runs a statement of ours.
@@ -35,7 +35,7 @@ impl Connection {
                 let start = &self.inner.database.shared.start;
                 let value = start.settings.value(&name)?;
                 report.commit()?;
-                self.assign(&name, &value, start.origins.get(&name).cloned().unwrap_or(Origin::Default))?;
+                self.assign(&name, &value, start.origins.get(&name).cloned().unwrap_or(SettingOrigin::Default))?;
                 return Ok(self.nothing(report));
             }
             OwnStatement::ShowDeviceTables => device_tables::batch(&self.inner.database.resident_tables())?,
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Where the values of settings come from, the database's among them.
-    fn origins(&self) -> BTreeMap<String, Origin> {
+    fn origins(&self) -> BTreeMap<String, SettingOrigin> {
         let mut origins = self.inner.database.current().origins;
         origins.extend(self.inner.origins.lock().clone());
         origins

@@ -328,7 +328,7 @@ fn cast_as_in_sql(
     let mut cast = analyzed.expressions();
     match cast.pop().map(|cast| simplifier.simplify(cast.unalias())).transpose()? {
         Some(Expr::Literal(cast, _)) if cast.data_type() == *to => Ok(ScalarAndMetadata::new(cast, value.metadata)),
-        // What is no value of the type is told by the cast itself.
+        // A value that is not of the type is an error of the cast.
         _ => Ok(value.cast_storage_to(to)?),
     }
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tracing::Instrument;
 
 use super::Connection;
-use super::kept::number_of;
+use super::cached_plans::number_of;
 use super::parsed::resolved;
 use crate::error::Result;
 use crate::plans::{self, Epoch, Holed, Planned, PlannedShape, Shape};
@@ -39,7 +39,7 @@ impl Connection {
             Some(Shape::Unfit) => return Ok(None),
             Some(Shape::Planned(shape)) => shape,
             None => {
-                // What is wrong with a statement is told by planning it as it is.
+                // The error comes from planning the statement's own text.
                 let planned = self.planned_shape(&holed, epoch, report).await.ok().flatten().map(Arc::new);
                 let shape = planned.clone().map_or(Shape::Unfit, Shape::Planned);
                 kept.shapes.keep(holed.text, epoch, shape);

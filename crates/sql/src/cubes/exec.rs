@@ -23,7 +23,7 @@ use warpcube_cube::answer::TableAnswer;
 use warpcube_cube::query::{BoundSet, BoundTable};
 
 use super::table::renamed;
-use super::{CancelOnDrop, CubeAnswer, CubeQueryOptions, Cubes, OpenCube};
+use super::{CubeAnswer, CubeQueryOptions, Cubes, OpenCube};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 use crate::settings::Settings;
@@ -52,14 +52,25 @@ pub(super) struct CubeExec {
     projection: Option<Vec<usize>>,
     properties: Arc<PlanProperties>,
     /// How the cells were aggregated, once they are; before, how they would be, once asked for.
-    told: Arc<Told>,
+    notes: Arc<AlgorithmNotes>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct AlgorithmNotes {
+    /// The algorithm that ran, with its place and time.
     done: OnceLock<String>,
+    /// The algorithm that the cost model chooses; asked for where nothing has run.
     outlook: OnceLock<String>,
+}
+
+/// Cancels an aggregation when it is dropped.
+pub(crate) struct CancelOnDrop(pub(crate) Arc<Progress>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl CubeExec {
@@ -84,15 +95,15 @@ impl CubeExec {
             settings,
             projection: projection.cloned(),
             properties: Arc::new(properties),
-            told: Arc::default(),
+            notes: Arc::default(),
             metrics: ExecutionPlanMetricsSet::new(),
         })
     }
 
     /// How the cells were aggregated, or would be.
     fn how(&self) -> &str {
-        self.told.done.get().unwrap_or_else(|| {
-            self.told.outlook.get_or_init(|| {
+        self.notes.done.get().unwrap_or_else(|| {
+            self.notes.outlook.get_or_init(|| {
                 let CubeQuery { cubes, open, bound, .. } = &*self.query;
                 let outlook = cubes.outlook(open, bound, &self.settings);
                 outlook.map_or_else(|error| error.to_string(), |outlook| outlook.to_string())
@@ -102,7 +113,12 @@ impl CubeExec {
 }
 
 /// Answers a query; blocks until it is done or `progress` is cancelled.
-fn answer(query: &CubeQuery, settings: &Settings, told: &Told, progress: &Progress) -> Result<Box<TableAnswer>> {
+fn answer(
+    query: &CubeQuery,
+    settings: &Settings,
+    notes: &AlgorithmNotes,
+    progress: &Progress,
+) -> Result<Box<TableAnswer>> {
     let CubeQuery { cubes, open, text, .. } = query;
     let begin = Instant::now();
     let CubeAnswer::Table(table) = cubes.ask(open, text, CubeQueryOptions::default(), settings, progress)? else {
@@ -114,7 +130,7 @@ fn answer(query: &CubeQuery, settings: &Settings, told: &Told, progress: &Progre
     let reasons: Vec<&str> =
         std::iter::once(reason).chain(&place.reason).chain(&place.refused).map(String::as_str).collect();
     let (place, reasons) = (place.name(), reasons.join("; "));
-    let _ = told
+    let _ = notes
         .done
         .set(format!("{algorithm} on {place}, {filled} of {targets} targets filled in {ms:.3} ms ({reasons})"));
     Ok(table)
@@ -174,7 +190,7 @@ impl ExecutionPlan for CubeExec {
         if partition != 0 {
             return Err(DataFusionError::Internal(format!("the query of a cube has one partition, not {partition}")));
         }
-        let (query, settings, told) = (self.query.clone(), self.settings.clone(), self.told.clone());
+        let (query, settings, notes) = (self.query.clone(), self.settings.clone(), self.notes.clone());
         if let Some(report) = StatementReport::of(&context) {
             report.warn(&query.warnings);
         }
@@ -191,7 +207,7 @@ impl ExecutionPlan for CubeExec {
         let sender = batches.tx();
         let work = move || -> DataFusionResult<()> {
             let timer = time.timer();
-            let table = answer(&query, &settings, &told, &progress)?;
+            let table = answer(&query, &settings, &notes, &progress)?;
             timer.done();
             for batch in table.long_form(&query.open.cube, most) {
                 let batch = renamed(&batch.map_err(super::of_cube)?, &query.schema)?;
@@ -200,7 +216,7 @@ impl ExecutionPlan for CubeExec {
                     Some(columns) => batch.project(columns)?,
                     None => batch,
                 };
-                // The reader is gone where nobody takes it.
+                // A channel without a receiver: the reader is gone.
                 if sender.blocking_send(Ok(batch)).is_err() {
                     break;
                 }

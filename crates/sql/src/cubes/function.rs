@@ -10,7 +10,6 @@ use datafusion::common::{Result as DataFusionResult, ScalarValue};
 use datafusion::datasource::TableType;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
-use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::long_schema;
 use warpcube_cube::query::{BoundQuery, bind_with_warnings, parse};
 
@@ -41,7 +40,7 @@ impl TableFunctionImpl for CubeFunction {
         let (Some(folder), Some(query)) = (text(folder), text(query)) else { return Err(usage().into()) };
         let path = folder_of(&folder).unwrap_or_else(|| PathBuf::from(&folder));
         let open = self.cubes.open(&path, args.session().config_options())?;
-        // Names are bound now, so that what is wrong with the query is an error of planning.
+        // Names are bound now, so that a wrong query is an error of planning.
         let wrong = |error: warpcube_cube::query::QueryError| SqlError::CubeQuery(error.to_string());
         let bound = parse(&query).and_then(|parsed| bind_with_warnings(&open.cube.model, &parsed, &query));
         let (bound, warnings) = bound.map_err(wrong)?;
@@ -72,15 +71,6 @@ fn text(expr: &Expr) -> Option<String> {
 #[derive(Debug)]
 struct CubeCells {
     query: Arc<CubeQuery>,
-}
-
-/// Cancels an aggregation that nobody waits for any more.
-pub(crate) struct CancelOnDrop(pub(crate) Arc<Progress>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }
 
 #[async_trait]

@@ -32,7 +32,8 @@ use crate::settings::Settings;
 use crate::values::Placement;
 
 use device::CubeDevice;
-pub(crate) use function::{CancelOnDrop, CubeFunction};
+pub(crate) use exec::CancelOnDrop;
+pub(crate) use function::CubeFunction;
 pub(crate) use table::CubeTable;
 
 /// Cubes that are kept open.
@@ -191,7 +192,7 @@ impl OpenCube {
         self.is_imported
     }
 
-    /// What tells its state from all others of the folder.
+    /// The identity of its state among all others of the folder.
     pub fn state(&self) -> &str {
         &self.state
     }
@@ -327,7 +328,7 @@ impl Cubes {
     }
 }
 
-/// The error of what a device refuses and no CPU may take.
+/// The error for a device that refuses under placement `cuda`.
 fn refused(reason: &str) -> SqlError {
     SqlError::CubeCells(format!("not on the device: {reason}"))
 }

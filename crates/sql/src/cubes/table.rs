@@ -86,7 +86,7 @@ impl CubeTable {
         batches.map_err(|error| SqlError::Internal(error.to_string()))
     }
 
-    /// What tells the table from others, and its rows from those of other states.
+    /// The identity of the table, and that of its rows.
     pub(crate) fn key_and_version(&self) -> (String, String) {
         let OpenCube { folder, state, .. } = &*self.open;
         (format!("cube {}", folder.display()), format!("state {state}"))

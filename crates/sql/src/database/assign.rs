@@ -16,12 +16,12 @@ use crate::nearest::nearest;
 use crate::ranges::check_setting;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{DatabaseSettings, Owner, Settings, setting};
-use crate::values::Origin;
+use crate::values::SettingOrigin;
 
 impl Database {
     /// Sets a setting of the database by its full name, for all connections; `own` are those of the connection that
     /// asks.
-    pub(crate) fn assign(&self, name: &str, value: &str, origin: Origin, own: &Settings) -> Result<()> {
+    pub(crate) fn assign(&self, name: &str, value: &str, origin: SettingOrigin, own: &Settings) -> Result<()> {
         let _alone = self.shared.changing.lock();
         let mut current = self.current();
         match RuntimeChoice::is_runtime(name) {
@@ -39,14 +39,14 @@ impl Database {
             }
         }
         match origin {
-            Origin::Default => current.origins.remove(name),
+            SettingOrigin::Default => current.origins.remove(name),
             origin => current.origins.insert(name.to_string(), origin),
         };
         self.put(current);
         Ok(())
     }
 
-    /// Sets one of `datafusion.runtime.…` to what it is where nobody sets it.
+    /// Sets one of `datafusion.runtime.…` to its default.
     pub(crate) fn reset_runtime(&self, name: &str) -> Result<()> {
         let _alone = self.shared.changing.lock();
         let mut current = self.current();
@@ -121,7 +121,7 @@ pub(crate) fn first_options(options: &mut ConfigOptions) {
     options.execution.skip_physical_aggregate_schema_check = true;
 }
 
-/// What connections have for one of DataFusion's settings that nobody sets.
+/// The value of one of DataFusion's settings in a new connection.
 pub(crate) fn default_value(name: &str) -> Option<String> {
     let mut defaults = ConfigOptions::default();
     first_options(&mut defaults);

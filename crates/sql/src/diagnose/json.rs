@@ -89,7 +89,7 @@ fn read_array(path: &str, mut reader: impl Read, schema: SchemaRef, search: &Sea
     None
 }
 
-/// What is wrong with a record.
+/// The error of a record.
 fn error_of(record: &str, schema: Option<&SchemaRef>) -> Option<String> {
     let error = match schema {
         None => arrow::json::reader::infer_json_schema(record.as_bytes(), None).err(),

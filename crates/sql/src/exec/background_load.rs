@@ -13,15 +13,15 @@ use warpcube_column::LoadLimits;
 use warpcube_engine::{Engine, EngineError, RunOptions};
 use warpcube_gpu::{CancelSwitch, Threads};
 
+use super::fallback::{is_lasting, is_of_column};
 use super::source::{load_limits, load_threads, requests};
-use super::work::{is_lasting, is_of_column};
 use crate::engines::Engines;
 use crate::lower::{Lowered, Refusals, TableInfo};
 use crate::memory_table::MemoryTable;
 use crate::placement::{BackgroundLoad, LoadLedger};
 use crate::settings::Settings;
 
-/// One thread of so many of a connection's takes part: more would take the bandwidth of its memory from statements.
+/// A background load has one thread for so many of the connection's: more would take memory bandwidth from statements.
 const THREADS_SHARE: usize = 4;
 
 /// The background loads of a database.
@@ -33,7 +33,7 @@ pub(crate) struct BackgroundLoads {
     threads: Threads,
 }
 
-/// Loads that begin once a statement is over, which they would take bandwidth and cores from.
+/// Loads that begin when their statement is over: beside it they would take bandwidth and cores from it.
 pub(crate) struct Afterwards {
     pub(super) background: Arc<BackgroundLoads>,
     pub(super) loads: Vec<BackgroundLoad>,
@@ -81,7 +81,7 @@ impl BackgroundLoads {
         let work = move || {
             let _span = tracing::info_span!("background load", what = load.lowered.what).entered();
             let background = &under_way.background;
-            // The next statement that asks for the device is told why there is none.
+            // Without an engine nothing is loaded; the report of the next statement has the reason.
             let run = || {
                 let engine = background.engines.get();
                 engine.is_some_and(|engine| background.run(&load, &engine, state, runtime, cancel))
@@ -89,7 +89,8 @@ impl BackgroundLoads {
             if !catch_unwind(AssertUnwindSafe(run)).unwrap_or(false) {
                 background.ledger.forget(&load.columns);
             }
-            // A thread that waits for the end finds the device held by no load.
+            // Dropped before the entry of the ledger: a thread that waits for the ledger finds no load that holds the
+            // device.
             drop(load);
             drop(under_way);
         };
@@ -109,7 +110,7 @@ impl BackgroundLoads {
         cancel: Arc<CancelSwitch>,
     ) -> bool {
         let lowered = &load.lowered;
-        // Scans of other tables may have the runtime start threads, which statements go on with.
+        // The runtime may start threads for scans of other tables, and those threads run statements later.
         let reads_alone = |info: &Arc<TableInfo>| {
             info.provider.is::<MemoryTable>() || info.parquet.as_ref().is_some_and(|files| files.table().is_some())
         };
@@ -127,7 +128,7 @@ impl BackgroundLoads {
             let requests = requests(lowered, &state, &runtime, load_threads(&settings));
             match lowered.arguments.is_empty() {
                 true => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options).map(drop),
-                // Values of subqueries are known to the statement alone.
+                // The values of subqueries are the statement's: its columns are loaded, and nothing runs.
                 false => residency.admit(&requests, &options.limits, |_| Ok::<_, EngineError>(0)).map(drop),
             }
         };
@@ -154,7 +155,7 @@ impl BackgroundLoads {
         }
     }
 
-    /// Waits until nothing is under way; whether anything was.
+    /// Waits until no load is under way; true if one was.
     pub(crate) fn wait(&self) -> bool {
         let was = self.ledger.wait();
         self.threads.join();

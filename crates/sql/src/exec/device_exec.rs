@@ -1,6 +1,6 @@
-//! The operator that runs a fragment on the device, or its original plan on the CPU.
+//! The operator that runs a fragment on the device, or its original plan on the CPU: what it holds.
 //!
-//! What it does for one statement is [`super::work`]'s.
+//! What it does for one statement is [`super::work`]'s, what DataFusion asks of it [`super::execution_plan`]'s.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,25 +8,20 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::common::ParamValues;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::physical_planning_context::{
     PhysicalPlanningContext, ScalarSubqueryResults, SubqueryIndex,
 };
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use futures::{TryStreamExt, stream};
-use warpcube_engine::{Engine, RunReport, Sink, TopK};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr, create_physical_sort_exprs};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::{Partitioning, PlanProperties};
+use warpcube_engine::{Engine, RunReport};
 
 use super::context::DeviceContext;
-use super::work::Work;
 use crate::lower::{DeviceNode, Lowered};
-use crate::report::StatementReport;
 use crate::shared::With;
 
 /// Where the values of a fragment's scalar subqueries are once those have run.
@@ -59,12 +54,12 @@ pub(crate) struct DeviceExec {
     /// How many operators of the statement's plan it stands for.
     pub(super) operators: u64,
     pub(super) arguments: Arguments,
-    /// None in operators that are kept to be copied: they must not keep a device open.
-    engine: Option<Arc<Engine>>,
+    /// None in the copies that a plan keeps: they must not keep a device open.
+    pub(super) engine: Option<Arc<Engine>>,
     pub(super) state: Arc<SessionState>,
     pub(super) context: Arc<DeviceContext>,
-    properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
+    pub(super) properties: Arc<PlanProperties>,
+    pub(super) metrics: ExecutionPlanMetricsSet,
 }
 
 impl DeviceExec {
@@ -192,98 +187,5 @@ fn properties(schema: SchemaRef) -> PlanProperties {
 impl fmt::Debug for DeviceExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeviceExec({})", self.lowered.what)
-    }
-}
-
-impl DisplayAs for DeviceExec {
-    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        let fragment = &self.lowered.fragment;
-        match kind {
-            // Lines of `key=value`. DataFusion cuts them to the width of a box by bytes and panics where that parts a
-            // character, so there must be none of several bytes.
-            DisplayFormatType::TreeRender => {
-                let tables: Vec<&str> = fragment.tables.iter().map(|table| table.name.as_str()).collect();
-                let tables = tables.join(", ").replace(|character: char| !character.is_ascii(), "?");
-                writeln!(f, "tables={tables}")?;
-                writeln!(f, "pipelines={}", fragment.pipelines.len())
-            }
-            _ => {
-                let mode = if self.mode == Mode::Whole { "" } else { "mode=Partial, " };
-                write!(f, "DeviceExec: {mode}{}, pipelines=[", self.lowered.what)?;
-                for (index, pipeline) in fragment.pipelines.iter().enumerate() {
-                    let separator = if index > 0 { ", " } else { "" };
-                    let sink = match &pipeline.sink {
-                        Sink::Build { keys, payload } => {
-                            format!("build({} keys, {} payload)", keys.len(), payload.len())
-                        }
-                        Sink::Aggregate { groups, aggregates } => {
-                            format!("aggregate({} groups, {} aggregates)", groups.len(), aggregates.len())
-                        }
-                        Sink::Rows { columns, .. } => format!("rows({} columns)", columns.len()),
-                        Sink::TopK(TopK { keys, k: Some(k), .. }) => format!("top-k({} keys, {k} rows)", keys.len()),
-                        Sink::TopK(top) => format!("sort({} keys)", top.keys.len()),
-                    };
-                    let table = pipeline.source.table().and_then(|table| fragment.tables.get(table));
-                    let (columns, steps) = (table.map_or(0, |table| table.columns.len()), pipeline.steps.len());
-                    let source = fragment.source_name(pipeline.source);
-                    write!(f, "{separator}{source}({columns} columns) → {steps} steps → {sink}")?;
-                }
-                write!(f, "]")
-            }
-        }
-    }
-}
-
-impl ExecutionPlan for DeviceExec {
-    fn name(&self) -> &str {
-        "DeviceExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.is_empty() {
-            true => Ok(self),
-            false => Err(DataFusionError::Internal("a device operator has no children".into())),
-        }
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.is_empty() {
-            true => Ok(self),
-            false => Err(DataFusionError::Internal("a device operator has no children".into())),
-        }
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return Err(DataFusionError::Internal(format!("a device operator has one partition, not {partition}")));
-        }
-        let engine = self.engine.clone();
-        let engine = engine.ok_or_else(|| DataFusionError::Internal("an operator that is kept to be copied".into()))?;
-        let work = Work { exec: self.clone(), engine, schema: self.schema(), report: StatementReport::of(&context) };
-        let rows = stream::once(work.run()).try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
     }
 }

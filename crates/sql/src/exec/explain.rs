@@ -23,7 +23,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
 
 use super::explain_cache::ExplainCache;
-use super::operators;
+use super::operators::{self, ms};
 use crate::lower::{DeviceNode, Lowered, Refused, Valued};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
@@ -38,7 +38,7 @@ pub(crate) enum Explained {
 }
 
 impl Explained {
-    /// What a plan is; none where rows are not to be added.
+    /// The kind of EXPLAIN that a plan is; none for other plans, and for formats that programs read.
     pub(crate) fn of(plan: &LogicalPlan) -> Option<Explained> {
         let (explained, format) = match plan {
             LogicalPlan::Explain(explain) => (Explained::Plan, &explain.explain_format),
@@ -49,7 +49,7 @@ impl Explained {
     }
 }
 
-/// What an engine would be asked of a fragment's tables.
+/// The tables of a fragment with the columns that it reads.
 fn table_facts(lowered: &Lowered) -> Vec<TableFacts> {
     let facts = lowered.tables.iter().zip(&lowered.fragment.tables).map(|(info, table)| {
         let schema = info.schema();
@@ -74,7 +74,8 @@ pub(crate) fn fragments(plan: &LogicalPlan) -> Result<Vec<Arc<Lowered>>> {
     Ok(nodes)
 }
 
-/// What is expected of a fragment, from what is known of it or of one equal to it, under a limit on dictionaries.
+/// The prediction for a fragment, by its binding or that of an equal fragment. Columns have codes for up to
+/// `dictionary_limit` strings.
 pub(crate) fn predict(
     engine: &Engine,
     explain_cache: &ExplainCache,
@@ -86,7 +87,7 @@ pub(crate) fn predict(
     engine.predict(&lowered.fragment, &lowered.binding, &table_facts(&lowered))
 }
 
-/// What is known of a fragment that has just run, with the values of its arguments where it has any.
+/// The prediction for a fragment that has just run, by its binding: that of its values where it has arguments.
 pub(crate) fn known(engine: &Engine, lowered: &Lowered, valued: Option<&Valued>) -> Prediction {
     let (fragment, binding) = match valued {
         Some(valued) => (&valued.fragment, &valued.binding),
@@ -138,7 +139,7 @@ fn of_run(report: &StatementReport, engine: Option<&Arc<Engine>>, no_device: Opt
     Notes { placement, device }
 }
 
-/// What stands in the further rows.
+/// The texts of the further rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Notes {
     placement: String,
@@ -163,11 +164,6 @@ fn placement(parts: impl Iterator<Item = (Place, String, Option<String>)>, no_de
         (false, None) => {}
     }
     lines.join("\n")
-}
-
-/// Milliseconds with three digits after the point.
-pub(super) fn ms(time: std::time::Duration) -> String {
-    format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
 const UNKNOWN: &str = "unknown until loaded";

@@ -11,14 +11,14 @@ use crate::lower::Lowered;
 /// Past so many entries those of plans that are gone are cleared away.
 const ENTRIES: usize = 1024;
 
-/// Fragments by their identity. It keeps none alive.
+/// Weak references to fragments, by identity.
 #[derive(Debug, Default)]
 pub(crate) struct ExplainCache {
     fragments: Mutex<HashMap<String, Weak<Lowered>>>,
 }
 
 impl ExplainCache {
-    /// Remembers a fragment; the last of equal ones counts.
+    /// Enters a fragment, in the place of an equal one.
     pub(crate) fn remember(&self, lowered: &Arc<Lowered>) {
         let mut fragments = self.fragments.lock();
         if fragments.len() >= ENTRIES {
@@ -27,8 +27,8 @@ impl ExplainCache {
         fragments.insert(lowered.identity.clone(), Arc::downgrade(lowered));
     }
 
-    /// The fragment itself, or one equal to it that is bound where it is not; as it `runs`, which may be over derived
-    /// columns.
+    /// The fragment if it is bound, else an equal one that is bound, else the fragment; each as `runs` gives it, which
+    /// may read derived columns.
     pub(crate) fn bound(&self, lowered: &Arc<Lowered>, runs: impl Fn(Arc<Lowered>) -> Arc<Lowered>) -> Arc<Lowered> {
         let itself = runs(lowered.clone());
         let twin = || self.fragments.lock().get(&lowered.identity).and_then(Weak::upgrade);

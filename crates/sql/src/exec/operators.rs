@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use warpcube_engine::{Prediction, Rows, RunReport, in_bytes};
 
-use super::explain::ms;
-
 /// An operator with the text of its cells; those that are not known are empty.
 struct Operator {
     rows: String,
@@ -86,7 +84,7 @@ impl Tree<'_> {
         }
     }
 
-    /// What comes to the end of a pipeline.
+    /// The operators of a pipeline up to its sink.
     fn rows(&mut self, index: usize) -> Operator {
         let mut operator = self.scan(index);
         for step in &self.known.pipelines[index].steps {
@@ -134,6 +132,11 @@ impl Tree<'_> {
         let time = of_pipeline().filter_map(|group| group.device).reduce(|time: Duration, next| time + next);
         time.map_or_else(String::new, |time| format!("{bound}{}", ms(time)))
     }
+}
+
+/// Milliseconds with three digits after the point.
+pub(super) fn ms(time: Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
 fn count(rows: Rows) -> String {

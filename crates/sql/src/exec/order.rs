@@ -59,8 +59,8 @@ fn done(plan: &Arc<dyn ExecutionPlan>) -> Option<&SortExec> {
         .filter(|sort| device_of(sort.input()).is_some_and(|device| device.gives_order(sort.expr(), sort.fetch())))
 }
 
-/// A projection of rows that the device gives in order, in place of it below sorts and merges by columns that it hands
-/// on. Its rows are worked on one batch after the other.
+/// The projection over rows that the device gives in order, without the sort or the merge above it, whose keys are
+/// columns of the projection. Its batches are computed one after the other.
 fn projected(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let merge = plan.downcast_ref::<SortPreservingMergeExec>();
     let above = merge.map_or(plan, |merge| merge.input());

@@ -13,18 +13,15 @@
 //! | VAR, STDDEV of integers and decimals | count, sum, sum of squares |
 //! | exact SUM of floats, exact AVG | the accumulator's bytes; count, the accumulator's bytes |
 //!
-//! Schema and final step are taken from the plan that DataFusion makes of the same aggregation, which also is what runs
-//! where the device has to give up. Where an operator aggregates the groups of another aggregation, as for DISTINCT
-//! values, the two are planned apart: the lower one is as partial as any other.
+//! Schema and final step ([`super::split`]) are taken from the plan that DataFusion makes of the same aggregation,
+//! which also is what runs where the device has to give up.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::compute::{cast, is_null, nullif};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -34,72 +31,12 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_planner::DefaultPhysicalPlanner;
 
-use super::device_exec::DeviceExec;
 use super::finish::float_deviations;
-use crate::lower::{AggregationsApart, Finish};
+use crate::lower::Finish;
 use crate::shared;
-use crate::walk::Walk;
 
 /// Rules of DataFusion that do away with partial aggregations.
 const RULES_LEFT_OUT: [&str; 2] = ["aggregate_statistics", "CombinePartialFinalAggregate"];
-
-/// Splits every device aggregation of a physical plan: a partial one on the device, and DataFusion's final one above
-/// the gathered partitions. The plan's rows stay the same.
-///
-/// This is for planners that distribute: what is below the final [`AggregateExec`] (the operator named `DeviceExec`,
-/// which has no children and one partition) may run elsewhere, and several of them over parts of a table, each on a
-/// device of its own, may be united in its place. A plan comes from [`crate::Connection::context`], whose planner
-/// places fragments on the database's device:
-///
-/// ```no_run
-/// # async fn split(connection: warpcube_sql::Connection) -> Result<(), Box<dyn std::error::Error>> {
-/// let query = connection.context().sql("SELECT g, avg(x) FROM t GROUP BY g").await?;
-/// let plan = warpcube_sql::split_aggregations(query.create_physical_plan().await?).await?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// An aggregation that DataFusion does not plan in two steps.
-pub async fn split_aggregations(plan: Arc<dyn ExecutionPlan>) -> crate::error::Result<Arc<dyn ExecutionPlan>> {
-    let mut whole = Vec::new();
-    plan.apply(|node| {
-        whole.extend(node.downcast_ref::<DeviceExec>().is_some_and(DeviceExec::is_whole).then(|| node.clone()));
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    let address = |node: &Arc<dyn ExecutionPlan>| Arc::as_ptr(node).cast::<()>() as usize;
-    let mut replacements = HashMap::new();
-    for node in &whole {
-        let device = node.downcast_ref::<DeviceExec>().expect("only those were collected");
-        replacements.insert(address(node), split(device).await?);
-    }
-    let split = plan.transform_up(|node| {
-        Ok(match replacements.remove(&address(&node)) {
-            Some(replacement) => Transformed::yes(replacement),
-            None => Transformed::no(node),
-        })
-    })?;
-    Ok(split.data)
-}
-
-async fn split(device: &DeviceExec) -> crate::error::Result<Arc<dyn ExecutionPlan>> {
-    if device.scans_groups() {
-        // What is aggregated again has to be united first: only the lower aggregation is partial.
-        let mut config = device.state().config().clone();
-        config.set_extension(Arc::new(AggregationsApart));
-        let state = SessionStateBuilder::new_from_existing(device.state().clone()).with_config(config).build();
-        let plan = state.query_planner().create_physical_plan(&*device.original()?, &state).await?;
-        return Box::pin(split_aggregations(plan)).await;
-    }
-    let plan = partial_plan(&*device.on_cpu()?, device.state()).await?;
-    let partial = partial_of(&plan)?;
-    let device = Arc::new(device.to_partial(partial.schema()));
-    let aggregates = partial.aggr_expr().to_vec();
-    let filters = vec![None; aggregates.len()];
-    let groups = partial.group_expr().as_final();
-    let (mode, schema) = (AggregateMode::Final, partial.input_schema());
-    Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregates, filters, device, schema)?))
-}
 
 /// DataFusion's partial aggregation of a plan, in one partition: what the CPU runs in the device's place.
 pub(crate) async fn partial_plan(original: &LogicalPlan, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
@@ -123,7 +60,8 @@ pub(crate) async fn partial_plan(original: &LogicalPlan, state: &SessionState) -
     Ok(Arc::new(CoalescePartitionsExec::new(plan)))
 }
 
-fn partial_of(plan: &Arc<dyn ExecutionPlan>) -> Result<&AggregateExec> {
+/// The partial aggregation of a [`partial_plan`].
+pub(super) fn partial_of(plan: &Arc<dyn ExecutionPlan>) -> Result<&AggregateExec> {
     let partial = plan.children().first().and_then(|child| child.downcast_ref::<AggregateExec>());
     partial.ok_or_else(|| DataFusionError::Internal("a partial plan without its aggregation".into()))
 }

@@ -110,8 +110,8 @@ impl DevicePlanner {
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.context.engines.may_open();
         let engine = if waits { None } else { self.context.engines.get() };
-        let insists = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
-        if settings.placement == Placement::Cpu || engine.is_none() && !waits && !insists {
+        let is_required = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
+        if settings.placement == Placement::Cpu || engine.is_none() && !waits && !is_required {
             return as_it_is();
         }
         let is_absent = engine.is_none();
@@ -133,7 +133,7 @@ impl DevicePlanner {
         facts.float_sums = *float_sums;
         facts.topk = settings.topk.named();
         facts.apart = state.config().get_extension::<AggregationsApart>().is_some();
-        // Who names the device wants its columns there.
+        // Under a device that is named, columns are loaded whatever the estimate.
         let factor = (!matches!(settings.database.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain, settings.dictionary_limit);
         let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
@@ -143,7 +143,7 @@ impl DevicePlanner {
         if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
             return as_it_is();
         }
-        if insists && is_absent {
+        if is_required && is_absent {
             return match has_device_node(&lowered)? {
                 true => {
                     let reason = self.context.engines.reason().unwrap_or_default();
@@ -254,9 +254,10 @@ impl DevicePlanner {
         }))
     }
 
-    /// Keeps the operators of a plan with nothing to optimise, for the next run; they hold nothing of this one.
+    /// Keeps copies of the operators of a plan with nothing to optimise, for the next run; they hold no state of this
+    /// run.
     fn keep_operators(planned: &Planned, plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<()> {
-        // States for such plans know the connection's own.
+        // The state of such a plan has the connection's whole state as an extension.
         let whole = state.config().get_extension::<PlanningState>();
         if let Some(whole) = whole.filter(|_| is_renewable(plan)) {
             let kept = renewed(plan, &|device| device.renewed(None, whole.0.clone()))?;
@@ -289,7 +290,7 @@ impl QueryPlanner for DevicePlanner {
             .ok_or_else(|| DataFusionError::Internal("a session of another kind".into()))?;
         let (planned, state) = (self.lower(logical_plan, state).await?, Arc::new(state.clone()));
         let plan = self.physical(&planned, &state).await?;
-        // Nobody tells when this is over.
+        // DataFusion gives no notice of a plan's end: loads begin at once.
         if let Some(afterwards) = self.ask(&planned, &state) {
             afterwards.begin();
         }

@@ -7,7 +7,7 @@ use datafusion::datasource::ViewTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
-use warpcube_column::{ColumnError, LoadLimits, Origin, Storage, TableRequest, TableSummary};
+use warpcube_column::{ColumnError, ColumnOrigin, LoadLimits, Storage, TableRequest, TableSummary};
 use warpcube_gpu::CancelSwitch;
 
 use super::source::{TableColumns, load_limits};
@@ -39,9 +39,9 @@ fn entry(summary: TableSummary) -> DeviceTable {
         host_bytes: column.host_bytes,
         hits: column.hits,
         origin: match column.origin {
-            Some(Origin::Source) => "source",
-            Some(Origin::File) => "file",
-            Some(Origin::Host) | None => "host",
+            Some(ColumnOrigin::Source) => "source",
+            Some(ColumnOrigin::File) => "file",
+            Some(ColumnOrigin::Host) | None => "host",
         },
     });
     DeviceTable { name: summary.table, rows: summary.rows, columns: columns.collect() }

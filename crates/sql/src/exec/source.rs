@@ -23,7 +23,7 @@ use warpcube_column::{
 };
 
 use crate::error::{SqlError, panic_text};
-use crate::exec::kept::column_file;
+use crate::exec::column_files::column_file;
 use crate::lower::{DerivedColumn, Lowered, TableInfo, version_now};
 use crate::row_groups::ParquetTable;
 use crate::settings::Settings;
@@ -32,7 +32,7 @@ use crate::values::Encoding;
 /// A table of a statement; used on threads that may block.
 pub(crate) struct TableColumns {
     info: Arc<TableInfo>,
-    /// The version that was described, until a load finds another.
+    /// The version of the lowered plan, until a load finds another.
     version: Mutex<String>,
     state: Arc<SessionState>,
     runtime: Handle,
@@ -51,8 +51,8 @@ impl TableColumns {
         TableColumns { info, version, state, runtime, partitions }
     }
 
-    /// The table's Parquet files, where they are read directly. What was described are the files of the version before,
-    /// if a load has found another.
+    /// The table's Parquet files, where they are read directly; none once a load has found another version, whose files
+    /// are others.
     fn direct(&self) -> Option<&Arc<ParquetTable>> {
         let described = *self.version.lock() == self.info.version;
         self.info.parquet.as_ref().filter(|_| described).and_then(|files| files.table())
@@ -181,8 +181,8 @@ impl TableColumns {
     }
 }
 
-/// The scan without what it tells of its order: where the column that files are sorted by is among those that are read,
-/// DataFusion would cut the files otherwise than where it is not.
+/// The scan without its declared order. DataFusion partitions files by that order where the sort column is read, so
+/// that partitions would depend on the columns of a load.
 fn unordered(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let scan = plan.downcast_ref::<DataSourceExec>();
     let Some(config) = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>()) else { return plan };

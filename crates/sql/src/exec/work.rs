@@ -22,12 +22,13 @@ use datafusion::physical_planner::DefaultPhysicalPlanner;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::spawn_blocking;
-use warpcube_column::{ColumnError, LoadLimits};
+use warpcube_column::LoadLimits;
 use warpcube_engine::{BindingOrigin, Engine, EngineError, NotCompiled, RunOptions, RunReport};
-use warpcube_gpu::{CancelSwitch, GpuError, Priority};
+use warpcube_gpu::{CancelSwitch, Priority};
 
 use super::device_exec::{DeviceExec, Mode};
 use super::explain::{known, predict};
+use super::fallback::{is_lasting, is_of_column, is_open, may_fall_back};
 use super::finish::{Cancelled, finish};
 use super::partial::{partial_plan, states};
 use super::source::{load_limits, load_threads, requests};
@@ -38,7 +39,7 @@ use crate::lower::{Lowered, Valued, literal};
 use crate::report::{FragmentReport, FragmentRun, Phase, Place, StatementReport};
 use crate::settings::Settings;
 use crate::shared;
-use crate::values::{DeviceChoice, Placement};
+use crate::values::Placement;
 
 /// One run of an operator.
 pub(super) struct Work {
@@ -67,7 +68,7 @@ impl Work {
         let dump = settings.dump_source.clone();
         let launch_times = self.report.as_ref().is_some_and(|report| report.is_explained());
         let options = RunOptions { limits, groups_max, cancel, dump, launch_times, ..RunOptions::default() };
-        // Before it runs: what is known afterwards is no prediction.
+        // Predicted before the run, whose measurements would show in it otherwise.
         let explained = self.report.as_ref().filter(|report| report.is_explained());
         let explain_cache = &self.exec.context.explain_cache;
         let predicted = explained.map(|_| predict(&self.engine, explain_cache, &self.exec.lowered, limit));
@@ -146,7 +147,8 @@ impl Work {
         let partitions = load_threads(settings);
         let short = binding.is_short() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
         if short && runtime.metrics().num_workers() > 1 {
-            // Another thread would take about as long to wake up. Other workers take what waits for this one meanwhile.
+            // A thread of its own would take about as long to wake up. Other workers take over this one's queue
+            // meanwhile.
             let _entered = span.enter();
             let requests = requests(&lowered, &state, &runtime, partitions);
             let fragment = valued.as_ref().map_or(&lowered.fragment, |valued| &valued.fragment);
@@ -170,8 +172,8 @@ impl Work {
         .await
     }
 
-    /// Has kernels compiled and the original plan run on the CPU meanwhile; its rows, or none if the kernels are there
-    /// before them. Otherwise they are compiled to their end, for the next statement that takes them.
+    /// Requests the kernels and runs the original plan on the CPU meanwhile; gives its rows, or none if the kernels are
+    /// compiled before them. The compilation goes on, for the next statement that needs the kernels.
     async fn while_compiling(&self, behind: &NotCompiled) -> Result<Option<SendableRecordBatchStream>> {
         let compilation = self.engine.device().request(&behind.programs, Priority::Soon);
         let compiled = spawn_blocking(move || drop(compilation.wait()));
@@ -311,32 +313,14 @@ impl Work {
     }
 }
 
-/// Runs what blocks on a thread that may; what is short, on this worker, which hands its place on for that time.
+/// Runs blocking work: long work on a thread for it, short work on this worker, whose queue another worker takes over
+/// meanwhile.
 async fn off_the_workers<T: Send + 'static>(short: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     if short {
         return Ok(tokio::task::block_in_place(work));
     }
     let done = spawn_blocking(work).await;
     done.map_err(|error| DataFusionError::Execution(format!("the device thread failed: {error}")))
-}
-
-/// Whether the same fragment over the same tables would be refused again.
-pub(super) fn is_lasting(error: &EngineError) -> bool {
-    match error {
-        EngineError::Unsupported(_) => true,
-        EngineError::Column(error) => error.is_unsupported(),
-        _ => false,
-    }
-}
-
-/// Whether a column cannot be resident as the fragment asks for it.
-pub(super) fn is_of_column(error: &EngineError) -> bool {
-    matches!(error, EngineError::Column(error) if error.is_unsupported())
-}
-
-/// Whether neither the device nor the placement was named, so that any place may give the answer.
-fn is_open(settings: &Settings) -> bool {
-    settings.placement == Placement::Auto && !matches!(settings.database.device, DeviceChoice::Cuda(_))
 }
 
 /// A connection's state as it was when a statement began, with all rules for physical plans: kept with the states of
@@ -347,48 +331,4 @@ pub(crate) struct PlanningState(pub(crate) Arc<SessionState>);
 fn planning_state(state: &SessionState) -> SessionState {
     let whole = state.config().get_extension::<PlanningState>();
     whole.map_or_else(|| state.clone(), |whole| whole.0.as_ref().clone())
-}
-
-/// Whether the CPU may give the statement's answer instead. Not under placement `cuda`; where the device was named, for
-/// what is not supported there, and not for a device that has no room, no compiler or is gone.
-fn may_fall_back(error: &EngineError, settings: &Settings) -> bool {
-    if settings.placement == Placement::Cuda {
-        return false;
-    }
-    if error.falls_back() {
-        return true;
-    }
-    if matches!(settings.database.device, DeviceChoice::Cuda(_)) {
-        return false;
-    }
-    let gpu = match error {
-        EngineError::Gpu(error) | EngineError::Column(ColumnError::Gpu(error)) => error,
-        EngineError::Column(ColumnError::OverBudget { .. }) => return true,
-        _ => return false,
-    };
-    // A device that was lost earlier only means that statements run on the CPU from now on.
-    matches!(gpu, GpuError::OutOfMemory { .. } | GpuError::CompilerUnavailable { .. }) || gpu.is_lost_before()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_names_the_device_is_told_when_it_fails() {
-        let settings = |device: &str, placement: &str| {
-            let mut settings = Settings::default();
-            settings.database.device = device.parse().unwrap();
-            settings.placement = placement.parse().unwrap();
-            settings
-        };
-        let full = EngineError::Gpu(GpuError::OutOfMemory { operation: String::new(), wanted: 2, free: 1, budget: 1 });
-        let unsupported = EngineError::Unsupported("the join has two rows for a key".into());
-        let outcomes = |device: &str, placement: &str| {
-            [&full, &unsupported].map(|error| may_fall_back(error, &settings(device, placement)))
-        };
-        assert_eq!(outcomes("auto", "auto"), [true, true]);
-        assert_eq!(outcomes("cuda:1", "auto"), [false, true]);
-        assert_eq!(outcomes("auto", "cuda"), [false, false]);
-    }
 }

@@ -226,7 +226,7 @@ fn key_at(key: &Key, batches: &[&RecordBatch], places: &[(usize, usize)]) -> Res
     }
 }
 
-/// Gives each key without NULL, which is like no other, with its row.
+/// Gives the key of each row with its row. Keys with a NULL are left out: they equal no other.
 fn encoded(columns: &[ArrayRef], mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
     if columns.first().is_none_or(|column| column.is_empty()) {
         return Ok(());

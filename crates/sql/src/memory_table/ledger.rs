@@ -5,7 +5,7 @@
 //! versions and tables. A buffer is charged once, from the first [`Charge`] that has it to the last. Indices of keys
 //! are charged by their size.
 //!
-//! Invariant: whoever holds a charge of a batch drops it before the batch, so that no other buffer has its address.
+//! Invariant: the owner of a charge of a batch drops it before the batch, so that no other buffer has its address.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -145,6 +145,11 @@ impl Common {
     pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Common {
         Common { generation: Arc::default(), ledger: Arc::new(Ledger::new(pool)) }
     }
+
+    /// Notes that a name may mean something else than before.
+    pub(crate) fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 /// Batches with the charges of their memory.

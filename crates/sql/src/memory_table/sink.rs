@@ -210,7 +210,7 @@ impl RowsSink {
             self.check_current(&current, before)?;
             statement.commit()?;
             *current = Arc::new(next);
-            self.shared.common.generation.fetch_add(1, Ordering::AcqRel);
+            self.shared.common.changed();
             Ok(())
         });
         if let Some(index) = keys.as_mut() {

@@ -36,6 +36,7 @@ use crate::error::SqlError;
 use crate::settings::Settings;
 use crate::values::Overflow;
 use crate::walk::{PlanWalk, Walk};
+use crate::words::sql_name;
 
 /// Whether overflow is an error in a session of these settings.
 pub(super) fn is_checked(options: &ConfigOptions) -> bool {
@@ -424,24 +425,6 @@ pub(super) fn limits(data_type: &DataType) -> (i128, i128) {
         DataType::UInt16 => (0, u16::MAX.into()),
         DataType::UInt32 => (0, u32::MAX.into()),
         _ => (0, u64::MAX.into()),
-    }
-}
-
-/// A type of numbers as SQL calls it.
-pub(super) fn sql_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Int8 => "TINYINT".into(),
-        DataType::Int16 => "SMALLINT".into(),
-        DataType::Int32 => "INT".into(),
-        DataType::Int64 => "BIGINT".into(),
-        DataType::UInt8 => "TINYINT UNSIGNED".into(),
-        DataType::UInt16 => "SMALLINT UNSIGNED".into(),
-        DataType::UInt32 => "INT UNSIGNED".into(),
-        DataType::UInt64 => "BIGINT UNSIGNED".into(),
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
-            format!("DECIMAL({precision}, {scale})")
-        }
-        other => other.to_string(),
     }
 }
 

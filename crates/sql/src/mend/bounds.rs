@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableScan, TableScanBuilder,
 };
 
-use super::nan::{is_arithmetic, is_float, makes_nan};
+use super::canonical::{is_arithmetic, is_float, makes_nan};
 use crate::walk::Walk;
 
 /// The scan with filters that drop no NaN, and what it promised to filter; none where its filters may stay.
@@ -41,7 +41,7 @@ pub(super) fn without_nans(scan: &TableScan) -> Result<Option<(TableScan, Option
         let missing: Vec<usize> = read.into_iter().filter(|column| !projection.contains(column)).collect();
         projection.extend(missing);
     }
-    // The limit that a scan is told of stands above it too.
+    // A LIMIT above the scan applies in any case; the scan may leave it out.
     let fetch = scan.fetch.filter(|_| promised.is_none());
     let mended = TableScanBuilder::new(scan.table_name.clone(), scan.source.clone())
         .with_projection(projection)

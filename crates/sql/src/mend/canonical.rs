@@ -7,11 +7,12 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
-use datafusion::common::ScalarValue;
 use datafusion::common::utils::{normalize_float_zero, normalize_float_zero_scalar};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 
 /// Values that are looked at together for a NaN.
@@ -55,6 +56,23 @@ pub(super) fn without_one_nan(expr: Expr) -> Expr {
 /// Whether an expression is a [`one_nan`] or a [`one_zero`], and so a float.
 pub(super) fn is_canonical(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<Canonical>())
+}
+
+/// Whether an expression is a float.
+pub(super) fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
+    is_canonical(expr) || expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
+}
+
+/// Whether an operator computes.
+pub(super) fn is_arithmetic(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
+}
+
+/// Whether a cast makes floats of what is no number.
+pub(super) fn makes_nan(from: &Expr, to: &DataType, schema: &DFSchema) -> bool {
+    let is_number =
+        |data_type: &DataType| data_type.is_numeric() || matches!(data_type, DataType::Boolean | DataType::Null);
+    to.is_floating() && !is_canonical(from) && !from.get_type(schema).is_ok_and(|from| is_number(&from))
 }
 
 /// A constant with one NaN for all; none if it is that already.

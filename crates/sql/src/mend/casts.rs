@@ -1,17 +1,18 @@
 //! Casts read, round and raise as SQL's do, by one walk over a plan once types are coerced.
 //!
-//! Each change stands in a file of its own, with the defect that it mends: `text_decimals` and `failing_casts` take the
-//! place of a cast, the others that of its operand. A cast that a change makes goes through those behind it.
+//! Each change stands in a file of its own, with the defect that it mends: functions of `cast_functions` take the place
+//! of a cast (`text_decimals`, `failing_casts`), the others that of its operand. A cast that a change makes goes
+//! through those behind it.
 
-use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::{coarser_times, each_expression, failing_casts, narrow_casts, rounded_casts, text_decimals, wall_texts};
+use super::cast_functions::CastFunction;
+use super::conversion::Conversion;
+use super::{coarser_times, each_expression, failing_casts, narrow_casts, rounded_casts, wall_texts};
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
@@ -30,7 +31,7 @@ impl AnalyzerRule for MendedCasts {
             let raises_early = matches!(plan, LogicalPlan::Values(_));
             each_expression(plan, is_cast, |expr, schema| {
                 expr.transform_up(|expr| {
-                    match Conversion::of(&expr, schema).and_then(|cast| cast.mended(raises_early)) {
+                    match Conversion::of(&expr, schema).and_then(|cast| mended(&cast, raises_early)) {
                         Some(mended) => Ok(Transformed::yes(mended)),
                         None => Ok(Transformed::no(expr)),
                     }
@@ -41,86 +42,30 @@ impl AnalyzerRule for MendedCasts {
     }
 }
 
-/// A CAST or a TRY_CAST.
-pub(super) struct Conversion<'a> {
-    pub(super) operand: &'a Expr,
-    /// The operand's type.
-    pub(super) from: DataType,
-    pub(super) to: &'a DataType,
-    /// Whether what does not fit is NULL.
-    pub(super) may_fail: bool,
-    field: &'a FieldRef,
-    schema: &'a DFSchema,
+/// The expression in a cast's place, if there is another.
+fn mended(cast: &Conversion, raises_early: bool) -> Option<Expr> {
+    if let Some(read) = CastFunction::of_text(cast) {
+        return Some(read);
+    }
+    let schema = cast.schema;
+    // No two of them take operands of the same types, but for texts whose zone goes before they are rounded.
+    let bare = wall_texts::operand(cast).map(|bare| cast.of_operand(bare));
+    let of_bare = bare.as_ref().and_then(|bare| Conversion::of(bare, schema));
+    let inner = of_bare.as_ref().unwrap_or(cast);
+    let made = |expr: Expr| match Conversion::of(&expr, schema).and_then(|cast| finished(&cast, raises_early)) {
+        Some(finished) => finished,
+        None => expr,
+    };
+    let operand = rounded_casts::operand(inner).map(made).or_else(|| coarser_times::operand(inner, made));
+    let within = operand.map(|operand| cast.of_operand(operand)).or(bare);
+    match &within {
+        Some(within) => finished(&Conversion::of(within, schema)?, raises_early).or_else(|| Some(within.clone())),
+        None => finished(cast, raises_early),
+    }
 }
 
-impl<'a> Conversion<'a> {
-    fn of(expr: &'a Expr, schema: &'a DFSchema) -> Option<Conversion<'a>> {
-        let (operand, field, may_fail) = match expr {
-            Expr::Cast(Cast { expr, field }) => (expr.as_ref(), field, false),
-            Expr::TryCast(TryCast { expr, field }) => (expr.as_ref(), field, true),
-            _ => return None,
-        };
-        Some(Conversion {
-            operand,
-            from: operand.get_type(schema).ok()?,
-            to: field.data_type(),
-            may_fail,
-            field,
-            schema,
-        })
-    }
-
-    /// The same kind of cast, of another operand to another type.
-    pub(super) fn cast(&self, operand: Expr, to: DataType) -> Expr {
-        match self.may_fail {
-            true => Expr::TryCast(TryCast::new(Box::new(operand), to)),
-            false => Expr::Cast(Cast::new(Box::new(operand), to)),
-        }
-    }
-
-    /// This cast of another operand.
-    fn of_operand(&self, operand: Expr) -> Expr {
-        let (expr, field) = (Box::new(operand), self.field.clone());
-        match self.may_fail {
-            true => Expr::TryCast(TryCast { expr, field }),
-            false => Expr::Cast(Cast { expr, field }),
-        }
-    }
-
-    /// Whether the operand is a text.
-    pub(super) fn is_of_text(&self) -> bool {
-        match &self.from {
-            DataType::Dictionary(_, values) => values.is_string(),
-            from => from.is_string(),
-        }
-    }
-
-    /// The expression in the cast's place, if there is another.
-    fn mended(&self, raises_early: bool) -> Option<Expr> {
-        if let Some(read) = text_decimals::read(self) {
-            return Some(read);
-        }
-        // No two of them take operands of the same types, but for texts whose zone goes before they are rounded.
-        let bare = wall_texts::operand(self).map(|bare| self.of_operand(bare));
-        let cast = bare.as_ref().and_then(|bare| Conversion::of(bare, self.schema));
-        let cast = cast.as_ref().unwrap_or(self);
-        let made = |expr: Expr| match Conversion::of(&expr, self.schema).and_then(|cast| cast.finished(raises_early)) {
-            Some(finished) => finished,
-            None => expr,
-        };
-        let operand = rounded_casts::operand(cast).map(made).or_else(|| coarser_times::operand(cast, made));
-        let within = operand.map(|operand| self.of_operand(operand)).or(bare);
-        match &within {
-            Some(within) => {
-                Conversion::of(within, self.schema)?.finished(raises_early).or_else(|| Some(within.clone()))
-            }
-            None => self.finished(raises_early),
-        }
-    }
-
-    /// The changes behind all that make casts.
-    fn finished(&self, raises_early: bool) -> Option<Expr> {
-        let widened = narrow_casts::widened(self).map(|operand| self.of_operand(operand));
-        widened.or_else(|| if raises_early { None } else { failing_casts::failing(self) })
-    }
+/// The changes behind all that make casts.
+fn finished(cast: &Conversion, raises_early: bool) -> Option<Expr> {
+    let widened = narrow_casts::widened(cast).map(|operand| cast.of_operand(operand));
+    widened.or_else(|| if raises_early { None } else { failing_casts::failing(cast) })
 }

@@ -12,13 +12,13 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
-use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::casts::Conversion;
+use super::conversion::Conversion;
+use super::each_value;
 use super::in_zone::per_second;
 
 /// Seconds from 1970 to 2000.
@@ -84,14 +84,7 @@ impl ScalarUDFImpl for Round {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let round = |times: &ArrayRef| rounded_to(times, self.unit);
-        Ok(match &arguments.args[0] {
-            ColumnarValue::Array(times) => ColumnarValue::Array(round(times)?),
-            ColumnarValue::Scalar(time) => {
-                let times = round(&time.to_array_of_size(1)?)?;
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&times, 0)?)
-            }
-        })
+        each_value(&arguments.args[0], |times| rounded_to(times, self.unit))
     }
 }
 

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-use super::nan::is_arithmetic;
+use super::canonical::is_arithmetic;
 use super::unordered_casts::is_unordered_cast;
 use super::{chain, each_node, operands};
 use crate::walk::Walk;

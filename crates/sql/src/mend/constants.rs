@@ -16,8 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::canonical::{literal, one_zero};
-use super::nan::{is_arithmetic, is_float, makes_nan};
+use super::canonical::{is_arithmetic, is_float, literal, makes_nan, one_zero};
 use super::{each_expression, nullif};
 use crate::walk::{PlanWalk, Walk};
 
@@ -79,7 +78,7 @@ impl AnalyzerRule for OneNan {
                     if !may_make_nan(&expr, schema) || !is_constant(&expr) {
                         return Ok(Transformed::no(expr));
                     }
-                    // What is wrong with a constant is told when it is computed.
+                    // A wrong constant is an error when it is computed.
                     Ok(match simplifier.simplify(expr.clone()) {
                         Ok(Expr::Literal(value, metadata)) if is_nan(&value) => {
                             let nan = literal(&value).unwrap_or(value);

@@ -49,7 +49,7 @@ impl AnalyzerRule for CorrelatedShapes {
             if let LogicalPlan::Join(join) = &plan
                 && let Some(lateral) = lateral(&join.right)
             {
-                check(lateral, Place::Lateral, false)?;
+                check(lateral, SubqueryKind::Lateral, false)?;
             }
             let shaped = each_expression(plan, is_subquery, |expr, _| expr.transform_up(shaped))?;
             changed |= shaped.transformed;
@@ -72,9 +72,9 @@ fn lateral(plan: &LogicalPlan) -> Option<&LogicalPlan> {
     }
 }
 
-/// Where a subquery stands.
+/// How a statement uses a subquery.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum SubqueryKind {
     Predicate,
     Scalar,
     Lateral,
@@ -92,7 +92,7 @@ fn shaped(expr: Expr) -> Result<Transformed<Expr>> {
             if let Some(compared) = compared(&expr, op, &subquery, negated)? {
                 return Ok(Transformed::yes(compared));
             }
-            check(&subquery.subquery, Place::Predicate, false)?;
+            check(&subquery.subquery, SubqueryKind::Predicate, false)?;
             Ok(Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })))
         }
         Expr::SetComparison(comparison) if is_correlated(&comparison.subquery) => {
@@ -102,7 +102,7 @@ fn shaped(expr: Expr) -> Result<Transformed<Expr>> {
             {
                 return Ok(Transformed::yes(compared));
             }
-            check(&subquery.subquery, Place::Predicate, false)?;
+            check(&subquery.subquery, SubqueryKind::Predicate, false)?;
             Ok(Transformed::no(Expr::SetComparison(comparison)))
         }
         Expr::ScalarSubquery(mut subquery) if is_correlated(&subquery) => {
@@ -114,11 +114,11 @@ fn shaped(expr: Expr) -> Result<Transformed<Expr>> {
                     LogicalPlan::Projection(Projection::try_new(vec![value], row)?)
                 }
                 Source::None | Source::Rows => {
-                    check(&subquery.subquery, Place::Scalar, false)?;
+                    check(&subquery.subquery, SubqueryKind::Scalar, false)?;
                     return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
                 }
             };
-            check(&plan, Place::Scalar, false)?;
+            check(&plan, SubqueryKind::Scalar, false)?;
             let changed = plan != *subquery.subquery;
             subquery.subquery = Arc::new(plan);
             Ok(Transformed::new_transformed(Expr::ScalarSubquery(subquery), changed))
@@ -202,7 +202,7 @@ fn cut(limit: &Limit) -> Result<Cut> {
 /// A comparison with a subquery of one row at most; none if it is not such a subquery. Without a row it is `otherwise`.
 fn compared(expr: &Expr, op: Operator, subquery: &Subquery, otherwise: bool) -> Result<Option<Expr>> {
     let with = |plan: LogicalPlan| -> Result<Expr> {
-        check(&plan, Place::Scalar, false)?;
+        check(&plan, SubqueryKind::Scalar, false)?;
         let scalar = Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery.clone() });
         Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(expr.clone()), op, Box::new(scalar))))
     };
@@ -222,7 +222,7 @@ fn compared(expr: &Expr, op: Operator, subquery: &Subquery, otherwise: bool) -> 
 fn holds(condition: Expr, row: LogicalPlan, like: &Subquery) -> Result<Expr> {
     let asked = Projection::try_new(vec![condition.alias("having")], Arc::new(row))?;
     let plan = LogicalPlan::Projection(asked);
-    check(&plan, Place::Scalar, false)?;
+    check(&plan, SubqueryKind::Scalar, false)?;
     Ok(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..like.clone() }).is_true())
 }
 
@@ -270,14 +270,14 @@ fn shaped_exists(exists: Exists) -> Result<Transformed<Expr>> {
         Some(plan) => Arc::new(LogicalPlanBuilder::from(plan.clone()).project(vec![lit(1i64)])?.build()?),
         None => subquery.subquery.clone(),
     };
-    check(&plan, Place::Predicate, false)?;
+    check(&plan, SubqueryKind::Predicate, false)?;
     let subquery = Subquery { subquery: plan, ..subquery };
     Ok(Transformed::new_transformed(Expr::Exists(Exists { subquery, negated }), changed))
 }
 
 /// Refuses what stands above conditions on rows around, where these cannot be taken out of it. `is_grouped` says
 /// whether aggregates are above.
-fn check(plan: &LogicalPlan, place: Place, is_grouped: bool) -> Result<()> {
+fn check(plan: &LogicalPlan, kind: SubqueryKind, is_grouped: bool) -> Result<()> {
     let correlates = |plan: &LogicalPlan| !plan.all_out_ref_exprs().is_empty();
     if !correlates(plan) {
         return Ok(());
@@ -293,7 +293,7 @@ fn check(plan: &LogicalPlan, place: Place, is_grouped: bool) -> Result<()> {
             if group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
                 return refused("ROLLUP, CUBE or GROUPING SETS");
             }
-            if group_expr.is_empty() && (place == Place::Predicate || is_grouped) {
+            if group_expr.is_empty() && (kind == SubqueryKind::Predicate || is_grouped) {
                 return refused("an aggregation without GROUP BY below other operators");
             }
             is_grouped |= !aggr_expr.is_empty();
@@ -319,7 +319,7 @@ fn check(plan: &LogicalPlan, place: Place, is_grouped: bool) -> Result<()> {
         }
         _ => {}
     }
-    plan.inputs().into_iter().try_for_each(|input| check(input, place, is_grouped))
+    plan.inputs().into_iter().try_for_each(|input| check(input, kind, is_grouped))
 }
 
 /// Whether a filter equates a cast of a column with a value of the rows around, and several values of the column have

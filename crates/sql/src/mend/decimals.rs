@@ -33,7 +33,7 @@ impl AnalyzerRule for ScaleDividends {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        // Who has literals as doubles has DataFusion's arithmetic of decimals, too.
+        // Where literals are doubles, decimals have DataFusion's arithmetic too.
         if !config.sql_parser.parse_float_as_decimal {
             return Ok(plan);
         }

@@ -154,7 +154,7 @@ impl Constant {
     fn of(expr: &Expr, unit: TimeUnit, fold: &mut impl FnMut(&Expr) -> Result<Expr>) -> Option<Constant> {
         let value = match expr {
             Expr::Literal(value, _) => value.clone(),
-            // What is wrong with a constant is told when it is computed.
+            // A wrong constant is an error when it is computed.
             expr if is_constant(expr) => match fold(expr) {
                 Ok(Expr::Literal(value, _)) => value,
                 _ => return None,

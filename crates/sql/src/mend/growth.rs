@@ -91,7 +91,9 @@ pub(super) fn check(name: &str, growth: Growth, args: &ScalarFunctionArgs) -> Re
     let memory = host_memory()?;
     let limit = settings.and_then(|settings| settings.database.memory_limit.bytes(memory)).unwrap_or(memory / 2);
     match bytes > limit as f64 {
-        true => Err(SqlError::Memory(format!("{name} would give {bytes:.0} bytes, and {limit} are the limit")).into()),
+        true => {
+            Err(SqlError::Memory(format!("{name} would give {bytes:.0} bytes, more than the limit of {limit}")).into())
+        }
         false => Ok(()),
     }
 }
@@ -108,7 +110,7 @@ fn check_position(name: &str, args: &ScalarFunctionArgs) -> Result<()> {
 fn array(argument: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
     match argument {
         ColumnarValue::Array(array) => Ok(array.clone()),
-        // One row tells of all.
+        // A constant is looked at once.
         ColumnarValue::Scalar(value) => value.to_array_of_size(rows.min(1)),
     }
 }

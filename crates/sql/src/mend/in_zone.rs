@@ -10,10 +10,13 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::{CastOptions, cast, cast_with_options, is_null};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::ScalarValue;
+use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::each_value;
 
 /// The function's name in plans that travel; no statement can call it, since no registry has it.
 pub(crate) const NAME: &str = "warpcube_in_zone";
@@ -43,6 +46,11 @@ pub(super) fn is_in_zone(expr: &Expr) -> bool {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct InZone {
     signature: Signature,
+}
+
+/// The session's zone, if it has one.
+pub(super) fn zone_of(config: &ConfigOptions) -> Option<&str> {
+    config.execution.time_zone.as_deref().filter(|zone| !zone.is_empty())
 }
 
 /// The unit of an instant read from a value of a type.
@@ -75,13 +83,7 @@ impl ScalarUDFImpl for InZone {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let target = arguments.return_field.data_type();
-        Ok(match &arguments.args[0] {
-            ColumnarValue::Array(values) => ColumnarValue::Array(instants(values, target)?),
-            ColumnarValue::Scalar(value) => {
-                let instant = instants(&value.to_array_of_size(1)?, target)?;
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&instant, 0)?)
-            }
-        })
+        each_value(&arguments.args[0], |values| instants(values, target))
     }
 }
 
@@ -114,7 +116,9 @@ fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     {
         (false, _, _) => Ok(known.is_valid(row).then(|| known.value(row))),
         (true, true, true) => Ok(Some(before.value(row).max(after.value(row)))),
-        (true, _, _) => Err(DataFusionError::Execution(format!("no instant is {} in {target}", walls.value(row)))),
+        (true, _, _) => {
+            Err(DataFusionError::Execution(format!("clock time {} is no instant in {target}", walls.value(row))))
+        }
     };
     let read: Int64Array = (0..walls.len()).map(read).collect::<Result<_>>()?;
     let read: ArrayRef = Arc::new(read);

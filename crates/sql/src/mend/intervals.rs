@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::lengths::{Choice, DAYS_AND_TIME, chosen, days_and_time, extreme, is_interval, length};
+use super::lengths::{DAYS_AND_TIME, Extremum, chosen, days_and_time, extreme, is_interval, length};
 use super::{each_expression, spans};
 use crate::walk::{PlanWalk, Walk};
 
@@ -233,8 +233,8 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 let nothing = Expr::Literal(ScalarValue::try_from(value.get_type(schema)?)?, None);
                 when(is_unwanted, nothing).otherwise(value.clone())?
             }
-            "greatest" => chosen(Choice::Greatest, std::mem::take(&mut function.args)),
-            "least" => chosen(Choice::Least, std::mem::take(&mut function.args)),
+            "greatest" => chosen(Extremum::Greatest, std::mem::take(&mut function.args)),
+            "least" => chosen(Extremum::Least, std::mem::take(&mut function.args)),
             _ => return Ok(Transformed::no(Expr::ScalarFunction(function))),
         },
         Expr::ScalarFunction(mut function)

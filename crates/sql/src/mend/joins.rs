@@ -38,7 +38,7 @@ use crate::walk::{PlanWalk, Walk};
 
 /// DataFusion's rules for logical plans.
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let held = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
+    let wrapped = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
         let rewrite: Rewrite = match rule.name() {
             "eliminate_cross_join" => with_one_null_equality,
             "common_sub_expression_eliminate" => guards::with_hidden_operands,
@@ -46,9 +46,9 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "single_distinct_aggregation_to_group_by" => sums::with_whole_sums,
             _ => return rule,
         };
-        Arc::new(Held(rule, rewrite))
+        Arc::new(WrappedRule(rule, rewrite))
     };
-    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(held).collect();
+    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(wrapped).collect();
     let simplifies = |rule: &Arc<dyn OptimizerRule + Send + Sync>| rule.name() == "simplify_expressions";
     if let Some(first) = rules.iter().position(simplifies) {
         rules.insert(first, Arc::new(FinerTimes));
@@ -60,7 +60,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// DataFusion's rules for physical plans.
 pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let held = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+    let wrapped = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
         match rule.name() {
             name if name.starts_with("FilterPushdown") => Arc::new(UnlessFound(rule, repeats_a_name)),
             "ProjectionPushdown" => Arc::new(UnlessFound(Arc::new(ProjectionsInPlace(rule)), has_guarded_condition)),
@@ -69,17 +69,17 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
             _ => rule,
         }
     };
-    PhysicalOptimizer::new().rules.into_iter().map(held).collect()
+    PhysicalOptimizer::new().rules.into_iter().map(wrapped).collect()
 }
 
-/// A rule of the optimiser, and what is done in place of it, which is given the rule.
+/// A rule of the optimiser with the rewrite that runs in its place, which is given the rule.
 #[derive(Debug)]
-struct Held(Arc<dyn OptimizerRule + Send + Sync>, Rewrite);
+struct WrappedRule(Arc<dyn OptimizerRule + Send + Sync>, Rewrite);
 
 /// Rewrites a plan, by a rule of DataFusion's or without.
 type Rewrite = fn(&dyn OptimizerRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 
-impl OptimizerRule for Held {
+impl OptimizerRule for WrappedRule {
     fn name(&self) -> &str {
         self.0.name()
     }

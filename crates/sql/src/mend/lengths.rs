@@ -29,17 +29,18 @@ pub(super) const DAYS_AND_TIME: DataType = DataType::Interval(IntervalUnit::Mont
 enum Kind {
     Length,
     DaysAndTime,
-    Chosen(Choice),
+    Chosen(Extremum),
 }
 
 /// Which of several intervals is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Choice {
+pub(super) enum Extremum {
     Greatest,
     Least,
 }
 
-const KINDS: [Kind; 4] = [Kind::Length, Kind::DaysAndTime, Kind::Chosen(Choice::Greatest), Kind::Chosen(Choice::Least)];
+const KINDS: [Kind; 4] =
+    [Kind::Length, Kind::DaysAndTime, Kind::Chosen(Extremum::Greatest), Kind::Chosen(Extremum::Least)];
 
 impl Kind {
     /// The name in plans that travel.
@@ -47,8 +48,8 @@ impl Kind {
         match self {
             Kind::Length => "warpcube_interval_length",
             Kind::DaysAndTime => "warpcube_days_and_time",
-            Kind::Chosen(Choice::Greatest) => "warpcube_greatest_interval",
-            Kind::Chosen(Choice::Least) => "warpcube_least_interval",
+            Kind::Chosen(Extremum::Greatest) => "warpcube_greatest_interval",
+            Kind::Chosen(Extremum::Least) => "warpcube_least_interval",
         }
     }
 
@@ -79,8 +80,8 @@ pub(super) fn days_and_time(duration: Expr) -> Expr {
 }
 
 /// The longest or the shortest of several intervals of one type.
-pub(super) fn chosen(choice: Choice, intervals: Vec<Expr>) -> Expr {
-    Kind::Chosen(choice).function().call(intervals)
+pub(super) fn chosen(extremum: Extremum, intervals: Vec<Expr>) -> Expr {
+    Kind::Chosen(extremum).function().call(intervals)
 }
 
 /// Whether values of a type are intervals.
@@ -116,7 +117,7 @@ impl ScalarUDFImpl for OfIntervals {
         let of = |arrays: &[ArrayRef]| match self.kind {
             Kind::Length => Ok(Arc::new(lengths(&arrays[0])?) as ArrayRef),
             Kind::DaysAndTime => Ok(Arc::new(in_days(&lengths(&arrays[0])?)?) as ArrayRef),
-            Kind::Chosen(choice) => choose(choice, arrays),
+            Kind::Chosen(extremum) => choose(extremum, arrays),
         };
         let found = of(&arrays)?;
         let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
@@ -146,9 +147,9 @@ fn in_days(lengths: &Decimal128Array) -> Result<IntervalMonthDayNanoArray> {
 }
 
 /// The longest or shortest value of each row; NULLs do not count.
-fn choose(choice: Choice, arrays: &[ArrayRef]) -> Result<ArrayRef> {
+fn choose(extremum: Extremum, arrays: &[ArrayRef]) -> Result<ArrayRef> {
     let lengths = arrays.iter().map(lengths).collect::<Result<Vec<_>>>()?;
-    let wanted = choice.wanted();
+    let wanted = extremum.wanted();
     let best = |row: usize| {
         let better = |best: usize, next: usize| match (lengths[best].is_valid(row), lengths[next].is_valid(row)) {
             (false, true) => next,
@@ -162,26 +163,26 @@ fn choose(choice: Choice, arrays: &[ArrayRef]) -> Result<ArrayRef> {
     Ok(interleave(&arrays, &rows)?)
 }
 
-impl Choice {
+impl Extremum {
     /// How a better value compares with the best one before.
     fn wanted(self) -> Ordering {
         match self {
-            Choice::Greatest => Ordering::Greater,
-            Choice::Least => Ordering::Less,
+            Extremum::Greatest => Ordering::Greater,
+            Extremum::Least => Ordering::Less,
         }
     }
 }
 
 /// MIN or MAX of intervals by length, in place of DataFusion's.
 pub(super) fn extreme(original: &Arc<AggregateUDF>, is_max: bool) -> Arc<AggregateUDF> {
-    let choice = if is_max { Choice::Greatest } else { Choice::Least };
-    Arc::new(AggregateUDF::new_from_impl(Extreme { original: original.clone(), choice }))
+    let extremum = if is_max { Extremum::Greatest } else { Extremum::Least };
+    Arc::new(AggregateUDF::new_from_impl(Extreme { original: original.clone(), extremum }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Extreme {
     original: Arc<AggregateUDF>,
-    choice: Choice,
+    extremum: Extremum,
 }
 
 impl AggregateUDFImpl for Extreme {
@@ -203,7 +204,7 @@ impl AggregateUDFImpl for Extreme {
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let data_type = arguments.return_field.data_type().clone();
-        Ok(Box::new(Best { choice: self.choice, data_type, best: None }))
+        Ok(Box::new(Best { extremum: self.extremum, data_type, best: None }))
     }
 
     fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs) -> bool {
@@ -212,12 +213,12 @@ impl AggregateUDFImpl for Extreme {
 
     fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         let data_type = arguments.return_field.data_type().clone();
-        Ok(Box::new(BestOfGroups { choice: self.choice, data_type, best: Vec::new() }))
+        Ok(Box::new(BestOfGroups { extremum: self.extremum, data_type, best: Vec::new() }))
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let data_type = arguments.return_field.data_type().clone();
-        Ok(Box::new(Frame { choice: self.choice, data_type, values: Counted::default() }))
+        Ok(Box::new(Frame { extremum: self.extremum, data_type, values: Counted::default() }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -260,14 +261,14 @@ pub(super) fn of_rank(rank: Option<Rank>, data_type: &DataType) -> Result<Scalar
 /// The extreme of what was seen; its state is a value too.
 #[derive(Debug)]
 struct Best {
-    choice: Choice,
+    extremum: Extremum,
     data_type: DataType,
     best: Option<Rank>,
 }
 
 impl Accumulator for Best {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let wanted = self.choice.wanted();
+        let wanted = self.extremum.wanted();
         let better = |best: Rank, next: Rank| if next.cmp(&best) == wanted { next } else { best };
         self.best = self.best.into_iter().chain(ranks(&values[0])?).reduce(better);
         Ok(())
@@ -292,7 +293,7 @@ impl Accumulator for Best {
 
 /// The extreme of each group; its state is a value too.
 struct BestOfGroups {
-    choice: Choice,
+    extremum: Extremum,
     data_type: DataType,
     best: Vec<Option<Rank>>,
 }
@@ -306,7 +307,7 @@ impl GroupsAccumulator for BestOfGroups {
         total: usize,
     ) -> Result<()> {
         self.best.resize(total, None);
-        let wanted = self.choice.wanted();
+        let wanted = self.extremum.wanted();
         let valid = groups.iter().enumerate().filter(|(row, _)| values[0].is_valid(*row));
         for ((row, &group), next) in valid.zip(ranks(&values[0])?) {
             let is_left_out = filter.is_some_and(|filter| filter.is_null(row) || !filter.value(row));
@@ -379,7 +380,7 @@ impl Counted {
 /// The extreme of a frame that values leave again: all of them with their numbers.
 #[derive(Debug)]
 struct Frame {
-    choice: Choice,
+    extremum: Extremum,
     data_type: DataType,
     values: Counted,
 }
@@ -402,9 +403,9 @@ impl Accumulator for Frame {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let best = match self.choice {
-            Choice::Greatest => self.values.0.last_key_value(),
-            Choice::Least => self.values.0.first_key_value(),
+        let best = match self.extremum {
+            Extremum::Greatest => self.values.0.last_key_value(),
+            Extremum::Least => self.values.0.first_key_value(),
         };
         of_rank(best.map(|(rank, _)| *rank), &self.data_type)
     }

@@ -30,9 +30,9 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
 use super::intervals::compares;
-use crate::catalog::sql_name;
 use crate::error::SqlError;
 use crate::walk::{PlanWalk, Walk};
+use crate::words::sql_name;
 
 /// The rule, before types are coerced.
 #[derive(Debug)]

@@ -14,17 +14,19 @@ mod arguments;
 mod arithmetic;
 mod bounds;
 mod canonical;
+mod cast_functions;
 mod casts;
 pub(crate) mod coarser_times;
 mod conclusions;
 mod constants;
+mod conversion;
 mod correlated;
 mod decimals;
 mod distinct_orders;
 mod distinct_sums;
 pub(crate) mod domains;
 mod extremes;
-pub(crate) mod failing_casts;
+mod failing_casts;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
@@ -59,7 +61,7 @@ mod spans;
 mod statistics;
 mod subqueries;
 pub(crate) mod sums;
-pub(crate) mod text_decimals;
+mod text_decimals;
 pub(crate) mod timezone;
 mod unordered_casts;
 pub(crate) mod variances;
@@ -70,15 +72,16 @@ mod zones;
 
 use std::sync::Arc;
 
-use datafusion::common::DFSchemaRef;
+use arrow::array::ArrayRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{DFSchemaRef, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarUDF};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionContext;
 
@@ -152,9 +155,8 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
     in_zone()
         .or_else(|| lengths::function(name))
         .or_else(|| coarser_times::function(name))
-        .or_else(|| text_decimals::function(name))
         .or_else(|| wall_texts::function(name))
-        .or_else(|| failing_casts::function(name))
+        .or_else(|| cast_functions::function(name))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.
@@ -201,6 +203,16 @@ fn in_expressions(
         }
         let saved = names.save(&expr);
         Ok(rewrite(expr, &schema)?.update_data(|expr| saved.restore(expr)))
+    })
+}
+
+/// The value of a function of one argument: of a constant as of an array with it alone.
+fn each_value(value: &ColumnarValue, of: impl FnOnce(&ArrayRef) -> Result<ArrayRef>) -> Result<ColumnarValue> {
+    Ok(match value {
+        ColumnarValue::Array(values) => ColumnarValue::Array(of(values)?),
+        ColumnarValue::Scalar(value) => {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&of(&value.to_array_of_size(1)?)?, 0)?)
+        }
     })
 }
 

@@ -1,4 +1,4 @@
-//! What the planner of expressions is told before DataFusion plans them.
+//! Calls and operators that are changed as they are planned, before DataFusion plans them.
 //!
 //! - Names of aggregates and windows leave casts out in DataFusion 55.2, so that `sum(i), sum(i::double)` are two
 //!   columns of one name and are refused. Arguments with a cast are given a name of their own, which tells it.

@@ -19,11 +19,10 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, InList, ScalarFunction, Sort as SortKey, WindowFunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection, TableScan,
-    WindowFunctionDefinition,
+    BinaryExpr, Case, Expr, Filter, LogicalPlan, Projection, TableScan, WindowFunctionDefinition,
 };
 
-use super::canonical::{is_canonical, literal, one_nan, one_zero, without_one_nan};
+use super::canonical::{is_arithmetic, is_canonical, is_float, literal, makes_nan, one_nan, one_zero, without_one_nan};
 use super::{bounds, each_expression, each_node, extremes, nullif};
 use crate::walk::{PlanWalk, Walk};
 
@@ -173,11 +172,6 @@ fn computes(expr: &Expr) -> bool {
     }
 }
 
-/// Whether an expression is a float.
-pub(super) fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
-    is_canonical(expr) || expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
-}
-
 /// The plan with one NaN and one zero in its expressions, under the names they had.
 fn expressions(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     each_expression(plan, |_| true, |expr, schema| rewrite(expr, schema))
@@ -230,18 +224,6 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             expr => Transformed::no(expr),
         })
     })
-}
-
-/// Whether an operator computes.
-pub(super) fn is_arithmetic(op: Operator) -> bool {
-    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
-}
-
-/// Whether a cast makes floats of what is no number.
-pub(super) fn makes_nan(from: &Expr, to: &DataType, schema: &DFSchema) -> bool {
-    let is_number =
-        |data_type: &DataType| data_type.is_numeric() || matches!(data_type, DataType::Boolean | DataType::Null);
-    to.is_floating() && !is_canonical(from) && !from.get_type(schema).is_ok_and(|from| is_number(&from))
 }
 
 fn of_function(function: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {

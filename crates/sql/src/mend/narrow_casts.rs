@@ -11,7 +11,7 @@ use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
-use super::casts::Conversion;
+use super::conversion::Conversion;
 
 /// Digits of the longest integer type.
 const INTEGER_DIGITS: u8 = 20;

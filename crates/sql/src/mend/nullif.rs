@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::nan::is_float;
+use super::canonical::is_float;
 
 static NULLIF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(NullIf { signature: Signature::any(2, Volatility::Immutable) }))

@@ -12,6 +12,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::expressions as physical;
 
 use super::arithmetic::limits;
+use super::cast_functions::TRY_DECIMAL;
 use super::unordered_casts::as_cast;
 use crate::walk::Walk;
 
@@ -89,8 +90,8 @@ const TOTAL_OF_FLOATS: &[&str] = &[
     "abs", "atan", "atan2", "cbrt", "ceil", "cos", "degrees", "exp", "floor", "nanvl", "radians", "round", "signum",
     "sin", "tanh", "trunc",
 ];
-/// Fronts of names of functions that have a value for all arguments.
-const TOTAL_FRONTS: &[&str] = &["warpcube_try_decimal_"];
+/// Prefixes of names of functions that have a value for all arguments.
+const TOTAL_FRONTS: &[&str] = &[TRY_DECIMAL];
 
 /// Whether an expression may raise.
 pub(super) fn may_raise(expr: &Expr, schema: &DFSchema) -> Result<bool> {

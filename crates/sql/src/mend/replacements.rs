@@ -7,19 +7,15 @@
 use arrow::array::{ArrayRef, AsArray, LargeStringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::logical_expr::ScalarFunctionArgs;
+
+use super::each_value;
 
 /// Puts the replacement among arguments in the words of Rust's regular expressions, in the type that it has.
 pub(super) fn in_rust(args: &mut ScalarFunctionArgs) -> Result<()> {
     let Some(replacement) = args.args.get_mut(2) else { return Ok(()) };
-    *replacement = match &*replacement {
-        ColumnarValue::Array(texts) => ColumnarValue::Array(of_texts(texts)?),
-        ColumnarValue::Scalar(text) => {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&of_texts(&text.to_array_of_size(1)?)?, 0)?)
-        }
-    };
+    *replacement = each_value(replacement, of_texts)?;
     Ok(())
 }
 

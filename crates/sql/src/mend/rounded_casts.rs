@@ -8,7 +8,7 @@
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::logical_expr::Expr;
 
-use super::casts::Conversion;
+use super::conversion::Conversion;
 
 /// The operand of a cast to an integer as a decimal without digits behind the point.
 pub(super) fn operand(cast: &Conversion) -> Option<Expr> {

@@ -76,7 +76,7 @@ fn is_right(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<boo
     Ok(!merges || !lacks_key && SanityCheckPlan::new().optimize(plan.clone(), config).is_ok())
 }
 
-/// An operator whose order nobody relies on and nobody may ask another of.
+/// An operator that promises no order of its rows and takes no requirement of one.
 static FENCE: Kind = Kind {
     name: "Fence",
     properties: |input| unordered(input, input.schema()),

@@ -30,7 +30,7 @@ use futures::StreamExt;
 use warpcube_column::is_string;
 
 use super::each_node;
-use crate::catalog::{BelievableFooters, FooterFacts, Gaps, RowOrder, listing_of};
+use crate::catalog::{BelievableFooters, FooterFacts, Gaps, RowOrder, footer_facts, listing_of};
 
 /// Footers read at once.
 const AT_ONCE: usize = 16;
@@ -147,7 +147,7 @@ async fn known_alone(plan: Arc<dyn ExecutionPlan>, state: &dyn Session) -> Arc<d
 async fn facts_of(scan: &FileScanConfig, state: &dyn Session) -> Facts {
     let mut facts = Vec::with_capacity(scan.file_groups.len());
     for group in &scan.file_groups {
-        let reads = group.iter().map(|file| FooterFacts::read(state, &scan.object_store_url, &file.object_meta));
+        let reads = group.iter().map(|file| footer_facts(state, &scan.object_store_url, &file.object_meta));
         let reads: Vec<_> = reads.collect();
         facts.push(futures::stream::iter(reads).buffered(AT_ONCE).collect().await);
     }

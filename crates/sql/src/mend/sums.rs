@@ -36,12 +36,13 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::arithmetic::{Computed, as_written, computed_before, is_checked, sql_name, sql_text};
+use super::arithmetic::{Computed, as_written, computed_before, is_checked, sql_text};
 use super::distinct_sums::DistinctTotal;
 use super::each_node;
 use super::spans::Measure;
 use crate::error::SqlError;
 use crate::walk::{PlanWalk, Walk};
+use crate::words::sql_name;
 
 /// Digits of decimals whose sums fit in 128 bits: 10^10 rows of them do.
 const NARROW_PRECISION: u8 = DECIMAL128_MAX_PRECISION - 10;

@@ -9,106 +9,36 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, i256};
-use datafusion::common::ScalarValue;
+use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, i256};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
 
-use super::casts::Conversion;
-
-/// What reads a text in a cast's place.
-pub(super) fn read(cast: &Conversion) -> Option<Expr> {
-    let function = ReadDecimal::of(cast.to, cast.may_fail).filter(|_| cast.is_of_text())?;
-    Some(ScalarUDF::new_from_impl(function).call(vec![cast.operand.clone()]))
-}
-
-/// What reads texts as decimals of a type; no statement can call it, since no registry has it.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ReadDecimal {
-    /// The name in plans that travel, which tells the rest.
-    name: String,
-    target: DataType,
-    /// Whether a text that is no such number gives NULL.
-    may_fail: bool,
-    signature: Signature,
-}
-
-const NAMES: [(&str, bool); 2] = [("warpcube_decimal_", false), ("warpcube_try_decimal_", true)];
-
-/// The function of a name, for plans that come from another session.
-pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
-    let (digits, may_fail) = NAMES.iter().find_map(|(front, may)| Some((name.strip_prefix(front)?, *may)))?;
-    let (precision, scale) = digits.split_once('_')?;
-    let (precision, scale) = (precision.parse().ok()?, scale.parse().ok()?);
-    let target = match precision {
-        0..=DECIMAL128_MAX_PRECISION => DataType::Decimal128(precision, scale),
-        _ => DataType::Decimal256(precision, scale),
+/// Texts as decimals of a type; what is no such number is NULL where it `may_fail`.
+///
+/// # Errors
+/// A text that is no number of the type, unless it may fail.
+pub(super) fn read(texts: &ArrayRef, target: &DataType, may_fail: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::LargeUtf8)?;
+    let (precision, scale) = match target {
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => (*precision, *scale),
+        other => return Err(DataFusionError::Internal(format!("texts read as {other}, which is no decimal"))),
     };
-    Some(Arc::new(ScalarUDF::new_from_impl(ReadDecimal::of(&target, may_fail)?)))
-}
-
-impl ReadDecimal {
-    fn of(target: &DataType, may_fail: bool) -> Option<ReadDecimal> {
-        let (precision, scale) = digits_of(target)?;
-        let name = format!("{}{precision}_{scale}", NAMES[usize::from(may_fail)].0);
-        let signature = Signature::any(1, Volatility::Immutable);
-        Some(ReadDecimal { name, target: target.clone(), may_fail, signature })
-    }
-
-    fn read(&self, texts: &ArrayRef) -> Result<ArrayRef> {
-        let texts = cast(texts, &DataType::LargeUtf8)?;
-        let (precision, scale) = digits_of(&self.target).unwrap_or_default();
-        let read = |text: &str| match parse(text, precision, scale) {
-            None if !self.may_fail => Err(DataFusionError::Execution(format!(
-                "Cannot cast string '{text}' to value of DECIMAL({precision}, {scale}) type"
-            ))),
-            read => Ok(read),
-        };
-        let values = texts.as_string::<i64>().iter().map(|text| text.map_or(Ok(None), read));
-        let values = values.collect::<Result<Vec<Option<i256>>>>()?;
-        let wide = Decimal256Array::from(values).with_precision_and_scale(DECIMAL256_MAX_PRECISION, scale)?;
-        Ok(match self.target {
-            // All digits are within the precision.
-            DataType::Decimal128(..) => {
-                let narrow: Decimal128Array = wide.iter().map(|value| value.and_then(i256::to_i128)).collect();
-                Arc::new(narrow.with_precision_and_scale(precision, scale)?)
-            }
-            _ => Arc::new(wide.with_precision_and_scale(precision, scale)?),
-        })
-    }
-}
-
-impl ScalarUDFImpl for ReadDecimal {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(self.target.clone())
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(match &arguments.args[0] {
-            ColumnarValue::Array(texts) => ColumnarValue::Array(self.read(texts)?),
-            ColumnarValue::Scalar(text) => {
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&self.read(&text.to_array_of_size(1)?)?, 0)?)
-            }
-        })
-    }
-}
-
-/// Digits in all and behind the point of a type of decimals.
-fn digits_of(target: &DataType) -> Option<(u8, i8)> {
-    match target {
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
-        _ => None,
-    }
+    let read = |text: &str| match parse(text, precision, scale) {
+        None if !may_fail => Err(DataFusionError::Execution(format!(
+            "Cannot cast string '{text}' to value of DECIMAL({precision}, {scale}) type"
+        ))),
+        read => Ok(read),
+    };
+    let values = texts.as_string::<i64>().iter().map(|text| text.map_or(Ok(None), read));
+    let values = values.collect::<Result<Vec<Option<i256>>>>()?;
+    let wide = Decimal256Array::from(values).with_precision_and_scale(DECIMAL256_MAX_PRECISION, scale)?;
+    Ok(match target {
+        // All digits are within the precision.
+        DataType::Decimal128(..) => {
+            let narrow: Decimal128Array = wide.iter().map(|value| value.and_then(i256::to_i128)).collect();
+            Arc::new(narrow.with_precision_and_scale(precision, scale)?)
+        }
+        _ => Arc::new(wide.with_precision_and_scale(precision, scale)?),
+    })
 }
 
 /// The number that a text is, in units of the scale; none if it is no number or has too many digits.

@@ -22,8 +22,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::in_zone::{in_zone, unit_of};
-use super::zones::zone_of;
+use super::in_zone::{in_zone, unit_of, zone_of};
 
 /// The function that a session knows.
 pub(crate) fn function(config: &ConfigOptions) -> ScalarUDF {

@@ -9,7 +9,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::timezone::Tz;
-use arrow::array::{ArrayRef, AsArray, LargeStringArray};
+use arrow::array::{AsArray, LargeStringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -18,7 +18,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::casts::Conversion;
+use super::conversion::Conversion;
+use super::each_value;
 
 /// The operand without its zone, of a cast of a text to a type without one.
 pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
@@ -84,15 +85,10 @@ impl ScalarUDFImpl for WithoutZone {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let bare = |texts: &ArrayRef| -> Result<LargeStringArray> {
+        each_value(&arguments.args[0], |texts| {
             let texts = cast(texts, &DataType::LargeUtf8)?;
-            Ok(texts.as_string::<i64>().iter().map(|text| text.map(without_zone)).collect())
-        };
-        Ok(match &arguments.args[0] {
-            ColumnarValue::Array(texts) => ColumnarValue::Array(Arc::new(bare(texts)?)),
-            ColumnarValue::Scalar(text) => {
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&bare(&text.to_array_of_size(1)?)?, 0)?)
-            }
+            let bare: LargeStringArray = texts.as_string::<i64>().iter().map(|text| text.map(without_zone)).collect();
+            Ok(Arc::new(bare))
         })
     }
 }

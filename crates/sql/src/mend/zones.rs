@@ -26,7 +26,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::in_zone::{in_zone, is_in_zone, unit_of};
+use super::in_zone::{in_zone, is_in_zone, unit_of, zone_of};
 use super::{each_expression, timezone};
 use crate::walk::{PlanWalk, Walk};
 
@@ -73,11 +73,6 @@ fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
         })
     })?;
     Ok(mended.data)
-}
-
-/// The session's zone, if it has one.
-pub(super) fn zone_of(config: &ConfigOptions) -> Option<&str> {
-    config.execution.time_zone.as_deref().filter(|zone| !zone.is_empty())
 }
 
 fn is_insert(plan: &LogicalPlan) -> bool {

@@ -4,11 +4,13 @@
 //! GPU on one H200. They are good to a factor of two or so, which is what a choice between milliseconds and seconds
 //! needs; a column that is on the device already costs nothing to bring there and decides most statements.
 
+use warpcube_column::Location;
+
 use crate::engines::{COMPILE_PASS_SECONDS, COMPILE_SECONDS, OPEN_SECONDS};
 
 /// What a table's rows come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SourceKind {
     /// Parquet files.
     Parquet,
     /// Record batches in memory.
@@ -19,7 +21,7 @@ pub(crate) enum Origin {
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     /// Numbers, dates and the like, in so many bytes on the device.
     Number(u64),
     /// Decimals: eight bytes on the device, which the CPU widens to sixteen as it reads them.
@@ -32,29 +34,18 @@ pub(crate) enum Kind {
     Bytes(f64),
 }
 
-/// Where a column is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// On the device.
-    Device,
-    /// In an encoded copy on the host.
-    Host,
-    /// Where its table comes from.
-    Source,
-}
-
 /// A column that a fragment reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ColumnWork {
-    pub(crate) kind: Kind,
-    pub(crate) place: Place,
+    pub(crate) kind: ColumnKind,
+    pub(crate) location: Location,
 }
 
 /// One pass over a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PassWork {
     pub(crate) rows: u64,
-    pub(crate) origin: Origin,
+    pub(crate) source: SourceKind,
     pub(crate) columns: Vec<ColumnWork>,
     pub(crate) filters: u32,
     pub(crate) probes: u32,
@@ -228,24 +219,24 @@ impl PassWork {
 
     fn device_bytes(&self) -> f64 {
         let width = |column: &ColumnWork| match column.kind {
-            Kind::Number(bytes) => bytes as f64,
-            Kind::Decimal => 8.0,
-            Kind::Coded | Kind::Text(_) => 4.0,
-            Kind::Bytes(bytes) => bytes,
+            ColumnKind::Number(bytes) => bytes as f64,
+            ColumnKind::Decimal => 8.0,
+            ColumnKind::Coded | ColumnKind::Text(_) => 4.0,
+            ColumnKind::Bytes(bytes) => bytes,
         };
         self.rows as f64 * self.columns.iter().map(width).sum::<f64>()
     }
 
     /// Core-nanoseconds of the pass on the CPU.
     fn cpu_ns(&self) -> f64 {
-        let read = |column: &ColumnWork| match (self.origin, column.kind) {
-            (Origin::Memory, _) => 0.5,
-            (Origin::Text, _) => 80.0,
-            (Origin::Parquet, Kind::Number(_)) => 4.5,
+        let read = |column: &ColumnWork| match (self.source, column.kind) {
+            (SourceKind::Memory, _) => 0.5,
+            (SourceKind::Text, _) => 80.0,
+            (SourceKind::Parquet, ColumnKind::Number(_)) => 4.5,
             // TPC-H 6 at scale 10, three of them and a date: 0.18 and 0.27 s on 16 cores of two machines.
-            (Origin::Parquet, Kind::Decimal) => 12.0,
-            (Origin::Parquet, Kind::Coded) => 6.0,
-            (Origin::Parquet, Kind::Text(bytes) | Kind::Bytes(bytes)) => 10.0 + 0.3 * bytes,
+            (SourceKind::Parquet, ColumnKind::Decimal) => 12.0,
+            (SourceKind::Parquet, ColumnKind::Coded) => 6.0,
+            (SourceKind::Parquet, ColumnKind::Text(bytes) | ColumnKind::Bytes(bytes)) => 10.0 + 0.3 * bytes,
         };
         let mut row: f64 = self.columns.iter().map(read).sum();
         let mut share = 1.0;
@@ -272,32 +263,32 @@ impl PassWork {
     /// Seconds to bring what is not on the device there.
     fn load_seconds(&self, cores: f64) -> f64 {
         let rows = self.rows as f64;
-        let loads = self.columns.iter().filter(|column| column.place == Place::Source).count() as u64;
+        let loads = self.columns.iter().filter(|column| column.location == Location::Source).count() as u64;
         // A column of a row group is the work of one thread.
         let threads = cores.min((self.rows.div_ceil(GROUP_ROWS) * loads) as f64).max(1.0);
-        let column = |column: &ColumnWork| match column.place {
-            Place::Device => 0.0,
-            Place::Host => {
-                let bytes = if let Kind::Bytes(bytes) = column.kind { bytes } else { 8.0 };
+        let column = |column: &ColumnWork| match column.location {
+            Location::Device => 0.0,
+            Location::Host => {
+                let bytes = if let ColumnKind::Bytes(bytes) = column.kind { bytes } else { 8.0 };
                 rows * bytes / TRANSFER_BANDWIDTH
             }
-            Place::Source => {
-                let decode = match self.origin {
-                    Origin::Memory => 0.0,
-                    Origin::Text => 80.0,
-                    Origin::Parquet => 2.5,
+            Location::Source => {
+                let decode = match self.source {
+                    SourceKind::Memory => 0.0,
+                    SourceKind::Text => 80.0,
+                    SourceKind::Parquet => 2.5,
                 };
                 let encode = match column.kind {
-                    Kind::Number(bytes) => 0.25 * bytes as f64,
-                    Kind::Decimal => 2.0,
-                    Kind::Coded => 1.5,
+                    ColumnKind::Number(bytes) => 0.25 * bytes as f64,
+                    ColumnKind::Decimal => 2.0,
+                    ColumnKind::Coded => 1.5,
                     // Looked up one by one, and entered where they are new.
-                    Kind::Text(bytes) => 100.0 + 2.0 * bytes,
+                    ColumnKind::Text(bytes) => 100.0 + 2.0 * bytes,
                     // Read as the CPU's plan reads them, copied once, and sent.
-                    Kind::Bytes(bytes) => 10.0 + 0.5 * bytes + bytes * 1e9 / TRANSFER_BANDWIDTH,
+                    ColumnKind::Bytes(bytes) => 10.0 + 0.5 * bytes + bytes * 1e9 / TRANSFER_BANDWIDTH,
                 };
                 // One thread puts the sorted strings together.
-                let merge = if matches!(column.kind, Kind::Text(_)) { 50.0 } else { 0.0 };
+                let merge = if matches!(column.kind, ColumnKind::Text(_)) { 50.0 } else { 0.0 };
                 rows * ((decode + encode) / threads + merge) / 1e9
             }
         };
@@ -330,13 +321,13 @@ mod tests {
 
     const SIXTEEN: Machine = Machine { cores: 16, open: true, encoders_missing: false, emulated: false };
 
-    fn pass(rows: u64, columns: &[(Kind, Place)], probes: u32, sink: SinkWork) -> PassWork {
-        let columns = columns.iter().map(|(kind, place)| ColumnWork { kind: *kind, place: *place }).collect();
-        PassWork { rows, origin: Origin::Parquet, columns, filters: 1, probes, sink }
+    fn pass(rows: u64, columns: &[(ColumnKind, Location)], probes: u32, sink: SinkWork) -> PassWork {
+        let columns = columns.iter().map(|(kind, location)| ColumnWork { kind: *kind, location: *location }).collect();
+        PassWork { rows, source: SourceKind::Parquet, columns, filters: 1, probes, sink }
     }
 
-    fn numbers(count: usize, place: Place) -> Vec<(Kind, Place)> {
-        vec![(Kind::Number(4), place); count]
+    fn numbers(count: usize, location: Location) -> Vec<(ColumnKind, Location)> {
+        vec![(ColumnKind::Number(4), location); count]
     }
 
     const SUM: SinkWork = SinkWork::Aggregate { aggregates: 1, keys: 0 };
@@ -344,7 +335,7 @@ mod tests {
     #[test]
     fn a_first_load_of_a_large_table_takes_about_as_long_as_the_cpu() {
         // SSB 2.1 at scale 20: four columns of 120 million rows, three joins. DataFusion takes 0.36 to 0.6 s.
-        let costs = Costs::of(&[pass(120_000_000, &numbers(4, Place::Source), 3, SUM)], SIXTEEN);
+        let costs = Costs::of(&[pass(120_000_000, &numbers(4, Location::Source), 3, SUM)], SIXTEEN);
         assert!((0.2..0.8).contains(&costs.cpu), "{costs:?}");
         assert!((0.05..0.3).contains(&costs.load), "{costs:?}");
         assert!(costs.gpu() > costs.load && costs.open == 0.0);
@@ -353,12 +344,12 @@ mod tests {
     #[test]
     fn a_small_table_beside_a_large_one_that_is_there_is_a_slight_load() {
         let costs = |rows| {
-            let large = pass(120_000_000, &numbers(4, Place::Device), 1, SUM);
-            Costs::of(&[pass(rows, &numbers(2, Place::Source), 0, SinkWork::Build), large], SIXTEEN)
+            let large = pass(120_000_000, &numbers(4, Location::Device), 1, SUM);
+            Costs::of(&[pass(rows, &numbers(2, Location::Source), 0, SinkWork::Build), large], SIXTEEN)
         };
         assert!(costs(40_000).load_is_slight() && !costs(60_000_000).load_is_slight());
         let closed = Machine { open: false, ..SIXTEEN };
-        let passes = [pass(40_000, &numbers(2, Place::Source), 0, SinkWork::Build), pass(120_000_000, &[], 1, SUM)];
+        let passes = [pass(40_000, &numbers(2, Location::Source), 0, SinkWork::Build), pass(120_000_000, &[], 1, SUM)];
         assert!(!Costs::of(&passes, closed).load_is_slight());
     }
 
@@ -366,7 +357,7 @@ mod tests {
     fn all_rows_of_a_join_do_not_pay_and_few_do() {
         let rows = |limit| {
             let sink = SinkWork::Rows { columns: 6, limit };
-            Costs::of(&[pass(120_000_000, &numbers(4, Place::Device), 1, sink)], SIXTEEN)
+            Costs::of(&[pass(120_000_000, &numbers(4, Location::Device), 1, sink)], SIXTEEN)
         };
         assert!(!rows(None).rows_pay(), "{:?}", rows(None));
         assert!(rows(Some(1_000)).rows_pay(), "{:?}", rows(Some(1_000)));
@@ -376,7 +367,7 @@ mod tests {
     fn a_sort_pays_where_few_cores_share_it() {
         let sort = |cores| {
             let sink = SinkWork::Sort { keys: 1, columns: 2 };
-            Costs::of(&[pass(4_000_000, &numbers(2, Place::Device), 0, sink)], Machine { cores, ..SIXTEEN })
+            Costs::of(&[pass(4_000_000, &numbers(2, Location::Device), 0, sink)], Machine { cores, ..SIXTEEN })
         };
         assert!(sort(1).groups_max(2) > 2_000_000, "{:?}", sort(1));
         assert!(sort(16).groups_max(2) < 2_000_000, "{:?}", sort(16));
@@ -384,29 +375,32 @@ mod tests {
 
     #[test]
     fn what_is_on_the_device_costs_milliseconds() {
-        let costs = Costs::of(&[pass(120_000_000, &numbers(4, Place::Device), 3, SUM)], SIXTEEN);
+        let costs = Costs::of(&[pass(120_000_000, &numbers(4, Location::Device), 3, SUM)], SIXTEEN);
         assert!(costs.load == 0.0 && costs.run < 0.003, "{costs:?}");
-        let copies = Costs::of(&[pass(120_000_000, &numbers(4, Place::Host), 3, SUM)], SIXTEEN);
+        let copies = Costs::of(&[pass(120_000_000, &numbers(4, Location::Host), 3, SUM)], SIXTEEN);
         assert!(copies.load > 0.0 && copies.load < 0.5, "{copies:?}");
     }
 
     #[test]
     fn small_tables_are_cheaper_on_the_cpu() {
-        let costs = Costs::of(&[pass(5_000, &numbers(3, Place::Source), 0, SUM)], SIXTEEN);
+        let costs = Costs::of(&[pass(5_000, &numbers(3, Location::Source), 0, SUM)], SIXTEEN);
         assert!(costs.cpu < 0.003 && costs.gpu() > 10.0 * costs.cpu, "{costs:?}");
     }
 
     #[test]
     fn strings_without_a_dictionary_are_dear_to_load() {
-        let load = |kind| Costs::of(&[pass(15_000_000, &[(kind, Place::Source)], 0, SUM)], SIXTEEN).load;
-        assert!(load(Kind::Text(50.0)) > 5.0 * load(Kind::Coded));
+        let load = |kind| Costs::of(&[pass(15_000_000, &[(kind, Location::Source)], 0, SUM)], SIXTEEN).load;
+        assert!(load(ColumnKind::Text(50.0)) > 5.0 * load(ColumnKind::Coded));
         // Past the dictionary limit nothing is looked up.
-        assert!(load(Kind::Text(50.0)) > 5.0 * load(Kind::Bytes(50.0)) && load(Kind::Bytes(50.0)) > load(Kind::Coded));
+        assert!(
+            load(ColumnKind::Text(50.0)) > 5.0 * load(ColumnKind::Bytes(50.0))
+                && load(ColumnKind::Bytes(50.0)) > load(ColumnKind::Coded)
+        );
     }
 
     #[test]
     fn a_device_that_is_closed_has_to_be_opened() {
-        let passes = [pass(1_000_000, &numbers(2, Place::Source), 0, SUM)];
+        let passes = [pass(1_000_000, &numbers(2, Location::Source), 0, SUM)];
         let (open, closed) = (Costs::of(&passes, SIXTEEN), Costs::of(&passes, Machine { open: false, ..SIXTEEN }));
         assert!((closed.gpu() - open.gpu() - OPEN_SECONDS).abs() < 1e-9 && closed.cpu == open.cpu);
     }
@@ -414,20 +408,20 @@ mod tests {
     #[test]
     fn a_first_load_waits_for_a_compiler_unless_it_takes_longer() {
         let load = |rows, encoders_missing| {
-            let passes = [pass(rows, &numbers(4, Place::Source), 0, SUM)];
+            let passes = [pass(rows, &numbers(4, Location::Source), 0, SUM)];
             Costs::of(&passes, Machine { encoders_missing, ..SIXTEEN }).load
         };
         assert_eq!(load(1_000_000, true), ENCODERS_SECONDS);
         assert_eq!(load(1_000_000_000, true), load(1_000_000_000, false));
         let there =
-            Costs::of(&[pass(1, &numbers(1, Place::Device), 0, SUM)], Machine { encoders_missing: true, ..SIXTEEN });
+            Costs::of(&[pass(1, &numbers(1, Location::Device), 0, SUM)], Machine { encoders_missing: true, ..SIXTEEN });
         assert_eq!(there.load, 0.0);
     }
 
     #[test]
     fn the_emulated_device_is_twice_as_fast_as_the_cpu() {
         let emulated = Machine { emulated: true, open: false, encoders_missing: true, cores: 2 };
-        let costs = Costs::of(&[pass(1_000, &numbers(2, Place::Source), 1, SinkWork::Build)], emulated);
+        let costs = Costs::of(&[pass(1_000, &numbers(2, Location::Source), 1, SinkWork::Build)], emulated);
         assert_eq!(costs.gpu(), costs.cpu / 2.0);
     }
 

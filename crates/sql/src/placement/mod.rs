@@ -23,7 +23,7 @@ use warpcube_engine::{Engine, Expr, Sink, Source, Step};
 
 use crate::lower::{Lowered, Placer, Reason, TableInfo};
 use crate::memory_table::MemoryTable;
-use cost::{ColumnWork, Costs, Kind, Machine, Origin, PassWork, Place, SinkWork};
+use cost::{ColumnKind, ColumnWork, Costs, Machine, PassWork, SinkWork, SourceKind};
 pub(crate) use ledger::{AskedColumn, BackgroundLoad, Declined, LoadLedger};
 
 /// Rows of a table that does not tell them.
@@ -90,7 +90,7 @@ impl Placing {
     fn machine(&self, passes: &[PassWork]) -> Machine {
         let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
         // Of a device that is closed nothing is known: mostly an earlier process has compiled them.
-        let reads = passes.iter().flat_map(|pass| &pass.columns).any(|column| column.place == Place::Source);
+        let reads = passes.iter().flat_map(|pass| &pass.columns).any(|column| column.location == Location::Source);
         let engine = self.engine.as_ref().filter(|_| reads && self.encodes);
         let encoders_missing = engine.is_some_and(|engine| !engine.residency().has_encoders());
         Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated }
@@ -100,20 +100,20 @@ impl Placing {
         let (fragment, sorts_rows) = (&lowered.fragment, lowered.sorts_rows());
         let mut rows_of: Vec<u64> = Vec::with_capacity(fragment.pipelines.len());
         let mut pass = |pipeline: &warpcube_engine::Pipeline| {
-            let (rows, origin, columns) = match pipeline.source {
+            let (rows, source, columns) = match pipeline.source {
                 Source::Table(table) => {
                     let (info, table) = (&lowered.tables[table], &fragment.tables[table]);
                     let columns = table.columns.iter().map(|column| self.column(info, *column)).collect();
-                    (info.rows.unwrap_or(ROWS_UNKNOWN), origin(info), columns)
+                    (info.rows.unwrap_or(ROWS_UNKNOWN), source_kind(info), columns)
                 }
                 // At most as many as the rows that were grouped.
-                Source::Output(of) => (rows_of[fragment.branches(of)].iter().sum(), Origin::Memory, Vec::new()),
+                Source::Output(of) => (rows_of[fragment.branches(of)].iter().sum(), SourceKind::Memory, Vec::new()),
             };
             rows_of.push(rows);
             let probes = pipeline.steps.iter().filter(|step| matches!(step, Step::Probe(_))).count() as u32;
             PassWork {
                 rows,
-                origin,
+                source,
                 columns,
                 filters: pipeline.steps.len() as u32 - probes,
                 probes,
@@ -178,41 +178,38 @@ impl Placing {
     }
 
     fn column(&self, info: &TableInfo, column: usize) -> ColumnWork {
-        let location = self.engine.as_ref().map(|engine| engine.residency().location(&info.key, &info.version, column));
-        let place = match location {
-            Some(Location::Device) => Place::Device,
-            Some(Location::Host) => Place::Host,
-            Some(Location::Source) | None => Place::Source,
-        };
+        let residency = self.engine.as_ref().map(|engine| engine.residency());
+        let location =
+            residency.map_or(Location::Source, |residency| residency.location(&info.key, &info.version, column));
         let schema = info.schema();
         let data_type = schema.field(column).data_type();
         let kind = match Storage::of(data_type) {
-            _ if data_type.is_decimal() => Kind::Decimal,
-            Some(storage) if !is_string(data_type) => Kind::Number(storage.width() as u64),
-            _ => self.text(info, column, place),
+            _ if data_type.is_decimal() => ColumnKind::Decimal,
+            Some(storage) if !is_string(data_type) => ColumnKind::Number(storage.width() as u64),
+            _ => self.text(info, column, location),
         };
-        ColumnWork { kind, place }
+        ColumnWork { kind, location }
     }
 
     /// What is known of a column of strings; footers are asked only where it would have to be loaded.
-    fn text(&self, info: &TableInfo, column: usize, place: Place) -> Kind {
-        if place != Place::Source {
+    fn text(&self, info: &TableInfo, column: usize, location: Location) -> ColumnKind {
+        if location != Location::Source {
             let residency = self.engine.as_ref().map(|engine| engine.residency());
             let bytes = residency.and_then(|residency| residency.text_bytes(&info.key, &info.version, column));
-            return bytes.map_or(Kind::Coded, Kind::Bytes);
+            return bytes.map_or(ColumnKind::Coded, ColumnKind::Bytes);
         }
         let Some(table) = info.parquet.as_ref().and_then(|files| files.table()) else {
-            return Kind::Text(TEXT_BYTES_UNKNOWN);
+            return ColumnKind::Text(TEXT_BYTES_UNKNOWN);
         };
         let rows = info.rows.unwrap_or(ROWS_UNKNOWN).max(1);
         let derived = info.derived(column);
         let read = derived.map_or(column, |derived| derived.column);
         let bytes = table.column_bytes(read) as f64 / rows as f64;
         match (table.is_coded(read), derived.is_none() && rows > self.dictionary_limit as u64) {
-            (true, _) => Kind::Coded,
-            (false, false) => Kind::Text(bytes),
+            (true, _) => ColumnKind::Coded,
+            (false, false) => ColumnKind::Text(bytes),
             // The writer gave up its dictionary: most strings are distinct, and there are more than have codes.
-            (false, true) => Kind::Bytes(bytes),
+            (false, true) => ColumnKind::Bytes(bytes),
         }
     }
 }
@@ -270,7 +267,7 @@ fn missing_columns(lowered: &Lowered, passes: &[PassWork]) -> Vec<AskedColumn> {
         let Source::Table(table) = pipeline.source else { return Vec::new() };
         let (info, table) = (&lowered.tables[table], &lowered.fragment.tables[table]);
         let columns = table.columns.iter().zip(&pass.columns);
-        let missing = columns.filter(|(_, work)| work.place != Place::Device);
+        let missing = columns.filter(|(_, work)| work.location != Location::Device);
         let asked = |column: &usize| {
             let (table, version) = (info.key.clone(), info.version.clone());
             AskedColumn { table, version, column: *column }
@@ -280,12 +277,12 @@ fn missing_columns(lowered: &Lowered, passes: &[PassWork]) -> Vec<AskedColumn> {
     lowered.fragment.pipelines.iter().zip(passes).flat_map(of_pass).collect()
 }
 
-fn origin(info: &TableInfo) -> Origin {
+fn source_kind(info: &TableInfo) -> SourceKind {
     let listing = info.provider.downcast_ref::<ListingTable>();
     match listing.map(|listing| listing.options().format.get_ext()) {
-        Some(extension) if extension == "parquet" => Origin::Parquet,
-        None if info.provider.is::<MemoryTable>() => Origin::Memory,
-        _ => Origin::Text,
+        Some(extension) if extension == "parquet" => SourceKind::Parquet,
+        None if info.provider.is::<MemoryTable>() => SourceKind::Memory,
+        _ => SourceKind::Text,
     }
 }
 

@@ -71,7 +71,7 @@ struct Found {
     cost: Cost,
 }
 
-/// What speaks for computing a table once.
+/// The reasons to compute a table once.
 #[derive(Debug, Clone, Default)]
 struct Cost {
     /// The reason; empty where there is none.
@@ -110,7 +110,7 @@ fn find(plan: &LogicalPlan, found: &mut Vec<Found>) -> Result<()> {
     Ok(())
 }
 
-/// What speaks for computing a plan once.
+/// The reasons to compute a plan once.
 fn cost(plan: &LogicalPlan, materialized: Option<bool>) -> Result<Cost> {
     if !plan.all_out_ref_exprs().is_empty() {
         return Ok(Cost::default());
@@ -141,8 +141,8 @@ fn cost(plan: &LogicalPlan, materialized: Option<bool>) -> Result<Cost> {
     Ok(Cost { why, must: must.is_some(), always: materialized == Some(true) })
 }
 
-/// What gives a plan other rows each time that it is computed, if anything does: a volatile function, or a LIMIT of
-/// rows in no order.
+/// The part of a plan that gives other rows each time, if there is one: a volatile function, or a LIMIT of rows in no
+/// order.
 pub(crate) fn other_rows(plan: &LogicalPlan) -> Result<Option<String>> {
     let mut found: Option<String> = None;
     plan.apply_nested(|plan| {

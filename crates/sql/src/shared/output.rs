@@ -64,7 +64,7 @@ struct Run {
 
 /// Rows as far as they are there.
 struct Rows {
-    kept: Mutex<Kept>,
+    buffer: Mutex<Buffer>,
     /// Readers wait for more batches.
     supply: Notify,
     /// The task waits for readers that ask for more.
@@ -72,7 +72,7 @@ struct Rows {
     files: SpillManager,
 }
 
-struct Kept {
+struct Buffer {
     parts: Vec<Part>,
     batches: usize,
     rows: usize,
@@ -88,10 +88,10 @@ struct Kept {
 /// Neighbouring batches, of which the first has the number `first`.
 struct Part {
     first: usize,
-    place: Place,
+    rows: PartRows,
 }
 
-enum Place {
+enum PartRows {
     Memory(Vec<RecordBatch>),
     File { file: Arc<dyn SpillFile>, batches: usize },
 }
@@ -154,8 +154,8 @@ impl Output {
     /// What is known of the rows: their number, once all are there.
     pub(super) fn statistics(&self) -> Statistics {
         let rows = self.run.lock().as_ref().and_then(|run| {
-            let kept = run.rows.kept.lock();
-            matches!(kept.end, Some(End::All)).then_some(kept.rows)
+            let buffer = run.rows.buffer.lock();
+            matches!(buffer.end, Some(End::All)).then_some(buffer.rows)
         });
         match rows {
             Some(rows) => Statistics { num_rows: Precision::Exact(rows), ..self.expected.clone() },
@@ -187,7 +187,7 @@ impl Output {
     fn start(&self, context: Arc<TaskContext>) -> Result<Run> {
         let batches = execute_stream(self.plan.clone(), context.clone())?;
         let memory = MemoryConsumer::new(format!("SharedTable[{}]", self.name)).with_can_spill(true);
-        let kept = Kept {
+        let buffer = Buffer {
             parts: Vec::new(),
             batches: 0,
             rows: 0,
@@ -202,7 +202,7 @@ impl Output {
         let compression = context.session_config().spill_compression();
         let files = files.with_compression_type(compression);
         let (supply, demand) = Default::default();
-        let rows = Arc::new(Rows { kept: Mutex::new(kept), supply, demand, files });
+        let rows = Arc::new(Rows { buffer: Mutex::new(buffer), supply, demand, files });
         let filled = rows.clone();
         let task = async move {
             // Readers wait for an end, whatever it is.
@@ -219,8 +219,8 @@ impl Rows {
     async fn fill(&self, mut batches: SendableRecordBatchStream) {
         loop {
             let is_asked = {
-                let kept = self.kept.lock();
-                kept.wanted > kept.batches
+                let buffer = self.buffer.lock();
+                buffer.wanted > buffer.batches
             };
             if !is_asked {
                 self.demand.notified().await;
@@ -243,7 +243,7 @@ impl Rows {
     }
 
     fn end(&self, end: End) {
-        self.kept.lock().end = Some(end);
+        self.buffer.lock().end = Some(end);
         self.supply.notify_waiters();
     }
 
@@ -252,37 +252,37 @@ impl Rows {
             return Ok(());
         }
         let bytes = bytes_of(&batch)?;
-        let mut kept = self.kept.lock();
-        let is_past = kept.memory.size().saturating_add(bytes) > kept.memory_max;
-        let is_refused = is_past || kept.memory.try_grow(bytes).is_err();
+        let mut buffer = self.buffer.lock();
+        let is_past = buffer.memory.size().saturating_add(bytes) > buffer.memory_max;
+        let is_refused = is_past || buffer.memory.try_grow(bytes).is_err();
         if is_refused {
-            kept.memory.grow(bytes);
+            buffer.memory.grow(bytes);
         }
-        kept.push(batch);
-        let least = FILE_BYTES_MIN.max(kept.bytes_in_files / FILES);
-        if is_refused && kept.memory.size() >= least {
-            kept.spill(&self.files)?;
+        buffer.push(batch);
+        let least = FILE_BYTES_MIN.max(buffer.bytes_in_files / FILES);
+        if is_refused && buffer.memory.size() >= least {
+            buffer.spill(&self.files)?;
         }
         Ok(())
     }
 
     /// What a reader finds at a number. Asks for the batch if it is not there.
     fn at(&self, number: usize) -> Next {
-        let mut kept = self.kept.lock();
-        if number < kept.batches {
-            let place = kept.parts.partition_point(|part| part.first <= number).saturating_sub(1);
-            let part = &kept.parts[place];
+        let mut buffer = self.buffer.lock();
+        if number < buffer.batches {
+            let index = buffer.parts.partition_point(|part| part.first <= number).saturating_sub(1);
+            let part = &buffer.parts[index];
             let before = number - part.first;
-            return match &part.place {
-                Place::Memory(batches) => Next::Batch(batches[before].clone()),
-                Place::File { file, batches } => Next::File(file.clone(), before, batches - before),
+            return match &part.rows {
+                PartRows::Memory(batches) => Next::Batch(batches[before].clone()),
+                PartRows::File { file, batches } => Next::File(file.clone(), before, batches - before),
             };
         }
-        match &kept.end {
+        match &buffer.end {
             Some(End::All) => Next::End,
             Some(End::Failed(error)) => Next::Failed(error.clone()),
             None => {
-                kept.wanted = kept.wanted.max(number + 1);
+                buffer.wanted = buffer.wanted.max(number + 1);
                 self.demand.notify_one();
                 Next::NotYet
             }
@@ -290,24 +290,24 @@ impl Rows {
     }
 }
 
-impl Kept {
+impl Buffer {
     fn push(&mut self, batch: RecordBatch) {
         self.rows += batch.num_rows();
         match self.parts.last_mut() {
-            Some(Part { place: Place::Memory(batches), .. }) => batches.push(batch),
-            _ => self.parts.push(Part { first: self.batches, place: Place::Memory(vec![batch]) }),
+            Some(Part { rows: PartRows::Memory(batches), .. }) => batches.push(batch),
+            _ => self.parts.push(Part { first: self.batches, rows: PartRows::Memory(vec![batch]) }),
         }
         self.batches += 1;
     }
 
     /// Moves what is in memory to a file.
     fn spill(&mut self, files: &SpillManager) -> Result<()> {
-        let Some(Part { place, .. }) = self.parts.last_mut() else { return Ok(()) };
-        let Place::Memory(batches) = place else { return Ok(()) };
+        let Some(Part { rows, .. }) = self.parts.last_mut() else { return Ok(()) };
+        let PartRows::Memory(batches) = rows else { return Ok(()) };
         let Some(file) = files.spill_record_batch_and_finish(batches, "a shared table")? else {
             return exec_err!("a shared table was spilled to no file");
         };
-        *place = Place::File { file, batches: batches.len() };
+        *rows = PartRows::File { file, batches: batches.len() };
         self.bytes_in_files += self.memory.size();
         self.memory.free();
         Ok(())
@@ -412,8 +412,8 @@ mod tests {
         Box::pin(output.clone().rows(context.clone()).unwrap())
     }
 
-    fn kept(output: &Output) -> usize {
-        output.run.lock().as_ref().map_or(0, |run| run.rows.kept.lock().batches)
+    fn buffered(output: &Output) -> usize {
+        output.run.lock().as_ref().map_or(0, |run| run.rows.buffer.lock().batches)
     }
 
     fn sum(batches: &[RecordBatch]) -> i64 {
@@ -457,7 +457,7 @@ mod tests {
         let mut other = reader(&output, &context);
         other.try_next().await.unwrap().unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        assert_eq!(kept(&output), 1);
+        assert_eq!(buffered(&output), 1);
         assert_eq!(sum(&other.try_collect::<Vec<_>>().await.unwrap()), ROWS * (ROWS + 1) / 2 - 8192 * 8193 / 2);
     }
 

@@ -81,7 +81,7 @@ pub fn has_no_number(array: &dyn Array) -> bool {
     }
 }
 
-/// What is wrong with a column that has no number.
+/// The error of a column with a value that is no number.
 pub fn no_number(column: &str) -> String {
     format!(
         "column '{column}' has NaN or an infinity, which JSON has no number for; write it as text (CAST {column} AS \

@@ -50,20 +50,20 @@ const STREAM_NAME: &str = "stream.part";
 /// How long a task that was told to stop may still open a file.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// What a statement writes, until it is done. Dropped without [`Staged::commit`], nothing of it is left.
+/// The files that a statement writes. Without [`Staged::commit`] all of them are removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Staged {
     folder: Hidden,
-    /// What appears in it, a file or a folder of files.
+    /// The file or the folder of files that the statement writes there.
     written: PathBuf,
-    /// Where that goes.
+    /// The place of the file, or the folder of the files, in the end.
     target: PathBuf,
     is_special: bool,
-    /// What becomes of the files that are there when it takes its place.
+    /// What the statement does with files that are in the target.
     before: Before,
     /// The extension of its format.
     format: String,
-    /// What the session may reach: folders of the target may be links.
+    /// The files that the session may reach: folders of the target may be links.
     access: Access,
 }
 
@@ -293,8 +293,8 @@ fn failed(path: &Path, error: &io::Error) -> SqlError {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // The hidden folder goes with this; a task that was told to stop may yet make it anew.
-        let folder = self.folder.path().to_path_buf();
+        // The hidden folder is removed with its guard; a task that was told to stop may make it anew.
+        let folder = self.folder.root().to_path_buf();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(LINGER).await;

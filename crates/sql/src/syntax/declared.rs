@@ -1,18 +1,14 @@
-//! What a `CREATE TABLE` declares of its rows, taken out of the tree: DataFusion 55.2 believes keys that nothing holds,
-//! forgets NOT NULL where there is a query, and refuses CHECK.
+//! What a `CREATE TABLE` declares of its rows, taken out of the tree: DataFusion 55.2 believes keys that nothing
+//! checks, forgets NOT NULL where there is a query, and refuses CHECK.
 //!
-//! Tables in memory keep all of it ([`crate::memory_table`]). Foreign keys, and what is declared of tables over files,
-//! are refused.
+//! Tables in memory keep all of it ([`crate::memory_table`]); what they cannot keep, [`super::unread`] has refused.
 
 use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::KeyOrIndexDisplay;
 use datafusion::sql::sqlparser::ast::{
-    CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics, Expr, IndexColumn, NullsDistinctOption,
-    OrderByExpr, OrderByOptions, PrimaryKeyConstraint, Statement as SqlStatement, TableConstraint, UniqueConstraint,
+    ColumnDef, ColumnOption, CreateTable, Expr, IndexColumn, Statement as SqlStatement, TableConstraint,
 };
 
 use super::items::folded;
-use super::visits::has_query;
 use crate::error::{Result, SqlError};
 
 /// A PRIMARY KEY or UNIQUE as it is declared.
@@ -38,20 +34,21 @@ impl Declared {
         self.not_null.iter().any(|name| name == column) || self.keys.iter().any(of_key)
     }
 
-    /// Takes the declarations out of a statement; nothing where it makes no table in memory.
+    /// Takes the declarations out of a statement that [`super::unread`] has passed; nothing where it makes no table in
+    /// memory: INSERT holds NOT NULL of a table over files, which has it by the command.
+    ///
+    /// # Errors
+    /// [`SqlError::Planning`] for several primary keys, [`SqlError::Unsupported`] for declarations below PREPARE.
     pub(crate) fn take(parsed: &mut ParsedStatement) -> Result<Declared> {
         match parsed {
-            ParsedStatement::CreateExternalTable(external) => {
-                let mut of_column = external.columns.iter().flat_map(|column| &column.options);
-                let of_column = of_column.find_map(|option| name_of(&option.option));
-                if let Some(name) = of_column.or_else(|| external.constraints.first().map(name_of_table_constraint)) {
-                    return Err(SqlError::Unsupported(format!("{name} of a table over files, which nothing holds")));
-                }
-                // INSERT holds NOT NULL; the table has it by the command.
-                Ok(Declared::default())
-            }
             ParsedStatement::Statement(statement) => match statement.as_mut() {
                 SqlStatement::CreateTable(table) => Declared::of(&mut table.columns, &mut table.constraints),
+                SqlStatement::Prepare { statement, .. } => match statement.as_ref() {
+                    SqlStatement::CreateTable(table) if is_declared(table) => Err(SqlError::Unsupported(
+                        "constraints and defaults of CREATE TABLE in PREPARE; run the CREATE TABLE itself".into(),
+                    )),
+                    _ => Ok(Declared::default()),
+                },
                 _ => Ok(Declared::default()),
             },
             ParsedStatement::Explain(explain) => Declared::take(&mut explain.statement),
@@ -63,38 +60,25 @@ impl Declared {
         let mut declared = Declared::default();
         for column in columns {
             let name = folded(&column.name);
-            let mut kept = Vec::with_capacity(column.options.len());
-            for definition in std::mem::take(&mut column.options) {
-                match definition.option {
+            let own = || vec![name.clone()];
+            column.options.retain_mut(|definition| {
+                match &mut definition.option {
                     ColumnOption::NotNull => declared.not_null.push(name.clone()),
-                    ColumnOption::Null => {}
-                    ColumnOption::PrimaryKey(key) => declared.primary(key, Some(&name))?,
-                    ColumnOption::Unique(key) => declared.unique(key, Some(&name))?,
-                    ColumnOption::Check(check) => declared.check(check)?,
-                    ColumnOption::ForeignKey(_) => return Err(foreign_key()),
-                    ColumnOption::Default(ref value) => {
-                        declared.defaults.push((name.clone(), value.clone()));
-                        kept.push(definition);
-                    }
-                    other => {
-                        return Err(SqlError::Unsupported(format!("'{other}' of column '{name}'")));
-                    }
+                    ColumnOption::PrimaryKey(_) => declared.keys.push(DeclaredKey { is_primary: true, columns: own() }),
+                    ColumnOption::Unique(_) => declared.keys.push(DeclaredKey { is_primary: false, columns: own() }),
+                    ColumnOption::Check(check) => declared.checks.push(check.expr.as_ref().clone()),
+                    ColumnOption::Default(value) => declared.defaults.push((name.clone(), value.clone())),
+                    _ => {}
                 }
-            }
-            column.options = kept;
+                matches!(definition.option, ColumnOption::Default(_))
+            });
         }
         for constraint in std::mem::take(constraints) {
             match constraint {
-                TableConstraint::PrimaryKey(key) => declared.primary(key, None)?,
-                TableConstraint::Unique(key) => declared.unique(key, None)?,
-                TableConstraint::Check(check) => declared.check(check)?,
-                TableConstraint::ForeignKey(_) => return Err(foreign_key()),
-                other @ (TableConstraint::Index(_)
-                | TableConstraint::FulltextOrSpatial(_)
-                | TableConstraint::PrimaryKeyUsingIndex(_)
-                | TableConstraint::UniqueUsingIndex(_)) => {
-                    return Err(SqlError::Unsupported(format!("'{other}' of a table")));
-                }
+                TableConstraint::PrimaryKey(key) => declared.key(true, &key.columns),
+                TableConstraint::Unique(key) => declared.key(false, &key.columns),
+                TableConstraint::Check(check) => declared.checks.push(*check.expr),
+                _ => {}
             }
         }
         match declared.keys.iter().filter(|key| key.is_primary).count() {
@@ -103,101 +87,17 @@ impl Declared {
         }
     }
 
-    fn primary(&mut self, key: PrimaryKeyConstraint, column: Option<&String>) -> Result<()> {
-        let text = key.to_string();
-        // A constraint's name is shown nowhere.
-        let PrimaryKeyConstraint { name: _, index_name, index_type, columns, index_options, characteristics } = key;
-        let is_plain = index_name.is_none() && index_type.is_none() && index_options.is_empty();
-        let columns = key_columns(&columns, column).filter(|_| is_plain && is_held(characteristics));
-        self.key(true, columns, &text)
-    }
-
-    fn unique(&mut self, key: UniqueConstraint, column: Option<&String>) -> Result<()> {
-        let text = key.to_string();
-        let UniqueConstraint {
-            name: _,
-            index_name,
-            index_type_display,
-            index_type,
-            columns,
-            index_options,
-            characteristics,
-            nulls_distinct,
-        } = key;
-        let is_plain = index_name.is_none()
-            && index_type.is_none()
-            && index_options.is_empty()
-            && matches!(index_type_display, KeyOrIndexDisplay::None)
-            && !matches!(nulls_distinct, NullsDistinctOption::NotDistinct);
-        let columns = key_columns(&columns, column).filter(|_| is_plain && is_held(characteristics));
-        self.key(false, columns, &text)
-    }
-
-    fn key(&mut self, is_primary: bool, columns: Option<Vec<String>>, text: &str) -> Result<()> {
-        let columns = columns.ok_or_else(|| SqlError::Unsupported(format!("'{text}'; keys are of plain columns")))?;
-        self.keys.push(DeclaredKey { is_primary, columns });
-        Ok(())
-    }
-
-    fn check(&mut self, check: CheckConstraint) -> Result<()> {
-        let text = check.to_string();
-        let CheckConstraint { name: _, expr, enforced } = check;
-        if enforced == Some(false) || has_query(&expr) {
-            return Err(SqlError::Unsupported(format!("'{text}'")));
-        }
-        self.checks.push(*expr);
-        Ok(())
-    }
-}
-
-fn foreign_key() -> SqlError {
-    SqlError::Unsupported("FOREIGN KEY".into())
-}
-
-/// Whether a constraint is held at the end of each statement, which is when ours are.
-fn is_held(characteristics: Option<ConstraintCharacteristics>) -> bool {
-    characteristics.is_none_or(|ConstraintCharacteristics { deferrable, initially, enforced }| {
-        deferrable != Some(true) && initially.is_none() && enforced != Some(false)
-    })
-}
-
-/// The columns of a key by name: those it names, otherwise the one it stands at.
-fn key_columns(columns: &[IndexColumn], own: Option<&String>) -> Option<Vec<String>> {
-    if columns.is_empty() {
-        return own.map(|own| vec![own.clone()]);
-    }
-    let name = |column: &IndexColumn| {
-        let IndexColumn { column: OrderByExpr { expr, options, with_fill }, operator_class } = column;
-        let OrderByOptions { asc, nulls_first } = options;
-        match expr {
-            Expr::Identifier(name)
-                if asc.is_none() && nulls_first.is_none() && with_fill.is_none() && operator_class.is_none() =>
-            {
-                Some(folded(name))
-            }
+    fn key(&mut self, is_primary: bool, columns: &[IndexColumn]) {
+        let name = |column: &IndexColumn| match &column.column.expr {
+            Expr::Identifier(name) => Some(folded(name)),
             _ => None,
-        }
-    };
-    columns.iter().map(name).collect()
-}
-
-/// The name of a constraint on a column.
-fn name_of(option: &ColumnOption) -> Option<&'static str> {
-    match option {
-        ColumnOption::PrimaryKey(_) => Some("PRIMARY KEY"),
-        ColumnOption::Unique(_) => Some("UNIQUE"),
-        ColumnOption::Check(_) => Some("CHECK"),
-        ColumnOption::ForeignKey(_) => Some("FOREIGN KEY"),
-        _ => None,
+        };
+        self.keys.push(DeclaredKey { is_primary, columns: columns.iter().filter_map(name).collect() });
     }
 }
 
-fn name_of_table_constraint(constraint: &TableConstraint) -> &'static str {
-    match constraint {
-        TableConstraint::PrimaryKey(_) | TableConstraint::PrimaryKeyUsingIndex(_) => "PRIMARY KEY",
-        TableConstraint::Unique(_) | TableConstraint::UniqueUsingIndex(_) => "UNIQUE",
-        TableConstraint::Check(_) => "CHECK",
-        TableConstraint::ForeignKey(_) => "FOREIGN KEY",
-        TableConstraint::Index(_) | TableConstraint::FulltextOrSpatial(_) => "INDEX",
-    }
+/// Whether a table has constraints or defaults.
+fn is_declared(table: &CreateTable) -> bool {
+    let mut options = table.columns.iter().flat_map(|column| &column.options);
+    !table.constraints.is_empty() || options.any(|definition| !matches!(definition.option, ColumnOption::Null))
 }

@@ -40,8 +40,8 @@ pub(crate) fn is_about_repeated_names(error: &DataFusionError) -> bool {
     }
 }
 
-/// What is wrong with a statement whose columns of one name were told apart, in the names that it has itself; `first`
-/// is what was wrong before.
+/// The error of a statement whose columns of one name were told apart, with the statement's own names; `first` is the
+/// error without that.
 pub(crate) fn in_own_names(error: DataFusionError, first: DataFusionError) -> SqlError {
     if let DataFusionError::SchemaError(schema, _) = error.find_root()
         && let SchemaError::FieldNotFound { field, valid_fields } = schema.as_ref()
@@ -62,7 +62,7 @@ pub(crate) fn in_own_names(error: DataFusionError, first: DataFusionError) -> Sq
     }
 }
 
-/// What is wrong with a statement in which columns of one name must not be.
+/// The error of a statement in which columns must not have one name.
 pub(crate) fn about_repeated_names(error: DataFusionError) -> SqlError {
     match error.find_root() {
         // It names both expressions, the second behind `and`.

@@ -69,27 +69,6 @@ pub(super) async fn resolve(state: &SessionState, parsed: &mut ParsedStatement) 
     Ok(())
 }
 
-/// Whether a join merges columns in a way that is known here.
-pub(super) fn merges(operator: &JoinOperator) -> bool {
-    use JoinOperator::*;
-    match operator {
-        Join(constraint)
-        | Inner(constraint)
-        | Left(constraint)
-        | LeftOuter(constraint)
-        | Right(constraint)
-        | RightOuter(constraint)
-        | FullOuter(constraint)
-        | LeftSemi(constraint)
-        | LeftAnti(constraint)
-        | RightSemi(constraint)
-        | RightAnti(constraint) => {
-            matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural)
-        }
-        _ => false,
-    }
-}
-
 fn sides(operator: &mut JoinOperator) -> Option<(&mut JoinConstraint, Side)> {
     Some(match operator {
         JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint, Side::Left),

@@ -70,7 +70,7 @@ const STACK_BYTES_MAX: usize = 256 << 20;
 pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     match parse_returning(state, sql).await? {
         (statement, None) => Ok(statement),
-        (_, Some(_)) => Err(SqlError::Unsupported("RETURNING in a statement that is kept or sent elsewhere".into())),
+        (_, Some(_)) => Err(SqlError::Unsupported("RETURNING in a view or in a plan that is encoded".into())),
     }
 }
 
@@ -202,7 +202,7 @@ impl Mends {
     fn check_joins(&mut self, joins: &[Join]) -> ControlFlow<()> {
         use JoinOperator::*;
         for join in joins {
-            self.merges_columns |= merged::merges(&join.join_operator);
+            self.merges_columns |= relations::merges(&join.join_operator);
             let (Join(JoinConstraint::None)
             | Inner(JoinConstraint::None)
             | Left(JoinConstraint::None)

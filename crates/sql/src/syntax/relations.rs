@@ -8,13 +8,12 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
-    TableWithJoins, VisitorMut, With,
+    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableWithJoins, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SessionDialect;
-use super::merged::merges;
 use crate::error::{Result, SqlError};
 
 /// The tables of one query whose joins merge columns.
@@ -56,7 +55,7 @@ impl Relations {
                 query = below(with.clone(), query);
             }
             let statement = ParsedStatement::Statement(Box::new(SqlStatement::Query(query)));
-            // What is wrong with a table is told when the statement is planned.
+            // Planning the statement gives the error of a table.
             let plan = state.statement_to_plan(statement).await.ok();
             tables.push(plan.map(|plan| plan.schema().fields().iter().map(|field| field.name().clone()).collect()));
         }
@@ -84,6 +83,27 @@ fn in_tables(table: &TableWithJoins) -> bool {
         _ => false,
     };
     nested(&table.relation) || table.joins.iter().any(|join| merges(&join.join_operator) || nested(&join.relation))
+}
+
+/// Whether a join merges columns in a way that is known here.
+pub(super) fn merges(operator: &JoinOperator) -> bool {
+    use JoinOperator::*;
+    match operator {
+        Join(constraint)
+        | Inner(constraint)
+        | Left(constraint)
+        | LeftOuter(constraint)
+        | Right(constraint)
+        | RightOuter(constraint)
+        | FullOuter(constraint)
+        | LeftSemi(constraint)
+        | LeftAnti(constraint)
+        | RightSemi(constraint)
+        | RightAnti(constraint) => {
+            matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural)
+        }
+        _ => false,
+    }
 }
 
 /// `SELECT * FROM table`.

@@ -42,9 +42,9 @@ pub(super) fn as_match(expr: &mut Expr) -> Result<()> {
                 Value::SingleQuotedString(translated)
             }
             Value::Null => Value::Null,
-            other => return Err(SqlError::Unsupported(format!("SIMILAR TO {other}; its pattern is a text"))),
+            other => return Err(SqlError::Unsupported(format!("SIMILAR TO {other}; write the pattern as a text"))),
         },
-        other => return Err(SqlError::Unsupported(format!("SIMILAR TO {other}; its pattern is a text"))),
+        other => return Err(SqlError::Unsupported(format!("SIMILAR TO {other}; write the pattern as a text"))),
     };
     let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
     let text = std::mem::replace(text.as_mut(), Expr::value(Value::Null));

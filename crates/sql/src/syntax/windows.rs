@@ -107,16 +107,18 @@ fn extend(known: &[(String, WindowSpec)], spec: &mut WindowSpec) -> Result<()> {
     let Some(name) = spec.window_name.take() else { return Ok(()) };
     let WindowSpec { window_name: _, partition_by, order_by, window_frame } = found(known, &name)?;
     let contradiction = if !spec.partition_by.is_empty() {
-        Some("PARTITION BY stands beside")
+        Some("PARTITION BY is not allowed after")
     } else if !spec.order_by.is_empty() && !order_by.is_empty() {
-        Some("ORDER BY stands beside that of")
+        Some("a second ORDER BY is not allowed after")
     } else if window_frame.is_some() {
-        Some("a frame is part of")
+        Some("a frame is not allowed in")
     } else {
         None
     };
     if let Some(contradiction) = contradiction {
-        return Err(SqlError::Planning(format!("{contradiction} window '{name}', which another window begins with")));
+        return Err(SqlError::Planning(format!(
+            "{contradiction} window '{name}', from which another window is derived"
+        )));
     }
     spec.partition_by = partition_by.clone();
     if spec.order_by.is_empty() {

@@ -2,6 +2,8 @@
 //!
 //! What stands in quotes is a value or a name of the user's and stays.
 
+use arrow::datatypes::DataType;
+
 /// Types without parameters.
 const PLAIN: [(&str, &str); 18] = [
     ("Boolean", "BOOLEAN"),
@@ -41,6 +43,14 @@ const WITH_PARAMETERS: [&str; 15] = [
     "Struct",
     "Map",
 ];
+
+/// A type as SQL calls it; what has only NULLs is text, as PostgreSQL has it.
+pub(crate) fn sql_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Null => "VARCHAR".into(),
+        other => types_in_sql(&other.to_string()),
+    }
+}
 
 /// A text with SQL's names of types.
 pub(crate) fn types_in_sql(text: &str) -> String {

@@ -109,7 +109,7 @@ async fn what_succeeds_is_in_its_place() {
         session.collect(&sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
     }
     let all = files(folder.path());
-    assert!(all.keys().all(|path| !path.to_string_lossy().contains(".partial")), "{:?}", all.keys());
+    assert!(all.keys().all(|path| !path.to_string_lossy().contains("staging")), "{:?}", all.keys());
     for (name, expected) in
         [("keep.parquet", 10_000), ("keep.csv", 10_000), ("new.parquet", 10_000), ("new.json", 10_000)]
     {
@@ -127,7 +127,8 @@ async fn what_is_being_written_is_not_read() {
     let (folder, session) = before().await;
     let mut running = session.execute(&format!("INSERT INTO t SELECT v, q FROM ({ENDLESS})")).await.unwrap();
     let hidden = async {
-        let is_there = || files(folder.path()).keys().any(|path| path.to_string_lossy().contains(".partial/"));
+        let is_there =
+            || files(folder.path()).keys().any(|path| path.to_string_lossy().contains(".warpcube-staging/content/"));
         while !is_there() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -10,13 +10,14 @@ use warpcube_bench::queries::{Benchmark, Queries, QueryArgs};
 use warpcube_bench::schemes::Schemes;
 use warpcube_bench::suite::{RunArgs, Suite};
 use warpcube_gpu::{Device, EmulatorOptions};
-use warpcube_sql::{Assignment, Connection, Database, DatabaseOptions, Origin};
+use warpcube_sql::{Assignment, Connection, Database, DatabaseOptions, SettingOrigin};
 
 use crate::cli::{BenchSuite, QuerySuite};
 use crate::config;
 use crate::console;
 use crate::error::{CliError, Result};
-use crate::host::{self, Host};
+use crate::exit;
+use crate::host::Host;
 use follow::follow;
 
 /// Runs a benchmark.
@@ -50,7 +51,7 @@ pub(crate) fn query_suite(suite: &QuerySuite, settings: Vec<Assignment>, host: &
 fn queries(name: &str, arguments: &QueryArgs, mut settings: Vec<Assignment>, host: &Host) -> Result<()> {
     let benchmark = Benchmark::asked(name, arguments)?;
     settings.extend(arguments.encoding.clone().map(|value| {
-        let origin = Origin::Flag("--encoding".into());
+        let origin = SettingOrigin::Flag("--encoding".into());
         Assignment { name: "warpcube.encoding".into(), value, origin }
     }));
     // With --verify or --answers the run goes on after the reader of its text has gone.
@@ -80,7 +81,7 @@ fn over(
         true => console::print(&(suite.cases()?.concat().join("\n") + "\n")),
         false => follow(suite, arguments, goes_on, host),
     });
-    host::leave(connection.database());
+    exit::close(connection.database());
     done
 }
 

@@ -180,7 +180,7 @@ pub(super) fn follow<T: Send + 'static>(
 }
 
 /// As [`follow`], for work that changes cubes: an interrupt cancels it by the switch of its report until its changes
-/// take their places, and what it warns of is told at once.
+/// take their places, and its warnings are written at once.
 pub(super) fn follow_change<T: Send + 'static, W: Future<Output = Result<T>> + Send + 'static>(
     host: &Host,
     what: &str,

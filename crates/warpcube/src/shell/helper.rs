@@ -7,8 +7,8 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
 use warpcube_sql::{Connection, SETTINGS, Script, as_written};
 
-use super::commands::{COMMANDS, meant_by};
 use crate::escape;
+use crate::script::{COMMANDS, meant_by};
 
 /// Words that statements are made of.
 const KEYWORDS: [&str; 74] = [

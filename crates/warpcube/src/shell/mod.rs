@@ -1,6 +1,5 @@
 //! The shell: lines edited and remembered, statements over several lines, completion, and backslash commands.
 
-pub(crate) mod commands;
 mod helper;
 
 use std::io::{self, Write};
@@ -16,9 +15,9 @@ use crate::config;
 use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::runner::{Runner, report_error};
+use crate::script::{self, Next};
 use crate::signals;
 use crate::statement_reader::{Piece, StatementReader};
-use commands::Next;
 use helper::Helper;
 
 /// Lines kept in the history file.
@@ -108,11 +107,11 @@ fn read(runner: &mut Runner, editor: &mut Editor<Helper, DefaultHistory>, histor
         pieces.extend(reader.end());
         for (piece, _) in pieces {
             let done = match piece {
-                Piece::Statement(sql) => match commands::meant_by(&sql) {
-                    Some(command) => commands::run(runner, command),
+                Piece::Statement(sql) => match script::meant_by(&sql) {
+                    Some(command) => script::run_command(runner, command),
                     None => runner.statement(&sql).map(|()| Next::Prompt),
                 },
-                Piece::Command(command) => commands::run(runner, &command),
+                Piece::Command(command) => script::run_command(runner, &command),
             };
             match done {
                 Ok(Next::Quit) => return Ok(()),

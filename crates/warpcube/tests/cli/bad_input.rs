@@ -322,7 +322,7 @@ fn what_cannot_be_done_as_said_is_told() {
 }
 
 #[test]
-fn who_insists_on_the_gpu_is_told_that_there_is_none() {
+fn a_required_gpu_that_is_not_there_is_an_error() {
     let place = Place::new();
     place.write("t.csv", "a\n1\n");
     let run =

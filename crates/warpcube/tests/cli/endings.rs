@@ -36,7 +36,7 @@ fn writing(place: &Place, arguments: &[&str]) -> Child {
     let mut command = place.command();
     command.args(["--device", "cpu"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    wait_for("nothing is written", || names(&place.path("d")).iter().any(|name| name.ends_with(".partial")));
+    wait_for("nothing is written", || names(&place.path("d")).iter().any(|name| name.ends_with(".warpcube-staging")));
     child
 }
 

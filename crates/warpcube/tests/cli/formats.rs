@@ -104,7 +104,7 @@ fn a_failed_statement_leaves_the_file_that_was_there() {
     assert!(error.starts_with("SQL-006 "), "{error}");
     assert_eq!(place.read("kept.csv"), b"old\n");
     let left: Vec<_> = std::fs::read_dir(place.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!left.iter().any(|name| name.to_string_lossy().contains("partial")), "{left:?}");
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("staging")), "{left:?}");
 }
 
 #[test]

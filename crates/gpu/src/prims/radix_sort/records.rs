@@ -71,7 +71,7 @@ impl RadixTuning {
         exchange + self.threads / 32 * BINS as u32 * 4 + TILE_TABLE_BYTES
     }
 
-    /// What kernels are told of types and tuning.
+    /// The types and the tuning, as macros of the kernels.
     pub(crate) fn definitions(&self, key: Element, payload: Option<Element>) -> String {
         let RadixTuning { threads, items, blocks, count_threads, count_columns, .. } = self;
         let payload = payload.map(|payload| format!("#define WC_SORT_PAYLOAD {}\n", payload_type(payload.bytes())));

@@ -53,7 +53,7 @@ pub(super) fn k_max(level: BitonicLevel, pair_bytes: usize, shared_bytes_max: us
     [1024, 512, 256].into_iter().find(fits).unwrap_or(0)
 }
 
-/// What the program is told.
+/// The macros of the program.
 pub(super) fn defines(spec: &TopKSpec, level: BitonicLevel) -> String {
     let sizes = Sizes::new(spec.k, level);
     format!(

@@ -113,7 +113,7 @@ pub(super) struct Sort {
 
 /// Sizes and places of one run.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct TopKPlan {
     pub(super) n: u64,
     pub(super) results: u64,
     pub(super) sample: Option<Sample>,
@@ -150,8 +150,8 @@ impl Layout {
     }
 }
 
-impl Plan {
-    pub(super) fn new(spec: &TopKSpec, shapes: &Shapes, n: u64) -> Plan {
+impl TopKPlan {
+    pub(super) fn new(spec: &TopKSpec, shapes: &Shapes, n: u64) -> TopKPlan {
         let results = spec.k.min(n);
         let (rank_bytes, row_bytes) = (spec.element.bytes(), spec.rows.bytes());
         let pair = rank_bytes + row_bytes;
@@ -205,7 +205,7 @@ impl Plan {
         let pool_ranks = layout.take(2 * pool_max as usize * rank_bytes);
         let pool_rows = layout.take(2 * pool_max as usize * row_bytes);
         let bytes = layout.bytes.max(end);
-        Plan {
+        TopKPlan {
             n,
             results,
             sample,

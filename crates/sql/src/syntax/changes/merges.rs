@@ -52,7 +52,9 @@ pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlS
             MergeClauseKind::NotMatchedBySource => (true, false),
         };
         if always.contains(&(with_row, with_source)) {
-            return Err(SqlError::Planning("a WHEN of MERGE stands behind one that holds for all its rows".into()));
+            return Err(SqlError::Planning(
+                "a WHEN of MERGE is never reached: an earlier one without a condition takes all of its rows".into(),
+            ));
         }
         if predicate.is_none() {
             always.push((with_row, with_source));
@@ -142,8 +144,10 @@ fn of_clause(
             }
             Ok(Clause { condition, action: Action::Insert, values })
         }
-        (MergeAction::Insert(_), true) => Err(SqlError::Planning("INSERT in MERGE is for rows NOT MATCHED".into())),
-        (_, false) => Err(SqlError::Planning("rows NOT MATCHED by the table have nothing to change in MERGE".into())),
+        (MergeAction::Insert(_), true) => Err(SqlError::Planning("INSERT of MERGE belongs in WHEN NOT MATCHED".into())),
+        (_, false) => Err(SqlError::Planning(
+            "WHEN NOT MATCHED of MERGE takes INSERT: it has no row of the table to change".into(),
+        )),
     }
 }
 

@@ -103,7 +103,9 @@ fn changing(query: &Query) -> Result<Option<SqlStatement>> {
         && pipe_operators.is_empty();
     match is_bare {
         true => Ok(Some(SqlStatement::Query(Box::new(query.clone())))),
-        false => Err(SqlError::Unsupported("clauses behind a statement that changes a table".into())),
+        false => Err(SqlError::Unsupported(
+            "ORDER BY, LIMIT and other clauses of a query after a statement that changes a table".into(),
+        )),
     }
 }
 
@@ -174,7 +176,7 @@ async fn of_delete(state: &SessionState, delete: Delete) -> Result<(SqlStatement
     )?;
     let (FromTable::WithFromKeyword(mut from) | FromTable::WithoutKeyword(mut from)) = from;
     let (Some(TableWithJoins { relation, joins }), true) = (from.pop(), from.is_empty()) else {
-        return Err(SqlError::Unsupported("DELETE of several tables; USING takes others".into()));
+        return Err(SqlError::Unsupported("DELETE FROM several tables; name one there and the others in USING".into()));
     };
     refuse("DELETE", &[("JOIN, which USING takes,", !joins.is_empty())])?;
     let target = Target::of(state, relation, "DELETE FROM").await?;
@@ -239,7 +241,9 @@ async fn of_update(state: &SessionState, update: Update) -> Result<(SqlStatement
     )?;
     let TableWithJoins { relation, joins } = table;
     if let Some(join) = joins.iter().find(|join| parts::adds_rows(&join.join_operator)) {
-        return Err(SqlError::Unsupported(format!("'{join}' in UPDATE, whose rows the table may not have")));
+        return Err(SqlError::Unsupported(format!(
+            "'{join}' in UPDATE, which gives rows that are not in the table; use an inner join"
+        )));
     }
     let target = Target::of(state, relation, "UPDATE").await?;
     let values = assigned(&target, assignments)?;

@@ -2,45 +2,74 @@
 
 use datafusion::sql::sqlparser::ast::{
     CheckConstraint, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, CreateTable,
-    CreateTableOptions, CreateView, IndexColumn, NullsDistinctOption, OrderByExpr, OrderByOptions,
-    PrimaryKeyConstraint, TableConstraint, UniqueConstraint, ViewColumnDef,
+    CreateTableOptions, CreateView, Expr, IndexColumn, KeyOrIndexDisplay, NullsDistinctOption, OrderByExpr,
+    OrderByOptions, PrimaryKeyConstraint, TableConstraint, UniqueConstraint, ViewColumnDef,
 };
 
 use super::refuse;
 use super::types::{self, Lengths};
 use crate::error::{Result, SqlError};
+use crate::syntax::visits::has_query;
 
 /// Checks a table in memory. The planner takes `CreateTable` apart without `..` itself, and refuses what it does not
-/// read, but for what columns and constraints hold.
+/// read, but for what columns and constraints hold: [`Declared`](super::super::Declared) keeps what passes here.
 pub(super) fn table(table: &CreateTable) -> Result<()> {
     refuse([("options of CREATE TABLE", table.table_options != CreateTableOptions::None)])?;
-    columns(&table.columns, &table.constraints, Lengths::OfVarchar)
-}
-
-/// Checks columns and constraints of a table.
-pub(super) fn columns(columns: &[ColumnDef], constraints: &[TableConstraint], lengths: Lengths) -> Result<()> {
-    for ColumnDef { name: _, data_type, options } in columns {
-        types::check(data_type, lengths)?;
-        options.iter().try_for_each(|ColumnOptionDef { name: _, option }| column_option(option))?;
-    }
-    constraints.iter().try_for_each(|constraint| match constraint {
+    columns(&table.columns, Lengths::OfVarchar)?;
+    table.constraints.iter().try_for_each(|constraint| match constraint {
         TableConstraint::Unique(constraint) => unique(constraint),
         TableConstraint::PrimaryKey(constraint) => primary_key(constraint),
         TableConstraint::Check(constraint) => check(constraint),
-        // Refused where constraints are kept.
-        TableConstraint::ForeignKey(_)
+        other @ (TableConstraint::ForeignKey(_)
         | TableConstraint::Index(_)
         | TableConstraint::FulltextOrSpatial(_)
         | TableConstraint::PrimaryKeyUsingIndex(_)
-        | TableConstraint::UniqueUsingIndex(_) => Ok(()),
+        | TableConstraint::UniqueUsingIndex(_)) => Err(SqlError::Unsupported(name_of_constraint(other).into())),
     })
+}
+
+/// Checks a table over files, whose rows are held to NOT NULL by INSERT alone.
+pub(super) fn external(columns: &[ColumnDef], constraints: &[TableConstraint]) -> Result<()> {
+    let of_columns = columns.iter().flat_map(|column| &column.options).find_map(|option| match option.option {
+        ColumnOption::PrimaryKey(_) => Some("PRIMARY KEY"),
+        ColumnOption::Unique(_) => Some("UNIQUE"),
+        ColumnOption::Check(_) => Some("CHECK"),
+        ColumnOption::ForeignKey(_) => Some(FOREIGN_KEY),
+        _ => None,
+    });
+    match of_columns.or_else(|| constraints.first().map(name_of_constraint)) {
+        Some(name) => {
+            Err(SqlError::Unsupported(format!("{name} of a table over files; declare it of a table in memory")))
+        }
+        None => self::columns(columns, Lengths::Refused),
+    }
+}
+
+fn columns(columns: &[ColumnDef], lengths: Lengths) -> Result<()> {
+    columns.iter().try_for_each(|ColumnDef { name: _, data_type, options }| {
+        types::check(data_type, lengths)?;
+        options.iter().try_for_each(|ColumnOptionDef { name: _, option }| column_option(option))
+    })
+}
+
+const FOREIGN_KEY: &str = "FOREIGN KEY";
+
+fn name_of_constraint(constraint: &TableConstraint) -> &'static str {
+    match constraint {
+        TableConstraint::PrimaryKey(_) => "PRIMARY KEY",
+        TableConstraint::Unique(_) => "UNIQUE",
+        TableConstraint::Check(_) => "CHECK",
+        TableConstraint::ForeignKey(_) => FOREIGN_KEY,
+        TableConstraint::Index(_) | TableConstraint::FulltextOrSpatial(_) => "INDEX",
+        TableConstraint::PrimaryKeyUsingIndex(_) => "PRIMARY KEY USING INDEX",
+        TableConstraint::UniqueUsingIndex(_) => "UNIQUE USING INDEX",
+    }
 }
 
 fn column_option(option: &ColumnOption) -> Result<()> {
     let name = match option {
-        ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) | ColumnOption::ForeignKey(_) => {
-            return Ok(());
-        }
+        ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => return Ok(()),
+        ColumnOption::ForeignKey(_) => return Err(SqlError::Unsupported(FOREIGN_KEY.into())),
         ColumnOption::PrimaryKey(constraint) => return primary_key(constraint),
         ColumnOption::Unique(constraint) => return unique(constraint),
         ColumnOption::Check(constraint) => return check(constraint),
@@ -84,7 +113,7 @@ fn unique(constraint: &UniqueConstraint) -> Result<()> {
     let UniqueConstraint {
         name: _,
         index_name,
-        index_type_display: _,
+        index_type_display,
         index_type,
         columns,
         index_options,
@@ -93,6 +122,7 @@ fn unique(constraint: &UniqueConstraint) -> Result<()> {
     } = constraint;
     refuse([
         ("an index for UNIQUE", index_name.is_some() || index_type.is_some() || !index_options.is_empty()),
+        ("UNIQUE KEY and UNIQUE INDEX", !matches!(index_type_display, KeyOrIndexDisplay::None)),
         ("UNIQUE NULLS NOT DISTINCT", matches!(nulls_distinct, NullsDistinctOption::NotDistinct)),
     ])?;
     keys(columns)?;
@@ -100,13 +130,16 @@ fn unique(constraint: &UniqueConstraint) -> Result<()> {
 }
 
 fn check(constraint: &CheckConstraint) -> Result<()> {
-    let CheckConstraint { name: _, expr: _, enforced } = constraint;
-    refuse([("CHECK … NOT ENFORCED", *enforced == Some(false))])
+    let CheckConstraint { name: _, expr, enforced } = constraint;
+    refuse([("CHECK … NOT ENFORCED", *enforced == Some(false)), ("CHECK with a subquery", has_query(expr))])
 }
 
 fn keys(columns: &[IndexColumn]) -> Result<()> {
     columns.iter().try_for_each(|IndexColumn { column, operator_class }| {
-        let OrderByExpr { expr: _, options: OrderByOptions { asc, nulls_first }, with_fill } = column;
+        let OrderByExpr { expr, options: OrderByOptions { asc, nulls_first }, with_fill } = column;
+        if !matches!(expr, Expr::Identifier(_)) {
+            return Err(SqlError::Unsupported(format!("a key of '{expr}'; keys are of plain columns")));
+        }
         refuse([
             ("ASC and DESC of a key's columns", asc.is_some() || nulls_first.is_some() || with_fill.is_some()),
             ("operator classes of a key's columns", operator_class.is_some()),

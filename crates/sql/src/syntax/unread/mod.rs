@@ -67,7 +67,7 @@ fn visit(parsed: &ParsedStatement, clauses: &mut Clauses<'_>) -> ControlFlow<Sql
             } = table;
             flow(
                 refuse([("TEMPORARY external tables", *temporary)])
-                    .and_then(|()| definitions::columns(columns, constraints, types::Lengths::Refused)),
+                    .and_then(|()| definitions::external(columns, constraints)),
             )
         }
         ParsedStatement::Reset(_) => ControlFlow::Continue(()),

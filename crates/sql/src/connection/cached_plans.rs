@@ -29,7 +29,7 @@ impl Connection {
         (self.epoch_of(&state), state)
     }
 
-    /// Whether plans of an epoch could be made now with the settings of then.
+    /// Whether the catalog and the refusals are still those of an epoch.
     pub(super) fn is_of_now(&self, epoch: Epoch) -> bool {
         let shared = &self.inner.database.shared;
         (shared.catalogs.generation(), shared.planner.refusals()) == (epoch.catalog, epoch.refusals)

@@ -1,4 +1,4 @@
-//! Where encoded columns of a table over files are kept, and what tells the table from others.
+//! Column files: where the encoded columns of a table over files are stored, and the identity of the table in them.
 //!
 //! A file `t.parquet` has `t.parquet.warpcols` beside it; a folder or a pattern has a hidden file in the folder; a
 //! folder of `warpcube.encoded_folder` holds the files of all tables by a hash. The identity holds all that decides
@@ -14,18 +14,18 @@ use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
 use datafusion::execution::SessionState;
 use warpcube_column::ColumnFile;
 
-use crate::catalog::KEPT_SUFFIX;
+use crate::catalog::COLUMN_FILE_SUFFIX;
 use crate::lower::TableInfo;
 use crate::settings::Settings;
 use crate::values::EncodedFiles;
 
 /// DataFusion's settings that scans may depend on.
 const SCAN_SETTINGS: [&str; 3] = ["datafusion.catalog.", "datafusion.execution.", "datafusion.optimizer."];
-/// Scans are given their own.
+/// Left out: a load sets the partitions of its scans itself.
 const PARTITIONS_SETTING: &str = "datafusion.execution.target_partitions";
 
-/// Where a table's encoded columns are kept, if they are; `parts` tells of a table that DataFusion scans in how many
-/// parts it does so.
+/// The column file of a table; none where it has none. `parts` gives the number of partitions in which DataFusion scans
+/// the table, none for files that are read directly.
 pub(crate) fn column_file(
     info: &TableInfo,
     state: &SessionState,
@@ -38,7 +38,7 @@ pub(crate) fn column_file(
     }
     let listing = info.provider.downcast_ref::<ListingTable>()?;
     let urls = listing.table_paths();
-    // Of files below subfolders the version knows nothing.
+    // The version of a table does not cover files in subfolders.
     let is_seen = options.execution.listing_table_ignore_subdirectory;
     if !is_seen || urls.is_empty() || urls.iter().any(|url| url.scheme() != "file") {
         return None;
@@ -46,7 +46,7 @@ pub(crate) fn column_file(
     let pattern = |url: &ListingTableUrl| url.get_glob().as_ref().map(|pattern| pattern.as_str().to_string());
     let locations: Vec<_> = urls.iter().map(|url| (url.as_str(), pattern(url))).collect();
     let format = match listing.options().format.get_ext() {
-        // All that its options change shows in the table's columns.
+        // Options of the Parquet format change the table's columns alone, which its version has.
         extension if extension == "parquet" => extension,
         _ => format!("{:?}", listing.options().format),
     };
@@ -79,14 +79,14 @@ fn path(urls: &[ListingTableUrl], folder: Option<&Path>, table: &str) -> Option<
     let location = urls.first()?.get_url().to_file_path().ok()?;
     let stem = location.file_name()?.to_string_lossy().into_owned();
     if let Some(folder) = folder {
-        return Some(folder.join(format!("{stem}-{:016x}{KEPT_SUFFIX}", hash(table))));
+        return Some(folder.join(format!("{stem}-{:016x}{COLUMN_FILE_SUFFIX}", hash(table))));
     }
     Some(match urls {
         [url] if !url.is_collection() && url.get_glob().is_none() => {
-            location.with_file_name(format!("{stem}{KEPT_SUFFIX}"))
+            location.with_file_name(format!("{stem}{COLUMN_FILE_SUFFIX}"))
         }
-        [url, ..] if url.is_collection() => location.join(format!(".{stem}-{:016x}{KEPT_SUFFIX}", hash(table))),
-        _ => location.with_file_name(format!(".{stem}-{:016x}{KEPT_SUFFIX}", hash(table))),
+        [url, ..] if url.is_collection() => location.join(format!(".{stem}-{:016x}{COLUMN_FILE_SUFFIX}", hash(table))),
+        _ => location.with_file_name(format!(".{stem}-{:016x}{COLUMN_FILE_SUFFIX}", hash(table))),
     })
 }
 

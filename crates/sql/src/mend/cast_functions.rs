@@ -1,0 +1,116 @@
+//! Functions in the place of casts: texts that become decimals ([`super::text_decimals`]), and casts that rows compute
+//! ([`super::failing_casts`]).
+//!
+//! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
+//! it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::conversion::Conversion;
+use super::{each_value, text_decimals};
+
+/// How a function converts its argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// By Arrow's cast, once a row computes it.
+    Late,
+    /// From a text to a decimal; another text raises.
+    Decimal,
+    /// From a text to a decimal; another text becomes NULL.
+    TryDecimal,
+}
+
+/// How the names of functions begin; the type follows.
+const NAMES: [(&str, Kind); 3] =
+    [("warpcube_late_cast_", Kind::Late), ("warpcube_decimal_", Kind::Decimal), (TRY_DECIMAL, Kind::TryDecimal)];
+/// How the name of a function begins that has a value for all arguments.
+pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
+
+/// The function of a name, for plans that come from another session.
+pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
+    let (kind, target) = NAMES.iter().find_map(|(front, kind)| Some((*kind, name.strip_prefix(front)?)))?;
+    let target: DataType = target.parse().ok()?;
+    (kind == Kind::Late || is_read(&target)).then(|| Arc::new(CastFunction::function(kind, &target)))
+}
+
+/// Whether texts are read as values of a type by [`super::text_decimals`].
+fn is_read(target: &DataType) -> bool {
+    matches!(target, DataType::Decimal128(..) | DataType::Decimal256(..))
+}
+
+/// A conversion to a type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct CastFunction {
+    name: String,
+    kind: Kind,
+    target: DataType,
+    signature: Signature,
+}
+
+impl CastFunction {
+    fn function(kind: Kind, target: &DataType) -> ScalarUDF {
+        let front = NAMES.iter().find(|(_, other)| *other == kind).map_or("", |(front, _)| front);
+        let name = format!("{front}{target}");
+        let signature = Signature::any(1, Volatility::Immutable);
+        ScalarUDF::new_from_impl(CastFunction { name, kind, target: target.clone(), signature })
+    }
+
+    /// What reads a text as a decimal in a cast's place; none for other casts.
+    pub(super) fn of_text(cast: &Conversion) -> Option<Expr> {
+        let kind = if cast.may_fail { Kind::TryDecimal } else { Kind::Decimal };
+        let is_taken = cast.is_of_text() && is_read(cast.to);
+        is_taken.then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
+    }
+
+    /// The same cast, which rows compute and planning does not.
+    pub(super) fn late(cast: &Conversion) -> Expr {
+        CastFunction::function(Kind::Late, cast.to).call(vec![cast.operand.clone()])
+    }
+}
+
+impl ScalarUDFImpl for CastFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.target.clone())
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let value = &arguments.args[0];
+        match self.kind {
+            Kind::Late => value.cast_to(&self.target, None),
+            Kind::Decimal => each_value(value, |texts| text_decimals::read(texts, &self.target, false)),
+            Kind::TryDecimal => each_value(value, |texts| text_decimals::read(texts, &self.target, true)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_found_by_its_name() {
+        let zoned = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("+01:00".into()));
+        let decimal = DataType::Decimal128(12, 2);
+        for (kind, target) in [(Kind::Late, &DataType::Int32), (Kind::Late, &zoned), (Kind::TryDecimal, &decimal)] {
+            let made = CastFunction::function(kind, target);
+            let found = function(made.name()).expect("a function of that name");
+            assert_eq!(*found, made);
+        }
+        assert!(function("warpcube_decimal_Int32").is_none());
+        assert!(function("warpcube_decimal_").is_none());
+    }
+}
