@@ -10,28 +10,12 @@ use std::sync::Arc;
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::expr::Placeholder;
-use warpcube_column::is_string;
-use warpcube_engine::{BindingCache, Expr as Device, Literal, Ty};
+use warpcube_engine::{BindingCache, Expr as Device, Literal};
 
+use super::constants::literal;
+use super::parameters::FIRST;
 use super::strings::OpenExpression;
-use super::{Lowered, Reason, literal};
-
-/// The first argument that is a parameter; those before are scalar subqueries.
-const FIRST: usize = 1 << 20;
-
-/// A parameter in place of a number. Strings are operands of functions of strings alone.
-pub(super) fn parameter(placeholder: &Placeholder) -> Result<Device, Reason> {
-    let refuse = || format!("the parameter '{}'", placeholder.id);
-    let data_type = placeholder.field.as_ref().map(|field| field.data_type()).ok_or_else(refuse)?;
-    let ty = Ty::of(data_type).filter(|_| !is_string(data_type)).ok_or_else(refuse)?;
-    Ok(Device::Literal(Literal::Argument(FIRST + position(placeholder).ok_or_else(refuse)?), ty))
-}
-
-/// The position of a parameter's value.
-pub(super) fn position(placeholder: &Placeholder) -> Option<usize> {
-    placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
-}
+use super::{Lowered, Reason};
 
 impl Lowered {
     /// The fragment with these values of its parameters.

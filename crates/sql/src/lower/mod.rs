@@ -2,32 +2,43 @@
 //!
 //! Every aggregation, every sort ([`top_k`]) and every join or filter of groups ([`rows`]) is looked at once, from
 //! the top down: its input is flattened to a graph of scans, equi-joins and filters ([`graph`], [`joins`]), the graph
-//! becomes a tree of pipelines with the largest table at its root ([`tree`]) by the equalities among relations
+//! is arranged as a tree with the largest table at its root ([`tree`], [`writer`]) by the equalities among relations
 //! ([`ties`]), expressions are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that
 //! keeps the original plan for the CPU. What cannot be translated stays as it was, with the reason. Shapes only:
 //! nothing here depends on the values in the tables.
 
 mod aggregate;
+mod aggregation;
+mod calls;
+mod columns;
+mod constants;
 mod dates;
 mod derived;
+mod describe;
 mod distinct;
 mod eager;
 mod expr;
 mod filled;
+mod flatten;
 mod graph;
+mod host_operators;
 mod joins;
 mod node;
 mod operators;
+mod over_derived;
+mod parameters;
 mod reducers;
 mod repeated;
 mod rows;
 mod shared;
+mod shared_tables;
 mod strings;
 mod tables;
 mod ties;
 mod top_k;
 mod tree;
 mod unions;
+mod writer;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -43,13 +54,14 @@ use parking_lot::Mutex;
 use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
 pub(crate) use aggregate::Finish;
-pub(crate) use derived::{DerivedCache, DerivedColumn};
-pub(crate) use expr::literal;
+pub(crate) use constants::literal;
+pub(crate) use derived::DerivedColumn;
+pub(crate) use describe::describe;
 pub(crate) use filled::param_values;
-pub(crate) use graph::describe;
+pub(crate) use host_operators::host_operators;
 pub(crate) use node::DeviceNode;
-pub(crate) use operators::host_operators;
-use shared::SharedTables;
+use over_derived::DerivedCache;
+use shared_tables::SharedTables;
 pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
 pub(crate) use top_k::project_late;
 
@@ -269,7 +281,7 @@ fn lower_parts(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused
                 Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump))
             }
             Err(reason) => {
-                let one = Refused { what: graph::describe(input, what), reason };
+                let one = Refused { what: describe(input, what), reason };
                 match is_whole {
                     true => wholes.push((one, placed)),
                     false => refused.push(one),
@@ -294,7 +306,7 @@ fn lower_one(
     refused: &mut Vec<Refused>,
 ) -> std::result::Result<LogicalPlan, Reason> {
     let mut whole = |aggregate: &Aggregate| {
-        device(aggregate::lower(aggregate, facts)?, LogicalPlan::Aggregate(aggregate.clone()), facts, refused)
+        device(aggregation::lower(aggregate, facts)?, LogicalPlan::Aggregate(aggregate.clone()), facts, refused)
     };
     let Some(split) = distinct::split(aggregate, facts.overflow)? else { return whole(aggregate) };
     if split.parts().count() > 1 {
@@ -343,7 +355,7 @@ fn device(
     let versions: Vec<&str> = lowered.tables.iter().map(|table| table.version.as_str()).collect();
     let identity = |plan: &LogicalPlan| format!("{} {} {versions:?}", facts.under, plan.display_indent());
     let join = join_of(&original).map(identity);
-    let original = facts.shared.below(original).map_err(graph::text)?;
+    let original = facts.shared.below(original).map_err(columns::text)?;
     let identity = identity(&original);
     let asked = [Some(&identity), join.as_ref().filter(|_| lowered.gives_rows())];
     if let Some(reason) = asked.into_iter().flatten().find_map(|identity| facts.refusals.reason(identity)) {
