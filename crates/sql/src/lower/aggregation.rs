@@ -58,7 +58,7 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         what: describe(&aggregate.input, "aggregate"),
         binding: BindingCache::default(),
         derived: Default::default(),
-        valued: Default::default(),
+        last_results: Default::default(),
         identity: String::new(),
         join: None,
     })

@@ -14,7 +14,7 @@ pub(super) fn null(data_type: &DataType) -> Result<Device, Reason> {
 }
 
 /// A constant.
-pub(crate) fn literal(value: &ScalarValue) -> Result<Device, Reason> {
+pub(super) fn literal(value: &ScalarValue) -> Result<Device, Reason> {
     let data_type = value.data_type();
     if value.is_null() {
         return null(&data_type);

@@ -1,19 +1,19 @@
 //! Expressions: DataFusion's over base columns become the engine's over registers.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, Operator, Subquery, Volatility};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, Operator, Volatility};
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
+use super::arguments::{Argument, ArgumentList};
 use super::columns::{self, BaseColumn, ColumnId, columns, shown};
 use super::constants::{literal, null};
 use super::strings::StringExpression;
-use super::{Reason, dates, parameters};
+use super::{Reason, arguments, dates};
 use crate::mend::narrow_casts;
 use crate::walk::Walk;
 
@@ -23,8 +23,8 @@ const IN_LIST_MAX: usize = 64;
 /// Translates the expressions of one pipeline.
 pub(crate) struct Translator<'a> {
     options: &'a Arc<ConfigOptions>,
-    /// Subqueries whose value is given to each run.
-    arguments: &'a RefCell<Vec<Subquery>>,
+    /// What is given to the fragment before it is bound.
+    arguments: &'a ArgumentList,
     /// The column in each register; none in those that only their numbers name.
     registers: Vec<Option<ColumnId>>,
     /// Columns that are computed from registers, or why they are not.
@@ -32,9 +32,9 @@ pub(crate) struct Translator<'a> {
 }
 
 impl<'a> Translator<'a> {
-    /// A pipeline without registers; functions that DataFusion computes depend on `options`, `arguments` takes scalar
-    /// subqueries.
-    pub(crate) fn new(options: &'a Arc<ConfigOptions>, arguments: &'a RefCell<Vec<Subquery>>) -> Translator<'a> {
+    /// A pipeline without registers; functions that DataFusion computes depend on `options`, `arguments` takes
+    /// parameters and scalar subqueries.
+    pub(super) fn new(options: &'a Arc<ConfigOptions>, arguments: &'a ArgumentList) -> Translator<'a> {
         Translator { options, arguments, registers: Vec::new(), computed: Vec::new() }
     }
 
@@ -100,7 +100,10 @@ impl<'a> Translator<'a> {
         match expr {
             Expr::Alias(alias) => self.translate(&alias.expr),
             Expr::Literal(value, _) => literal(value),
-            Expr::Placeholder(placeholder) => parameters::parameter(placeholder),
+            Expr::Placeholder(placeholder) => {
+                let (position, ty) = arguments::parameter(placeholder)?;
+                Ok(self.arguments.literal(Argument::Parameter(position), ty))
+            }
             Expr::BinaryExpr(binary) => self.binary(binary, expr),
             Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
             Expr::Negative(inner) => match self.ty(inner)? {
@@ -127,14 +130,7 @@ impl<'a> Translator<'a> {
             Expr::Cast(cast) => self.cast(cast),
             Expr::ScalarFunction(function) => self.function(function, expr),
             Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
-                let ty = self.ty(expr)?;
-                let mut arguments = self.arguments.borrow_mut();
-                let known = arguments.iter().position(|known| known == subquery);
-                let position = known.unwrap_or_else(|| {
-                    arguments.push(subquery.clone());
-                    arguments.len() - 1
-                });
-                Ok(Device::Literal(Literal::Argument(position), ty))
+                Ok(self.arguments.literal(Argument::Subquery(subquery.clone()), self.ty(expr)?))
             }
             other => Err(format!("the expression '{}'", shown(other))),
         }

@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod aggregation;
+mod arguments;
 mod calls;
 mod columns;
 mod constants;
@@ -26,7 +27,6 @@ mod joins;
 mod node;
 mod operators;
 mod over_derived;
-mod parameters;
 mod reducers;
 mod repeated;
 mod rows;
@@ -46,18 +46,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::DataType;
-use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{JoinType, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery};
 use parking_lot::Mutex;
 use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
 pub(crate) use aggregate::Finish;
-pub(crate) use constants::literal;
+use arguments::Argument;
 pub(crate) use derived::DerivedColumn;
 pub(crate) use describe::describe;
-pub(crate) use filled::param_values;
+pub(crate) use filled::{fill, param_values};
 pub(crate) use host_operators::host_operators;
 pub(crate) use node::DeviceNode;
 use over_derived::DerivedCache;
@@ -92,12 +92,12 @@ pub(crate) struct Lowered {
     pub(crate) groups_max: Option<u64>,
     /// How each output column is made from the fragment's batch.
     pub(crate) finish: Vec<Finish>,
-    /// Scalar subqueries whose values the fragment takes as arguments.
-    pub(crate) arguments: Vec<Subquery>,
+    /// What the fragment takes before it is bound.
+    pub(crate) arguments: Vec<Argument>,
     /// The fragment in a few words, for reports.
     pub(crate) what: String,
-    /// The fragment with the values that its arguments had last.
-    pub(crate) valued: Mutex<Option<Arc<Valued>>>,
+    /// The results that its scalar subqueries had last, and the same with these.
+    pub(crate) last_results: Mutex<Option<(Vec<ScalarValue>, Arc<Lowered>)>>,
     /// What its last run was bound to.
     pub(crate) binding: BindingCache,
     /// Derived columns that may be in place of its columns of strings.
@@ -108,18 +108,12 @@ pub(crate) struct Lowered {
     pub(crate) join: Option<String>,
 }
 
-/// A fragment with values in place of its arguments.
-#[derive(Debug)]
-pub(crate) struct Valued {
-    /// The values.
-    text: String,
-    /// Device work.
-    pub(crate) fragment: Fragment,
-    /// What its last run was bound to; a binding holds the values, kernels do not.
-    pub(crate) binding: BindingCache,
-}
-
 impl Lowered {
+    /// The scalar subqueries whose results it takes.
+    pub(crate) fn subqueries(&self) -> impl Iterator<Item = &Subquery> {
+        self.arguments.iter().filter_map(Argument::subquery)
+    }
+
     /// Whether the root aggregates.
     pub(crate) fn aggregates(&self) -> bool {
         matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Aggregate { .. }))
@@ -160,26 +154,12 @@ impl Lowered {
             finish: self.finish.clone(),
             arguments: self.arguments.clone(),
             what: self.what.clone(),
-            valued: Mutex::default(),
+            last_results: Mutex::default(),
             binding: BindingCache::default(),
             derived: DerivedCache::default(),
             identity: self.identity.clone(),
             join: self.join.clone(),
         }
-    }
-
-    /// The fragment with these values of its arguments, none where it takes none; the last one is kept.
-    pub(crate) fn with_values(&self, values: &[warpcube_engine::Expr]) -> Option<Arc<Valued>> {
-        if values.is_empty() {
-            return None;
-        }
-        let text = format!("{values:?}");
-        let mut valued = self.valued.lock();
-        if let Some(known) = valued.as_ref().filter(|known| known.text == text) {
-            return Some(known.clone());
-        }
-        let fragment = self.fragment.with_arguments(values);
-        Some(valued.insert(Arc::new(Valued { text, fragment, binding: BindingCache::default() })).clone())
     }
 }
 
@@ -366,7 +346,11 @@ fn device(
         lowered = placer.place(lowered)?;
     }
     let on_cpu = |plan| mend::for_cpu(plan, &facts.options).map_err(|error| error.strip_backtrace());
-    for argument in &mut lowered.arguments {
+    let subqueries = lowered.arguments.iter_mut().filter_map(|argument| match argument {
+        Argument::Parameter(_) => None,
+        Argument::Subquery(subquery) => Some(subquery),
+    });
+    for argument in subqueries {
         let plan = lower_parts(&argument.subquery, facts, refused).map_err(|error| error.strip_backtrace())?;
         argument.subquery = Arc::new(on_cpu(plan)?);
     }

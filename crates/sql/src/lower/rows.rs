@@ -131,7 +131,7 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
         what: describe(plan, "rows"),
         binding: BindingCache::default(),
         derived: Default::default(),
-        valued: Default::default(),
+        last_results: Default::default(),
         identity: String::new(),
         join: None,
     })

@@ -13,8 +13,6 @@
 //!
 //! Groups are scanned where they were accumulated. Any other table is a list of rows.
 
-use std::cell::RefCell;
-
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
@@ -98,8 +96,8 @@ impl Writer<'_, '_> {
             Some(known) => known,
             None => {
                 let mut tree = Tree::plan(&rows.graph, &rows.core, &rows.outputs)?;
-                // Subqueries are numbered in one list.
-                tree.arguments = RefCell::new(self.tree.arguments.take());
+                // Arguments are numbered in one list.
+                tree.arguments = self.tree.arguments.take();
                 let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
                 let root = writer.root(&rows.outputs, |translator| {
                     let columns = rows.outputs.iter().zip(&rows.types);
@@ -107,7 +105,7 @@ impl Writer<'_, '_> {
                     Ok(Sink::Rows { columns: columns.collect::<Result<_, Reason>>()?, limit: None })
                 });
                 self.written = writer.written;
-                self.tree.arguments.replace(tree.into_arguments());
+                self.tree.arguments.replace(tree.arguments);
                 self.push(root?)
             }
         };

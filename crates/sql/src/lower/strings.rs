@@ -21,8 +21,9 @@ use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, DictionaryFunction, Expr as Device, LikePattern, Literal, TextMatch, Ty, UnaryOp};
 
+use super::Reason;
+use super::arguments::with_value;
 use super::columns::{BaseColumn, replace, text as text_of};
-use super::{Reason, parameters};
 use crate::walk::Walk;
 
 /// Longest list of strings that each string is compared with.
@@ -113,14 +114,7 @@ pub(super) struct OpenExpression {
 impl OpenExpression {
     /// The expression with values of its parameters.
     pub(super) fn filled(&self, values: &[ScalarValue]) -> Result<StringExpression, Reason> {
-        let expr = self.expr.clone().transform_up(|expr| {
-            let value = match &expr {
-                Expr::Placeholder(placeholder) => parameters::position(placeholder).and_then(|at| values.get(at)),
-                _ => None,
-            };
-            Ok(value
-                .map_or_else(|| Transformed::no(expr), |value| Transformed::yes(Expr::Literal(value.clone(), None))))
-        });
+        let expr = self.expr.clone().transform_up(|expr| Ok(with_value(expr, values)));
         StringExpression::in_steps(&expr.map_err(text_of)?.data, &self.schema, &self.options)
     }
 }

@@ -178,7 +178,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         what: describe(&sort.input, what(sort)),
         binding: BindingCache::default(),
         derived: Default::default(),
-        valued: Default::default(),
+        last_results: Default::default(),
         identity: String::new(),
         join: None,
     })

@@ -5,14 +5,14 @@
 //! built. Equalities beyond the tree and conditions over several relations become filters where all they read has
 //! come together. Columns travel upward as payload of the tables between where they are stored and where they are read.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Expr, Subquery};
+use datafusion::logical_expr::Expr;
 use warpcube_engine::JoinKind;
 
 use super::Reason;
+use super::arguments::{Argument, ArgumentList};
 use super::columns::{BaseColumn, RelationId, columns, relations};
 use super::graph::{Compared, Core, Graph, Hanging, RowLimit};
 use super::ties::Ties;
@@ -73,8 +73,8 @@ pub(crate) struct Tree<'a> {
     pub(super) root: RelationId,
     /// Where marks come from: the relation at the root of what hangs, by the relation of its mark.
     marks: BTreeMap<RelationId, RelationId>,
-    /// Scalar subqueries that expressions read.
-    pub(super) arguments: RefCell<Vec<Subquery>>,
+    /// Parameters and scalar subqueries that expressions read.
+    pub(super) arguments: ArgumentList,
 }
 
 impl<'a> Tree<'a> {
@@ -258,8 +258,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The scalar subqueries whose values the pipelines take, by position.
-    pub(crate) fn into_arguments(self) -> Vec<Subquery> {
+    /// What the pipelines take, by position.
+    pub(super) fn into_arguments(self) -> Vec<Argument> {
         self.arguments.into_inner()
     }
 }

@@ -3,12 +3,11 @@
 //! Each relation but the root becomes a join table, which the pipeline of its parent probes; builds come first.
 //! Branches of a union are written side by side, groups and shared tables once for all that scan them.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::logical_expr::{Expr, Operator, Subquery};
+use datafusion::logical_expr::{Expr, Operator};
 use warpcube_engine::{
     AggregateCall, AggregateKind, BinaryOp, Expr as Device, Fragment, FragmentTable, JoinKind, Overflow, Pipeline,
     Probe, Sink, Source, Step, UnaryOp,
@@ -16,6 +15,7 @@ use warpcube_engine::{
 
 use super::Reason;
 use super::aggregate::Finish;
+use super::arguments::{Argument, ArgumentList};
 use super::columns::{BaseColumn, ColumnId, RelationId, columns, data_type, relations, renumber};
 use super::expr::{Translator, contains_subquery};
 use super::graph::{Compared, Grouped, Relation, RowLimit, mark_id};
@@ -72,13 +72,13 @@ impl Written {
 
     /// Writes an aggregation with all below it; branches of a union are the last pipelines, side by side. The result
     /// tells how each output is made from groups and aggregates.
-    fn aggregation(&mut self, grouped: &Grouped, arguments: &RefCell<Vec<Subquery>>) -> Result<Vec<Finish>, Reason> {
+    fn aggregation(&mut self, grouped: &Grouped, arguments: &ArgumentList) -> Result<Vec<Finish>, Reason> {
         let (mut branches, mut finish) = (Vec::new(), Vec::<Vec<Finish>>::new());
         for input in &grouped.inputs {
             let reads = input.reads()?;
             let mut tree = Tree::plan(&input.graph, &input.core, &reads)?;
-            // Subqueries are numbered in one list.
-            tree.arguments = RefCell::new(arguments.take());
+            // Arguments are numbered in one list.
+            tree.arguments = arguments.take();
             let mut writer = Writer { tree: &tree, written: std::mem::take(self) };
             let branch = writer.root(&reads, |translator| {
                 let (sink, of_outputs) = grouped.sink(input, translator)?;
@@ -86,7 +86,7 @@ impl Written {
                 Ok(sink)
             });
             *self = writer.written;
-            arguments.replace(tree.into_arguments());
+            arguments.replace(tree.arguments);
             branches.push(branch?);
         }
         let of_outputs = finish.pop().ok_or("an aggregation without input")?;
@@ -108,8 +108,8 @@ pub(crate) struct Aggregation {
     pub(crate) fragment: Fragment,
     /// The table behind each of the fragment's tables.
     pub(crate) tables: Vec<Arc<TableInfo>>,
-    /// Scalar subqueries whose values the fragment takes.
-    pub(crate) arguments: Vec<Subquery>,
+    /// What the fragment takes before it is bound.
+    pub(crate) arguments: Vec<Argument>,
     /// How each output is made.
     pub(crate) finish: Vec<Finish>,
 }
@@ -117,7 +117,7 @@ pub(crate) struct Aggregation {
 impl Aggregation {
     /// Arranges and writes an aggregation.
     pub(crate) fn of(grouped: &Grouped) -> Result<Aggregation, Reason> {
-        let (mut written, arguments) = (Written::default(), RefCell::default());
+        let (mut written, arguments) = (Written::default(), ArgumentList::default());
         let finish = written.aggregation(grouped, &arguments)?;
         let (fragment, tables) = written.fragment();
         Ok(Aggregation { fragment, tables, arguments: arguments.into_inner(), finish })
