@@ -60,7 +60,7 @@ pub use cubes::CubeLoad;
 
 use changed::Locked;
 use parsed::{check_view, declares_types, executed, plan_parsed, resolved};
-use prepared::{Fresh, PreparedStatements, executed_anew};
+use prepared::{PreparedStatements, executed_anew};
 
 /// A statement that runs.
 pub struct Execution {
@@ -255,13 +255,18 @@ impl Connection {
         };
         let plan = plan_parsed(&state, parsed).instrument(tracing::info_span!("plan")).await?;
         phase = report.end_phase(Phase::Plan, phase);
-        if let Some((optimized, is_new)) = self.by_template(&plan, fresh.as_ref(), &state, epoch)? {
+        let templates = &self.inner.database.shared.kept.templates;
+        if let (LogicalPlan::Statement(PlanStatement::Execute(execute)), Some(fresh)) = (&plan, &fresh)
+            && let Some((template, values, is_new)) = fresh.template(&state, execute, epoch, templates)?
+            && let Some((planned, state)) = self.planned_by_template(&template, values, epoch, report).await?
+        {
             if is_new {
                 report.note_planned();
             }
-            phase = report.end_phase(Phase::Optimize, phase);
-            let planned = self.lowered(sql, epoch, tables, &optimized, &state, true).await?;
-            report.end_phase(Phase::Lower, phase);
+            report.end_phase(Phase::Optimize, phase);
+            if template.tells_changes {
+                self.plans_of(epoch).keep(sql, epoch, tables, &planned);
+            }
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
         }
         if plans::is_immediate(&plan) {
@@ -339,29 +344,6 @@ impl Connection {
             execution.stream = changed::holding(execution.stream, lock);
         }
         Ok(execution)
-    }
-
-    /// The optimised plan of a statement by the template of its shape; the flag says that the template was made now.
-    fn by_template(
-        &self,
-        plan: &LogicalPlan,
-        fresh: Option<&Fresh>,
-        state: &SessionState,
-        epoch: Epoch,
-    ) -> Result<Option<(LogicalPlan, bool)>> {
-        let templates = &self.inner.database.shared.kept.templates;
-        if let LogicalPlan::Statement(PlanStatement::Execute(execute)) = plan {
-            let by_template = fresh.map(|fresh| fresh.by_template(state, execute, epoch, templates));
-            return by_template.unwrap_or(Ok(None));
-        }
-        // A table that was found changed while this was planned belongs to the next epoch.
-        if !plans::is_repeatable(plan)? || !self.is_of_now(epoch) {
-            return Ok(None);
-        }
-        // Planning the statement's own plan gives the error.
-        let lifted = tracing::info_span!("lift").in_scope(|| plans::lift(plan, state));
-        let Ok(Some((shape, values))) = lifted else { return Ok(None) };
-        Ok(tracing::info_span!("template").in_scope(|| templates.plan(&shape, &values, epoch, state)))
     }
 
     /// Lowers an optimised plan, and keeps the outcome for the next time where it is repeatable.

@@ -1,5 +1,5 @@
-//! Plans of statements that were run before: by their text, by the shape of their text ([`shapes`]), and by the shape
-//! of their plan without its literals ([`templates`]).
+//! Plans of statements that were run before: by their text, by the shape of their text ([`shapes`]), and those of
+//! prepared statements by the plan that was prepared ([`templates`]).
 //!
 //! What is kept by text is the optimised logical plan with its device nodes (which keep their bound kernels), never a
 //! physical operator: those can be run only once. All connections of a database share what is kept ([`KeptPlans`]). An
@@ -9,8 +9,8 @@
 
 mod epoch;
 mod holes;
-mod literals;
 mod shapes;
+mod template;
 mod templates;
 mod written;
 
@@ -30,7 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 
-use crate::lower::Refused;
+use crate::lower::{DeviceNode, Refused};
 use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
 use crate::shared::{SharedTable, With};
@@ -39,9 +39,9 @@ use crate::walk::{PlanWalk, Walk};
 pub(crate) use epoch::{Epoch, SettingsKeys};
 use epoch::{TextAsked, TextKey};
 pub(crate) use holes::{Holed, holed};
-pub(crate) use literals::lift;
 pub(crate) use shapes::{PlannedShape, Shape, Shapes, parameters};
-pub(crate) use templates::{Templates, simplify};
+pub(crate) use template::Template;
+pub(crate) use templates::Templates;
 pub(crate) use written::{is_sorted, reads_text, written_columns};
 
 /// Statements kept.
@@ -72,6 +72,16 @@ impl Planned {
         self.basis.columns.evictions != now.columns.evictions || !self.declined.is_empty() && self.basis != now
     }
 
+    /// Whether some of the plan is for the device, and nothing was kept from it.
+    pub(crate) fn is_for_device(&self) -> bool {
+        let mut found = false;
+        let walked = self.plan.apply_nested(|plan| {
+            found |= DeviceNode::of(plan).is_some();
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        });
+        walked.is_ok() && found && self.refused.is_empty() && self.declined.is_empty()
+    }
+
     /// Whether the plan is one fragment for the device with what is left for the CPU, which has no parameters.
     pub(crate) fn is_one_fragment(&self) -> bool {
         let (mut fragments, mut open) = (0, false);
@@ -85,7 +95,7 @@ impl Planned {
             }
             Ok(TreeNodeRecursion::Continue)
         });
-        walked.is_ok() && fragments == 1 && !open && self.refused.is_empty() && self.declined.is_empty()
+        walked.is_ok() && fragments == 1 && !open
     }
 
     /// Whether the CPU only sorts, projects, filters and cuts what comes back from the device: a few rows in one

@@ -437,9 +437,9 @@ fn sql_type(ty: Ty) -> &'static str {
     }
 }
 
-/// A dictionary function's text as SQL would have it: columns without relations, strings in single quotes.
+/// A dictionary function's text as SQL would have it: strings in single quotes.
 fn readable(text: &str) -> String {
-    let mut text = without_relations(text);
+    let mut text = text.to_string();
     for kind in ["Utf8View(\"", "LargeUtf8(\"", "Utf8(\""] {
         while let Some(start) = text.find(kind) {
             let Some(length) = text[start + kind.len()..].find("\")") else { break };
@@ -448,25 +448,6 @@ fn readable(text: &str) -> String {
         }
     }
     text
-}
-
-/// A text without the numbers of relations before its columns: `#2.p_name` is `p_name`.
-fn without_relations(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find('#') {
-        let (before, from) = rest.split_at(start);
-        clean.push_str(before);
-        let digits = from[1..].bytes().take_while(u8::is_ascii_digit).count();
-        rest = match digits > 0 && from[1 + digits..].starts_with('.') {
-            true => &from[2 + digits..],
-            false => {
-                clean.push('#');
-                &from[1..]
-            }
-        };
-    }
-    clean + rest
 }
 
 #[cfg(test)]
@@ -515,8 +496,8 @@ mod tests {
 
     #[test]
     fn dictionary_functions_read_as_sql() {
-        assert_eq!(readable("#12.p_name LIKE Utf8(\"#1 x%\")"), "p_name LIKE '#1 x%'");
-        assert_eq!(readable("concat(#0.a, Utf8View(\"b\"), Utf8View(\"\"))"), "concat(a, 'b', '')");
+        assert_eq!(readable("p_name LIKE Utf8(\"#1.x%\")"), "p_name LIKE '#1.x%'");
+        assert_eq!(readable("concat(a, Utf8View(\"b\"), Utf8View(\"\"))"), "concat(a, 'b', '')");
         assert_eq!(readable("Utf8(\"open"), "Utf8(\"open");
     }
 

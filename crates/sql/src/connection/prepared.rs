@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, ParamValues, TableReference};
+use datafusion::common::{Column, DFSchema, ParamValues, ScalarValue, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
@@ -25,7 +25,7 @@ use super::parsed::plan_parsed;
 use crate::database::HoldsPlans;
 use crate::error::{Result, SqlError};
 use crate::mend::mixed::check_kinds;
-use crate::plans::{self, Epoch, PlanCache, Templates};
+use crate::plans::{self, Epoch, PlanCache, Template, Templates};
 use crate::syntax;
 use crate::walk::Walk;
 
@@ -210,14 +210,15 @@ impl Fresh {
         &self.prepared.tables
     }
 
-    /// The optimised plan of the statement with these parameters, by its template.
-    pub(super) fn by_template(
+    /// The template of the statement and the values that it takes for these parameters; the flag says that the template
+    /// was made now. None where there can be no template, and for values that it cannot take.
+    pub(super) fn template(
         &self,
         state: &SessionState,
         execute: &Execute,
         epoch: Epoch,
         templates: &Templates,
-    ) -> Result<Option<(LogicalPlan, bool)>> {
+    ) -> Result<Option<(Arc<Template>, Vec<ScalarValue>, bool)>> {
         let Fresh { prepared, input } = self;
         let count = prepared.fields.len();
         if count == 0 || count != execute.parameters.len() || !plans::are_immutable(&execute.parameters)? {
@@ -231,10 +232,9 @@ impl Fresh {
         if !values.iter().zip(&prepared.fields).all(of_type) {
             return Ok(None);
         }
-        let by_template = templates.plan(input, &ParamValues::List(values), epoch, state);
-        let Some((plan, is_new)) = by_template else { return Ok(None) };
-        // Casts of parameters and the like: what the optimiser folds where constants stand from the start.
-        Ok(Some((plans::simplify(plan, state)?, is_new)))
+        let template = templates.get(input, &prepared.fields, epoch, state);
+        let values = values.into_iter().map(|value| value.value);
+        Ok(template.map(|(template, is_new)| (template, values.collect(), is_new)))
     }
 }
 

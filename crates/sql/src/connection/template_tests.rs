@@ -1,9 +1,9 @@
-//! Plans by templates beside plans made anew.
+//! Plans by the shape of a text beside plans made anew.
 
 use warpcube_datagen::{NoProgress, SSB_QUERIES, WriteOptions, write_ssb_parquet};
 
 use crate::database::{Database, DatabaseOptions};
-use crate::plans::{Epoch, Templates, lift};
+use crate::plans::{PlannedShape, Template, holed, parameters};
 
 /// What EXPLAIN shows, planned anew, is what runs.
 #[tokio::test]
@@ -17,20 +17,16 @@ async fn a_template_gives_the_plan_that_planning_anew_gives() {
         session.collect(&sql).await.unwrap();
     }
     let state = session.context().state();
-    let epoch = Epoch { catalog: 0, settings: 0, refusals: 0, prepared: None };
-    let templates = Templates::default();
     for (name, sql) in SSB_QUERIES {
-        let plan = state.create_logical_plan(sql).await.unwrap();
-        let (shape, values) = lift(&plan, &state).unwrap().expect("literals");
-        for is_new in [true, false] {
-            let (by_template, made) = templates.plan(&shape, &values, epoch, &state).expect("a template");
-            assert_eq!(made, is_new, "{name}");
-            let anew = state.optimize(&plan).unwrap();
-            assert_eq!(
-                by_template.display_indent_schema().to_string(),
-                anew.display_indent_schema().to_string(),
-                "{name}"
-            );
-        }
+        let holed = holed(sql).expect("constants");
+        let plan = state.create_logical_plan(&holed.text).await.unwrap();
+        let types = parameters(&plan, holed.constants.len()).unwrap();
+        let types = types.into_iter().map(|data_type| data_type.expect("a comparison with a column")).collect();
+        let template = Template::new(state.optimize(&plan).unwrap(), true).unwrap();
+        let shape = PlannedShape { template, types, tables: [].into(), has_decimals: true };
+        let values = shape.values(&holed.constants).expect("values of the columns' types");
+        let by_template = shape.template.with_values(values, &state).unwrap();
+        let anew = state.optimize(&state.create_logical_plan(sql).await.unwrap()).unwrap();
+        assert_eq!(by_template.display_indent_schema().to_string(), anew.display_indent_schema().to_string(), "{name}");
     }
 }

@@ -24,7 +24,7 @@ use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
 
 use super::explain_cache::ExplainCache;
 use super::operators::{self, ms};
-use crate::lower::{DeviceNode, Lowered, Refused, Valued};
+use crate::lower::{DeviceNode, Lowered, Refused};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
 use crate::shared::Output;
@@ -87,13 +87,9 @@ pub(crate) fn predict(
     engine.predict(&lowered.fragment, &lowered.binding, &table_facts(&lowered))
 }
 
-/// The prediction for a fragment that has just run, by its binding: that of its values where it has arguments.
-pub(crate) fn known(engine: &Engine, lowered: &Lowered, valued: Option<&Valued>) -> Prediction {
-    let (fragment, binding) = match valued {
-        Some(valued) => (&valued.fragment, &valued.binding),
-        None => (&lowered.fragment, &lowered.binding),
-    };
-    engine.predict(fragment, binding, &table_facts(lowered))
+/// What is known of a fragment that has just run.
+pub(crate) fn known(engine: &Engine, lowered: &Lowered) -> Prediction {
+    engine.predict(&lowered.fragment, &lowered.binding, &table_facts(lowered))
 }
 
 /// The rows for a plan that is not run.

@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use tokio::runtime::Handle;
@@ -28,8 +28,8 @@ use super::written::as_written;
 use crate::codec;
 use crate::engines::Engines;
 use crate::lower::{
-    AggregationsApart, DeviceNode, Placer, Refused, describe, describe_tables, host_operators, lower, param_values,
-    project_late,
+    AggregationsApart, DeviceNode, Lowered, Placer, Refused, describe, describe_tables, fill, host_operators, lower,
+    param_values, project_late,
 };
 use crate::mend;
 use crate::mend::float_sums::make_exact;
@@ -39,7 +39,7 @@ use crate::report::{FragmentReport, Place, StatementReport};
 use crate::settings::Settings;
 use crate::shared;
 use crate::values::{DeviceChoice, Encoding, FloatSums, Overflow, Placement};
-use crate::walk::{PlanWalk, Walk};
+use crate::walk::PlanWalk;
 
 /// Why nothing is placed on a device that was lost.
 const LOST: &str = "the device was lost in an earlier statement (GPU-006); it comes back with a restart";
@@ -226,31 +226,30 @@ impl DevicePlanner {
 }
 
 impl DevicePlanner {
-    /// A lowered plan with values of its parameters. None for plans that are not made of one fragment, with operators
-    /// above it that have no parameters and were planned, and for values with which the fragment is known not to run
-    /// on the device.
-    pub(crate) fn filled(&self, planned: &Planned, values: Vec<ScalarValue>) -> Result<Option<Planned>> {
-        let fragments = explain::fragments(&planned.plan)?;
-        let (Some(operators), [fragment]) = (planned.operators.get(), fragments.as_slice()) else { return Ok(None) };
-        let Ok(lowered) = fragment.filled(&values) else { return Ok(None) };
-        if self.context.refusals.reason(&lowered.identity).is_some() {
-            return Ok(None);
-        }
-        let (lowered, values) = (Arc::new(lowered), Arc::new(param_values(values)));
-        self.context.explain_cache.remember(&lowered);
-        let plan = planned.plan.clone().transform_down(|plan| {
-            Ok(match DeviceNode::of(&plan).map(|node| node.filled(lowered.clone(), values.clone())) {
-                Some(node) => Transformed::yes(LogicalPlan::Extension(Extension { node: Arc::new(node) })),
-                None => Transformed::no(plan),
-            })
-        })?;
+    /// A lowered plan with values of its parameters; none for values with which one of its fragments is known not to
+    /// run on the device, or cannot be computed.
+    pub(crate) fn filled(&self, planned: &Planned, values: &[ScalarValue]) -> Result<Option<Planned>> {
+        let mut filled: Vec<Arc<Lowered>> = Vec::new();
+        let plan = fill(planned.plan.clone(), values, &mut |lowered| {
+            filled.push(lowered.clone());
+            self.context.refusals.reason(&lowered.identity).map_or(Ok(()), Err)
+        });
+        let Ok(plan) = plan else { return Ok(None) };
+        filled.iter().for_each(|lowered| self.context.explain_cache.remember(lowered));
+        let operators = match (planned.operators.get(), filled.as_slice()) {
+            (Some(operators), [lowered]) => {
+                let values = Arc::new(param_values(values.to_vec()));
+                renewed(operators, &|device| device.filled(lowered.clone(), values.clone()))?.into()
+            }
+            _ => OnceLock::new(),
+        };
         Ok(Some(Planned {
-            plan: plan.data,
+            plan,
             host_operators: planned.host_operators,
             refused: Vec::new(),
             declined: Vec::new(),
             basis: planned.basis,
-            operators: renewed(operators, &|device| device.filled(lowered.clone(), values.clone()))?.into(),
+            operators,
         }))
     }
 
@@ -326,7 +325,7 @@ impl ExtensionPlanner for DeviceExtension {
             index.ok_or_else(|| DataFusionError::Internal("a scalar subquery that is not planned".into()))
         };
         let lowered = node.lowered().ok_or_else(|| DataFusionError::Internal("a node that was not lowered".into()))?;
-        let indexes = lowered.arguments.iter().map(index).collect::<Result<_>>()?;
+        let indexes = lowered.subqueries().map(index).collect::<Result<_>>()?;
         let exec = DeviceExec::new(
             node,
             lowered.clone(),

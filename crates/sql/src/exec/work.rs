@@ -35,7 +35,7 @@ use super::source::{load_limits, load_threads, requests};
 use crate::cancel::ThrowOnDrop;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
-use crate::lower::{Lowered, Valued, literal};
+use crate::lower::Lowered;
 use crate::report::{FragmentReport, FragmentRun, Phase, Place, StatementReport};
 use crate::settings::Settings;
 use crate::shared;
@@ -72,16 +72,16 @@ impl Work {
         let explained = self.report.as_ref().filter(|report| report.is_explained());
         let explain_cache = &self.exec.context.explain_cache;
         let predicted = explained.map(|_| predict(&self.engine, explain_cache, &self.exec.lowered, limit));
-        let mut valued = self.exec.lowered.with_values(&self.values()?);
+        let mut lowered = self.with_results()?;
         let may_wait_elsewhere = self.exec.mode == Mode::Whole && explained.is_none() && is_open(&settings);
         let options = RunOptions { elsewhere: may_wait_elsewhere, ..options };
-        let mut outcome = self.on_device(&valued, &options, &settings).await?;
+        let mut outcome = self.on_device(&lowered, &options, &settings).await?;
         while outcome.as_ref().is_err_and(is_of_column) {
             tried.push(self.exec.lowered.clone());
             let Some(next) = whole.next_try(&tried, self.engine.residency(), limit) else { break };
             self.exec.lowered = next;
-            valued = self.exec.lowered.with_values(&self.values()?);
-            outcome = self.on_device(&valued, &options, &settings).await?;
+            lowered = self.with_results()?;
+            outcome = self.on_device(&lowered, &options, &settings).await?;
         }
         if let Err(EngineError::NotCompiled(behind)) = &outcome {
             let clock = Instant::now();
@@ -89,7 +89,7 @@ impl Work {
                 return Ok(answer);
             }
             let compile = clock.elapsed();
-            let again = self.on_device(&valued, &RunOptions { elsewhere: false, ..options }, &settings).await?;
+            let again = self.on_device(&lowered, &RunOptions { elsewhere: false, ..options }, &settings).await?;
             outcome = again.map(|(batch, mut run)| {
                 run.loaded.add(&behind.loaded);
                 (run.compile, run.compiled) = (run.compile + compile, true);
@@ -120,7 +120,7 @@ impl Work {
                             report.add_run(FragmentRun {
                                 what: self.exec.lowered.what.clone(),
                                 predicted,
-                                known: known(&self.engine, &self.exec.lowered, valued.as_deref()),
+                                known: known(&self.engine, &lowered),
                                 measured: run,
                             });
                         }
@@ -134,40 +134,35 @@ impl Work {
         }
     }
 
-    /// Runs the fragment, with the values of its arguments where it has any.
+    /// Runs a fragment whose arguments have values.
     async fn on_device(
         &self,
-        valued: &Option<Arc<Valued>>,
+        lowered: &Arc<Lowered>,
         options: &RunOptions,
         settings: &Settings,
     ) -> Result<Result<(RecordBatch, RunReport), EngineError>> {
-        let binding = valued.as_ref().map_or(&self.exec.lowered.binding, |valued| &valued.binding);
-        let (lowered, engine, state) = (self.exec.lowered.clone(), self.engine.clone(), self.exec.state.clone());
+        let (lowered, engine, state) = (lowered.clone(), self.engine.clone(), self.exec.state.clone());
         let (runtime, span) = (Handle::current(), tracing::info_span!("device"));
         let partitions = load_threads(settings);
-        let short = binding.is_short() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
+        let short = lowered.binding.is_short() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
         if short && runtime.metrics().num_workers() > 1 {
             // A thread of its own would take about as long to wake up. Other workers take over this one's queue
             // meanwhile.
             let _entered = span.enter();
             let requests = requests(&lowered, &state, &runtime, partitions);
-            let fragment = valued.as_ref().map_or(&lowered.fragment, |valued| &valued.fragment);
-            match engine.run_at_once(fragment, binding, &requests, options) {
+            match engine.run_at_once(&lowered.fragment, &lowered.binding, &requests, options) {
                 Ok(None) => {}
                 Ok(Some(done)) => return Ok(Ok(done)),
                 Err(error) => return Ok(Err(error)),
             }
         }
         // What has to be bound first, or compiled, takes longer.
-        let short = short && binding.is_bound();
-        let (valued, options) = (valued.clone(), options.clone());
+        let short = short && lowered.binding.is_bound();
+        let options = options.clone();
         off_the_workers(short, move || {
             let _entered = span.entered();
             let requests = requests(&lowered, &state, &runtime, partitions);
-            match &valued {
-                None => engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options),
-                Some(valued) => engine.run_again(&valued.fragment, &valued.binding, &requests, &options),
-            }
+            engine.run_again(&lowered.fragment, &lowered.binding, &requests, &options)
         })
         .await
     }
@@ -221,14 +216,14 @@ impl Work {
         }
     }
 
-    /// The values of the fragment's arguments.
-    fn values(&self) -> Result<Vec<warpcube_engine::Expr>> {
-        let value = |index: &SubqueryIndex| {
-            let value = self.exec.arguments.results.get(*index);
-            let value = value.ok_or_else(|| DataFusionError::Internal("a subquery that has not run".into()))?;
-            literal(&value).map_err(DataFusionError::Internal)
+    /// The fragment with the results of its scalar subqueries.
+    fn with_results(&self) -> Result<Arc<Lowered>> {
+        let result = |index: &SubqueryIndex| {
+            let result = self.exec.arguments.results.get(*index);
+            result.ok_or_else(|| DataFusionError::Internal("a subquery that has not run".into()))
         };
-        self.exec.arguments.indexes.iter().map(value).collect()
+        let results = self.exec.arguments.indexes.iter().map(result).collect::<Result<_>>()?;
+        self.exec.lowered.with_results(results).map_err(DataFusionError::Internal)
     }
 
     fn account(&self, run: &RunReport) {

@@ -1,17 +1,15 @@
 //! Aggregations: what DataFusion calls by name becomes sums, counts and extremes, and a last step on the host.
 
 use arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
-use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, BindingCache, Expr as Device, Sink, Ty};
+use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, Expr as Device, Sink, Ty};
 
-use super::eager;
+use super::Reason;
+use super::calls::as_function;
+use super::columns::data_type as type_of;
 use super::expr::Translator;
-use super::graph::{Core, Graph, describe, rewrite};
-use super::tables::TableFacts;
-use super::tree::Aggregation;
-use super::unions::branches;
-use super::{Lowered, Reason, reducers};
+use super::graph::{Grouped, Input};
 use crate::mend::float_sums::is_exact;
 use crate::mend::variances::{DIGITS_MAX, Spread};
 use crate::values::FloatSums;
@@ -33,68 +31,11 @@ pub(crate) enum Finish {
     FloatVariance { sum: usize, squares: usize, count: usize, extremes: (usize, usize), spread: Spread },
 }
 
-/// An aggregation of rows over base columns of graphs of their own.
-#[derive(Debug)]
-pub(crate) struct Grouped {
-    /// The branches of UNION ALL; one if there is none.
-    pub(crate) inputs: Vec<Input>,
-    /// Arrow types of its outputs: groups, then calls.
-    pub(crate) types: Vec<DataType>,
-    group_count: usize,
-    float_sums: FloatSums,
-    /// The shared table whose groups they are, if they are those of one.
-    pub(super) shared: Option<usize>,
-}
-
-/// What an aggregation reads, or a branch of it.
-#[derive(Debug)]
-pub(crate) struct Input {
-    /// Its relations.
-    pub(crate) graph: Graph,
-    /// How they are joined.
-    pub(crate) core: Core,
-    /// Group expressions.
-    pub(super) groups: Vec<Expr>,
-    calls: Vec<Expr>,
-}
-
 impl Grouped {
-    /// Flattens the input of an aggregation.
-    pub(crate) fn of(aggregate: &Aggregate, facts: &TableFacts) -> Result<Grouped, Reason> {
-        if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return Err("grouping sets".into());
-        }
-        let eager = if facts.apart { None } else { eager::take_apart(aggregate)? };
-        let (input, groups, calls) = match &eager {
-            Some(eager) => (&eager.input, &eager.groups, &eager.calls),
-            None => (aggregate.input.as_ref(), &aggregate.group_expr, &aggregate.aggr_expr),
-        };
-        let branch = |plan: &LogicalPlan| {
-            let mut graph = Graph::new(facts.options.clone());
-            let mut core = Core::default();
-            let inputs = graph.flatten(plan, facts, &mut core)?;
-            let base = |expr: &Expr| rewrite(expr, plan.schema(), &inputs);
-            let groups = groups.iter().map(base).collect::<Result<Vec<_>, _>>()?;
-            let calls = calls.iter().map(base).collect::<Result<Vec<_>, _>>()?;
-            Ok::<_, Reason>(Input { graph, core, groups, calls })
-        };
-        let inputs = match branches(input)? {
-            Some(plans) => plans.iter().map(branch).collect::<Result<_, _>>()?,
-            None => vec![branch(input)?],
-        };
-        let types = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
-        Ok(Grouped { inputs, types, group_count: groups.len(), float_sums: facts.float_sums, shared: None })
-    }
-
     /// Whether any call is an exact sum of floats, whose limbs only the host puts together.
     pub(crate) fn has_exact_sums(&self) -> bool {
         let calls = self.inputs.iter().flat_map(|input| &input.calls);
         calls.filter_map(|call| as_function(call).ok()).any(|function| is_exact(&function.func))
-    }
-
-    /// Number of its group expressions.
-    pub(crate) fn group_count(&self) -> usize {
-        self.group_count
     }
 
     /// The sink of an input, and how each output is made from its groups and aggregates.
@@ -154,39 +95,6 @@ impl Finish {
     }
 }
 
-/// Translates an aggregation with all below it.
-pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
-    facts.shared.look_at(&aggregate.input)?;
-    let mut grouped = Grouped::of(aggregate, facts)?;
-    for input in &mut grouped.inputs {
-        reducers::reduce(&mut input.graph, &mut input.core)?;
-    }
-    let Aggregation { mut fragment, tables, arguments, finish } = Aggregation::of(&grouped)?;
-    fragment.overflow = facts.overflow;
-    Ok(Lowered {
-        fragment,
-        tables,
-        groups_max: None,
-        finish,
-        arguments,
-        what: describe(&aggregate.input, "aggregate"),
-        binding: BindingCache::default(),
-        derived: Default::default(),
-        valued: Default::default(),
-        identity: String::new(),
-        join: None,
-    })
-}
-
-/// The call inside an aggregate's expression.
-pub(crate) fn as_function(expr: &Expr) -> Result<&AggregateFunction, Reason> {
-    match expr {
-        Expr::Alias(alias) => as_function(&alias.expr),
-        Expr::AggregateFunction(function) => Ok(function),
-        other => Err(format!("the aggregate '{other}'")),
-    }
-}
-
 fn translate_call(
     function: &AggregateFunction,
     data_type: &DataType,
@@ -227,7 +135,7 @@ fn translate_call(
             Ok(Finish::Aggregate(add(kind, Some(argument), data_type)))
         }
         "avg" => {
-            let input = translator.data_type(argument)?;
+            let input = type_of(argument)?;
             let value = translator.translate(argument)?;
             match (&input, data_type) {
                 (DataType::Float64, DataType::Float64) => {
@@ -283,7 +191,7 @@ fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)
         Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => cast.expr.as_ref(),
         other => other,
     };
-    match translator.data_type(inner)? {
+    match type_of(inner)? {
         DataType::Decimal128(precision, _) if precision > DIGITS_MAX => {
             Err(format!("a variance of decimals of more than {DIGITS_MAX} digits"))
         }
@@ -291,7 +199,7 @@ fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)
         data_type if data_type.is_integer() => {
             Ok(Some((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)))
         }
-        _ if translator.data_type(argument)? == DataType::Float64 => Ok(None),
+        _ if type_of(argument)? == DataType::Float64 => Ok(None),
         data_type => Err(format!("a variance of type {data_type}")),
     }
 }

@@ -4,24 +4,20 @@
 //! all that a fragment asks of it is a function that gives strings, as `substr(c_phone, 1, 2)`, the function's results
 //! are a column of their own, computed as the column is read, with codes if they are few.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::FieldRef;
 use parking_lot::Mutex;
-use warpcube_column::{Residency, is_string};
 use warpcube_engine::DictionaryFunction;
 
-use super::Lowered;
-use super::strings::StringExpression;
-use super::tables::TableInfo;
 use crate::error::panic_text;
 
-/// What the derived columns of each table are, by the table's key. Fragments keep their numbers across devices.
-static NUMBERED: LazyLock<Mutex<HashMap<String, Vec<String>>>> = LazyLock::new(Mutex::default);
+/// The derived columns of each table in the order of their numbers, by the table's key: the column that each is
+/// derived from, and its name. Fragments keep the numbers across devices.
+static NUMBERED: LazyLock<Mutex<HashMap<String, Vec<(usize, String)>>>> = LazyLock::new(Mutex::default);
 
 /// A column that is a function of one of its table's.
 #[derive(Debug, Clone)]
@@ -36,16 +32,21 @@ pub(crate) struct DerivedColumn {
 }
 
 impl DerivedColumn {
-    fn new(info: &TableInfo, column: usize, field: FieldRef, function: Arc<dyn DictionaryFunction>) -> DerivedColumn {
-        let what = format!("{column} {}", field.name());
+    /// A column of the table with this key, which has so many `columns` of its own.
+    pub(super) fn new(
+        (key, columns): (&str, usize),
+        column: usize,
+        field: FieldRef,
+        function: Arc<dyn DictionaryFunction>,
+    ) -> DerivedColumn {
         let mut numbered = NUMBERED.lock();
-        let known = numbered.entry(info.key.clone()).or_default();
-        let position = known.iter().position(|known| *known == what).unwrap_or_else(|| {
-            known.push(what);
+        let known = numbered.entry(key.to_string()).or_default();
+        let is_same = |(of, name): &(usize, String)| *of == column && name == field.name();
+        let position = known.iter().position(is_same).unwrap_or_else(|| {
+            known.push((column, field.name().clone()));
             known.len() - 1
         });
-        let number = info.provider.schema().fields().len() + position;
-        DerivedColumn { number, column, field, function }
+        DerivedColumn { number: columns + position, column, field, function }
     }
 
     /// The function of some of the column's strings. Strings of a dictionary are computed once.
@@ -58,103 +59,5 @@ impl DerivedColumn {
             None => self.function.apply(strings),
         };
         catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|panic| Err(panic_text(panic.as_ref())))
-    }
-}
-
-/// A column of a fragment that may have a derived column in its place.
-#[derive(Debug)]
-struct Place {
-    table: usize,
-    /// The column's position among those of the fragment's table, its number in the table, and its name.
-    position: usize,
-    column: usize,
-    name: String,
-    /// Name and type of the derived column, and its function.
-    field: FieldRef,
-    function: Arc<dyn DictionaryFunction>,
-}
-
-/// Which columns of a fragment may have derived ones in their place, and the fragment with some of these.
-#[derive(Debug, Default)]
-pub(crate) struct DerivedCache {
-    places: OnceLock<Vec<Place>>,
-    /// The fragment with derived columns in these places.
-    made: Mutex<Option<(Vec<usize>, Arc<Lowered>)>>,
-}
-
-impl Lowered {
-    /// The fragment with derived columns in place of those columns of strings that are known to be past the dictionary
-    /// limit, where that makes a difference.
-    pub(crate) fn over_derived(&self, residency: &Residency, limit: usize) -> Option<Arc<Lowered>> {
-        let needed = self.derived_needed(residency, limit);
-        if needed.is_empty() {
-            return None;
-        }
-        let mut made = self.derived.made.lock();
-        if let Some((_, lowered)) = made.as_ref().filter(|(of, _)| *of == needed) {
-            return Some(lowered.clone());
-        }
-        let lowered = Arc::new(self.with_derived(&needed));
-        *made = Some((needed, lowered.clone()));
-        Some(lowered)
-    }
-
-    /// What to run after `tried`, of each of which a column was refused: the fragment over what is known to need
-    /// derived columns by now, as a column may have just proved to be past the dictionary limit.
-    pub(crate) fn next_try(
-        self: &Arc<Lowered>,
-        tried: &[Arc<Lowered>],
-        residency: &Residency,
-        limit: usize,
-    ) -> Option<Arc<Lowered>> {
-        let next = self.over_derived(residency, limit).unwrap_or_else(|| self.clone());
-        (!tried.iter().any(|tried| Arc::ptr_eq(tried, &next))).then_some(next)
-    }
-
-    /// Positions of the places whose columns are known to be past the limit.
-    fn derived_needed(&self, residency: &Residency, limit: usize) -> Vec<usize> {
-        let places = self.derived.places.get_or_init(|| self.places());
-        let is_needed = |number: &usize| {
-            let Place { table, column, name, .. } = &places[*number];
-            let info = &self.tables[*table];
-            residency.has_no_codes(&info.key, &info.version, (*column, name), limit)
-        };
-        (0..places.len()).filter(is_needed).collect()
-    }
-
-    fn places(&self) -> Vec<Place> {
-        let mut places = Vec::new();
-        for (table, (info, columns)) in self.tables.iter().zip(&self.fragment.tables).enumerate() {
-            let schema = info.schema();
-            for (position, column) in columns.columns.iter().enumerate() {
-                // Nothing is derived from derived columns.
-                if info.derived(*column).is_some() || !is_string(schema.field(*column).data_type()) {
-                    continue;
-                }
-                let field_of = |function: &Arc<dyn DictionaryFunction>| {
-                    let function: &dyn Any = function.as_ref();
-                    let field = function.downcast_ref::<StringExpression>()?.as_column()?;
-                    schema.field_with_name(field.name()).is_err().then_some(field)
-                };
-                let functions = self.fragment.derivable(table, position).into_iter();
-                let derived = functions.filter_map(|function| field_of(&function).map(|field| (field, function)));
-                let (column, name) = (*column, schema.field(*column).name().clone());
-                let place = |(field, function)| Place { table, position, column, name, field, function };
-                places.extend({ derived }.next().map(place));
-            }
-        }
-        places
-    }
-
-    fn with_derived(&self, needed: &[usize]) -> Lowered {
-        let places = self.derived.places.get_or_init(|| self.places());
-        let (mut fragment, mut tables) = (self.fragment.clone(), self.tables.clone());
-        for Place { table, position, column, field, function, .. } in needed.iter().map(|number| &places[*number]) {
-            let info = &mut tables[*table];
-            let derived = DerivedColumn::new(info, *column, field.clone(), function.clone());
-            fragment = fragment.with_derived(*table, *position, function.as_ref(), derived.number);
-            *info = Arc::new(info.with_derived(derived));
-        }
-        Lowered { tables, ..self.with_fragment(fragment) }
     }
 }

@@ -12,14 +12,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Case, Expr, ExprSchemable, Join, LogicalPlan, Projection, cast,
-};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Aggregate, Case, Expr, ExprSchemable, Join, LogicalPlan, Projection, cast};
 use warpcube_engine::Overflow;
 
 use super::Reason;
-use super::aggregate::as_function;
+use super::calls::{as_function, call};
 use crate::mend::float_sums::is_exact;
 use crate::mend::sums::is_checked_sum;
 
@@ -39,17 +37,6 @@ struct Part {
 
 fn text(error: DataFusionError) -> Reason {
     error.strip_backtrace()
-}
-
-fn call(function: Arc<AggregateUDF>, argument: Expr, filter: Option<Box<Expr>>) -> Expr {
-    let params = AggregateFunctionParams {
-        args: vec![argument],
-        distinct: false,
-        filter,
-        order_by: Vec::new(),
-        null_treatment: None,
-    };
-    Expr::AggregateFunction(AggregateFunction { func: function, params })
 }
 
 fn column(name: String) -> Expr {

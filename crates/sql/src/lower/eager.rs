@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use datafusion::common::{Column, JoinType, ScalarValue};
+use datafusion::common::{JoinType, ScalarValue};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{Aggregate, AggregateUDF, Case, Expr, Join, LogicalPlan};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Aggregate, Case, Expr, Join, LogicalPlan};
 
 use super::Reason;
-use super::aggregate::as_function;
-use super::graph::rewrite;
+use super::calls::{as_function, call};
+use super::columns::{rewrite, text};
 use crate::mend::float_sums::is_exact;
 
 /// An aggregation over a join with aggregates.
@@ -38,21 +38,27 @@ pub(crate) fn take_apart(aggregate: &Aggregate) -> Result<Option<Eager>, Reason>
     if calls.is_empty() || groups.is_empty() || !groups.iter().all(is_kept) {
         return Ok(None);
     }
-    let (mut inner, mut outer) = (Vec::new(), Vec::new());
-    for call in calls {
-        let Some((below, above)) = parts(as_function(call)?, join, inner.len()) else { return Ok(None) };
-        inner.push(below);
-        outer.push(above);
-    }
-    let key = |index: usize| format!("__eager_key{index}");
-    let keys = join.on.iter().enumerate().map(|(index, (_, own))| own.clone().alias(key(index))).collect();
-    let failed = |error: datafusion::error::DataFusionError| error.strip_backtrace();
-    let grouped = Aggregate::try_new(join.right.clone(), keys, inner).map_err(failed)?;
-    let on = join.on.iter().enumerate().map(|(index, (kept, _))| (kept.clone(), column(key(index)))).collect();
+    let functions = calls.iter().map(as_function).collect::<Result<Vec<_>, _>>()?;
+    let Some(without) = functions.iter().map(|function| without_match(function, join)).collect::<Option<Vec<_>>>()
+    else {
+        return Ok(None);
+    };
+    // The other side of the join may have columns of any name.
+    let key = |(index, (_, own)): (usize, &(Expr, Expr))| own.clone().alias(format!("__eager_key{index}"));
+    let below = |(index, function): (usize, &&AggregateFunction)| {
+        Expr::AggregateFunction((*function).clone()).alias(format!("__eager{index}"))
+    };
+    let keys = join.on.iter().enumerate().map(key).collect();
+    let grouped = Aggregate::try_new(join.right.clone(), keys, functions.iter().enumerate().map(below).collect());
+    let grouped = grouped.map_err(text)?;
+    let mut columns = grouped.schema.columns().into_iter().map(Expr::Column);
+    let on = join.on.iter().map(|(kept, _)| kept.clone()).zip(&mut columns).collect();
+    let parts = functions.into_iter().zip(without).zip(columns);
+    let calls = parts.map(|((function, without), part)| of_parts(function, part, without)).collect();
     let (left, right) = (join.left.clone(), Arc::new(LogicalPlan::Aggregate(grouped)));
     let (kind, nulls) = (join.join_type, join.null_equality);
-    let joined = Join::try_new(left, right, on, None, kind, join.join_constraint, nulls, false).map_err(failed)?;
-    Ok(Some(Eager { input: LogicalPlan::Join(joined), groups: groups.to_vec(), calls: outer }))
+    let joined = Join::try_new(left, right, on, None, kind, join.join_constraint, nulls, false).map_err(text)?;
+    Ok(Some(Eager { input: LogicalPlan::Join(joined), groups: groups.to_vec(), calls }))
 }
 
 /// The left join that a plan is, under projections, with expressions over its columns.
@@ -72,8 +78,9 @@ fn outer_join(plan: &LogicalPlan, exprs: Vec<Expr>) -> Result<Option<(&Join, Vec
     }
 }
 
-/// A call over the inner side's rows of a key, and one that makes the whole of those.
-fn parts(function: &AggregateFunction, join: &Join, index: usize) -> Option<(Expr, Expr)> {
+/// What a count of a row without a match is, for a call that is made of calls over the inner side's rows of each key;
+/// none for other calls.
+fn without_match(function: &AggregateFunction, join: &Join) -> Option<i64> {
     let params = &function.params;
     let ([argument], name) = (params.args.as_slice(), function.func.name()) else { return None };
     let is_plain = !params.distinct && params.filter.is_none() && params.order_by.is_empty();
@@ -86,17 +93,15 @@ fn parts(function: &AggregateFunction, join: &Join, index: usize) -> Option<(Exp
         Expr::Literal(value, _) => (!value.is_null() && name == "count", 1),
         _ => (false, 0),
     };
-    if !of_columns {
-        return None;
+    (of_columns && matches!(name, "count" | "sum" | "min" | "max")).then_some(without)
+}
+
+/// A call over all rows, of its parts by key.
+fn of_parts(function: &AggregateFunction, part: Expr, without: i64) -> Expr {
+    match function.func.name() {
+        "count" => call(sum_udaf(), or(part, without), None),
+        _ => call(function.func.clone(), part, None),
     }
-    let below = Expr::AggregateFunction(function.clone()).alias(format!("__eager{index}"));
-    let part = column(format!("__eager{index}"));
-    let above = match name {
-        "count" => call(sum_udaf(), or(part, without)),
-        "sum" | "min" | "max" => call(function.func.clone(), part),
-        _ => return None,
-    };
-    Some((below, above))
 }
 
 /// A count, or another number where there is none.
@@ -106,19 +111,4 @@ fn or(count: Expr, otherwise: i64) -> Expr {
         when_then_expr: vec![(Box::new(count.clone().is_not_null()), Box::new(count))],
         else_expr: Some(Box::new(Expr::Literal(ScalarValue::Int64(Some(otherwise)), None))),
     })
-}
-
-fn call(function: Arc<AggregateUDF>, argument: Expr) -> Expr {
-    let params = AggregateFunctionParams {
-        args: vec![argument],
-        distinct: false,
-        filter: None,
-        order_by: Vec::new(),
-        null_treatment: None,
-    };
-    Expr::AggregateFunction(AggregateFunction { func: function, params })
-}
-
-fn column(name: String) -> Expr {
-    Expr::Column(Column::new_unqualified(name))
 }

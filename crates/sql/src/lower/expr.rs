@@ -1,19 +1,19 @@
 //! Expressions: DataFusion's over base columns become the engine's over registers.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Operator, Subquery, Volatility};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, Operator, Volatility};
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
-use super::graph::columns;
+use super::arguments::{Argument, ArgumentList};
+use super::columns::{self, BaseColumn, ColumnId, columns, shown};
+use super::constants::{literal, null};
 use super::strings::StringExpression;
-use super::{Reason, dates, filled};
+use super::{Reason, arguments, dates};
 use crate::mend::narrow_casts;
 use crate::walk::Walk;
 
@@ -22,67 +22,63 @@ const IN_LIST_MAX: usize = 64;
 
 /// Translates the expressions of one pipeline.
 pub(crate) struct Translator<'a> {
-    schema: &'a DFSchema,
     options: &'a Arc<ConfigOptions>,
-    /// Subqueries whose value is given to each run.
-    arguments: &'a RefCell<Vec<Subquery>>,
-    registers: Vec<Column>,
+    /// What is given to the fragment before it is bound.
+    arguments: &'a ArgumentList,
+    /// The column in each register; none in those that only their numbers name.
+    registers: Vec<Option<ColumnId>>,
     /// Columns that are computed from registers, or why they are not.
-    computed: Vec<(Column, Result<Device, Reason>)>,
+    computed: Vec<(ColumnId, Result<Device, Reason>)>,
 }
 
 impl<'a> Translator<'a> {
-    /// A pipeline without registers; `schema` types all base columns, functions that DataFusion computes depend on
-    /// `options`, `arguments` takes scalar subqueries.
-    pub(crate) fn new(
-        schema: &'a DFSchema,
-        options: &'a Arc<ConfigOptions>,
-        arguments: &'a RefCell<Vec<Subquery>>,
-    ) -> Translator<'a> {
-        Translator { schema, options, arguments, registers: Vec::new(), computed: Vec::new() }
+    /// A pipeline without registers; functions that DataFusion computes depend on `options`, `arguments` takes
+    /// parameters and scalar subqueries.
+    pub(super) fn new(options: &'a Arc<ConfigOptions>, arguments: &'a ArgumentList) -> Translator<'a> {
+        Translator { options, arguments, registers: Vec::new(), computed: Vec::new() }
     }
 
     /// The next register holds `column`.
-    pub(crate) fn add(&mut self, column: Column) {
-        self.registers.push(column);
+    pub(crate) fn add(&mut self, column: ColumnId) {
+        self.registers.push(Some(column));
     }
 
     /// A column that is computed from registers; an expression that reads one that is not is refused for its reason.
-    pub(crate) fn compute(&mut self, column: Column, value: Result<Device, Reason>) {
+    pub(crate) fn compute(&mut self, column: ColumnId, value: Result<Device, Reason>) {
         self.computed.push((column, value));
     }
 
     /// The next register, which no column names.
     pub(crate) fn unnamed(&mut self) -> Device {
-        self.registers.push(Column::new_unqualified(format!("register {}", self.registers.len())));
+        self.registers.push(None);
         Device::Reg(self.registers.len() - 1)
     }
 
     /// The Arrow type of an expression.
     pub(crate) fn data_type(&self, expr: &Expr) -> Result<DataType, Reason> {
-        expr.get_type(self.schema).map_err(|error| error.strip_backtrace())
+        columns::data_type(expr)
     }
 
     fn ty(&self, expr: &Expr) -> Result<Ty, Reason> {
         let data_type = self.data_type(expr)?;
-        Ty::of(&data_type).ok_or_else(|| format!("'{expr}' has type {data_type}"))
+        Ty::of(&data_type).ok_or_else(|| format!("'{}' has type {data_type}", shown(expr)))
     }
 
-    fn column(&self, column: &Column) -> Result<Device, Reason> {
-        match self.computed.iter().find(|(known, _)| known == column) {
+    fn column(&self, column: &BaseColumn) -> Result<Device, Reason> {
+        match self.computed.iter().find(|(known, _)| *known == column.id) {
             Some((_, value)) => value.clone(),
             None => Ok(Device::Reg(self.register(column)?)),
         }
     }
 
-    fn register(&self, column: &Column) -> Result<usize, Reason> {
-        match self.computed.iter().find(|(known, _)| known == column) {
+    fn register(&self, column: &BaseColumn) -> Result<usize, Reason> {
+        match self.computed.iter().find(|(known, _)| *known == column.id) {
             Some((_, Ok(Device::Reg(register)))) => return Ok(*register),
             Some((_, Err(reason))) => return Err(reason.clone()),
             _ => {}
         }
-        let position = self.registers.iter().position(|known| known == column);
-        position.ok_or_else(|| format!("column '{}' does not reach this pipeline", column.name))
+        let position = self.registers.iter().position(|known| *known == Some(column.id));
+        position.ok_or_else(|| format!("column '{}' does not reach this pipeline", column.field.name()))
     }
 
     /// Translates an expression.
@@ -97,14 +93,17 @@ impl<'a> Translator<'a> {
         if let Some(lookup) = self.string_function(expr)? {
             return Ok(lookup);
         }
+        if let Some(column) = BaseColumn::of(expr) {
+            self.ty(expr)?;
+            return self.column(column);
+        }
         match expr {
             Expr::Alias(alias) => self.translate(&alias.expr),
-            Expr::Column(column) => {
-                self.ty(expr)?;
-                self.column(column)
-            }
             Expr::Literal(value, _) => literal(value),
-            Expr::Placeholder(placeholder) => filled::parameter(placeholder),
+            Expr::Placeholder(placeholder) => {
+                let (position, ty) = arguments::parameter(placeholder)?;
+                Ok(self.arguments.literal(Argument::Parameter(position), ty))
+            }
             Expr::BinaryExpr(binary) => self.binary(binary, expr),
             Expr::Not(inner) => self.unary(UnaryOp::Not, inner),
             Expr::Negative(inner) => match self.ty(inner)? {
@@ -113,7 +112,7 @@ impl<'a> Translator<'a> {
                 Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 if self.data_type(inner)?.is_integer() => {
                     self.unary(UnaryOp::Negate, inner)
                 }
-                _ => Err(format!("the negation '{expr}'")),
+                _ => Err(format!("the negation '{}'", shown(expr))),
             },
             Expr::IsNull(inner) => self.unary(UnaryOp::IsNull, inner),
             Expr::IsNotNull(inner) => self.unary(UnaryOp::IsNotNull, inner),
@@ -131,37 +130,29 @@ impl<'a> Translator<'a> {
             Expr::Cast(cast) => self.cast(cast),
             Expr::ScalarFunction(function) => self.function(function, expr),
             Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
-                let ty = self.ty(expr)?;
-                let mut arguments = self.arguments.borrow_mut();
-                let known = arguments.iter().position(|known| known == subquery);
-                let position = known.unwrap_or_else(|| {
-                    arguments.push(subquery.clone());
-                    arguments.len() - 1
-                });
-                Ok(Device::Literal(Literal::Argument(position), ty))
+                Ok(self.arguments.literal(Argument::Subquery(subquery.clone()), self.ty(expr)?))
             }
-            other => Err(format!("the expression '{other}'")),
+            other => Err(format!("the expression '{}'", shown(other))),
         }
     }
 
     /// An expression of one string column and nothing else as a look-up in its dictionary.
     fn string_function(&self, expr: &Expr) -> Result<Option<Device>, Reason> {
-        if matches!(expr, Expr::Column(_) | Expr::Literal(_, _) | Expr::Placeholder(_)) {
+        if matches!(expr, Expr::Literal(_, _) | Expr::Placeholder(_)) || BaseColumn::of(expr).is_some() {
             return Ok(None);
         }
         let read = columns(expr);
-        let [column] = read.as_slice() else { return Ok(None) };
-        let input = self.data_type(&Expr::Column(column.clone()))?;
-        if !is_string(&input) || expr.is_volatile() || contains_subquery(expr) {
+        let (Some(column), 1) = (read.first(), read.len()) else { return Ok(None) };
+        if !is_string(column.field.data_type()) || expr.is_volatile() || contains_subquery(expr) {
             return Ok(None);
         }
         // Conjunctions are taken apart, so that their parts can be ordered; whether NULL needs no dictionary.
-        if matches!(expr, Expr::IsNull(inner) | Expr::IsNotNull(inner) if matches!(**inner, Expr::Column(_))) {
+        if matches!(expr, Expr::IsNull(inner) | Expr::IsNotNull(inner) if BaseColumn::of(inner).is_some()) {
             return Ok(None);
         }
         let result = self.data_type(expr)?;
-        let ty = Ty::of(&result).ok_or_else(|| format!("'{expr}' has type {result}"))?;
-        let function = StringExpression::function(expr, column, self.schema, self.options)?;
+        let ty = Ty::of(&result).ok_or_else(|| format!("'{}' has type {result}", shown(expr)))?;
+        let function = StringExpression::function(expr, column, self.options)?;
         Ok(Some(Device::Lookup(self.register(column)?, function, ty)))
     }
 
@@ -202,7 +193,7 @@ impl<'a> Translator<'a> {
             let date = self.translate(left)?;
             return dates::shifted(date, &left_type, interval, op == BinaryOp::Sub)
                 .filter(|_| self.data_type(expr).as_ref() == Ok(&left_type))
-                .ok_or_else(|| format!("the date arithmetic '{expr}'"));
+                .ok_or_else(|| format!("the date arithmetic '{}'", shown(expr)));
         }
         if let (BinaryOp::Add, Expr::Literal(interval, _)) = (op, left.as_ref())
             && matches!(left_type, DataType::Interval(_))
@@ -210,7 +201,7 @@ impl<'a> Translator<'a> {
             let date = self.translate(right)?;
             return dates::shifted(date, &right_type, interval, false)
                 .filter(|_| self.data_type(expr).as_ref() == Ok(&right_type))
-                .ok_or_else(|| format!("the date arithmetic '{expr}'"));
+                .ok_or_else(|| format!("the date arithmetic '{}'", shown(expr)));
         }
         let (mut one, mut other) = (self.translate(left)?, self.translate(right)?);
         if let (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) = (&left_type, &right_type) {
@@ -219,27 +210,27 @@ impl<'a> Translator<'a> {
             let (of_one, of_other) = match op {
                 BinaryOp::Mul => match result {
                     DataType::Decimal128(_, scale) if scale == s1 + s2 => (0, 0),
-                    other => return Err(format!("the product '{expr}' of type {other}")),
+                    other => return Err(format!("the product '{}' of type {other}", shown(expr))),
                 },
                 BinaryOp::Div => match result {
                     DataType::Decimal128(_, scale) => {
                         let power = scale - s1 + s2;
                         (power.max(0), (-power).max(0))
                     }
-                    other => return Err(format!("the quotient '{expr}' of type {other}")),
+                    other => return Err(format!("the quotient '{}' of type {other}", shown(expr))),
                 },
                 _ => (s1.max(s2) - s1, s1.max(s2) - s2),
             };
             one = rescale(one, of_one);
             other = rescale(other, of_other);
         } else if !same(&left_type, &right_type) {
-            return Err(format!("'{expr}' combines {left_type} and {right_type}"));
+            return Err(format!("'{}' combines {left_type} and {right_type}", shown(expr)));
         } else if !op.is_comparison()
             && matches!(left_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
         {
-            return Err(format!("the date arithmetic '{expr}'"));
+            return Err(format!("the date arithmetic '{}'", shown(expr)));
         } else if !op.is_comparison() && is_string(&left_type) {
-            return Err(format!("the expression '{expr}'"));
+            return Err(format!("the expression '{}'", shown(expr)));
         }
         Ok(Device::binary(op, one, other))
     }
@@ -322,7 +313,7 @@ impl<'a> Translator<'a> {
     }
 
     fn cast(&self, cast: &Cast) -> Result<Device, Reason> {
-        let operand = narrow_casts::operand(cast, self.schema);
+        let operand = narrow_casts::operand(cast, columns::no_names());
         let from = self.data_type(operand)?;
         let to = cast.field.data_type();
         let inner = self.translate(operand)?;
@@ -383,7 +374,7 @@ impl<'a> Translator<'a> {
                 let part = part.try_as_str().flatten().unwrap_or_default().to_ascii_lowercase();
                 let input = self.data_type(date)?;
                 if self.data_type(expr)? != DataType::Int32 {
-                    return Err(format!("the expression '{expr}'"));
+                    return Err(format!("the expression '{}'", shown(expr)));
                 }
                 dates::part(&part, self.translate(date)?, &input)
             }
@@ -391,7 +382,7 @@ impl<'a> Translator<'a> {
                 let unit = unit.try_as_str().flatten().unwrap_or_default().to_ascii_lowercase();
                 let input = self.data_type(date)?;
                 if self.data_type(expr)? != input {
-                    return Err(format!("the expression '{expr}'"));
+                    return Err(format!("the expression '{}'", shown(expr)));
                 }
                 dates::truncate(&unit, self.translate(date)?, &input)
             }
@@ -399,7 +390,7 @@ impl<'a> Translator<'a> {
                 let ty = self.data_type(expr)?;
                 for arg in std::iter::once(first).chain(others) {
                     if !same(&self.data_type(arg)?, &ty) {
-                        return Err(format!("'{expr}' over several types"));
+                        return Err(format!("'{}' over several types", shown(expr)));
                     }
                 }
                 let (last, before) = function.args.split_last().expect("there is a first argument");
@@ -448,46 +439,5 @@ fn rescale_within(inner: Device, power: i8, most: u8) -> Device {
     match u8::try_from(power) {
         Ok(appended) => rescale(Device::Digits(Box::new(inner), most.saturating_sub(appended)), power),
         Err(_) => Device::Digits(Box::new(rescale(inner, power)), most),
-    }
-}
-
-fn null(data_type: &DataType) -> Result<Device, Reason> {
-    let ty = Ty::of(data_type).ok_or_else(|| format!("a NULL of type {data_type}"))?;
-    Ok(Device::Literal(Literal::Null, ty))
-}
-
-/// A constant.
-pub(crate) fn literal(value: &ScalarValue) -> Result<Device, Reason> {
-    let data_type = value.data_type();
-    if value.is_null() {
-        return null(&data_type);
-    }
-    let int = |number: i128, ty| Ok(Device::Literal(Literal::Int(number), ty));
-    match value {
-        ScalarValue::Boolean(Some(v)) => int(i128::from(*v), Ty::Bool),
-        ScalarValue::Int8(Some(v)) => int((*v).into(), Ty::I8),
-        ScalarValue::Int16(Some(v)) => int((*v).into(), Ty::I16),
-        ScalarValue::Int32(Some(v)) | ScalarValue::Date32(Some(v)) => int((*v).into(), Ty::I32),
-        ScalarValue::Int64(Some(v))
-        | ScalarValue::Date64(Some(v))
-        | ScalarValue::TimestampSecond(Some(v), _)
-        | ScalarValue::TimestampMillisecond(Some(v), _)
-        | ScalarValue::TimestampMicrosecond(Some(v), _)
-        | ScalarValue::TimestampNanosecond(Some(v), _) => int((*v).into(), Ty::I64),
-        ScalarValue::UInt8(Some(v)) => int((*v).into(), Ty::U8),
-        ScalarValue::UInt16(Some(v)) => int((*v).into(), Ty::U16),
-        ScalarValue::UInt32(Some(v)) => int((*v).into(), Ty::U32),
-        ScalarValue::UInt64(Some(v)) => int((*v).into(), Ty::U64),
-        // There is one NaN, without a sign.
-        ScalarValue::Float32(Some(v)) if v.is_nan() => Ok(Device::Literal(Literal::Float(f64::NAN), Ty::F32)),
-        ScalarValue::Float64(Some(v)) if v.is_nan() => Ok(Device::Literal(Literal::Float(f64::NAN), Ty::F64)),
-        ScalarValue::Float32(Some(v)) => Ok(Device::Literal(Literal::Float((*v).into()), Ty::F32)),
-        ScalarValue::Float64(Some(v)) => Ok(Device::Literal(Literal::Float(*v), Ty::F64)),
-        ScalarValue::Decimal128(Some(v), _, _) => int(*v, Ty::I128),
-        _ if is_string(&data_type) => match value.try_as_str().flatten() {
-            Some(text) => Ok(Device::Text(text.into())),
-            None => Err(format!("a constant of type {data_type}")),
-        },
-        _ => Err(format!("a constant of type {data_type}")),
     }
 }

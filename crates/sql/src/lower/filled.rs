@@ -1,36 +1,52 @@
-//! Fragments of a plan with parameters, with values in place of these.
+//! Fragments with values in place of their arguments.
 //!
-//! A plan with typed parameters is lowered as any other: a parameter is an argument of the fragment
-//! ([`warpcube_engine::Literal::Argument`]) from [`FIRST`] on, or within a function of a string that is computed once
-//! it has its value. What the engine binds has values alone.
+//! A plan with typed parameters is lowered as any other: a parameter is an argument of the fragment, as the result of a
+//! scalar subquery is, or stands within a function of a string, which is computed once the parameter has its value.
+//! What the engine binds has values alone. Where these are all within filters, the fragment takes over what was bound
+//! for other values ([`BindingCache::for_other_constants`]).
 
 use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::expr::Placeholder;
-use warpcube_column::is_string;
-use warpcube_engine::{BindingCache, Expr as Device, Literal, Ty};
+use datafusion::error::{DataFusionError, Result as PlanResult};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Subquery};
+use warpcube_engine::{BindingCache, Expr as Device, Literal};
 
+use super::arguments::{Argument, with_value};
+use super::constants::literal;
 use super::strings::OpenExpression;
-use super::{Lowered, Reason, literal};
+use super::{DeviceNode, Lowered, Reason};
+use crate::walk::{PlanWalk, Walk};
 
-/// The first argument that is a parameter; those before are scalar subqueries.
-const FIRST: usize = 1 << 20;
-
-/// A parameter in place of a number. Strings are operands of functions of strings alone.
-pub(super) fn parameter(placeholder: &Placeholder) -> Result<Device, Reason> {
-    let refuse = || format!("the parameter '{}'", placeholder.id);
-    let data_type = placeholder.field.as_ref().map(|field| field.data_type()).ok_or_else(refuse)?;
-    let ty = Ty::of(data_type).filter(|_| !is_string(data_type)).ok_or_else(refuse)?;
-    Ok(Device::Literal(Literal::Argument(FIRST + position(placeholder).ok_or_else(refuse)?), ty))
-}
-
-/// The position of a parameter's value.
-pub(super) fn position(placeholder: &Placeholder) -> Option<usize> {
-    placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+/// A lowered plan with values of its parameters; `each` is shown every fragment.
+///
+/// # Errors
+/// What a fragment cannot compute of them, and what `each` refuses.
+pub(crate) fn fill(
+    plan: LogicalPlan,
+    values: &[ScalarValue],
+    each: &mut dyn FnMut(&Arc<Lowered>) -> Result<(), Reason>,
+) -> PlanResult<LogicalPlan> {
+    let params = Arc::new(param_values(values.to_vec()));
+    let filled = plan.transform_down_nested(|plan| {
+        let Some((node, lowered)) = DeviceNode::of(&plan).and_then(|node| Some((node, node.lowered()?))) else {
+            return plan.map_exprs(|expr| expr.transform_up(|expr| Ok(with_value(expr, values))));
+        };
+        let mut filled = lowered.filled(values).map_err(DataFusionError::Internal)?;
+        for argument in &mut filled.arguments {
+            if let Argument::Subquery(Subquery { subquery, .. }) = argument {
+                *subquery = Arc::new(fill(subquery.as_ref().clone(), values, each)?);
+            }
+        }
+        let filled = Arc::new(filled);
+        each(&filled).map_err(DataFusionError::Internal)?;
+        let node = Arc::new(node.filled(filled, params.clone()));
+        Ok(Transformed::new(LogicalPlan::Extension(Extension { node }), true, TreeNodeRecursion::Jump))
+    })?;
+    Ok(filled.data)
 }
 
 impl Lowered {
@@ -38,19 +54,62 @@ impl Lowered {
     ///
     /// # Errors
     /// What cannot be computed of them.
-    pub(crate) fn filled(&self, values: &[ScalarValue]) -> Result<Lowered, Reason> {
+    fn filled(&self, values: &[ScalarValue]) -> Result<Lowered, Reason> {
+        let value = |argument: &Argument| match argument {
+            Argument::Parameter(position) => match values.get(*position) {
+                Some(value) => Ok(Some(value.clone())),
+                None => Err(format!("parameter {position} has no value")),
+            },
+            Argument::Subquery(_) => Ok(None),
+        };
+        let known = self.arguments.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        let identity = |known: &String| with_values(known, values);
+        Ok(Lowered {
+            identity: identity(&self.identity),
+            join: self.join.as_ref().map(identity),
+            ..self.with_arguments(&known, values)?
+        })
+    }
+
+    /// The fragment with these results of its scalar subqueries, itself where it has none; the last one is kept.
+    ///
+    /// # Errors
+    /// What cannot be computed of them.
+    pub(crate) fn with_results(self: &Arc<Lowered>, results: Vec<ScalarValue>) -> Result<Arc<Lowered>, Reason> {
+        if results.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut last = self.last_results.lock();
+        if let Some((_, lowered)) = last.as_ref().filter(|(known, _)| *known == results) {
+            return Ok(lowered.clone());
+        }
+        let mut next = results.iter().cloned();
+        let known: Vec<_> = self.arguments.iter().map(|one| one.subquery().and_then(|_| next.next())).collect();
+        let lowered = Arc::new(self.with_arguments(&known, &[])?);
+        *last = Some((results, lowered.clone()));
+        Ok(lowered)
+    }
+
+    /// The fragment with values of those arguments that are `known`, and of parameters within functions of strings.
+    fn with_arguments(&self, known: &[Option<ScalarValue>], parameters: &[ScalarValue]) -> Result<Lowered, Reason> {
         let (mut failed, mut places) = (None, 0);
-        let value = |position: usize| values.get(position).ok_or_else(|| format!("parameter {position} has no value"));
+        let is_known = |number: usize| known.get(number).is_some_and(Option::is_some);
         let fragment = self.fragment.with_exprs(|expr| {
             let filled = match expr {
-                Device::Literal(Literal::Argument(argument), _) if *argument >= FIRST => {
-                    value(*argument - FIRST).and_then(literal)
-                }
-                Device::Lookup(register, function, ty) => {
-                    let function: &dyn Any = function.as_ref();
-                    let Some(open) = function.downcast_ref::<OpenExpression>() else { return };
-                    open.filled(values).map(|function| Device::Lookup(*register, Arc::new(function), *ty))
-                }
+                Device::Literal(Literal::Argument(number), _) => match known.get(*number) {
+                    Some(Some(value)) => literal(value),
+                    _ => {
+                        // Those that are left are numbered anew.
+                        *number -= (0..*number).filter(|before| is_known(*before)).count();
+                        return;
+                    }
+                },
+                Device::Lookup(register, function, ty) => match open(function.as_ref()) {
+                    Some(open) if !parameters.is_empty() => {
+                        open.filled(parameters).map(|function| Device::Lookup(*register, Arc::new(function), *ty))
+                    }
+                    _ => return,
+                },
                 _ => return,
             };
             places += 1;
@@ -62,30 +121,23 @@ impl Lowered {
         if let Some(reason) = failed {
             return Err(reason);
         }
-        let identity = |known: &String| with_values(known, values);
-        // Parameters that are all within filters leave what was bound for other values as it is, but for these.
+        let is_filled = |expr: &Device| match expr {
+            Device::Literal(Literal::Argument(number), _) => is_known(*number),
+            Device::Lookup(_, function, _) => !parameters.is_empty() && open(function.as_ref()).is_some(),
+            _ => false,
+        };
         let mut of_filters = 0;
-        self.fragment.filters().for_each(|filter| filter.walk(&mut |expr| of_filters += usize::from(is_open(expr))));
+        self.fragment.filters().for_each(|filter| filter.walk(&mut |expr| of_filters += usize::from(is_filled(expr))));
         let binding = if places == of_filters { self.binding.for_other_constants() } else { BindingCache::default() };
-        Ok(Lowered {
-            binding,
-            identity: identity(&self.identity),
-            join: self.join.as_ref().map(identity),
-            ..self.with_fragment(fragment)
-        })
+        let left = self.arguments.iter().zip(known).filter(|(_, value)| value.is_none());
+        let arguments = left.map(|(argument, _)| argument.clone()).collect();
+        Ok(Lowered { binding, arguments, ..self.with_fragment(fragment) })
     }
 }
 
-/// Whether an expression is a parameter, or a function of a string with one.
-fn is_open(expr: &Device) -> bool {
-    match expr {
-        Device::Literal(Literal::Argument(argument), _) => *argument >= FIRST,
-        Device::Lookup(_, function, _) => {
-            let function: &dyn Any = function.as_ref();
-            function.is::<OpenExpression>()
-        }
-        _ => false,
-    }
+/// A function of a string that has parameters.
+fn open(function: &dyn Any) -> Option<&OpenExpression> {
+    function.downcast_ref()
 }
 
 /// Values as DataFusion puts them in place of parameters.

@@ -1,27 +1,21 @@
 //! The input of an aggregation as scans, equi-joins, filters and aggregations below it.
 //!
-//! Projections, aliases and filters dissolve: every expression is rewritten over *base columns*, which name a scan by
-//! number (`#2.p_brand1`). Inner joins of one [`Core`] may be taken in any order; an outer, semi or anti join hangs a
-//! core of its own on the one it preserves.
+//! Projections, aliases and filters dissolve: every expression is rewritten over base columns ([`super::columns`]).
+//! Inner joins of one [`Core`] may be taken in any order; an outer, semi or anti join hangs a core of its own on the
+//! one it preserves. Plans become graphs in [`super::flatten`] and [`super::joins`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, TableReference, plan_datafusion_err};
-use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Expr, FetchType, Limit, LogicalPlan, Operator, SkipType};
+use datafusion::logical_expr::{Expr, Operator};
 use warpcube_engine::JoinKind;
 
 use super::Reason;
-use super::aggregate::Grouped;
-use super::shared::SharedRows;
-use super::tables::{TableFacts, TableInfo};
-use crate::shared::SharedTable;
-use crate::syntax::TableOfWith;
-use crate::walk::Walk;
+use super::columns::{BaseColumn, ColumnId, RelationId, relations};
+use super::tables::TableInfo;
+use crate::values::FloatSums;
 
 /// Rows that a pipeline scans.
 #[derive(Debug)]
@@ -54,7 +48,7 @@ impl Relation {
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     /// Relations by number.
-    pub(crate) members: Vec<usize>,
+    pub(crate) members: Vec<RelationId>,
     /// Equalities between a member and one or several others.
     pub(crate) edges: Vec<(Expr, Expr)>,
     /// Other conditions.
@@ -88,7 +82,7 @@ pub(crate) struct Hanging {
     /// Another condition over both sides: a row of its own for which it is not true is no match.
     pub(crate) residual: Option<Expr>,
     /// The relation that stands for the mark of a mark join.
-    pub(crate) mark: Option<usize>,
+    pub(crate) mark: Option<RelationId>,
 }
 
 /// A comparison of a row with rows of a join's inner side, which holds for one of them if it does for their smallest
@@ -103,29 +97,92 @@ pub(crate) struct Compared {
     pub(crate) own: Expr,
 }
 
-/// The column of a mark.
-const MARK: &str = "mark";
-
 /// Rows a group that are taken for the size of groups of which nothing is known.
 const ROWS_PER_GROUP: u64 = 2;
 
 /// All relations of an aggregation's input.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Tables and groups; a base column's qualifier is a position here.
-    pub(crate) relations: Vec<Relation>,
-    /// Types of all base columns.
-    pub(crate) schema: DFSchema,
+    /// By number.
+    relations: Vec<Relation>,
     /// The session's settings.
-    pub(crate) options: Arc<ConfigOptions>,
+    pub(super) options: Arc<ConfigOptions>,
     /// Whether a limit stands above what is flattened, of which scans have a hint.
-    is_limited: bool,
+    pub(super) is_limited: bool,
+}
+
+/// An aggregation of rows over base columns of graphs of their own.
+#[derive(Debug)]
+pub(crate) struct Grouped {
+    /// The branches of UNION ALL; one if there is none.
+    pub(super) inputs: Vec<Input>,
+    /// Arrow types of its outputs: groups, then calls.
+    pub(super) types: Vec<DataType>,
+    /// Number of its group expressions.
+    pub(super) group_count: usize,
+    pub(super) float_sums: FloatSums,
+    /// The shared table whose groups they are, if they are those of one.
+    pub(super) shared: Option<usize>,
+}
+
+/// What an aggregation reads, or a branch of it.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Its relations.
+    pub(super) graph: Graph,
+    /// How they are joined.
+    pub(super) core: Core,
+    /// Group expressions.
+    pub(super) groups: Vec<Expr>,
+    pub(super) calls: Vec<Expr>,
+}
+
+/// The rows of a shared table, over base columns of a graph of their own.
+#[derive(Debug)]
+pub(crate) struct SharedRows {
+    pub(super) id: usize,
+    pub(super) graph: Graph,
+    pub(super) core: Core,
+    /// Its columns.
+    pub(super) outputs: Vec<Expr>,
+    pub(super) types: Vec<DataType>,
 }
 
 impl Graph {
     /// A graph of no relations.
-    pub(crate) fn new(options: Arc<ConfigOptions>) -> Graph {
-        Graph { relations: Vec::new(), schema: DFSchema::empty(), options, is_limited: false }
+    pub(super) fn new(options: Arc<ConfigOptions>) -> Graph {
+        Graph { relations: Vec::new(), options, is_limited: false }
+    }
+
+    /// A relation.
+    pub(super) fn relation(&self, id: RelationId) -> &Relation {
+        &self.relations[id.0]
+    }
+
+    /// All relations.
+    pub(super) fn relations(&self) -> impl Iterator<Item = &Relation> {
+        self.relations.iter()
+    }
+
+    /// The aggregations whose groups are relations.
+    pub(super) fn aggregations(&mut self) -> impl Iterator<Item = &mut Grouped> {
+        self.relations.iter_mut().filter_map(|relation| match relation {
+            Relation::Groups(grouped) => Some(grouped.as_mut()),
+            _ => None,
+        })
+    }
+
+    /// The aggregation whose groups a relation is.
+    pub(super) fn aggregation(&mut self, id: RelationId) -> Option<&mut Grouped> {
+        match &mut self.relations[id.0] {
+            Relation::Groups(grouped) => Some(grouped),
+            _ => None,
+        }
+    }
+
+    /// Takes a relation out of a graph that is not used any more.
+    pub(super) fn take(&mut self, id: RelationId) -> Relation {
+        std::mem::replace(&mut self.relations[id.0], Relation::Mark)
     }
 
     /// Rows of the largest relation.
@@ -133,127 +190,49 @@ impl Graph {
         self.relations.iter().map(Relation::rows).max().unwrap_or(0)
     }
 
-    /// Whether a limit stands above what is flattened.
-    pub(super) fn is_limited(&self) -> bool {
-        self.is_limited
+    /// The number of the next relation.
+    pub(super) fn next(&self) -> RelationId {
+        RelationId(self.relations.len())
     }
 
-    /// Adds a relation with these columns; the result is its number.
-    pub(super) fn add(&mut self, relation: Relation, schema: &Schema, core: &mut Core) -> Result<usize, Reason> {
-        let number = self.relations.len();
-        let qualified = DFSchema::try_from_qualified_schema(qualifier(number), schema).map_err(text)?;
-        self.schema = self.schema.join(&qualified).map_err(text)?;
+    /// Adds a relation; the result is its number.
+    pub(super) fn add(&mut self, relation: Relation, core: &mut Core) -> RelationId {
+        let id = self.next();
         self.relations.push(relation);
-        core.members.push(number);
-        Ok(number)
+        core.members.push(id);
+        id
     }
 
     /// Adds the relation of a mark; the result is its number.
-    pub(super) fn add_mark(&mut self) -> Result<usize, Reason> {
-        let schema = Schema::new(vec![Field::new(MARK, DataType::Boolean, false)]);
-        self.add(Relation::Mark, &schema, &mut Core::default())
+    pub(super) fn add_mark(&mut self) -> RelationId {
+        self.add(Relation::Mark, &mut Core::default())
     }
+}
 
-    /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the
-    /// plan.
-    pub(crate) fn flatten(
-        &mut self,
-        plan: &LogicalPlan,
-        facts: &TableFacts,
-        core: &mut Core,
-    ) -> Result<Vec<Expr>, Reason> {
-        match plan {
-            LogicalPlan::TableScan(scan) => {
-                if scan.fetch.is_some() && !self.is_limited {
-                    return Err("a scan with a limit".into());
-                }
-                if let Some(table) = SharedTable::of(scan) {
-                    return self.shared(scan, &table, facts, core);
-                }
-                let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
-                let schema = table.provider.schema();
-                let relation = self.add(Relation::Table(table.clone()), &schema, core)?;
-                let column = |index: usize| base_column(relation, schema.field(index).name());
-                let all: Vec<Expr> = (0..schema.fields().len()).map(column).collect();
-                for filter in scan.filters.iter().flat_map(split_conjunction) {
-                    let rewritten = rewrite_by_name(filter, relation)?;
-                    core.filters.push(rewritten);
-                }
-                Ok(match &scan.projection {
-                    Some(projection) => projection.iter().map(|index| all[*index].clone()).collect(),
-                    None => all,
-                })
-            }
-            LogicalPlan::Projection(projection) => {
-                let inputs = self.flatten(&projection.input, facts, core)?;
-                let schema = projection.input.schema();
-                projection.expr.iter().map(|expr| rewrite(expr, schema, &inputs)).collect()
-            }
-            LogicalPlan::Filter(filter) => {
-                let inputs = self.flatten(&filter.input, facts, core)?;
-                core.without_limit("a filter")?;
-                for part in split_conjunction(&filter.predicate) {
-                    let part = rewrite(part, filter.input.schema(), &inputs)?;
-                    // What was pushed into a scan as a hint stands here again.
-                    if !core.filters.contains(&part) {
-                        core.filters.push(part);
-                    }
-                }
-                Ok(inputs)
-            }
-            LogicalPlan::SubqueryAlias(alias) => self.flatten(&alias.input, facts, core),
-            LogicalPlan::Aggregate(aggregate) if !facts.apart => {
-                let grouped = Grouped::of(aggregate, facts)?;
-                if grouped.group_count() == 0 || grouped.has_exact_sums() {
-                    return Err("its input has an aggregation that is not scanned".into());
-                }
-                let fields = grouped.types.iter().enumerate().zip(aggregate.schema.fields());
-                let field = |((position, data_type), field): ((usize, &DataType), &FieldRef)| {
-                    Field::new(output_name(position), data_type.clone(), field.is_nullable())
-                };
-                let schema = Schema::new(fields.map(field).collect::<Vec<_>>());
-                let relation = self.add(Relation::Groups(Box::new(grouped)), &schema, core)?;
-                let column = |position: usize| base_column(relation, &output_name(position));
-                Ok((0..schema.fields().len()).map(column).collect())
-            }
-            LogicalPlan::Join(join) => self.join(join, facts, core),
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.flatten(&sort.input, facts, core),
-            LogicalPlan::Limit(limit) => self.limit(limit, facts, core),
-            other => Err(format!("its input has a {}", kind_of(other))),
-        }
-    }
+/// The column of the mark that a relation stands for.
+pub(super) fn mark_column(relation: RelationId) -> Expr {
+    BaseColumn::expr(relation, 0, Arc::new(Field::new("mark", DataType::Boolean, false)))
+}
 
-    fn limit(&mut self, limit: &Limit, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
-        let (Ok(FetchType::Literal(fetch)), Ok(SkipType::Literal(skip))) =
-            (limit.get_fetch_type(), limit.get_skip_type())
-        else {
-            return Err("its input has a limit that is computed".into());
-        };
-        if !core.members.is_empty() {
-            return Err("its input has a limit beside other joins".into());
-        }
-        let before = std::mem::replace(&mut self.is_limited, true);
-        let columns = self.flatten(&limit.input, facts, core);
-        self.is_limited = before;
-        let (skip, rows) = (skip as u64, fetch.map_or(u64::MAX, |rows| rows as u64));
-        core.limit = Some(match core.limit {
-            None => RowLimit { skip, rows },
-            Some(below) => {
-                RowLimit { skip: below.skip.saturating_add(skip), rows: below.rows.saturating_sub(skip).min(rows) }
-            }
-        });
-        columns
-    }
+/// The number of the column of a mark.
+pub(super) fn mark_id(relation: RelationId) -> ColumnId {
+    ColumnId { relation, position: 0 }
 }
 
 impl Hanging {
     /// The relations of the core it hangs on that it reads.
-    pub(crate) fn kept(&self) -> BTreeSet<usize> {
+    pub(crate) fn kept(&self) -> BTreeSet<RelationId> {
         let mut own = BTreeSet::new();
         self.core.all_members(&mut |relation| _ = own.insert(relation));
         let both = self.residual.iter().flat_map(relations).filter(|relation| !own.contains(relation));
         let compared = self.compared.iter().map(|compared| &compared.kept);
         self.on.iter().map(|(kept, _)| kept).chain(compared).flat_map(relations).chain(both).collect()
+    }
+
+    /// Calls `visit` for every relation of its core and of what hangs on that, and for that of its mark.
+    pub(super) fn all_members(&self, visit: &mut impl FnMut(RelationId)) {
+        self.core.all_members(visit);
+        self.mark.into_iter().for_each(visit);
     }
 }
 
@@ -273,157 +252,16 @@ impl Core {
             self.filters.push(left.eq(right));
         }
     }
-}
 
-/// The base column that an output of an aggregation is.
-pub(crate) fn output_name(position: usize) -> String {
-    format!("output {position}")
-}
-
-/// The output of an aggregation that a base column is.
-pub(crate) fn output_of(column: &Column) -> Option<usize> {
-    column.name.strip_prefix("output ")?.parse().ok()
-}
-
-fn qualifier(relation: usize) -> TableReference {
-    TableReference::bare(format!("#{relation}"))
-}
-
-/// A base column.
-pub(crate) fn base_column(relation: usize, name: &str) -> Expr {
-    Expr::Column(Column::new(Some(qualifier(relation)), name))
-}
-
-/// The column of the mark that a relation stands for.
-pub(super) fn mark_column(relation: usize) -> Expr {
-    base_column(relation, MARK)
-}
-
-/// The relation of a base column.
-pub(crate) fn relation_of(column: &Column) -> Option<usize> {
-    column.relation.as_ref()?.table().strip_prefix('#')?.parse().ok()
-}
-
-/// An expression with the base columns of one relation as those of another.
-pub(crate) fn renumber(expr: &Expr, from: usize, to: usize) -> Expr {
-    let renumbered = expr.clone().transform_up(|expr| match &expr {
-        Expr::Column(column) if relation_of(column) == Some(from) => {
-            Ok(Transformed::yes(base_column(to, &column.name)))
-        }
-        _ => Ok(Transformed::no(expr)),
-    });
-    renumbered.expect("columns take the place of columns").data
-}
-
-/// The base columns an expression reads.
-pub(crate) fn columns(expr: &Expr) -> Vec<Column> {
-    let mut columns: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
-    columns.sort();
-    columns
-}
-
-/// The relations an expression reads.
-pub(crate) fn relations(expr: &Expr) -> BTreeSet<usize> {
-    expr.column_refs().into_iter().filter_map(relation_of).collect()
-}
-
-/// An expression over a plan's columns as one over base columns.
-pub(crate) fn rewrite(expr: &Expr, schema: &DFSchema, columns: &[Expr]) -> Result<Expr, Reason> {
-    rewrite_over(expr, [(schema, columns)])
-}
-
-/// An expression over the columns of several plans as one over base columns.
-pub(super) fn rewrite_over<'a, const PLANS: usize>(
-    expr: &Expr,
-    plans: [(&'a DFSchema, &'a [Expr]); PLANS],
-) -> Result<Expr, Reason> {
-    let rewritten = expr
-        .clone()
-        .unalias_nested()
-        .data
-        .transform_up(|expr| match &expr {
-            Expr::Column(column) => {
-                let found = plans.iter().find_map(|(schema, columns)| {
-                    schema.maybe_index_of_column(column).map(|index| columns[index].clone())
-                });
-                let base = found.ok_or_else(|| plan_datafusion_err!("no column '{column}'"))?;
-                Ok(Transformed::new(base, true, TreeNodeRecursion::Jump))
-            }
-            _ => Ok(Transformed::no(expr)),
-        })
-        .map_err(text)?;
-    Ok(rewritten.data)
-}
-
-/// A filter of a scan, whose columns are named without regard to the projection.
-fn rewrite_by_name(expr: &Expr, relation: usize) -> Result<Expr, Reason> {
-    let rewritten = expr
-        .clone()
-        .unalias_nested()
-        .data
-        .transform_up(|expr| match &expr {
-            Expr::Column(column) => {
-                let base = base_column(relation, &column.name);
-                Ok(Transformed::new(base, true, TreeNodeRecursion::Jump))
-            }
-            _ => Ok(Transformed::no(expr)),
-        })
-        .map_err(text)?;
-    Ok(rewritten.data)
-}
-
-pub(super) fn text(error: datafusion::error::DataFusionError) -> Reason {
-    error.strip_backtrace()
-}
-
-fn kind_of(plan: &LogicalPlan) -> String {
-    let line = plan.display().to_string();
-    let end = line.find([':', ' ', '(']).unwrap_or(line.len());
-    line[..end].to_string()
-}
-
-/// A plan in a few words: what is done over which tables.
-pub(crate) fn describe(plan: &LogicalPlan, what: &str) -> String {
-    match tables(plan) {
-        tables if tables.is_empty() => what.to_string(),
-        tables => format!("{what} over {tables}"),
-    }
-}
-
-/// The tables of a plan: those of joins and of unions.
-fn tables(plan: &LogicalPlan) -> String {
-    if let LogicalPlan::TableScan(scan) = plan {
-        let name = scan.table_name.table();
-        return TableOfWith::of(name).map_or(name, |table| table.name).to_string();
-    }
-    let inputs: Vec<&LogicalPlan> = plan.inputs();
-    let is_union = matches!(plan, LogicalPlan::Union(_));
-    let of_input = |input: &&LogicalPlan| match tables(input) {
-        tables if !is_union && inputs.len() > 1 && tables.contains(" ∪ ") => format!("({tables})"),
-        tables => tables,
-    };
-    let named: Vec<String> = inputs.iter().map(of_input).filter(|tables| !tables.is_empty()).collect();
-    named.join(if is_union { " ∪ " } else { " ⋈ " })
-}
-
-impl Core {
     /// The relation that probes the others: the largest, of equally large ones the first.
-    pub(super) fn root(&self, graph: &Graph) -> Option<usize> {
-        let rows = |relation: &usize| graph.relations[*relation].rows();
+    pub(super) fn root(&self, graph: &Graph) -> Option<RelationId> {
+        let rows = |relation: &RelationId| graph.relation(*relation).rows();
         self.members.iter().copied().rev().max_by_key(rows)
     }
 
     /// Calls `visit` for every relation of the core and of what hangs on it.
-    pub(super) fn all_members(&self, visit: &mut impl FnMut(usize)) {
+    pub(super) fn all_members(&self, visit: &mut impl FnMut(RelationId)) {
         self.members.iter().copied().for_each(&mut *visit);
         self.hanging.iter().for_each(|hanging| hanging.all_members(visit));
-    }
-}
-
-impl Hanging {
-    /// Calls `visit` for every relation of its core and of what hangs on that, and for that of its mark.
-    pub(super) fn all_members(&self, visit: &mut impl FnMut(usize)) {
-        self.core.all_members(visit);
-        self.mark.into_iter().for_each(visit);
     }
 }

@@ -6,7 +6,8 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Join, LogicalPlan, Operator};
 use warpcube_engine::JoinKind;
 
-use super::graph::{Compared, Core, Graph, Hanging, mark_column, relations, rewrite, rewrite_over, text};
+use super::columns::{BaseColumn, RelationId, data_type, no_names, relations, rewrite, rewrite_over, text};
+use super::graph::{Compared, Core, Graph, Hanging, mark_column};
 use super::tables::TableFacts;
 use super::{Reason, unions};
 
@@ -20,7 +21,7 @@ struct Sides<'p> {
     hung: &'p LogicalPlan,
     own_columns: Vec<Expr>,
     /// The first relation of the other side.
-    first_own: usize,
+    first_own: RelationId,
 }
 
 impl Graph {
@@ -54,22 +55,22 @@ impl Graph {
         };
         let kept_columns = self.flatten(kept, facts, core)?;
         core.without_limit("a join")?;
-        let first_own = self.relations.len();
+        let first_own = self.next();
         let mut own = Core::default();
         let own_columns = self.flatten(hung, facts, &mut own)?;
         let mut sides = Sides { kind, kept, kept_columns, hung, own_columns, first_own };
         let mut on = Vec::with_capacity(join.on.len());
-        for equality in &join.on {
-            let (left, right) = equality;
+        for of_join in &join.on {
+            let (left, right) = of_join;
             let (of_kept, of_hung) = if flipped { (right, left) } else { (left, right) };
             let pair = (
                 rewrite(of_kept, sides.kept.schema(), &sides.kept_columns)?,
                 rewrite(of_hung, sides.hung.schema(), &sides.own_columns)?,
             );
-            on.extend(self.equality(pair, join, equality)?);
+            on.extend(equality(pair, join, of_join)?);
         }
         if kind == JoinKind::Left {
-            self.null_without_match(&mut sides, &on, join)?;
+            Graph::null_without_match(&mut sides, &on, join)?;
         }
         if on.is_empty() {
             // All rows have one key.
@@ -87,8 +88,8 @@ impl Graph {
     }
 
     /// What the inner side of an outer join computes is NULL where nothing matches, whatever it makes of NULLs.
-    fn null_without_match(&self, sides: &mut Sides, on: &[(Expr, Expr)], join: &Join) -> Result<(), Reason> {
-        let is_computed = |column: &Expr| !matches!(column, Expr::Column(_));
+    fn null_without_match(sides: &mut Sides, on: &[(Expr, Expr)], join: &Join) -> Result<(), Reason> {
+        let is_computed = |column: &Expr| BaseColumn::of(column).is_none();
         if !sides.own_columns.iter().any(is_computed) {
             return Ok(());
         }
@@ -107,7 +108,7 @@ impl Graph {
             let of_own = [left.as_ref(), right.as_ref()].into_iter().find(is_own);
             strict = strict.or_else(|| of_own.filter(|_| is_comparison).cloned());
         }
-        let certain = |column: &&Expr| !is_computed(column) && column.nullable(&self.schema).is_ok_and(|null| !null);
+        let certain = |column: &&Expr| !is_computed(column) && column.nullable(no_names()).is_ok_and(|null| !null);
         let strict = strict.or_else(|| sides.own_columns.iter().find(certain).cloned());
         let matched = strict.ok_or("an outer join whose inner side computes its key and columns")?.is_not_null();
         for column in sides.own_columns.iter_mut().filter(|column| is_computed(column)) {
@@ -139,7 +140,7 @@ impl Graph {
                 JoinKind::Inner => core.filters.push(part),
                 _ if of_own == 0 => guard = Some(all(guard, part)),
                 JoinKind::Left => residual = Some(all(residual, part)),
-                _ => match self.comparison(&part, sides.first_own).filter(|_| compared.is_none()) {
+                _ => match comparison(&part, sides.first_own).filter(|_| compared.is_none()) {
                     Some(pair) => compared = Some(pair),
                     None => residual = Some(all(residual, part)),
                 },
@@ -155,27 +156,8 @@ impl Graph {
             let part = Expr::BinaryExpr(BinaryExpr { left: Box::new(kept), op, right: Box::new(own) });
             residual = Some(all(residual, part));
         }
-        let mark = if sides.kind == JoinKind::Mark { Some(self.add_mark()?) } else { None };
+        let mark = if sides.kind == JoinKind::Mark { Some(self.add_mark()) } else { None };
         Ok(Hanging { kind: sides.kind, on, core: own, compared, residual, mark })
-    }
-
-    /// A comparison of the kept side with the other, of one type, that the extremes of the other's values decide.
-    fn comparison(&self, part: &Expr, first_own: usize) -> Option<Compared> {
-        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else { return None };
-        let is_own = |expr: &Expr| relations(expr).iter().all(|relation| *relation >= first_own);
-        let is_kept = |expr: &Expr| relations(expr).iter().all(|relation| *relation < first_own);
-        let is_order = matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
-        if !is_order && *op != Operator::NotEq {
-            return None;
-        }
-        let (kept, op, own) = match (is_own(left) && is_kept(right), is_own(right) && is_kept(left)) {
-            (true, _) => (right, op.swap()?, left),
-            (_, true) => (left, *op, right),
-            _ => return None,
-        };
-        let data_type = own.get_type(&self.schema).ok()?;
-        let same = kept.get_type(&self.schema).ok()? == data_type;
-        (same && !data_type.is_floating()).then(|| Compared { kept: (**kept).clone(), op, own: (**own).clone() })
     }
 
     /// `x NOT IN (SELECT y …)` as anti joins: with rows that match, for all rows with any NULL among `y`, and for rows
@@ -210,31 +192,6 @@ impl Graph {
         Ok(kept_columns)
     }
 
-    /// An equality of a join over base columns; where NULL equals NULL, as equalities of values that never are NULL.
-    fn equality(
-        &self,
-        pair: (Expr, Expr),
-        join: &Join,
-        (left, right): &(Expr, Expr),
-    ) -> Result<Vec<(Expr, Expr)>, Reason> {
-        let nullable = |expr: &Expr, plan: &LogicalPlan| expr.nullable(plan.schema().as_ref()).map_err(text);
-        let nothing = join.null_equality == NullEquality::NullEqualsNothing;
-        if nothing || !(nullable(left, &join.left)? && nullable(right, &join.right)?) {
-            return Ok(vec![pair]);
-        }
-        let value = |expr: Expr| {
-            let data_type = expr.get_type(&self.schema).map_err(text)?;
-            let default = ScalarValue::new_default(&data_type).map_err(text)?;
-            Ok::<_, Reason>(Expr::Case(Case {
-                expr: None,
-                when_then_expr: vec![(Box::new(expr.clone().is_not_null()), Box::new(expr))],
-                else_expr: Some(Box::new(Expr::Literal(default, None))),
-            }))
-        };
-        let (one, other) = pair;
-        Ok(vec![(one.clone().is_null(), other.clone().is_null()), (value(one)?, value(other)?)])
-    }
-
     fn inner_join(&mut self, join: &Join, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
         let left = self.flatten(&join.left, facts, core)?;
         let right = self.flatten(&join.right, facts, core)?;
@@ -242,7 +199,7 @@ impl Graph {
         for pair in &join.on {
             let one = rewrite(&pair.0, join.left.schema(), &left)?;
             let other = rewrite(&pair.1, join.right.schema(), &right)?;
-            for (one, other) in self.equality((one, other), join, pair)? {
+            for (one, other) in equality((one, other), join, pair)? {
                 core.equal(one, other);
             }
         }
@@ -265,6 +222,43 @@ impl Sides<'_> {
     }
 }
 
+/// A comparison of the kept side with the other, of one type, that the extremes of the other's values decide.
+fn comparison(part: &Expr, first_own: RelationId) -> Option<Compared> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else { return None };
+    let is_own = |expr: &Expr| relations(expr).iter().all(|relation| *relation >= first_own);
+    let is_kept = |expr: &Expr| relations(expr).iter().all(|relation| *relation < first_own);
+    let is_order = matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
+    if !is_order && *op != Operator::NotEq {
+        return None;
+    }
+    let (kept, op, own) = match (is_own(left) && is_kept(right), is_own(right) && is_kept(left)) {
+        (true, _) => (right, op.swap()?, left),
+        (_, true) => (left, *op, right),
+        _ => return None,
+    };
+    let (of_own, of_kept) = (data_type(own).ok()?, data_type(kept).ok()?);
+    (of_own == of_kept && !of_own.is_floating()).then(|| Compared { kept: (**kept).clone(), op, own: (**own).clone() })
+}
+
+/// An equality of a join over base columns; where NULL equals NULL, as equalities of values that never are NULL.
+fn equality(pair: (Expr, Expr), join: &Join, (left, right): &(Expr, Expr)) -> Result<Vec<(Expr, Expr)>, Reason> {
+    let nullable = |expr: &Expr, plan: &LogicalPlan| expr.nullable(plan.schema().as_ref()).map_err(text);
+    let nothing = join.null_equality == NullEquality::NullEqualsNothing;
+    if nothing || !(nullable(left, &join.left)? && nullable(right, &join.right)?) {
+        return Ok(vec![pair]);
+    }
+    let value = |expr: Expr| {
+        let default = ScalarValue::new_default(&data_type(&expr)?).map_err(text)?;
+        Ok::<_, Reason>(Expr::Case(Case {
+            expr: None,
+            when_then_expr: vec![(Box::new(expr.clone().is_not_null()), Box::new(expr))],
+            else_expr: Some(Box::new(Expr::Literal(default, None))),
+        }))
+    };
+    let (one, other) = pair;
+    Ok(vec![(one.clone().is_null(), other.clone().is_null()), (value(one)?, value(other)?)])
+}
+
 /// Whether a plan gives the rows that a limit lets pass.
 fn has_limit(plan: &LogicalPlan) -> bool {
     match plan {
@@ -278,7 +272,7 @@ fn has_limit(plan: &LogicalPlan) -> bool {
 /// Whether an expression of columns is NULL where those are.
 fn is_strict(expr: &Expr) -> bool {
     match expr {
-        Expr::Column(_) => true,
+        Expr::ScalarFunction(_) => BaseColumn::of(expr).is_some(),
         Expr::Cast(cast) => is_strict(&cast.expr),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus | Operator::Multiply, right }) => {
             is_strict(left) || is_strict(right)

@@ -2,32 +2,43 @@
 //!
 //! Every aggregation, every sort ([`top_k`]) and every join or filter of groups ([`rows`]) is looked at once, from
 //! the top down: its input is flattened to a graph of scans, equi-joins and filters ([`graph`], [`joins`]), the graph
-//! becomes a tree of pipelines with the largest table at its root ([`tree`]) by the equalities among relations
+//! is arranged as a tree with the largest table at its root ([`tree`], [`writer`]) by the equalities among relations
 //! ([`ties`]), expressions are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that
 //! keeps the original plan for the CPU. What cannot be translated stays as it was, with the reason. Shapes only:
 //! nothing here depends on the values in the tables.
 
 mod aggregate;
+mod aggregation;
+mod arguments;
+mod calls;
+mod columns;
+mod constants;
 mod dates;
 mod derived;
+mod describe;
 mod distinct;
 mod eager;
 mod expr;
 mod filled;
+mod flatten;
 mod graph;
+mod host_operators;
 mod joins;
 mod node;
 mod operators;
+mod over_derived;
 mod reducers;
 mod repeated;
 mod rows;
 mod shared;
+mod shared_tables;
 mod strings;
 mod tables;
 mod ties;
 mod top_k;
 mod tree;
 mod unions;
+mod writer;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -35,21 +46,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::DataType;
-use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{JoinType, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery};
 use parking_lot::Mutex;
 use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
 pub(crate) use aggregate::Finish;
-pub(crate) use derived::{DerivedCache, DerivedColumn};
-pub(crate) use expr::literal;
-pub(crate) use filled::param_values;
-pub(crate) use graph::describe;
+use arguments::Argument;
+pub(crate) use derived::DerivedColumn;
+pub(crate) use describe::describe;
+pub(crate) use filled::{fill, param_values};
+pub(crate) use host_operators::host_operators;
 pub(crate) use node::DeviceNode;
-pub(crate) use operators::host_operators;
-use shared::SharedTables;
+use over_derived::DerivedCache;
+use shared_tables::SharedTables;
 pub(crate) use tables::{AggregationsApart, TableFacts, TableInfo, describe_table, describe_tables, version_now};
 pub(crate) use top_k::project_late;
 
@@ -80,12 +92,12 @@ pub(crate) struct Lowered {
     pub(crate) groups_max: Option<u64>,
     /// How each output column is made from the fragment's batch.
     pub(crate) finish: Vec<Finish>,
-    /// Scalar subqueries whose values the fragment takes as arguments.
-    pub(crate) arguments: Vec<Subquery>,
+    /// What the fragment takes before it is bound.
+    pub(crate) arguments: Vec<Argument>,
     /// The fragment in a few words, for reports.
     pub(crate) what: String,
-    /// The fragment with the values that its arguments had last.
-    pub(crate) valued: Mutex<Option<Arc<Valued>>>,
+    /// The results that its scalar subqueries had last, and the same with these.
+    pub(crate) last_results: Mutex<Option<(Vec<ScalarValue>, Arc<Lowered>)>>,
     /// What its last run was bound to.
     pub(crate) binding: BindingCache,
     /// Derived columns that may be in place of its columns of strings.
@@ -96,18 +108,12 @@ pub(crate) struct Lowered {
     pub(crate) join: Option<String>,
 }
 
-/// A fragment with values in place of its arguments.
-#[derive(Debug)]
-pub(crate) struct Valued {
-    /// The values.
-    text: String,
-    /// Device work.
-    pub(crate) fragment: Fragment,
-    /// What its last run was bound to; a binding holds the values, kernels do not.
-    pub(crate) binding: BindingCache,
-}
-
 impl Lowered {
+    /// The scalar subqueries whose results it takes.
+    pub(crate) fn subqueries(&self) -> impl Iterator<Item = &Subquery> {
+        self.arguments.iter().filter_map(Argument::subquery)
+    }
+
     /// Whether the root aggregates.
     pub(crate) fn aggregates(&self) -> bool {
         matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Aggregate { .. }))
@@ -148,26 +154,12 @@ impl Lowered {
             finish: self.finish.clone(),
             arguments: self.arguments.clone(),
             what: self.what.clone(),
-            valued: Mutex::default(),
+            last_results: Mutex::default(),
             binding: BindingCache::default(),
             derived: DerivedCache::default(),
             identity: self.identity.clone(),
             join: self.join.clone(),
         }
-    }
-
-    /// The fragment with these values of its arguments, none where it takes none; the last one is kept.
-    pub(crate) fn with_values(&self, values: &[warpcube_engine::Expr]) -> Option<Arc<Valued>> {
-        if values.is_empty() {
-            return None;
-        }
-        let text = format!("{values:?}");
-        let mut valued = self.valued.lock();
-        if let Some(known) = valued.as_ref().filter(|known| known.text == text) {
-            return Some(known.clone());
-        }
-        let fragment = self.fragment.with_arguments(values);
-        Some(valued.insert(Arc::new(Valued { text, fragment, binding: BindingCache::default() })).clone())
     }
 }
 
@@ -269,7 +261,7 @@ fn lower_parts(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused
                 Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump))
             }
             Err(reason) => {
-                let one = Refused { what: graph::describe(input, what), reason };
+                let one = Refused { what: describe(input, what), reason };
                 match is_whole {
                     true => wholes.push((one, placed)),
                     false => refused.push(one),
@@ -294,7 +286,7 @@ fn lower_one(
     refused: &mut Vec<Refused>,
 ) -> std::result::Result<LogicalPlan, Reason> {
     let mut whole = |aggregate: &Aggregate| {
-        device(aggregate::lower(aggregate, facts)?, LogicalPlan::Aggregate(aggregate.clone()), facts, refused)
+        device(aggregation::lower(aggregate, facts)?, LogicalPlan::Aggregate(aggregate.clone()), facts, refused)
     };
     let Some(split) = distinct::split(aggregate, facts.overflow)? else { return whole(aggregate) };
     if split.parts().count() > 1 {
@@ -343,7 +335,7 @@ fn device(
     let versions: Vec<&str> = lowered.tables.iter().map(|table| table.version.as_str()).collect();
     let identity = |plan: &LogicalPlan| format!("{} {} {versions:?}", facts.under, plan.display_indent());
     let join = join_of(&original).map(identity);
-    let original = facts.shared.below(original).map_err(graph::text)?;
+    let original = facts.shared.below(original).map_err(columns::text)?;
     let identity = identity(&original);
     let asked = [Some(&identity), join.as_ref().filter(|_| lowered.gives_rows())];
     if let Some(reason) = asked.into_iter().flatten().find_map(|identity| facts.refusals.reason(identity)) {
@@ -354,7 +346,11 @@ fn device(
         lowered = placer.place(lowered)?;
     }
     let on_cpu = |plan| mend::for_cpu(plan, &facts.options).map_err(|error| error.strip_backtrace());
-    for argument in &mut lowered.arguments {
+    let subqueries = lowered.arguments.iter_mut().filter_map(|argument| match argument {
+        Argument::Parameter(_) => None,
+        Argument::Subquery(subquery) => Some(subquery),
+    });
+    for argument in subqueries {
         let plan = lower_parts(&argument.subquery, facts, refused).map_err(|error| error.strip_backtrace())?;
         argument.subquery = Arc::new(on_cpu(plan)?);
     }

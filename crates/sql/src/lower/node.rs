@@ -119,8 +119,8 @@ impl UserDefinedLogicalNodeCore for DeviceNode {
 
     fn expressions(&self) -> Vec<Expr> {
         // The planner runs the subqueries it finds here before the node.
-        let arguments = self.lowered.iter().flat_map(|lowered| &lowered.arguments).cloned().map(Expr::ScalarSubquery);
-        self.original.expressions().into_iter().chain(arguments).collect()
+        let subqueries = self.lowered.iter().flat_map(|lowered| lowered.subqueries());
+        self.original.expressions().into_iter().chain(subqueries.cloned().map(Expr::ScalarSubquery)).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {

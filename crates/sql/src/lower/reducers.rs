@@ -29,18 +29,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use warpcube_engine::JoinKind;
 
-use super::Reason;
-use super::aggregate::{Grouped, Input};
+use super::columns::{BaseColumn, RelationId, columns, relations, renumber, replace};
 use super::expr::contains_subquery;
-use super::graph::{Core, Graph, Hanging, Relation, columns, output_of, relations, renumber};
+use super::graph::{Core, Graph, Grouped, Hanging, Input, Relation};
 use super::tables::TableInfo;
 use super::ties::Ties;
-use crate::walk::Walk;
 
 /// Largest share of its rows that a reducer leaves by estimate. A single bound of a range may leave all of them.
 const SHARE_MAX: f64 = 0.3;
@@ -52,7 +49,7 @@ const ROWS_PER_SCANNED: u64 = 2;
 struct Reducer {
     table: Arc<TableInfo>,
     /// Its number in the graph it comes from.
-    relation: usize,
+    relation: RelationId,
     filters: Vec<Expr>,
     /// Semi-joins with tables that filter it in turn: equalities of an expression of its own and one of theirs.
     below: Vec<(Vec<(Expr, Expr)>, Reducer)>,
@@ -61,7 +58,7 @@ struct Reducer {
 /// A reducer of an input of an aggregation.
 struct Found {
     /// The aggregation.
-    relation: usize,
+    relation: RelationId,
     /// Which of its inputs.
     input: usize,
     /// Equalities of an expression of its groups and one of the reducer's table.
@@ -81,42 +78,40 @@ struct Scope<'a> {
 /// An expression of a table that equals another one, and the core of the table.
 struct Equal<'a> {
     core: &'a Core,
-    relation: usize,
+    relation: RelationId,
     expr: &'a Expr,
 }
 
 /// Filters the join tables of `core`, the aggregations that it joins, and those below them, by what they are joined
 /// with.
-pub(super) fn reduce(graph: &mut Graph, core: &mut Core) -> Result<(), Reason> {
-    reduce_tables(graph, core)?;
-    if !graph.relations.iter().any(|relation| matches!(relation, Relation::Groups(_))) {
-        return Ok(());
+pub(super) fn reduce(graph: &mut Graph, core: &mut Core) {
+    reduce_tables(graph, core);
+    if !graph.relations().any(|relation| matches!(relation, Relation::Groups(_))) {
+        return;
     }
     let mut found = Vec::new();
     Scope::new(graph, core, None).find(&mut found);
     for Found { relation, input, on, reducer } in found {
-        let Relation::Groups(grouped) = &mut graph.relations[relation] else { continue };
-        reducer.hang_on(&mut grouped.inputs[input], &on)?;
+        let Some(grouped) = graph.aggregation(relation) else { continue };
+        reducer.hang_on(&mut grouped.inputs[input], &on);
     }
-    for relation in &mut graph.relations {
-        let Relation::Groups(grouped) = relation else { continue };
+    for grouped in graph.aggregations() {
         for Input { graph, core, .. } in &mut grouped.inputs {
-            reduce(graph, core)?;
+            reduce(graph, core);
         }
     }
-    Ok(())
 }
 
 /// Filters tables of the core that its largest relation probes with a key that it probes a filtered table with.
 ///
 /// Both hang on the largest relation, so that neither is probed while the other's table is built.
-fn reduce_tables(graph: &mut Graph, core: &mut Core) -> Result<(), Reason> {
-    let Some(root) = core.root(graph) else { return Ok(()) };
+fn reduce_tables(graph: &mut Graph, core: &mut Core) {
+    let Some(root) = core.root(graph) else { return };
     let mut found = Vec::new();
     let ties = Ties::of(core);
-    let is_table = |relation: &usize| *relation != root && matches!(graph.relations[*relation], Relation::Table(_));
+    let is_table = |relation: &RelationId| *relation != root && matches!(graph.relation(*relation), Relation::Table(_));
     for filtering in core.members.iter().copied().filter(is_table) {
-        let mut of_filtering: Vec<(usize, (Expr, Expr))> = Vec::new();
+        let mut of_filtering: Vec<(RelationId, (Expr, Expr))> = Vec::new();
         let mut tied = Vec::new();
         for class in ties.classes.iter().filter(|class| class.iter().any(|(owner, _)| *owner == root)) {
             let Some((_, key)) = class.iter().find(|(owner, _)| *owner == filtering) else { continue };
@@ -127,9 +122,9 @@ fn reduce_tables(graph: &mut Graph, core: &mut Core) -> Result<(), Reason> {
         let Some((reducer, share)) = Reducer::of(graph, core, filtering, &tied, &mut vec![filtering, root]) else {
             continue;
         };
-        let filtered: BTreeSet<usize> = of_filtering.iter().map(|(owner, _)| *owner).collect();
+        let filtered: BTreeSet<RelationId> = of_filtering.iter().map(|(owner, _)| *owner).collect();
         for relation in filtered {
-            let pays = reducer.rows().saturating_mul(ROWS_PER_SCANNED) <= graph.relations[relation].rows();
+            let pays = reducer.rows().saturating_mul(ROWS_PER_SCANNED) <= graph.relation(relation).rows();
             if share <= SHARE_MAX && pays {
                 let on = of_filtering.iter().filter(|(owner, _)| *owner == relation).map(|(_, on)| on.clone());
                 found.push((on.collect::<Vec<_>>(), reducer.clone()));
@@ -137,10 +132,9 @@ fn reduce_tables(graph: &mut Graph, core: &mut Core) -> Result<(), Reason> {
         }
     }
     for (on, reducer) in found {
-        let hanging = reducer.semi_join(on, graph)?;
+        let hanging = reducer.semi_join(on, graph);
         core.hanging.push(hanging);
     }
-    Ok(())
 }
 
 impl<'a> Scope<'a> {
@@ -151,7 +145,7 @@ impl<'a> Scope<'a> {
     /// Finds the reducers of the core's aggregations and of those that hang on it.
     fn find(&self, found: &mut Vec<Found>) {
         for member in &self.core.members {
-            let Relation::Groups(grouped) = &self.graph.relations[*member] else { continue };
+            let Relation::Groups(grouped) = self.graph.relation(*member) else { continue };
             // Other readers may read groups that have no match here.
             if grouped.shared.is_some() {
                 continue;
@@ -165,13 +159,13 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn find_of(&self, member: usize, grouped: &Grouped, found: &mut Vec<Found>) {
+    fn find_of(&self, member: RelationId, grouped: &Grouped, found: &mut Vec<Found>) {
         let mut equal: Vec<(&Expr, Equal)> = Vec::new();
         for key in self.keys_of(member, grouped) {
             self.equal(key, None, &mut |other| equal.push((key, other)));
         }
         let tied: Vec<&Expr> = equal.iter().map(|(_, other)| other.expr).collect();
-        let tables: BTreeSet<usize> = equal.iter().map(|(_, other)| other.relation).collect();
+        let tables: BTreeSet<RelationId> = equal.iter().map(|(_, other)| other.relation).collect();
         for table in tables {
             let mut of_table = equal.iter().filter(|(_, other)| other.relation == table).peekable();
             let Some((_, Equal { core, .. })) = of_table.peek() else { continue };
@@ -193,18 +187,18 @@ impl<'a> Scope<'a> {
     }
 
     /// What is joined with an aggregation and computed from its group keys alone.
-    fn keys_of(&self, member: usize, grouped: &Grouped) -> Vec<&'a Expr> {
+    fn keys_of(&self, member: RelationId, grouped: &Grouped) -> Vec<&'a Expr> {
         let tied = self.ties.classes.iter().flatten().map(|(_, expr)| *expr);
         let hung = self.core.hanging.iter().flat_map(|hanging| &hanging.on).map(|(kept, _)| kept);
         let above = self.above.iter().flat_map(|(_, hanging)| &hanging.on).map(|(_, own)| own);
         let mut keys: Vec<&Expr> = Vec::new();
         for expr in tied.chain(hung).chain(above) {
             let read = columns(expr);
-            let is_key = |column: &Column| output_of(column).is_some_and(|position| position < grouped.group_count());
+            let is_key = |column: &BaseColumn| column.id.position < grouped.group_count;
             let of_keys = relations(expr).into_iter().eq([member]) && read.iter().all(is_key);
             // Floats that are equal may differ in what is computed from them.
-            let is_float = |column| Expr::Column(column).get_type(&self.graph.schema).is_ok_and(|ty| ty.is_floating());
-            let exact = matches!(expr, Expr::Column(_)) || !read.into_iter().any(is_float);
+            let is_float = |column: &BaseColumn| column.field.data_type().is_floating();
+            let exact = BaseColumn::of(expr).is_some() || !read.iter().any(is_float);
             if of_keys && exact && !keys.contains(&expr) {
                 keys.push(expr);
             }
@@ -245,9 +239,9 @@ impl Hanging {
 
 impl Core {
     /// The member that an expression is of alone, if it is a table.
-    fn table_of(&self, graph: &Graph, expr: &Expr) -> Option<usize> {
+    fn table_of(&self, graph: &Graph, expr: &Expr) -> Option<RelationId> {
         let [only] = relations(expr).into_iter().collect::<Vec<_>>()[..] else { return None };
-        let is_table = self.members.contains(&only) && matches!(graph.relations[only], Relation::Table(_));
+        let is_table = self.members.contains(&only) && matches!(graph.relation(only), Relation::Table(_));
         is_table.then_some(only)
     }
 }
@@ -260,11 +254,11 @@ impl Reducer {
     fn of(
         graph: &Graph,
         core: &Core,
-        relation: usize,
+        relation: RelationId,
         tied: &[&Expr],
-        visited: &mut Vec<usize>,
+        visited: &mut Vec<RelationId>,
     ) -> Option<(Reducer, f64)> {
-        let Relation::Table(table) = &graph.relations[relation] else { return None };
+        let Relation::Table(table) = graph.relation(relation) else { return None };
         let rows = table.rows?;
         let is_own = |filter: &&Expr| relations(filter).into_iter().eq([relation]);
         let repeats = |filter: &&Expr| !contains_subquery(filter) && !filter.is_volatile();
@@ -283,7 +277,7 @@ impl Reducer {
         for other in core.members.iter().copied() {
             let mut on = Vec::new();
             for class in &ties.classes {
-                let of = |wanted: usize| class.iter().find(|(owner, _)| *owner == wanted).map(|(_, expr)| *expr);
+                let of = |wanted: RelationId| class.iter().find(|(owner, _)| *owner == wanted).map(|(_, expr)| *expr);
                 if let (Some(own), Some(theirs)) = (of(relation).filter(|own| joins(own)), of(other)) {
                     on.push((own.clone(), theirs.clone()));
                 }
@@ -295,7 +289,8 @@ impl Reducer {
         }
         for hanging in core.hanging.iter().filter(|hanging| hanging.needs_match()) {
             let on: Vec<(Expr, Expr)> = hanging.on.iter().filter(|(kept, _)| joins(kept)).cloned().collect();
-            let owners: BTreeSet<Option<usize>> = on.iter().map(|(_, own)| hanging.core.table_of(graph, own)).collect();
+            let owners: BTreeSet<Option<RelationId>> =
+                on.iter().map(|(_, own)| hanging.core.table_of(graph, own)).collect();
             let [Some(other)] = owners.into_iter().collect::<Vec<_>>()[..] else { continue };
             visited.push(other);
             add(on, Reducer::of(graph, &hanging.core, other, tied, visited));
@@ -311,12 +306,12 @@ impl Reducer {
 
     /// Whether the aggregation is joined with the table under the same filters already.
     fn is_there(&self, input: &Input, on: &[(Expr, Expr)]) -> bool {
-        let there = |relation: usize| {
-            let Relation::Table(table) = &input.graph.relations[relation] else { return false };
+        let there = |relation: RelationId| {
+            let Relation::Table(table) = input.graph.relation(relation) else { return false };
             let moved = |expr: &Expr| renumber(expr, self.relation, relation);
             let is_equal = |(key, own): &(Expr, Expr)| {
-                let (Ok(key), own) = (input.over_input(key), moved(own)) else { return false };
-                let in_one = |class: &Vec<(usize, &Expr)>| {
+                let (key, own) = (input.over_input(key), moved(own));
+                let in_one = |class: &Vec<(RelationId, &Expr)>| {
                     [&key, &own].iter().all(|one| class.iter().any(|(_, expr)| expr == one))
                 };
                 key == own || Ties::of(&input.core).classes.iter().any(in_one)
@@ -329,42 +324,32 @@ impl Reducer {
     }
 
     /// Hangs a semi-join on an aggregation's input.
-    fn hang_on(self, input: &mut Input, on: &[(Expr, Expr)]) -> Result<(), Reason> {
-        let on =
-            on.iter().map(|(key, own)| Ok((input.over_input(key)?, own.clone()))).collect::<Result<_, Reason>>()?;
-        let hanging = self.semi_join(on, &mut input.graph)?;
+    fn hang_on(self, input: &mut Input, on: &[(Expr, Expr)]) {
+        let on = on.iter().map(|(key, own)| (input.over_input(key), own.clone())).collect();
+        let hanging = self.semi_join(on, &mut input.graph);
         input.core.hanging.push(hanging);
-        Ok(())
     }
 
     /// A semi-join with it; its tables become relations of `graph`.
-    fn semi_join(self, on: Vec<(Expr, Expr)>, graph: &mut Graph) -> Result<Hanging, Reason> {
+    fn semi_join(self, on: Vec<(Expr, Expr)>, graph: &mut Graph) -> Hanging {
         let mut core = Core::default();
-        let schema = self.table.provider.schema();
-        let relation = graph.add(Relation::Table(self.table), &schema, &mut core)?;
+        let relation = graph.add(Relation::Table(self.table), &mut core);
         let moved = |expr: &Expr| renumber(expr, self.relation, relation);
         core.filters = self.filters.iter().map(moved).collect();
         for (on, below) in self.below {
             let on = on.iter().map(|(own, theirs)| (moved(own), theirs.clone())).collect();
-            let hanging = below.semi_join(on, graph)?;
+            let hanging = below.semi_join(on, graph);
             core.hanging.push(hanging);
         }
         let on = on.into_iter().map(|(kept, own)| (kept, moved(&own))).collect();
-        Ok(Hanging { kind: JoinKind::Semi, on, core, compared: None, residual: None, mark: None })
+        Hanging { kind: JoinKind::Semi, on, core, compared: None, residual: None, mark: None }
     }
 }
 
 impl Input {
     /// An expression of the group keys as one over its input.
-    fn over_input(&self, expr: &Expr) -> Result<Expr, Reason> {
-        let over = expr.clone().transform_up(|expr| {
-            let group = match &expr {
-                Expr::Column(column) => output_of(column).and_then(|position| self.groups.get(position)),
-                _ => None,
-            };
-            Ok(group.map_or_else(|| Transformed::no(expr.clone()), |group| Transformed::yes(group.clone())))
-        });
-        Ok(over.map_err(|error| error.strip_backtrace())?.data)
+    fn over_input(&self, expr: &Expr) -> Expr {
+        replace(expr, |column| self.groups.get(column.id.position).cloned())
     }
 }
 

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use datafusion::logical_expr::{FetchType, Join, Limit, LogicalPlan, Projection, SkipType, Union};
 use warpcube_engine::{BindingCache, Sink};
 
-use super::graph::{Core, Graph, describe};
+use super::describe::describe;
+use super::graph::{Core, Graph};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{Finish, Lowered, Reason, Refused, device, reducers, unions};
@@ -113,7 +114,7 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
     let mut graph = Graph::new(facts.options.clone());
     let mut core = Core::default();
     let outputs = graph.flatten(plan, facts, &mut core)?;
-    reducers::reduce(&mut graph, &mut core)?;
+    reducers::reduce(&mut graph, &mut core);
     let tree = Tree::plan(&graph, &core, &outputs)?;
     let (mut fragment, tables) = tree.pipelines(&outputs, |translator| {
         let fields = outputs.iter().zip(plan.schema().fields());
@@ -130,7 +131,7 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
         what: describe(plan, "rows"),
         binding: BindingCache::default(),
         derived: Default::default(),
-        valued: Default::default(),
+        last_results: Default::default(),
         identity: String::new(),
         join: None,
     })

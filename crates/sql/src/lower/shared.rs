@@ -13,108 +13,22 @@
 //!
 //! Groups are scanned where they were accumulated. Any other table is a list of rows.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use warpcube_engine::Sink;
 
-use super::aggregate::as_function;
+use super::calls::as_function;
+use super::columns::{BaseColumn, ColumnId, RelationId, renumber, text};
 use super::expr::Translator;
-use super::graph::{Core, Graph, Relation, base_column, output_name, renumber, text};
+use super::graph::{Core, Graph, Relation, SharedRows};
 use super::tables::TableFacts;
-use super::tree::{Tree, Writer};
+use super::tree::Tree;
+use super::writer::Writer;
 use super::{Reason, reducers};
-use crate::shared::{Shared, SharedTable, With};
+use crate::shared::{Shared, SharedTable};
 use crate::values::FloatSums;
-use crate::walk::{PlanWalk, Walk};
-
-/// The rows of a shared table, over base columns of a graph of their own.
-#[derive(Debug)]
-pub(crate) struct SharedRows {
-    pub(super) id: usize,
-    pub(super) graph: Graph,
-    pub(super) core: Core,
-    /// Its columns.
-    pub(super) outputs: Vec<Expr>,
-    pub(super) types: Vec<DataType>,
-}
-
-/// The shared tables of a statement.
-#[derive(Debug, Default)]
-pub(crate) struct SharedTables {
-    tables: Vec<Shared>,
-    /// How many scans read each of them.
-    readers: BTreeMap<usize, usize>,
-    /// Those that the part which is looked at has all readers of.
-    within: RefCell<BTreeSet<usize>>,
-}
-
-impl SharedTables {
-    /// The shared tables of a query.
-    pub(super) fn of(query: &LogicalPlan, tables: Vec<Shared>) -> PlanResult<SharedTables> {
-        let mut readers = BTreeMap::new();
-        for plan in std::iter::once(query).chain(tables.iter().map(|table| &table.plan)) {
-            plan.apply_nested(|plan| Ok(count(plan, &mut readers)))?;
-        }
-        Ok(SharedTables { tables, readers, within: RefCell::default() })
-    }
-
-    /// Looks at what becomes one fragment. Its scalar subqueries are others.
-    pub(super) fn look_at(&self, part: &LogicalPlan) -> Result<(), Reason> {
-        if self.tables.is_empty() {
-            return Ok(());
-        }
-        let (mut within, mut readers) = (BTreeSet::new(), BTreeMap::new());
-        part.apply(|plan| Ok(count(plan, &mut readers))).map_err(text)?;
-        loop {
-            let is_next = |table: &&Shared| {
-                let all = self.readers.get(&table.id);
-                all.is_some() && readers.get(&table.id) == all && !within.contains(&table.id)
-            };
-            let Some(next) = self.tables.iter().find(is_next) else { break };
-            within.insert(next.id);
-            // What a table reads is read within the part, too.
-            next.plan.apply(|plan| Ok(count(plan, &mut readers))).map_err(text)?;
-        }
-        self.within.replace(within);
-        Ok(())
-    }
-
-    /// A plan over those of the tables that it reads.
-    pub(super) fn below(&self, query: LogicalPlan) -> PlanResult<LogicalPlan> {
-        let tables = self.read_by(&query)?;
-        Ok(With { query, tables }.into_plan())
-    }
-
-    /// The tables that a plan reads, and those that these read.
-    pub(super) fn read_by(&self, plan: &LogicalPlan) -> PlanResult<Vec<Shared>> {
-        let mut readers = BTreeMap::new();
-        if !self.tables.is_empty() {
-            plan.apply_nested(|plan| Ok(count(plan, &mut readers)))?;
-        }
-        let mut read: Vec<&Shared> = Vec::new();
-        while let Some(next) = self
-            .tables
-            .iter()
-            .find(|table| readers.contains_key(&table.id) && !read.iter().any(|known| known.id == table.id))
-        {
-            read.push(next);
-            next.plan.apply_nested(|plan| Ok(count(plan, &mut readers)))?;
-        }
-        Ok(read.into_iter().cloned().collect())
-    }
-}
-
-fn count(plan: &LogicalPlan, readers: &mut BTreeMap<usize, usize>) -> TreeNodeRecursion {
-    if let Some(id) = SharedTable::read_by(plan) {
-        *readers.entry(id).or_default() += 1;
-    }
-    TreeNodeRecursion::Continue
-}
+use crate::walk::PlanWalk;
 
 impl Graph {
     /// Adds what a reader of a shared table scans to `core`; the result has an expression for each of its columns.
@@ -127,7 +41,7 @@ impl Graph {
     ) -> Result<Vec<Expr>, Reason> {
         let known = facts.shared.tables.iter().find(|known| known.id == table.id);
         let known = known.filter(|_| !facts.apart).ok_or("a table that is computed once, for several readers")?;
-        if scan.fetch.is_some() && !self.is_limited() {
+        if scan.fetch.is_some() && !self.is_limited {
             return Err("a scan with a limit".into());
         }
         let is_within = facts.shared.within.borrow().contains(&table.id);
@@ -150,28 +64,22 @@ impl Graph {
         let outputs = graph.flatten(&table.plan, facts, &mut own)?;
         let is_alone = own.members.len() == 1 && own.edges.is_empty() && own.hanging.is_empty() && own.limit.is_none();
         let groups = own.members.first().copied().filter(|member| {
-            is_alone && matches!(&graph.relations[*member], Relation::Groups(grouped) if grouped.shared.is_none())
+            is_alone && matches!(graph.relation(*member), Relation::Groups(grouped) if grouped.shared.is_none())
         });
         if let Some(member) = groups
-            && let Relation::Groups(mut grouped) = graph.relations.swap_remove(member)
+            && let Relation::Groups(mut grouped) = graph.take(member)
         {
             grouped.shared = Some(table.id);
-            // It is the one relation of its graph.
-            let schema = Schema::new(graph.schema.fields().clone());
-            let relation = self.add(Relation::Groups(grouped), &schema, core)?;
+            let relation = self.add(Relation::Groups(grouped), core);
             core.filters.extend(own.filters.iter().map(|filter| renumber(filter, member, relation)));
             return Ok(outputs.iter().map(|output| renumber(output, member, relation)).collect());
         }
-        reducers::reduce(&mut graph, &mut own)?;
+        reducers::reduce(&mut graph, &mut own);
         let fields = table.plan.schema().fields();
         let types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
-        let field = |(position, field): (usize, &FieldRef)| {
-            Field::new(output_name(position), field.data_type().clone(), field.is_nullable())
-        };
-        let schema = Schema::new(fields.iter().enumerate().map(field).collect::<Vec<_>>());
         let rows = SharedRows { id: table.id, graph, core: own, outputs, types };
-        let relation = self.add(Relation::Shared(Box::new(rows)), &schema, core)?;
-        Ok((0..schema.fields().len()).map(|position| base_column(relation, &output_name(position))).collect())
+        let relation = self.add(Relation::Shared(Box::new(rows)), core);
+        Ok(BaseColumn::all(relation, fields))
     }
 }
 
@@ -179,7 +87,7 @@ impl Writer<'_, '_> {
     /// Writes the pipelines of a shared table, once; `translator` gets registers for its columns.
     pub(super) fn shared(
         &mut self,
-        relation: usize,
+        relation: RelationId,
         rows: &SharedRows,
         translator: &mut Translator,
     ) -> Result<usize, Reason> {
@@ -188,8 +96,8 @@ impl Writer<'_, '_> {
             Some(known) => known,
             None => {
                 let mut tree = Tree::plan(&rows.graph, &rows.core, &rows.outputs)?;
-                // Subqueries are numbered in one list.
-                tree.arguments = RefCell::new(self.tree.arguments.take());
+                // Arguments are numbered in one list.
+                tree.arguments = self.tree.arguments.take();
                 let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
                 let root = writer.root(&rows.outputs, |translator| {
                     let columns = rows.outputs.iter().zip(&rows.types);
@@ -197,15 +105,13 @@ impl Writer<'_, '_> {
                     Ok(Sink::Rows { columns: columns.collect::<Result<_, Reason>>()?, limit: None })
                 });
                 self.written = writer.written;
-                self.tree.arguments.replace(tree.into_arguments());
+                self.tree.arguments.replace(tree.arguments);
                 self.push(root?)
             }
         };
         self.written.shared.insert(rows.id, (pipeline, Vec::new()));
         for position in 0..rows.types.len() {
-            if let Expr::Column(column) = base_column(relation, &output_name(position)) {
-                translator.add(column);
-            }
+            translator.add(ColumnId { relation, position });
         }
         Ok(pipeline)
     }

@@ -11,16 +11,19 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, create_physical_expr, expressions as physical_expr};
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use warpcube_column::is_string;
 use warpcube_engine::{BinaryOp, DictionaryFunction, Expr as Device, LikePattern, Literal, TextMatch, Ty, UnaryOp};
 
-use super::{Reason, filled};
+use super::Reason;
+use super::arguments::with_value;
+use super::columns::{BaseColumn, replace, text as text_of};
 use crate::walk::Walk;
 
 /// Longest list of strings that each string is compared with.
@@ -47,18 +50,17 @@ impl StringExpression {
     /// A function whose only column is `column`; functions such as `to_unixtime` ask the options for a time zone.
     pub(crate) fn function(
         expr: &Expr,
-        column: &Column,
-        schema: &DFSchema,
+        column: &BaseColumn,
         options: &Arc<ConfigOptions>,
     ) -> Result<Arc<dyn DictionaryFunction>, Reason> {
-        let field = schema.field_from_column(column).map_err(text_of)?;
-        let arrow_schema = Arc::new(Schema::new(vec![field.as_ref().clone().with_nullable(true)]));
-        let relation = column.relation.clone().ok_or("a column of no relation")?;
-        let own = DFSchema::try_from_qualified_schema(relation, &arrow_schema).map_err(text_of)?;
+        let field = column.field.as_ref().clone().with_nullable(true);
+        let own_column = Expr::Column(Column::new_unqualified(field.name()));
+        let own = DFSchema::try_from(Schema::new(vec![field])).map_err(text_of)?;
+        let expr = replace(expr, |_| Some(own_column.clone()));
         if expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).map_err(text_of)? {
-            return Ok(Arc::new(OpenExpression { expr: expr.clone(), schema: own, options: options.clone() }));
+            return Ok(Arc::new(OpenExpression { expr, schema: own, options: options.clone() }));
         }
-        Ok(Arc::new(StringExpression::in_steps(expr, &own, options)?))
+        Ok(Arc::new(StringExpression::in_steps(&expr, &own, options)?))
     }
 
     /// An expression over a schema of one column, with the steps it has.
@@ -82,9 +84,7 @@ impl StringExpression {
             };
             Ok(if is_plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
         });
-        // Without the column's position.
-        let own = self.schema.field(0).name();
-        let name = self.expr.to_string().replace(&format!("{own}@0"), own);
+        let name = fmt_sql(self.expr.as_ref()).to_string();
         (walk.is_ok() && is_plain).then(|| Arc::new(Field::new(name, field.data_type().clone(), true)))
     }
 
@@ -114,14 +114,7 @@ pub(super) struct OpenExpression {
 impl OpenExpression {
     /// The expression with values of its parameters.
     pub(super) fn filled(&self, values: &[ScalarValue]) -> Result<StringExpression, Reason> {
-        let expr = self.expr.clone().transform_up(|expr| {
-            let value = match &expr {
-                Expr::Placeholder(placeholder) => filled::position(placeholder).and_then(|at| values.get(at)),
-                _ => None,
-            };
-            Ok(value
-                .map_or_else(|| Transformed::no(expr), |value| Transformed::yes(Expr::Literal(value.clone(), None))))
-        });
+        let expr = self.expr.clone().transform_up(|expr| Ok(with_value(expr, values)));
         StringExpression::in_steps(&expr.map_err(text_of)?.data, &self.schema, &self.options)
     }
 }
@@ -134,10 +127,6 @@ impl DictionaryFunction for OpenExpression {
     fn describe(&self) -> String {
         self.expr.to_string()
     }
-}
-
-fn text_of(error: datafusion::error::DataFusionError) -> Reason {
-    error.strip_backtrace()
 }
 
 /// An expression in two steps: the outermost function of the column within it that gives strings, and the rest, if that

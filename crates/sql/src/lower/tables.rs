@@ -21,7 +21,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use warpcube_engine::{Overflow, TopKAlgorithm};
 
 use super::derived::DerivedColumn;
-use super::shared::SharedTables;
+use super::shared_tables::SharedTables;
 use super::{Placer, Refusals};
 use crate::catalog::{FileMemory, FileSnapshot, listing_of};
 use crate::cubes::CubeTable;

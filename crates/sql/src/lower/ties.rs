@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use datafusion::logical_expr::Expr;
 
-use super::graph::{Core, relations};
+use super::columns::{RelationId, relations};
+use super::graph::Core;
 
 /// What the members of a core are tied by.
 pub(super) struct Ties<'c> {
     /// Expressions that are equal to each other, each of one relation: `a = b AND b = c` ties `a` and `c` as well, and
     /// a table whose key has several parts may find all of them where a query names only some.
-    pub(super) classes: Vec<Vec<(usize, &'c Expr)>>,
+    pub(super) classes: Vec<Vec<(RelationId, &'c Expr)>>,
     /// Equalities with a side that reads several relations, or one that is no member.
     pub(super) others: Vec<&'c (Expr, Expr)>,
 }
@@ -44,9 +45,9 @@ impl<'c> Ties<'c> {
     }
 
     /// Pairs of an expression of `relation` and one of placed relations; of equal ones that which was placed first.
-    fn pairs(&self, relation: usize, placed: &[usize]) -> Vec<(&'c Expr, &'c Expr)> {
-        let in_class = |class: &Vec<(usize, &'c Expr)>| {
-            let of = |wanted: usize| class.iter().find(|(owner, _)| *owner == wanted).map(|(_, expr)| *expr);
+    fn pairs(&self, relation: RelationId, placed: &[RelationId]) -> Vec<(&'c Expr, &'c Expr)> {
+        let in_class = |class: &Vec<(RelationId, &'c Expr)>| {
+            let of = |wanted: RelationId| class.iter().find(|(owner, _)| *owner == wanted).map(|(_, expr)| *expr);
             Some((of(relation)?, placed.iter().find_map(|owner| of(*owner))?))
         };
         let others = self.others.iter().filter_map(|edge| oriented(edge, relation, placed));
@@ -54,8 +55,8 @@ impl<'c> Ties<'c> {
     }
 
     /// Whether an equality reads what hangs on the core and is not placed yet.
-    pub(super) fn wait_for_hanging(&self, core: &Core, placed: &[usize]) -> bool {
-        let waits = |relation: usize| !core.members.contains(&relation) && !placed.contains(&relation);
+    pub(super) fn wait_for_hanging(&self, core: &Core, placed: &[RelationId]) -> bool {
+        let waits = |relation: RelationId| !core.members.contains(&relation) && !placed.contains(&relation);
         self.others.iter().any(|(one, other)| relations(one).into_iter().chain(relations(other)).any(waits))
     }
 
@@ -63,8 +64,8 @@ impl<'c> Ties<'c> {
     ///
     /// What hangs on a dimension comes before the next dimension: where a cycle can be closed on either side, a table
     /// of few rows is then probed with what the dimensions bring, and their own filters thin them out before.
-    pub(super) fn next(&self, waiting: &[usize], placed: &[usize]) -> Option<(usize, BTreeSet<usize>)> {
-        let owners = |relation: &usize| -> BTreeSet<usize> {
+    pub(super) fn next(&self, waiting: &[RelationId], placed: &[RelationId]) -> Option<(usize, BTreeSet<RelationId>)> {
+        let owners = |relation: &RelationId| -> BTreeSet<RelationId> {
             self.pairs(*relation, placed).into_iter().flat_map(|(_, other)| relations(other)).collect()
         };
         let tied = waiting.iter().map(owners).enumerate().filter(|(_, owners)| !owners.is_empty());
@@ -72,7 +73,7 @@ impl<'c> Ties<'c> {
     }
 
     /// The keys of a relation that is placed now.
-    pub(super) fn take(&mut self, relation: usize, placed: &[usize]) -> Vec<(Expr, Expr)> {
+    pub(super) fn take(&mut self, relation: RelationId, placed: &[RelationId]) -> Vec<(Expr, Expr)> {
         let pairs = self.pairs(relation, placed).into_iter().map(|(own, other)| (own.clone(), other.clone())).collect();
         self.others.retain(|edge| oriented(edge, relation, placed).is_none());
         pairs
@@ -80,7 +81,11 @@ impl<'c> Ties<'c> {
 }
 
 /// An edge between `relation` and placed ones as (its side, the other side).
-fn oriented<'e>((left, right): &'e (Expr, Expr), relation: usize, placed: &[usize]) -> Option<(&'e Expr, &'e Expr)> {
+fn oriented<'e>(
+    (left, right): &'e (Expr, Expr),
+    relation: RelationId,
+    placed: &[RelationId],
+) -> Option<(&'e Expr, &'e Expr)> {
     let own = |expr: &Expr| relations(expr).into_iter().eq([relation]);
     let known = |expr: &Expr| {
         let read = relations(expr);

@@ -19,11 +19,13 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::{Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
 use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
-use super::graph::{Core, Graph, describe, rewrite};
+use super::columns::rewrite;
+use super::describe::describe;
+use super::graph::{Core, Graph};
 use super::rows::{is_grouped, source_of};
 use super::tables::TableFacts;
 use super::tree::Tree;
-use super::{DeviceNode, Finish, Lowered, Reason, reducers};
+use super::{Finish, Lowered, Reason, reducers};
 use crate::walk::PlanWalk;
 
 /// Most rows that are found on the device, those that an OFFSET skips included.
@@ -138,20 +140,6 @@ pub(super) fn below(sort: &Sort) -> Option<(&Projection, Sort)> {
     Some((projection, below))
 }
 
-/// Whether a sort is above a node that gives the rows in its order, or a projection of such rows.
-pub(super) fn is_done(sort: &Sort) -> bool {
-    if let Some((_, below)) = below(sort)
-        && let LogicalPlan::Sort(done) = below.input.as_ref()
-        && (&done.expr, done.fetch) == (&below.expr, below.fetch)
-    {
-        return is_done(done);
-    }
-    match DeviceNode::of(&sort.input).map(DeviceNode::original) {
-        Some(LogicalPlan::Sort(done)) => (&done.expr, done.fetch) == (&sort.expr, sort.fetch),
-        _ => false,
-    }
-}
-
 /// Translates a sort for which [`orders_table`] or [`orders_output`] holds, with all below it.
 pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> {
     if let Some(fetch) = sort.fetch.filter(|fetch| *fetch > ROWS_MAX) {
@@ -162,7 +150,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
     let mut core = Core::default();
     let outputs = graph.flatten(&sort.input, facts, &mut core)?;
     core.without_limit("an order")?;
-    reducers::reduce(&mut graph, &mut core)?;
+    reducers::reduce(&mut graph, &mut core);
     let schema = sort.input.schema();
     let keys = sort.expr.iter().map(|key| rewrite(&key.expr, schema, &outputs)).collect::<Result<Vec<_>, _>>()?;
     let read: Vec<Expr> = keys.iter().chain(&outputs).cloned().collect();
@@ -190,7 +178,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         what: describe(&sort.input, what(sort)),
         binding: BindingCache::default(),
         derived: Default::default(),
-        valued: Default::default(),
+        last_results: Default::default(),
         identity: String::new(),
         join: None,
     })

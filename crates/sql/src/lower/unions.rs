@@ -21,7 +21,6 @@ use arrow::datatypes::FieldRef;
 use datafusion::common::{Column, DFSchema, JoinType, ScalarValue, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Projection, Sort, Union};
-use warpcube_engine::{Pipeline, Sink};
 
 use super::repeated::copied;
 use super::tables::TableFacts;
@@ -188,15 +187,4 @@ pub(super) fn first_rows_of_branches(
 
 fn text(error: DataFusionError) -> Reason {
     error.strip_backtrace()
-}
-
-/// Whether two pipelines end in the same aggregates.
-pub(super) fn are_alike(one: &Pipeline, other: &Pipeline) -> bool {
-    let calls = |pipeline: &Pipeline| match &pipeline.sink {
-        Sink::Aggregate { aggregates, .. } => {
-            aggregates.iter().map(|call| (call.kind, call.data_type.clone())).collect::<Vec<_>>()
-        }
-        _ => Vec::new(),
-    };
-    calls(one) == calls(other)
 }

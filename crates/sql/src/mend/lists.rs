@@ -8,8 +8,8 @@
 //!
 //! So an analyzer rule turns every list, and every chain of OR over one column and constants, into a call of a
 //! function, with NULLs split off first, and [`show_lists`] turns the calls of the final plan into lists again. What
-//! a single list says is simplified before: casts are taken from its column. A call's items are liftable, so that
-//! statements with other values in their lists share a template.
+//! a single list says is simplified before: casts are taken from its column. Placeholders may be items of a call, so
+//! that statements with other values in their lists share a template.
 //!
 //! The file goes once the optimiser reasons over lists of non-null literals of columns that are never NULL alone.
 
@@ -145,11 +145,6 @@ fn call(expr: Expr, mut items: Vec<Expr>) -> Expr {
     }
     let args = std::iter::once(expr).chain(items).collect();
     Expr::ScalarFunction(ScalarFunction { func: FUNCTION.clone(), args })
-}
-
-/// The operand of a call.
-pub(crate) fn operand(function: &ScalarFunction) -> Option<&Expr> {
-    if function.func.inner().is::<InListFunction>() { function.args.first() } else { None }
 }
 
 /// The operand and the items of a call.

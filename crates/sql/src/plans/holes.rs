@@ -1,15 +1,18 @@
-//! The shape of a statement's text: its tokens, with holes in place of the constants of WHERE.
+//! The shape of a statement's text: its tokens, with holes in place of constants that conditions compare with.
 //!
-//! A hole is a constant that WHERE compares something with: `x < 5`, `x = -1.5`, `x BETWEEN 'a' AND 'b'`,
-//! `x IN (1, 2)`, `x LIKE 'a%'`, `x >= DATE '1994-01-01' + INTERVAL '1' YEAR`. In the text of the shape a parameter
-//! stands there, `$1` for the first; a parameter is as much an operand of its own as a constant is, so both texts have
-//! the same syntax tree. What the parameters are compared with is looked at in the plan ([`super::shapes`]).
+//! A hole is a constant that WHERE or HAVING compares something with: `x < 5`, `-1.5 = x`, `x BETWEEN 'a' AND 'b'`,
+//! `x IN (1, 2)`, `x LIKE 'a%'`, `x >= DATE '1994-01-01' + INTERVAL '1' YEAR`, `x > TIMESTAMP '1994-01-01 12:00:00'`.
+//! In the text of the shape a parameter stands there, `$1` for the first; a parameter is as much an operand of its own
+//! as a constant is, so both texts have the same syntax tree. What the parameters are compared with is looked at in the
+//! plan ([`super::shapes`]).
 //!
-//! No shape have texts that are no queries, or have parameters, and those with other constants in WHERE: they differ in
-//! these from statement to statement. Left alone are subqueries within WHERE, and all that a select list holds, since
-//! it names columns.
+//! Texts that are no queries, and texts with parameters, have no shape. All other constants are part of the shape:
+//! those of arithmetic, arguments of functions, NULL, limits, all that a select list holds, since it names columns, and
+//! HAVING of subqueries within conditions, of which the optimiser asks what they give for no row.
 
-use arrow::compute::kernels::cast_utils::Parser;
+use std::ops::Range;
+
+use arrow::compute::kernels::cast_utils::{Parser, string_to_timestamp_nanos};
 use arrow::datatypes::{Date32Type, IntervalMonthDayNano};
 use datafusion::common::ScalarValue;
 
@@ -23,6 +26,8 @@ const HOLES_MAX: usize = 256;
 const OPERATOR_CHARACTERS: &str = "=<>!@#~|&";
 /// Words that may follow a constant that is an operand of its own.
 const FOLLOWERS: [&str; 9] = ["and", "or", "group", "order", "having", "limit", "union", "except", "intersect"];
+/// Words behind which a condition begins.
+const BEGINNINGS: [&str; 5] = ["where", "having", "and", "or", "not"];
 
 /// A constant in a hole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +38,9 @@ pub(crate) enum Constant {
     Text(String),
     /// A date, in days since 1970-01-01.
     Date(i32),
-    /// The pattern of LIKE.
+    /// A time without a zone, in nanoseconds since 1970-01-01.
+    Time(i64),
+    /// The pattern of LIKE or ILIKE.
     Pattern(String),
 }
 
@@ -44,13 +51,38 @@ pub(crate) struct Holed {
     pub(crate) text: String,
     /// The constants, in the order of the parameters.
     pub(crate) constants: Vec<Constant>,
+    /// Their places in the statement's text.
+    places: Vec<Range<usize>>,
+}
+
+impl Holed {
+    /// The shape of a text with these holes, if these are not too many or none.
+    fn of(sql: &str, holes: impl IntoIterator<Item = (Constant, Range<usize>)>) -> Option<Holed> {
+        let (constants, places): (Vec<_>, Vec<_>) = holes.into_iter().unzip();
+        let (mut text, mut copied) = (String::with_capacity(sql.len()), 0);
+        for (number, place) in places.iter().enumerate() {
+            text.push_str(&sql[copied..place.start]);
+            // Blanks keep the parameter apart from a word that the constant touches.
+            text.push_str(&format!(" ${} ", number + 1));
+            copied = place.end;
+        }
+        text.push_str(&sql[copied..]);
+        (1..=HOLES_MAX).contains(&constants.len()).then_some(Holed { text, constants, places })
+    }
+
+    /// The shape of the same text with those holes alone that are `kept`, if there are any.
+    pub(crate) fn narrowed(self, sql: &str, kept: &[bool]) -> Option<Holed> {
+        let holes = self.constants.into_iter().zip(self.places).zip(kept);
+        Holed::of(sql, holes.filter(|(_, kept)| **kept).map(|(hole, _)| hole))
+    }
 }
 
 /// Part of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clause {
     Select,
-    Where,
+    /// WHERE or HAVING.
+    Condition,
     Other,
 }
 
@@ -60,6 +92,8 @@ struct Level {
     clause: Clause,
     /// Whether there may be holes.
     open: bool,
+    /// Whether it is a subquery within a condition, or within such a one.
+    nested: bool,
 }
 
 /// The shape of a text, if it has one.
@@ -68,18 +102,18 @@ pub(crate) fn holed(sql: &str) -> Option<Holed> {
         return None;
     }
     let (tokens, _) = tokens(sql);
-    let mut reader = Reader { sql, tokens: &tokens, text: String::new(), copied: 0, constants: Vec::new() };
+    let mut reader = Reader { sql, tokens: &tokens, holes: Vec::new() };
     if !matches!(reader.word(0).as_deref(), Some("select" | "with")) {
         return None;
     }
-    let mut levels = vec![Level { clause: Clause::Other, open: true }];
+    let mut levels = vec![Level { clause: Clause::Other, open: true, nested: false }];
     let mut at = 0;
     while at < tokens.len() {
         let level = levels.last_mut()?;
-        let (is_where, is_open) = (level.clause == Clause::Where, level.open);
-        if is_where
+        let (in_condition, is_open) = (level.clause == Clause::Condition, level.open);
+        if in_condition
             && is_open
-            && let Some(behind) = reader.comparison(at)
+            && let Some(behind) = reader.comparison(at).or_else(|| reader.mirrored(at))
         {
             at = behind;
             continue;
@@ -87,17 +121,17 @@ pub(crate) fn holed(sql: &str) -> Option<Holed> {
         let slice = reader.slice(at);
         match tokens[at].kind {
             Kind::Symbol('(') => {
-                let clause = if is_where { Clause::Where } else { Clause::Other };
-                let open = is_open && level.clause != Clause::Select;
-                levels.push(Level { clause, open });
+                let clause = if in_condition { Clause::Condition } else { Clause::Other };
+                let (open, nested) = (is_open && level.clause != Clause::Select, level.nested);
+                levels.push(Level { clause, open, nested });
             }
             Kind::Symbol(')') => drop(levels.pop()),
             Kind::Symbol('$' | '?' | '@' | ':') => return None,
-            Kind::Text if is_where || !slice.starts_with('\'') => return None,
-            Kind::Word if is_where && slice.starts_with(|first: char| first.is_ascii_digit()) => return None,
+            Kind::Text if !slice.starts_with('\'') => return None,
             Kind::Word => match slice.to_ascii_lowercase().as_str() {
-                "select" => *level = Level { clause: Clause::Select, open: is_open && !is_where },
-                "where" => level.clause = Clause::Where,
+                "select" => (level.clause, level.nested) = (Clause::Select, level.nested || in_condition),
+                "where" => level.clause = Clause::Condition,
+                "having" if !level.nested => level.clause = Clause::Condition,
                 "from" | "group" | "order" | "having" | "limit" | "offset" | "fetch" | "union" | "except"
                 | "intersect" | "window" | "qualify" | "on" => level.clause = Clause::Other,
                 _ => {}
@@ -106,7 +140,7 @@ pub(crate) fn holed(sql: &str) -> Option<Holed> {
         }
         at += 1;
     }
-    reader.finish()
+    Holed::of(sql, reader.holes)
 }
 
 /// The days from 1970-01-01 to a date that is written with ten characters.
@@ -119,14 +153,26 @@ pub(crate) fn days(text: &str) -> Option<i32> {
     Date32Type::parse(text).filter(|_| is_plain)
 }
 
-/// Reads tokens, and writes the text of the shape.
+/// The nanoseconds from 1970-01-01 to a time that is written `1994-01-01 12:00:00.5`, or to the start of a day.
+pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(' ').unwrap_or((text, "00:00:00"));
+    let is_plain = time.is_ascii() && time.len() >= 8 && {
+        let (clock, fraction) = time.split_at(8);
+        let is_clock = |(at, byte): (usize, u8)| if at % 3 == 2 { byte == b':' } else { byte.is_ascii_digit() };
+        let digits = fraction.strip_prefix('.').unwrap_or("0");
+        let is_fraction = fraction.is_empty() || fraction.starts_with('.');
+        let are_digits = (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        clock.bytes().enumerate().all(is_clock) && is_fraction && are_digits
+    };
+    days(date).filter(|_| is_plain)?;
+    string_to_timestamp_nanos(text).ok()
+}
+
+/// Reads tokens, and finds holes.
 struct Reader<'a> {
     sql: &'a str,
     tokens: &'a [Token],
-    text: String,
-    /// Bytes of `sql` that are in `text`.
-    copied: usize,
-    constants: Vec<Constant>,
+    holes: Vec<(Constant, Range<usize>)>,
 }
 
 impl Reader<'_> {
@@ -160,13 +206,13 @@ impl Reader<'_> {
                 self.constant(and + 1, &mut found)?
             }
             Some("in") if self.is_symbol(at + 1, '(') => {
-                let mut behind = self.constant(at + 2, &mut found)?;
+                let mut behind = self.item(at + 2, &mut found)?;
                 while self.is_symbol(behind, ',') {
-                    behind = self.constant(behind + 1, &mut found)?;
+                    behind = self.item(behind + 1, &mut found)?;
                 }
                 self.is_symbol(behind, ')').then_some(behind + 1)?
             }
-            Some("like") => {
+            Some("like" | "ilike") => {
                 let behind = self.constant(at + 1, &mut found)?;
                 let (Constant::Text(pattern), range) = found.pop()? else { return None };
                 found.push((Constant::Pattern(pattern), range));
@@ -185,14 +231,32 @@ impl Reader<'_> {
         if !ends {
             return None;
         }
-        for (constant, range) in found {
-            self.text.push_str(&self.sql[self.copied..range.start]);
-            self.constants.push(constant);
-            // Blanks keep the parameter apart from a word that the constant touches.
-            self.text.push_str(&format!(" ${} ", self.constants.len()));
-            self.copied = range.end;
-        }
+        self.holes.extend(found);
         Some(behind)
+    }
+
+    /// A constant at `at` with which a condition begins, if a comparison follows: a hole takes its place. Gives the
+    /// position of the operator.
+    fn mirrored(&mut self, at: usize) -> Option<usize> {
+        let before = at.checked_sub(1)?;
+        let begins =
+            self.is_symbol(before, '(') || self.word(before).is_some_and(|word| BEGINNINGS.contains(&word.as_str()));
+        if !begins {
+            return None;
+        }
+        let mut found = Vec::new();
+        let behind = self.constant(at, &mut found)?;
+        self.operator(behind)?;
+        self.holes.extend(found);
+        Some(behind)
+    }
+
+    /// An item of a list: a constant, or NULL, which stays. Gives the position of what follows.
+    fn item(&self, at: usize, found: &mut Vec<(Constant, Range<usize>)>) -> Option<usize> {
+        match self.word(at).as_deref() {
+            Some("null") => Some(at + 1),
+            _ => self.constant(at, found),
+        }
     }
 
     /// The position behind an operator that compares.
@@ -218,12 +282,14 @@ impl Reader<'_> {
     }
 
     /// The constant at `at` goes to `found` with its place in the text. Gives the position of what follows.
-    fn constant(&self, at: usize, found: &mut Vec<(Constant, std::ops::Range<usize>)>) -> Option<usize> {
+    fn constant(&self, at: usize, found: &mut Vec<(Constant, Range<usize>)>) -> Option<usize> {
         let start = self.tokens.get(at)?.range.start;
         let (constant, behind) = if let Some(text) = self.quoted(at) {
             (Constant::Text(text), at + 1)
         } else if self.word(at).as_deref() == Some("date") {
             self.date(at + 1)?
+        } else if self.word(at).as_deref() == Some("timestamp") {
+            (Constant::Time(nanoseconds(&self.quoted(at + 1)?)?), at + 2)
         } else {
             let is_negative = self.is_symbol(at, '-');
             let first = at + usize::from(is_negative);
@@ -279,12 +345,6 @@ impl Reader<'_> {
         let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
         Some(inner.replace("''", "'"))
     }
-
-    fn finish(mut self) -> Option<Holed> {
-        self.text.push_str(&self.sql[self.copied..]);
-        let fits = (1..=HOLES_MAX).contains(&self.constants.len());
-        fits.then_some(Holed { text: self.text, constants: self.constants })
-    }
 }
 
 #[cfg(test)]
@@ -293,12 +353,17 @@ mod tests {
 
     /// The text of the shape, with the constants behind it.
     fn shape(sql: &str) -> String {
-        let Some(Holed { text, constants }) = holed(sql) else { return "none".into() };
+        let Some(holed) = holed(sql) else { return "none".into() };
+        written(&holed)
+    }
+
+    fn written(Holed { text, constants, .. }: &Holed) -> String {
         let words: Vec<&str> = text.split_whitespace().collect();
         let constants = constants.iter().map(|constant| match constant {
             Constant::Number(text) => text.clone(),
             Constant::Text(text) => format!("'{text}'"),
             Constant::Date(days) => format!("date {days}"),
+            Constant::Time(nanoseconds) => format!("time {nanoseconds}"),
             Constant::Pattern(text) => format!("like '{text}'"),
         });
         format!("{} | {}", words.join(" "), constants.collect::<Vec<_>>().join(", "))
@@ -337,15 +402,36 @@ mod tests {
                 "select a from t where b<=date '1996-02-29'-interval '1' year+interval '70' day",
                 "select a from t where b<= $1 | date 9259",
             ),
-            ("select a from t where b = 5 having sum(a) > 3", "select a from t where b = $1 having sum(a) > 3 | 5"),
+            ("select a from t where b = 5 having sum(a) > 3", "select a from t where b = $1 having sum(a) > $2 | 5, 3"),
             (
-                "select a from t where b = 5 and a > (select max(a) from t)",
-                "select a from t where b = $1 and a > (select max(a) from t) | 5",
+                "select a from t where b = 5 and a > (select max(a) from t where d in (4, null)) - 1",
+                "select a from t where b = $1 and a > (select max(a) from t where d in ( $2 , null)) - 1 | 5, 4",
+            ),
+            (
+                "select a from t where exists (select 1 from u where x = a having count(*) = 0) and not -3<a",
+                "select a from t where exists (select 1 from u where x = a having count(*) = 0) and not $1 <a | -3",
+            ),
+            (
+                "select a from t where (5 + 1 < b or 5 < b) and c + 2 > d and f('x') and b ilike 'a%'",
+                "select a from t where (5 + 1 < b or $1 < b) and c + 2 > d and f('x') and b ilike $2 | 5, like 'a%'",
+            ),
+            (
+                "select a from t where b > timestamp '1970-01-01 00:00:01.5' and c < timestamp '1970-01-02'",
+                "select a from t where b > $1 and c < $2 | time 1500000000, time 86400000000000",
             ),
         ];
         for (sql, expected) in cases {
             assert_eq!(shape(sql), expected, "{sql}");
         }
+    }
+
+    #[test]
+    fn holes_may_be_filled_again() {
+        let sql = "select a from t where b = 5 and c%2=1 and d < 'x' or e > 7";
+        let narrowed = |kept: &[bool]| holed(sql).unwrap().narrowed(sql, kept);
+        let some = narrowed(&[true, false, false, true]).unwrap();
+        assert_eq!(written(&some), "select a from t where b = $1 and c%2=1 and d < 'x' or e > $2 | 5, 7");
+        assert_eq!(narrowed(&[false; 4]), None);
     }
 
     #[test]
@@ -358,8 +444,11 @@ mod tests {
             "select a from t where b = E'x'",
             "select a from t where b = $1",
             "select a from t where b = 5 and c = $1",
-            "select a from t where b = 5 and c + 2 > d",
-            "select a from t where b = 5 and c > (select max(a) from t where d = 4)",
+            "select a from t where b = timestamp '1994-01-01T00:00:00'",
+            "select a from t where b = timestamp '1994-01-01 00:00:00+02:00'",
+            "select a from t where b = timestamp '1994-01-01 00:00:00.'",
+            "select a from t where b = timestamp '1994-01-01 24:00:00'",
+            "select a from t where c + 5 is null or x - 3 < y",
             "select a from t where b >= date '1994-1-01'",
             "select a from t where b >= date '1994-02-30'",
             "select a from t where b < date '1994-01-01' + interval '1' hour",

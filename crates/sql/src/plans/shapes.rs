@@ -1,10 +1,10 @@
-//! Lowered plans of statements that differ in constants of WHERE alone, by the shape of their text ([`super::holes`]).
+//! Plans of statements that differ in constants of conditions alone, by the shape of their text ([`super::holes`]).
 //!
-//! The text of a shape is a statement with parameters. It is parsed, planned, optimised and lowered once, with the
-//! types that its columns give the parameters; a statement of that shape takes the outcome with its own values in place
-//! of the parameters ([`crate::lower::Lowered::filled`]), and is neither parsed nor planned.
+//! The text of a shape is a statement with parameters. It is parsed and planned once, with the types that its columns
+//! give the parameters, as a template ([`super::template`]); a statement of that shape takes the template with its own
+//! values, and is neither parsed nor planned.
 //!
-//! Invariants. A parameter is compared with a column and with nothing else ([`parameters`]), and has the column's type.
+//! Invariants. A parameter is compared with columns and with nothing else ([`parameters`]), and has the columns' type.
 //! A value is used only where it is the same in that type ([`Constant::value`]): SQL compares a column with a constant
 //! in a type that holds all values of both, so that the comparison in the column's type has the same outcome. All else
 //! is planned from the statement's own text.
@@ -12,20 +12,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
-use parking_lot::Mutex;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Subquery};
 use quick_cache::sync::Cache;
 use warpcube_column::is_string;
 
 use super::epoch::{TextAsked, TextKey};
-use super::holes::{Constant, days};
-use super::{Epoch, Planned, cache};
-use crate::placement::Basis;
+use super::holes::{Constant, days, nanoseconds};
+use super::template::Template;
+use super::{Epoch, cache};
 use crate::walk::{PlanWalk, Walk};
 
 /// Shapes kept.
@@ -36,6 +35,8 @@ const SHAPES_MAX: usize = 256;
 pub(crate) enum Shape {
     /// Its text has a plan.
     Planned(Arc<PlannedShape>),
+    /// Those of its holes that are false are constants of a narrower shape: they are not compared with columns alone.
+    Narrower(Arc<[bool]>),
     /// Statements of that shape are planned one by one.
     Unfit,
 }
@@ -43,16 +44,13 @@ pub(crate) enum Shape {
 /// The plan of a shape.
 #[derive(Debug)]
 pub(crate) struct PlannedShape {
-    /// Optimised, with parameters.
-    pub(crate) optimized: LogicalPlan,
+    pub(crate) template: Template,
     /// The types of the parameters.
     pub(crate) types: Vec<DataType>,
     /// The tables to look at before it is used.
     pub(crate) tables: Arc<[TableReference]>,
     /// Whether numbers with a point are decimals.
     pub(crate) has_decimals: bool,
-    /// The plan lowered; none where that was not one fragment with little above it.
-    pub(crate) lowered: Mutex<Option<(Basis, Option<Arc<Planned>>)>>,
 }
 
 /// Shapes by their texts and the settings, each with the epoch that it is known under.
@@ -87,16 +85,6 @@ impl Shapes {
 }
 
 impl PlannedShape {
-    /// The lowered plan, none where it is not one fragment; the outer none asks for lowering, since placement depends
-    /// on something else by now.
-    pub(crate) fn lowered(&self, now: Basis) -> Option<Option<Arc<Planned>>> {
-        match &*self.lowered.lock() {
-            Some((_, Some(planned))) if !planned.is_misplaced(now) => Some(Some(planned.clone())),
-            Some((basis, None)) if *basis == now => Some(None),
-            _ => None,
-        }
-    }
-
     /// The values of a statement's constants; none where one of them is another value in its parameter's type.
     pub(crate) fn values(&self, constants: &[Constant]) -> Option<Vec<ScalarValue>> {
         let values = constants.iter().zip(&self.types).map(|(constant, to)| constant.value(to, self.has_decimals));
@@ -126,6 +114,8 @@ impl Constant {
             }
             (Constant::Text(text), DataType::Date32) => days(text).map(|days| ScalarValue::Date32(Some(days))),
             (Constant::Date(days), DataType::Date32) => Some(ScalarValue::Date32(Some(*days))),
+            (Constant::Text(text), DataType::Timestamp(unit, None)) => time(nanoseconds(text)?, *unit),
+            (Constant::Time(nanoseconds), DataType::Timestamp(unit, None)) => time(*nanoseconds, *unit),
             _ => None,
         }
     }
@@ -142,6 +132,17 @@ fn integer(value: i128, to: &DataType) -> Option<ScalarValue> {
         DataType::UInt32 => ScalarValue::UInt32(Some(value.try_into().ok()?)),
         DataType::UInt64 => ScalarValue::UInt64(Some(value.try_into().ok()?)),
         _ => return None,
+    })
+}
+
+/// A time in another unit, if it is a whole number of these.
+fn time(nanoseconds: i64, unit: TimeUnit) -> Option<ScalarValue> {
+    let ticks = |each: i64| (nanoseconds % each == 0).then_some(Some(nanoseconds / each));
+    Some(match unit {
+        TimeUnit::Second => ScalarValue::TimestampSecond(ticks(1_000_000_000)?, None),
+        TimeUnit::Millisecond => ScalarValue::TimestampMillisecond(ticks(1_000_000)?, None),
+        TimeUnit::Microsecond => ScalarValue::TimestampMicrosecond(ticks(1_000)?, None),
+        TimeUnit::Nanosecond => ScalarValue::TimestampNanosecond(Some(nanoseconds), None),
     })
 }
 
@@ -165,34 +166,90 @@ fn unscaled(text: &str, scale: i8) -> Option<i128> {
     format!("{whole}{decimals:0<scale$}").parse().ok()
 }
 
-/// The types of a plan's parameters, of which there are `count`, if each is compared with a column of its type, in
-/// filters alone, and the types are among those whose comparisons are exact.
-pub(crate) fn parameters(plan: &LogicalPlan, count: usize) -> Result<Option<Vec<DataType>>> {
-    let (mut all, mut compared, mut types) = (0, 0, BTreeMap::new());
-    plan.apply_nested(|plan| {
-        plan.apply_exprs(|expr| {
-            expr.apply(|expr| {
-                all += usize::from(matches!(expr, Expr::Placeholder(_)));
-                if let LogicalPlan::Filter(filter) = plan {
-                    for (column, parameter) in comparisons(expr) {
-                        let Some((number, known)) = parameter_of(parameter) else { continue };
-                        if column.get_type(filter.input.schema())? == known && is_exact(&known) {
-                            compared += 1;
-                            types.insert(number, known);
-                        }
+/// The types of a plan's parameters, of which there are `count`; none of one that is not compared with columns of its
+/// type alone, in filters, or whose type is not among those whose comparisons are exact.
+pub(crate) fn parameters(plan: &LogicalPlan, count: usize) -> Result<Vec<Option<DataType>>> {
+    let mut found = Found::default();
+    found.look_at(plan, false)?;
+    let type_of = |number: usize| match found.parameters.remove(&number) {
+        Some(Parameter { data_type, places, compared }) if places == compared => data_type,
+        _ => None,
+    };
+    Ok((1..=count).map(type_of).collect())
+}
+
+/// What is known of a parameter.
+#[derive(Default)]
+struct Parameter {
+    data_type: Option<DataType>,
+    /// How often the plan has it.
+    places: usize,
+    /// How often it is compared with a column of its type.
+    compared: usize,
+}
+
+/// Parameters that a plan has been found to have, by number.
+#[derive(Default)]
+struct Found {
+    parameters: BTreeMap<usize, Parameter>,
+}
+
+impl Found {
+    /// Looks at a plan, and at its subqueries. Filters above an aggregation count for nothing in correlated subqueries:
+    /// the optimiser asks what they give for no row.
+    fn look_at(&mut self, plan: &LogicalPlan, is_correlated: bool) -> Result<()> {
+        plan.apply(|plan| {
+            let filter = match plan {
+                LogicalPlan::Filter(filter) if !(is_correlated && aggregates(&filter.input)?) => Some(filter),
+                _ => None,
+            };
+            plan.apply_exprs(|expr| {
+                expr.apply(|expr| {
+                    if let Some((number, data_type)) = parameter_of(expr) {
+                        let parameter = self.parameters.entry(number).or_default();
+                        parameter.places += 1;
+                        parameter.data_type.get_or_insert(data_type);
                     }
-                }
-                Ok(TreeNodeRecursion::Continue)
+                    if let Some(Subquery { subquery, outer_ref_columns, .. }) = subquery_of(expr) {
+                        self.look_at(subquery, !outer_ref_columns.is_empty())?;
+                    }
+                    let Some(filter) = filter else { return Ok(TreeNodeRecursion::Continue) };
+                    for (column, parameter) in comparisons(expr) {
+                        let Some((number, data_type)) = parameter_of(parameter) else { continue };
+                        let parameter = self.parameters.entry(number).or_default();
+                        let is_same = *parameter.data_type.get_or_insert_with(|| data_type.clone()) == data_type;
+                        let of_column = column.get_type(filter.input.schema())?;
+                        parameter.compared += usize::from(is_same && of_column == data_type && is_exact(&data_type));
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
             })
-        })
-    })?;
-    let is_whole = all == count && compared == count && types.keys().copied().eq(1..=count);
-    Ok(is_whole.then(|| types.into_values().collect()))
+        })?;
+        Ok(())
+    }
+}
+
+/// The subquery that an expression has.
+fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::ScalarSubquery(subquery) => Some(subquery),
+        Expr::InSubquery(within) => Some(&within.subquery),
+        Expr::Exists(exists) => Some(&exists.subquery),
+        Expr::SetComparison(compared) => Some(&compared.subquery),
+        _ => None,
+    }
+}
+
+/// Whether there is an aggregation in a plan.
+fn aggregates(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Aggregate(_))))
 }
 
 /// Whether nothing is lost, and nothing is unequal to itself, in comparisons of a type.
 fn is_exact(data_type: &DataType) -> bool {
-    data_type.is_integer() || is_string(data_type) || matches!(data_type, DataType::Decimal128(_, _) | DataType::Date32)
+    data_type.is_integer()
+        || is_string(data_type)
+        || matches!(data_type, DataType::Decimal128(_, _) | DataType::Date32 | DataType::Timestamp(_, None))
 }
 
 /// What an expression compares columns with, if it does nothing else.
@@ -200,14 +257,18 @@ fn comparisons(expr: &Expr) -> Vec<(&Expr, &Expr)> {
     use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     let of_column = |column: &Expr| matches!(column, Expr::Column(_));
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }) if of_column(left) => {
-            vec![(left, right)]
+        Expr::BinaryExpr(BinaryExpr { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }) => {
+            match (of_column(left), of_column(right)) {
+                (true, _) => vec![(left, right)],
+                (_, true) => vec![(right, left)],
+                _ => Vec::new(),
+            }
         }
         Expr::Between(Between { expr, low, high, .. }) if of_column(expr) => vec![(expr, low), (expr, high)],
         Expr::InList(InList { expr, list, .. }) if of_column(expr) => {
             list.iter().map(|item| (expr.as_ref(), item)).collect()
         }
-        Expr::Like(like) if of_column(&like.expr) && !like.case_insensitive && like.escape_char.is_none() => {
+        Expr::Like(like) if of_column(&like.expr) && like.escape_char.is_none() => {
             vec![(&like.expr, &like.pattern)]
         }
         _ => Vec::new(),
@@ -261,6 +322,13 @@ mod tests {
             assert_eq!(date(text), None, "{text}");
         }
         assert_eq!(Constant::Date(1).value(&DataType::Utf8, true), None);
+        let time = |text: &str, unit| Constant::Text(text.into()).value(&DataType::Timestamp(unit, None), true);
+        let second = Some(ScalarValue::TimestampSecond(Some(86_401), None));
+        assert_eq!(time("1970-01-02 00:00:01", TimeUnit::Second), second);
+        assert_eq!(time("1970-01-02 00:00:01.5", TimeUnit::Second), None);
+        let time = Constant::Time(1_500_000).value(&DataType::Timestamp(TimeUnit::Microsecond, None), true);
+        assert_eq!(time, Some(ScalarValue::TimestampMicrosecond(Some(1_500), None)));
+        assert_eq!(Constant::Time(0).value(&DataType::Timestamp(TimeUnit::Second, Some("UTC".into())), true), None);
         assert_eq!(Constant::Text("1".into()).value(&DataType::Int64, true), None);
         let pattern = |text: &str| Constant::Pattern(text.into()).value(&DataType::Utf8View, true);
         assert_eq!(pattern("a%"), Some(ScalarValue::Utf8View(Some("a%".into()))));

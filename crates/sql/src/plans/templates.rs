@@ -1,30 +1,25 @@
-//! Plans optimised once for many statements: templates.
+//! The templates of prepared statements ([`super::template`]), by their plans.
 //!
-//! A template is an optimised plan with placeholders of known types, before lowering. For a statement, its values take
-//! the places of the placeholders, and the plan is lowered. Prepared statements have placeholders of their own, and
-//! expressions are simplified once more with the values in place; of all others the literals are lifted out of
-//! simplified expressions ([`super::literals`]). Statements whose values can change the shape of the plan (NULL,
-//! LIMIT), those that depend on the moment and those that the optimiser does not take with placeholders have no
-//! template and are planned each time.
+//! Statements whose values can change the shape of the plan (NULL, LIMIT), those that depend on the moment and those
+//! that the optimiser does not take with placeholders have no template and are planned each time.
 //!
 //! Invariant: a template is used only under the epoch it was optimised under, and for a plan over the very same tables.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
-use datafusion::common::ParamValues;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::optimizer::{Optimizer, OptimizerRule};
 use quick_cache::sync::Cache;
 
+use super::shapes::parameters;
+use super::template::Template;
 use super::{Epoch, cache, is_template};
-use crate::mend::finer_times::FinerTimes;
 use crate::shared::SharedTable;
 use crate::walk::PlanWalk;
 
@@ -47,8 +42,8 @@ struct Entry {
     input: Arc<LogicalPlan>,
     /// The tables that it reads.
     tables: Arc<[Arc<dyn TableProvider>]>,
-    /// The plan optimised; none where it cannot be.
-    optimized: Option<Arc<LogicalPlan>>,
+    /// None where the plan cannot be optimised with placeholders.
+    template: Option<Arc<Template>>,
 }
 
 /// The templates of a database.
@@ -64,20 +59,20 @@ impl Default for Templates {
 }
 
 impl Templates {
-    /// The optimised plan of `input` with values in place of its placeholders; the flag says that the template was made
-    /// now. None where there can be no template, and for values that it cannot take.
-    pub(crate) fn plan(
+    /// The template of a plan whose placeholders have these fields; the flag says that it was made now. None where
+    /// there can be none.
+    pub(crate) fn get(
         &self,
         input: &LogicalPlan,
-        values: &ParamValues,
+        fields: &[FieldRef],
         epoch: Epoch,
         state: &SessionState,
-    ) -> Option<(LogicalPlan, bool)> {
+    ) -> Option<(Arc<Template>, bool)> {
         if !is_template(input).ok()? {
             return None;
         }
-        let (template, is_new) = self.template(input, epoch, state).ok()?;
-        Some((template?.as_ref().clone().replace_params_with_values(values).ok()?, is_new))
+        let (template, is_new) = self.template(input, fields, epoch, state).ok()?;
+        Some((template?, is_new))
     }
 
     /// Drops templates of older generations of the catalog.
@@ -88,9 +83,10 @@ impl Templates {
     fn template(
         &self,
         input: &LogicalPlan,
+        fields: &[FieldRef],
         epoch: Epoch,
         state: &SessionState,
-    ) -> Result<(Option<Arc<LogicalPlan>>, bool)> {
+    ) -> Result<(Option<Arc<Template>>, bool)> {
         let tables = tables(input)?;
         let mut hasher = DefaultHasher::new();
         input.hash(&mut hasher);
@@ -102,22 +98,17 @@ impl Templates {
                 && *entry.input == *input
         };
         if let Some(entry) = self.entries.get(&key).filter(is_same) {
-            return Ok((entry.optimized, false));
+            return Ok((entry.template, false));
         }
         // What the optimiser refuses with placeholders, it may take with values.
-        let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(input)).ok().map(Arc::new);
-        let entry = Entry { input: Arc::new(input.clone()), tables: tables.into(), optimized: optimized.clone() };
+        let types = parameters(input, fields.len())?;
+        let fills = types.iter().map(Option::as_ref).eq(fields.iter().map(|field| Some(field.data_type())));
+        let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(input)).ok();
+        let template = optimized.map(|optimized| Template::new(optimized, fills)).transpose()?.map(Arc::new);
+        let entry = Entry { input: Arc::new(input.clone()), tables: tables.into(), template: template.clone() };
         self.entries.insert(key, entry);
-        Ok((optimized, true))
+        Ok((template, true))
     }
-}
-
-/// A plan with simpler expressions: constants folded, casts taken from columns where they can be; again and again, as
-/// the optimiser does it, since one pass leaves casts of casts.
-pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
-        vec![Arc::new(FinerTimes), Arc::new(SimplifyExpressions::new())];
-    Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
 }
 
 /// The tables that a plan reads, those below its views included, in the order of its scans.

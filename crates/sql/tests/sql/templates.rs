@@ -24,7 +24,7 @@ const TABLES: [(&str, &str); 2] = [
 ];
 
 /// Shapes with the values of several statements.
-const SHAPES: [(&str, &[&[&str]]); 27] = [
+const SHAPES: [(&str, &[&[&str]]); 28] = [
     ("SELECT count(*) AS n FROM t WHERE k = {0} AND v > {1}", &[&["3", "500"], &["4", "10"], &["77", "-5"]]),
     ("SELECT k, sum(v) FROM t WHERE v BETWEEN {0} AND {1} GROUP BY k", &[&["7", "90"], &["900", "950"], &["9", "30"]]),
     ("SELECT k + 1, max(v) - 1 FROM t WHERE name < {0} GROUP BY k + 1", &[&["'b'"], &["'c2'"], &["'a'"]]),
@@ -36,15 +36,22 @@ const SHAPES: [(&str, &[&[&str]]); 27] = [
     ("SELECT count(*) FROM t WHERE day = {0}", &[&["'1970-01-20'"], &["'1970-02-01'"]]),
     ("SELECT count(*) FROM t WHERE at > TIMESTAMP {0}", &[&["'1970-01-20 00:00:00'"], &["'1970-01-02 12:00:00'"]]),
     ("SELECT count(*), sum(price) FROM t WHERE price < {0}", &[&["12.5"], &["13.5"], &["1.5"]]),
+    (
+        "SELECT count(*) FROM t WHERE at BETWEEN {0} AND {1}",
+        &[&["'1970-01-02'", "'1970-01-09 06:30:00'"], &["'1970-02-02'", "'1970-01-01'"]],
+    ),
+    ("SELECT count(*) FROM t WHERE v % 3 = 1 AND k <> {0}", &[&["3"], &["5"]]),
+    (
+        "SELECT count(*) FROM t WHERE upper(name) = 'A3' OR {0} > v AND v BETWEEN {1} AND {2}",
+        &[&["7", "3", "5"], &["90", "7", "80"]],
+    ),
+    ("WITH w AS (SELECT k, v FROM t WHERE v < {0}) SELECT count(*) FROM w JOIN w x ON w.k = x.k", &[&["30"], &["44"]]),
     ("SELECT count(*) FROM t WHERE small = {0}", &[&["3"], &["0"], &["6"]]),
-    ("SELECT count(*), sum(f) FROM t WHERE f <= {0}", &[&["0.5"], &["77.25"]]),
-    ("SELECT count(*) FROM t WHERE k = {0}", &[&["'3'"], &["'4'"], &["'77'"]]),
     ("SELECT count(*) FROM t WHERE {0} < v AND flag", &[&["3"], &["998"]]),
     ("SELECT count(*) FROM t WHERE v > (SELECT max(v) FROM t WHERE k < {0}) - 5", &[&["5"], &["9"]]),
     ("SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > {0}", &[&["50000"], &["50400"], &["900000"]]),
     ("SELECT label, count(*) FROM t JOIN d ON t.k = d.k WHERE d.label <> {0} GROUP BY label", &[&["'A'"], &["'C'"]]),
     ("SELECT count(*), count(d.k) FROM t LEFT JOIN d ON t.k = d.k WHERE d.label = {0}", &[&["'A'"], &["'C'"]]),
-    ("SELECT count(*) FROM t WHERE CASE WHEN v > {0} THEN k ELSE small END = {1}", &[&["500", "2"], &["7", "3"]]),
     ("SELECT count(*) FROM t WHERE name LIKE {0}", &[&["'a%'"], &["'%1'"], &["'b_'"], &["'%a%7%'"], &["'x\\%'"]]),
     ("SELECT count(*) FROM t WHERE name NOT LIKE {0} AND k > {1}", &[&["'a%'", "3"], &["'%c%'", "50"]]),
     ("SELECT sum(v) FROM t WHERE name ILIKE {0}", &[&["'A%'"], &["'%B1'"]]),
@@ -55,6 +62,13 @@ const SHAPES: [(&str, &[&[&str]]); 27] = [
         "SELECT count(*) FROM t WHERE v > {0} AND EXISTS (SELECT 1 FROM d WHERE d.k = t.k AND d.label > {1})",
         &[&["3", "'A'"], &["900", "'B'"]],
     ),
+];
+
+/// Shapes whose statements are planned one by one: SQL compares in another type than the column's, or with no column.
+const PLANNED_ANEW: [(&str, &[&[&str]]); 3] = [
+    ("SELECT count(*), sum(f) FROM t WHERE f <= {0}", &[&["0.5"], &["77.25"]]),
+    ("SELECT count(*) FROM t WHERE k = {0}", &[&["'3'"], &["'4'"], &["'77'"]]),
+    ("SELECT count(*) FROM t WHERE CASE WHEN v > {0} THEN k ELSE small END = {1}", &[&["500", "2"], &["7", "3"]]),
 ];
 
 fn filled(shape: &str, values: &[&str]) -> String {
@@ -118,6 +132,13 @@ async fn other_literals_are_not_planned_again() {
                 let summary = same(&session, &context, &sql).await;
                 assert_eq!(summary.planned, repeat == 0, "{sql}");
                 // The text is known now.
+                assert!(!same(&session, &context, &sql).await.planned, "{sql}");
+            }
+        }
+        for (shape, statements) in PLANNED_ANEW {
+            for values in statements {
+                let sql = filled(shape, values);
+                assert!(same(&session, &context, &sql).await.planned, "{sql}");
                 assert!(!same(&session, &context, &sql).await.planned, "{sql}");
             }
         }
@@ -395,6 +416,73 @@ async fn a_fragment_that_is_filled_leaves_its_values_to_the_cpu() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_of_subqueries_are_put_in_place_whatever_they_are() {
+    let (session, context) = (lenient(), datafusion().await);
+    make_tables(&session).await;
+    for shape in [
+        "SELECT count(*) AS n, sum(v) FROM t WHERE v > (SELECT min(v) FROM t WHERE k = {0}) OR small = {1}",
+        "SELECT count(*) AS n FROM t WHERE name = (SELECT max(name) FROM t WHERE k = {0}) OR small = {1}",
+        "SELECT sum(v + (SELECT min(small) FROM t WHERE v = {0})) AS s FROM t WHERE k < {1}",
+        "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > (SELECT max(v) FROM t WHERE k = {0}) AND sum(v) > {1}",
+        "SELECT k + (SELECT count(*) FROM d WHERE label = 'A') AS n FROM t \
+         WHERE v = (SELECT max(v) FROM t WHERE k = {0}) AND small < {1}",
+    ] {
+        // NULL for some, then values again.
+        for values in [["3", "2"], ["77", "2"], ["4", "3"], ["77", "3"], ["7", "1"]] {
+            same(&session, &context, &filled(shape, &values)).await;
+        }
+    }
+}
+
+/// Prepared statements that take their values in place of what was bound for others.
+const PREPARED: [(&str, &[&str]); 4] = [
+    (
+        "SELECT label, count(*), sum(v) FROM t JOIN d ON t.k = d.k WHERE v < $1 AND d.label <> $2 GROUP BY label",
+        &["300, 'A'", "400, 'B'", "350, 'D'"],
+    ),
+    (
+        "SELECT k, max(v) AS most FROM t WHERE v < $1 AND ($1 > k OR name LIKE $2) GROUP BY k",
+        &["100, 'a%'", "120, 'b%'"],
+    ),
+    (
+        "SELECT count(*) AS n FROM t WHERE day BETWEEN $1 AND $2",
+        &["DATE '1970-01-20', DATE '1970-02-01'", "DATE '1970-01-10', DATE '1970-01-22'"],
+    ),
+    (
+        "SELECT k, sum(v) AS s FROM t WHERE v > (SELECT min(v) FROM t WHERE k = $1) AND v < $2 GROUP BY k",
+        &["3, 900", "4, 950"],
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prepared_statements_are_planned_and_bound_once() {
+    let (session, plain) = (lenient(), cpu());
+    for session in [&session, &plain] {
+        make_tables(session).await;
+    }
+    for (number, (sql, executions)) in PREPARED.into_iter().enumerate() {
+        for session in [&session, &plain] {
+            session.collect(&format!("PREPARE p{number} AS {sql}")).await.unwrap();
+        }
+        for (repeat, values) in executions.iter().enumerate() {
+            let sql = format!("EXECUTE p{number}({values})");
+            let (found, summary) = run(&session, &sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            assert_eq!(body(&found), body(&plain.collect(&sql).await.unwrap()), "{sql}");
+            assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu), "{sql}: {summary:?}");
+            assert_eq!((summary.planned, summary.bound > 0), (repeat == 0, repeat == 0), "{sql}: {summary:?}");
+        }
+    }
+    // A NULL has a plan of its own, and a number that is none of the column's is compared as it is.
+    for (values, n) in [("NULL", 0), ("12.5", 178)] {
+        let sql = "PREPARE q AS SELECT count(*) AS n FROM t WHERE price < $1";
+        session.collect(sql).await.unwrap();
+        let found = session.collect(&format!("EXECUTE q({values})")).await.unwrap();
+        assert_eq!(rows(&found)[0].trim_matches(['|', ' ']), n.to_string(), "{values}");
+        session.collect("DEALLOCATE q").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn constants_beside_zones_are_those_of_the_zone() {
     let (session, plain) = (lenient(), cpu());
     for session in [&session, &plain] {
@@ -415,7 +503,7 @@ async fn constants_beside_zones_are_those_of_the_zone() {
 }
 
 /// Shapes whose statements have the same kernels.
-const BOUND_ONCE: [(&str, &[&[&str]]); 4] = [
+const BOUND_ONCE: [(&str, &[&[&str]]); 6] = [
     (
         "SELECT label, count(*), sum(v) FROM t JOIN d ON t.k = d.k WHERE v < {0} AND d.label <> {1} GROUP BY label",
         &[&["300", "'A'"], &["400", "'B'"], &["350", "'D'"]],
@@ -426,6 +514,15 @@ const BOUND_ONCE: [(&str, &[&[&str]]); 4] = [
     ),
     ("SELECT count(*) FROM t WHERE price < {0} AND small IN ({1}, {2})", &[&["12.5", "1", "3"], &["22.25", "2", "6"]]),
     ("SELECT k, max(v) FROM t WHERE day >= DATE {0} AND flag GROUP BY k", &[&["'1970-01-20'"], &["'1970-02-01'"]]),
+    (
+        "SELECT count(*), sum(v) FROM t WHERE v > (SELECT min(v) FROM t WHERE k = {0}) + 100 AND small <> {1}",
+        &[&["3", "1"], &["4", "2"], &["7", "3"]],
+    ),
+    (
+        "SELECT label, count(*) FROM t JOIN d ON t.k = d.k WHERE name > (SELECT min(name) FROM t WHERE v < {0}) \
+         AND v < {1} GROUP BY label",
+        &[&["4", "400"], &["7", "500"]],
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,65 @@
+//! Aggregations as fragments, with all below them.
+
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+use warpcube_engine::BindingCache;
+
+use super::columns::rewrite;
+use super::describe::describe;
+use super::graph::{Core, Graph, Grouped, Input};
+use super::tables::TableFacts;
+use super::unions::branches;
+use super::writer::Aggregation;
+use super::{Lowered, Reason, eager, reducers};
+
+impl Grouped {
+    /// Flattens the input of an aggregation.
+    pub(crate) fn of(aggregate: &Aggregate, facts: &TableFacts) -> Result<Grouped, Reason> {
+        if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
+            return Err("grouping sets".into());
+        }
+        let eager = if facts.apart { None } else { eager::take_apart(aggregate)? };
+        let (input, groups, calls) = match &eager {
+            Some(eager) => (&eager.input, &eager.groups, &eager.calls),
+            None => (aggregate.input.as_ref(), &aggregate.group_expr, &aggregate.aggr_expr),
+        };
+        let branch = |plan: &LogicalPlan| {
+            let mut graph = Graph::new(facts.options.clone());
+            let mut core = Core::default();
+            let inputs = graph.flatten(plan, facts, &mut core)?;
+            let base = |expr: &Expr| rewrite(expr, plan.schema(), &inputs);
+            let groups = groups.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+            let calls = calls.iter().map(base).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, Reason>(Input { graph, core, groups, calls })
+        };
+        let inputs = match branches(input)? {
+            Some(plans) => plans.iter().map(branch).collect::<Result<_, _>>()?,
+            None => vec![branch(input)?],
+        };
+        let types = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        Ok(Grouped { inputs, types, group_count: groups.len(), float_sums: facts.float_sums, shared: None })
+    }
+}
+
+/// Translates an aggregation with all below it.
+pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
+    facts.shared.look_at(&aggregate.input)?;
+    let mut grouped = Grouped::of(aggregate, facts)?;
+    for Input { graph, core, .. } in &mut grouped.inputs {
+        reducers::reduce(graph, core);
+    }
+    let Aggregation { mut fragment, tables, arguments, finish } = Aggregation::of(&grouped)?;
+    fragment.overflow = facts.overflow;
+    Ok(Lowered {
+        fragment,
+        tables,
+        groups_max: None,
+        finish,
+        arguments,
+        what: describe(&aggregate.input, "aggregate"),
+        binding: BindingCache::default(),
+        derived: Default::default(),
+        last_results: Default::default(),
+        identity: String::new(),
+        join: None,
+    })
+}

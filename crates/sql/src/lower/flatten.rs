@@ -1,0 +1,121 @@
+//! Plans as graphs: what projects, filters and names dissolves into expressions over base columns.
+
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, FetchType, Limit, LogicalPlan, SkipType};
+
+use super::Reason;
+use super::columns::{BaseColumn, rewrite, text};
+use super::graph::{Core, Graph, Grouped, Relation, RowLimit};
+use super::tables::TableFacts;
+use crate::shared::SharedTable;
+use crate::walk::Walk;
+
+impl Graph {
+    /// Adds the relations of `plan` to `core`; the result has an expression over base columns for each column of the
+    /// plan.
+    pub(crate) fn flatten(
+        &mut self,
+        plan: &LogicalPlan,
+        facts: &TableFacts,
+        core: &mut Core,
+    ) -> Result<Vec<Expr>, Reason> {
+        match plan {
+            LogicalPlan::TableScan(scan) => {
+                if scan.fetch.is_some() && !self.is_limited {
+                    return Err("a scan with a limit".into());
+                }
+                if let Some(table) = SharedTable::of(scan) {
+                    return self.shared(scan, &table, facts, core);
+                }
+                let table = facts.get(&scan.source).ok_or("a table that only its planner knows")?;
+                let schema = table.provider.schema();
+                let relation = self.add(Relation::Table(table.clone()), core);
+                let all = BaseColumn::all(relation, schema.fields());
+                for filter in scan.filters.iter().flat_map(split_conjunction) {
+                    core.filters.push(rewrite_by_name(filter, &schema, &all)?);
+                }
+                Ok(match &scan.projection {
+                    Some(projection) => projection.iter().map(|index| all[*index].clone()).collect(),
+                    None => all,
+                })
+            }
+            LogicalPlan::Projection(projection) => {
+                let inputs = self.flatten(&projection.input, facts, core)?;
+                let schema = projection.input.schema();
+                projection.expr.iter().map(|expr| rewrite(expr, schema, &inputs)).collect()
+            }
+            LogicalPlan::Filter(filter) => {
+                let inputs = self.flatten(&filter.input, facts, core)?;
+                core.without_limit("a filter")?;
+                for part in split_conjunction(&filter.predicate) {
+                    let part = rewrite(part, filter.input.schema(), &inputs)?;
+                    // What was pushed into a scan as a hint stands here again.
+                    if !core.filters.contains(&part) {
+                        core.filters.push(part);
+                    }
+                }
+                Ok(inputs)
+            }
+            LogicalPlan::SubqueryAlias(alias) => self.flatten(&alias.input, facts, core),
+            LogicalPlan::Aggregate(aggregate) if !facts.apart => {
+                let grouped = Grouped::of(aggregate, facts)?;
+                if grouped.group_count == 0 || grouped.has_exact_sums() {
+                    return Err("its input has an aggregation that is not scanned".into());
+                }
+                let relation = self.add(Relation::Groups(Box::new(grouped)), core);
+                Ok(BaseColumn::all(relation, aggregate.schema.fields()))
+            }
+            LogicalPlan::Join(join) => self.join(join, facts, core),
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.flatten(&sort.input, facts, core),
+            LogicalPlan::Limit(limit) => self.limit(limit, facts, core),
+            other => Err(format!("its input has a {}", kind_of(other))),
+        }
+    }
+
+    fn limit(&mut self, limit: &Limit, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
+        let (Ok(FetchType::Literal(fetch)), Ok(SkipType::Literal(skip))) =
+            (limit.get_fetch_type(), limit.get_skip_type())
+        else {
+            return Err("its input has a limit that is computed".into());
+        };
+        if !core.members.is_empty() {
+            return Err("its input has a limit beside other joins".into());
+        }
+        let before = std::mem::replace(&mut self.is_limited, true);
+        let columns = self.flatten(&limit.input, facts, core);
+        self.is_limited = before;
+        let (skip, rows) = (skip as u64, fetch.map_or(u64::MAX, |rows| rows as u64));
+        core.limit = Some(match core.limit {
+            None => RowLimit { skip, rows },
+            Some(below) => {
+                RowLimit { skip: below.skip.saturating_add(skip), rows: below.rows.saturating_sub(skip).min(rows) }
+            }
+        });
+        columns
+    }
+}
+
+/// A filter of a scan, whose columns are named without regard to the projection.
+fn rewrite_by_name(expr: &Expr, schema: &SchemaRef, columns: &[Expr]) -> Result<Expr, Reason> {
+    let rewritten = expr
+        .clone()
+        .unalias_nested()
+        .data
+        .transform_up(|expr| match &expr {
+            Expr::Column(column) => {
+                let base = columns[schema.index_of(&column.name)?].clone();
+                Ok(Transformed::new(base, true, TreeNodeRecursion::Jump))
+            }
+            _ => Ok(Transformed::no(expr)),
+        })
+        .map_err(text)?;
+    Ok(rewritten.data)
+}
+
+fn kind_of(plan: &LogicalPlan) -> String {
+    let line = plan.display().to_string();
+    let end = line.find([':', ' ', '(']).unwrap_or(line.len());
+    line[..end].to_string()
+}
