@@ -1,6 +1,7 @@
 //! The facts of a cube as stored columns.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Bitmap, FactMeasure, FactsError, Keys, Pages, Rule, ValueType};
 use crate::key::KeyLayout;
@@ -86,7 +87,7 @@ impl FactColumn {
 }
 
 /// The filled base cells of a cube, sorted by key.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Facts {
     layout: KeyLayout,
     keys: Keys,
@@ -99,6 +100,20 @@ pub struct Facts {
     pages: Pages,
     magnitudes: Vec<f64>,
     double_ranges: Vec<(f64, f64)>,
+    stored: Option<Arc<str>>,
+}
+
+/// Equal cells, wherever they are stored.
+impl PartialEq for Facts {
+    fn eq(&self, other: &Facts) -> bool {
+        let parts = |facts: &Facts| (facts.layout.clone(), facts.pages.page_cells());
+        parts(self) == parts(other)
+            && self.keys == other.keys
+            && self.columns == other.columns
+            && self.rows == other.rows
+            && self.carries == other.carries
+            && self.cancelled == other.cancelled
+    }
 }
 
 impl Facts {
@@ -143,7 +158,17 @@ impl Facts {
         let magnitudes = columns.iter().map(FactColumn::magnitude).collect();
         let double_ranges = columns.iter().map(FactColumn::double_range).collect();
         let (carries, cancelled) = (vec![None; columns.len()], vec![None; columns.len()]);
-        Facts { layout, keys, columns, rows, carries, cancelled, pages, magnitudes, double_ranges }
+        Facts { layout, keys, columns, rows, carries, cancelled, pages, magnitudes, double_ranges, stored: None }
+    }
+
+    /// With the state of the cube whose files have these facts.
+    pub(crate) fn stored_in(self, state: &str) -> Facts {
+        Facts { stored: Some(state.into()), ..self }
+    }
+
+    /// The state of the cube from whose files the facts were read; absent for facts that are not stored.
+    pub(crate) fn stored(&self) -> Option<&str> {
+        self.stored.as_deref()
     }
 
     /// With the carries of each measure's values, for measures of AVG one a cell.

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::checked;
 use super::error::{Result, StoreError};
 
-/// Version of the folder that is written and read.
-pub const MANIFEST_VERSION: u64 = 1;
+/// Version of the folder that is written; this one and those before it are read. Version 2 has files of former
+/// generations.
+pub const MANIFEST_VERSION: u64 = 2;
 /// Version of the arrays of storage schemes that is written and read.
 pub const SCHEME_VERSION: u64 = 1;
 
@@ -39,7 +40,7 @@ pub struct Manifest {
     pub texts: u64,
     /// Rows kept aside.
     pub aside: u64,
-    /// The files of the generation.
+    /// The files of the generation, those of former generations among them whose content is the same.
     pub files: Vec<FileEntry>,
 }
 
@@ -163,16 +164,28 @@ impl Role {
 
     /// True for names that [`Role::file_name`] gives.
     pub(super) fn is_file_name(name: &str) -> bool {
-        Role::ALL.into_iter().any(|role| {
-            let (stem, extension) = role.name();
-            let numbers = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(extension));
-            let numbers = numbers.and_then(|rest| rest.strip_prefix('-')?.strip_suffix('.'));
-            numbers.is_some_and(|numbers| {
-                let parts: Vec<&str> = numbers.split('-').collect();
-                let count = if role.is_numbered() { 2 } else { 1 };
-                parts.len() == count && parts.iter().all(|part| is_number(part))
-            })
-        })
+        generation_of(name).is_some()
+    }
+
+    /// The generation that a name of [`Role::file_name`] begins with; nothing for other names.
+    fn generation_in(self, name: &str) -> Option<&str> {
+        let (stem, extension) = self.name();
+        let numbers = name.strip_prefix(stem)?.strip_suffix(extension)?.strip_prefix('-')?.strip_suffix('.')?;
+        let parts: Vec<&str> = numbers.split('-').collect();
+        let count = if self.is_numbered() { 2 } else { 1 };
+        (parts.len() == count && parts.iter().all(|part| is_number(part))).then(|| parts[0])
+    }
+}
+
+/// The digits of the generation that wrote a file, by its name; nothing for names of other files.
+fn generation_of(name: &str) -> Option<&str> {
+    Role::ALL.into_iter().find_map(|role| role.generation_in(name))
+}
+
+impl FileEntry {
+    /// The generation that wrote the file.
+    pub(super) fn generation(&self) -> &str {
+        generation_of(&self.name).unwrap_or_default()
     }
 }
 
@@ -188,7 +201,7 @@ impl Manifest {
     /// [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
     pub(super) fn read_named(folder: &Path, name: &str) -> Result<Option<Manifest>> {
         let path = folder.join(name);
-        let read: Option<Manifest> = checked::read(&path, MANIFEST_VERSION)?;
+        let read: Option<Manifest> = checked::read(&path, 1..=MANIFEST_VERSION)?;
         let mut files = read.iter().flat_map(|manifest| &manifest.files);
         match files.find(|file| !Role::is_file_name(&file.name)) {
             Some(file) => Err(StoreError::damaged(&path, format!("'{}' is no name of a cube's file", file.name))),
@@ -198,9 +211,14 @@ impl Manifest {
 
     /// A name of this state that no other state has, nor any state of another cube that was in the folder.
     pub fn state(&self) -> String {
+        self.state_of(&self.generation.to_string())
+    }
+
+    /// The state of a generation of the cube.
+    pub(super) fn state_of(&self, generation: &str) -> String {
         match self.identity.as_str() {
-            "" => self.generation.to_string(),
-            identity => format!("{identity} {}", self.generation),
+            "" => generation.to_owned(),
+            identity => format!("{identity} {generation}"),
         }
     }
 

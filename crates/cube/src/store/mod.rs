@@ -17,7 +17,10 @@
 //! values included. A checksum covers the directory of the facts and every page of every column; the manifest has its
 //! own and those of the other files.
 //!
-//! Invariants: files are never changed after a manifest names them. The manifest is replaced by a rename after all
+//! Numbers in names are the generation that wrote the file. A generation has files of former ones where their content
+//! is the same: a change that moves no facts writes a model and a manifest (`replace`).
+//!
+//! Invariants: files are never changed after a manifest names them, and stay as long as it does. The manifest is replaced by a rename after all
 //! files of its generation are on disk, so that every reader sees one generation whole. A reader takes no lock; if the
 //! files of its manifest are gone, it reads the manifest of the next generation. One process at a time holds the lock.
 //! Cubes of one folder are replaced together by a record beside them (`together`).

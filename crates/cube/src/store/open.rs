@@ -64,9 +64,9 @@ impl Held {
     }
 }
 
-/// The identity of the facts of a state.
-pub(super) fn identity(manifest: &Manifest) -> TableIdentity {
-    TableIdentity { table: format!("facts of cube {}", manifest.cube), version: manifest.state() }
+/// The identity of the facts that a state has written.
+pub(super) fn identity(manifest: &Manifest, state: String) -> TableIdentity {
+    TableIdentity { table: format!("facts of cube {}", manifest.cube), version: state }
 }
 
 /// A file of the generation, opened and not yet read.
@@ -117,7 +117,8 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let mut model = Part::of_role(folder, manifest, Role::Model)?.ok_or_else(|| missing("model"))?;
     let facts = manifest.of_role(Role::Facts).next().ok_or_else(|| missing("facts"))?;
     let facts_path = folder.join(&facts.name);
-    let identity = identity(manifest);
+    let state = manifest.state_of(facts.generation());
+    let identity = identity(manifest, state.clone());
     let facts_file = FactsFile::open(&facts_path, &identity, facts.bytes, Some(manifest.facts.cells))?;
     let scheme = scheme_of(folder, manifest)?;
     let entries: Vec<(PathBuf, u64)> =
@@ -134,7 +135,7 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let pointers = arrays.into_iter().map(FactsFile::array).collect::<Result<_>>()?;
     let page_cells = usize::try_from(manifest.facts.page_cells).unwrap_or(usize::MAX);
     let cube = StoredCube {
-        facts: facts_file.facts(&model, page_cells, (scheme, pointers))?,
+        facts: facts_file.facts(&model, page_cells, (scheme, pointers))?.stored_in(&state),
         scheme,
         definition: definition.as_mut().map(Part::text).transpose()?,
         texts: texts.as_mut().map(|part| read_texts(part, &model)).transpose()?.unwrap_or_default(),

@@ -1,4 +1,8 @@
-//! Creating and replacing a cube: all files of the next generation, then its manifest, then the files of the last one.
+//! Creating and replacing a cube: all files of the next generation, then its manifest, then the files that the last one
+//! alone had.
+//!
+//! A file whose content stays is not written again: the manifest of the next generation names that of the last one.
+//! Facts stay if they were read from the files that the last manifest names; other files if their bytes are the same.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -73,6 +77,7 @@ pub fn create_in_steps(
     cube: &StoredCube,
     before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
 ) -> Result<()> {
+    check(cube)?;
     let index = index_of(cube)?;
     check_new(folder)?;
     let is_new = !folder.exists();
@@ -80,7 +85,7 @@ pub fn create_in_steps(
     let held = Held::lock_folder(folder, LOCK_NAME, &mut |_| false)?;
     // A cube may have been created before the lock was taken.
     refuse_entries(folder)?;
-    if let Err(error) = held.replace_by(cube, index.as_ref(), before) {
+    if let Err(error) = held.replace_by(cube, index, before) {
         // Nothing of a cube is left; what cannot be removed is left to the next creation.
         if !folder.join(MANIFEST_NAME).exists() {
             let _ = Folder { path: folder, before: &mut |_| Ok(()) }.remove_all_but(None);
@@ -113,14 +118,14 @@ impl Held {
         cube: &StoredCube,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<u64> {
-        self.replace_by(cube, index_of(cube)?.as_ref(), before)
+        self.replace_by(cube, None, before)
     }
 
-    /// As [`Held::replace_in_steps`], with the index of the cube's facts.
+    /// As [`Held::replace_in_steps`], with the index of the cube's facts if it was built.
     fn replace_by(
         &self,
         cube: &StoredCube,
-        index: Option<&Index>,
+        index: Option<Index>,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<u64> {
         let mut folder = Folder { path: self.folder(), before };
@@ -138,9 +143,8 @@ impl Held {
         cube: &StoredCube,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<Manifest> {
-        let index = index_of(cube)?;
         let mut folder = Folder { path: self.folder(), before };
-        let manifest = folder.write_next(cube, index.as_ref())?;
+        let manifest = folder.write_next(cube, None)?;
         folder.write_manifest(&manifest, PREPARED_MANIFEST)?;
         folder.sync()?;
         Ok(manifest)
@@ -162,14 +166,28 @@ pub(crate) fn drawn_identity() -> String {
     format!("{:016x}{:016x}", drawn(), drawn())
 }
 
-/// The index of a cube that can be stored.
-fn index_of(cube: &StoredCube) -> Result<Option<Index>> {
-    let name = || cube.model.name().to_owned();
-    if let Some(reason) = cube.contradiction() {
-        return Err(StoreError::Contradiction { cube: name(), reason });
+/// Refuses a cube whose parts contradict each other.
+fn check(cube: &StoredCube) -> Result<()> {
+    match cube.contradiction() {
+        Some(reason) => Err(StoreError::Contradiction { cube: cube.model.name().to_owned(), reason }),
+        None => Ok(()),
     }
-    let refused = |source| StoreError::Scheme { cube: name(), source: Box::new(source) };
+}
+
+/// The index of a cube's facts.
+fn index_of(cube: &StoredCube) -> Result<Option<Index>> {
+    let refused = |source| StoreError::Scheme { cube: cube.model.name().to_owned(), source: Box::new(source) };
     index::of(cube.scheme, &cube.model, &cube.facts).map_err(refused)
+}
+
+/// True if a manifest names files with the facts of a cube in its scheme.
+fn has_facts(old: &Manifest, cube: &StoredCube) -> bool {
+    let is_same = |file: &FileEntry| cube.facts.stored() == Some(&old.state_of(file.generation()));
+    // Files of a cube without an identity have another name once it has one.
+    !old.identity.is_empty()
+        && old.cube == cube.model.name()
+        && (&old.facts.scheme, old.facts.scheme_version) == (&cube.scheme.to_string(), SCHEME_VERSION)
+        && old.of_role(Role::Facts).next().is_some_and(is_same)
 }
 
 /// Refuses a folder with entries other than the lock and files of a creation that did not finish, which begins with the
@@ -201,6 +219,28 @@ fn is_leftover(name: &str) -> bool {
     name == NEXT_MANIFEST || name == PREPARED_MANIFEST || Role::is_file_name(hidden.map_or(name, |(_, name)| name))
 }
 
+/// The facts of the next generation.
+enum NextFacts<'a> {
+    /// Those that this manifest names.
+    Kept(&'a Manifest),
+    /// Others, with their index unless it is their keys.
+    Written(Option<Index>),
+}
+
+/// The next manifest, whose files are not all written, and the last one.
+struct Next<'a> {
+    manifest: &'a mut Manifest,
+    old: Option<&'a Manifest>,
+}
+
+impl Next<'_> {
+    /// Names the files of the facts of another manifest.
+    fn keep_facts(&mut self, old: &Manifest) {
+        self.manifest.facts = old.facts.clone();
+        self.manifest.files.extend(old.of_role(Role::Facts).chain(old.of_role(Role::Index)).cloned());
+    }
+}
+
 /// The folder of a replacement.
 struct Folder<'a> {
     path: &'a Path,
@@ -224,8 +264,10 @@ impl Folder<'_> {
         Ok(())
     }
 
-    /// Writes the files of the next generation.
-    fn write_next(&mut self, cube: &StoredCube, index: Option<&Index>) -> Result<Manifest> {
+    /// Writes the files of the next generation that the last one does not have; builds an index that is needed and not
+    /// given.
+    fn write_next(&mut self, cube: &StoredCube, index: Option<Index>) -> Result<Manifest> {
+        check(cube)?;
         // A change together with other cubes may have left its manifest without its name.
         record::finish(self.path)?;
         let old = match Manifest::read(self.path) {
@@ -233,10 +275,12 @@ impl Folder<'_> {
             Err(StoreError::NoCube { .. }) => None,
             Err(error) => return Err(error),
         };
+        let facts = match old.as_ref().filter(|old| has_facts(old, cube)) {
+            Some(old) => NextFacts::Kept(old),
+            None => NextFacts::Written(if index.is_some() { index } else { index_of(cube)? }),
+        };
         self.remove_all_but(old.as_ref())?;
-        let generation = old.as_ref().map_or(1, |old| old.generation + 1);
-        let identity = old.map(|old| old.identity).filter(|identity| !identity.is_empty());
-        let manifest = self.write_generation(cube, index, (identity.unwrap_or_else(drawn_identity), generation))?;
+        let manifest = self.write_generation(cube, facts, old.as_ref())?;
         // The names of the files are on disk before the manifest that lists them.
         self.sync()?;
         Ok(manifest)
@@ -245,10 +289,11 @@ impl Folder<'_> {
     fn write_generation(
         &mut self,
         cube: &StoredCube,
-        index: Option<&Index>,
-        (identity, generation): (String, u64),
+        facts: NextFacts<'_>,
+        old: Option<&Manifest>,
     ) -> Result<Manifest> {
         let model = &cube.model;
+        let identity = old.map(|old| old.identity.clone()).filter(|identity| !identity.is_empty());
         let dimensions =
             model.dimensions().iter().zip(model.layout().bits()).map(|(dimension, bits)| DimensionSummary {
                 name: dimension.name().to_owned(),
@@ -259,8 +304,8 @@ impl Folder<'_> {
         let mut manifest = Manifest {
             version: MANIFEST_VERSION,
             cube: model.name().to_owned(),
-            identity,
-            generation,
+            identity: identity.unwrap_or_else(drawn_identity),
+            generation: old.map_or(1, |old| old.generation + 1),
             written: now(),
             dimensions: dimensions.collect(),
             facts: FactsSummary {
@@ -276,16 +321,20 @@ impl Folder<'_> {
             aside: cube.aside.iter().map(|batch| batch.num_rows() as u64).sum(),
             files: Vec::new(),
         };
-        self.write_model(cube, &mut manifest)?;
-        self.write_facts(cube, index, &mut manifest)?;
-        self.write_others(cube, &mut manifest)?;
+        let mut next = Next { manifest: &mut manifest, old };
+        self.write_model(cube, &mut next)?;
+        match facts {
+            NextFacts::Kept(old) => next.keep_facts(old),
+            NextFacts::Written(index) => self.write_facts(cube, index.as_ref(), next.manifest)?,
+        }
+        self.write_others(cube, &mut next)?;
         Ok(manifest)
     }
 
-    fn write_model(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
-        let path = self.path_of(manifest, Role::Model, 0);
+    fn write_model(&mut self, cube: &StoredCube, next: &mut Next<'_>) -> Result<()> {
+        let path = self.path_of(next.manifest, Role::Model, 0);
         let json = cube.model.to_json().map_err(StoreError::model(&path))?;
-        self.write(manifest, (Role::Model, 0), json.as_bytes())
+        self.write(next, (Role::Model, 0), json.as_bytes())
     }
 
     fn write_facts(&mut self, cube: &StoredCube, index: Option<&Index>, manifest: &mut Manifest) -> Result<()> {
@@ -310,31 +359,31 @@ impl Folder<'_> {
     ) -> Result<Vec<ColumnSummary>> {
         let path = self.path_of(manifest, role, number);
         (self.before)(Step::Write(&path)).map_err(StoreError::io(&path, "written"))?;
-        let summaries = write(&path, &identity(manifest))?;
+        let summaries = write(&path, &identity(manifest, manifest.state()))?;
         let bytes = fs::metadata(&path).map_err(StoreError::io(&path, "read"))?.len();
         let name = role.file_name(manifest.generation, number);
         manifest.files.push(FileEntry { role, name, bytes, checksum: None });
         Ok(summaries)
     }
 
-    fn write_others(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
+    fn write_others(&mut self, cube: &StoredCube, next: &mut Next<'_>) -> Result<()> {
         if let Some(definition) = &cube.definition {
-            self.write(manifest, (Role::Definition, 0), definition.as_bytes())?;
+            self.write(next, (Role::Definition, 0), definition.as_bytes())?;
         }
         if !cube.texts.is_empty() {
-            let path = self.path_of(manifest, Role::Texts, 0);
+            let path = self.path_of(next.manifest, Role::Texts, 0);
             let stream = texts::to_batch(&cube.model, &cube.texts).and_then(|batch| arrow_file::write(&[batch]));
             let stream = stream.map_err(|source| StoreError::Arrow { path, source })?;
-            self.write(manifest, (Role::Texts, 0), &stream)?;
+            self.write(next, (Role::Texts, 0), &stream)?;
         }
         for (number, run) in arrow_file::runs(&cube.aside).enumerate() {
-            let path = self.path_of(manifest, Role::Aside, number);
+            let path = self.path_of(next.manifest, Role::Aside, number);
             let stream = arrow_file::write(run).map_err(|source| StoreError::Arrow { path, source })?;
-            self.write(manifest, (Role::Aside, number), &stream)?;
+            self.write(next, (Role::Aside, number), &stream)?;
         }
         if let Some(origin) = &cube.origin {
             let json = serde_json::to_vec(origin).expect("an origin has text keys");
-            self.write(manifest, (Role::Origin, 0), &json)?;
+            self.write(next, (Role::Origin, 0), &json)?;
         }
         Ok(())
     }
@@ -343,12 +392,20 @@ impl Folder<'_> {
         self.path.join(role.file_name(manifest.generation, number))
     }
 
-    /// Writes a file of the generation and lists it.
-    fn write(&mut self, manifest: &mut Manifest, (role, number): (Role, usize), bytes: &[u8]) -> Result<()> {
-        let path = self.path_of(manifest, role, number);
-        self.step(Step::Write(&path), "written", || write_file(&path, bytes))?;
-        let (name, length) = (role.file_name(manifest.generation, number), bytes.len() as u64);
-        manifest.files.push(FileEntry { role, name, bytes: length, checksum: Some(checksum(bytes)) });
+    /// Writes a file of the generation and lists it; a file of the last one with the same bytes is listed in its place.
+    fn write(&mut self, next: &mut Next<'_>, (role, number): (Role, usize), bytes: &[u8]) -> Result<()> {
+        let name = role.file_name(next.manifest.generation, number);
+        let entry = FileEntry { role, name, bytes: bytes.len() as u64, checksum: Some(checksum(bytes)) };
+        let is_same = |file: &&FileEntry| {
+            (file.role, file.bytes, &file.checksum) == (role, entry.bytes, &entry.checksum)
+                && fs::read(self.path.join(&file.name)).is_ok_and(|held| held == bytes)
+        };
+        let same = next.old.and_then(|old| old.files.iter().find(is_same));
+        if same.is_none() {
+            let path = self.path.join(&entry.name);
+            self.step(Step::Write(&path), "written", || write_file(&path, bytes))?;
+        }
+        next.manifest.files.push(same.cloned().unwrap_or(entry));
         Ok(())
     }
 
