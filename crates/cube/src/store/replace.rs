@@ -2,12 +2,15 @@
 //! alone had.
 //!
 //! A file whose content stays is not written again: the manifest of the next generation names that of the last one.
-//! Facts stay if they were read from the files that the last manifest names; other files if their bytes are the same.
+//! A segment of the facts stays if it was read from the file that the last manifest names, and a generation adds one at
+//! most: else all facts are written as one segment. Other files stay if their bytes are the same.
 
+use std::borrow::Cow;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use warpcube_column::format::TableIdentity;
@@ -21,12 +24,13 @@ use super::index::{self, Index};
 use super::lock::Held;
 use super::manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
-    is_number,
+    SegmentSummary, is_number,
 };
 use super::open::identity;
 use super::record::{self, PREPARED_MANIFEST};
 use super::within::check_outside;
 use super::{arrow_file, facts_file, texts};
+use crate::facts::{Facts, Segment};
 
 /// Name of the manifest until it is renamed.
 const NEXT_MANIFEST: &str = "cube.json.new";
@@ -78,14 +82,14 @@ pub fn create_in_steps(
     before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
 ) -> Result<()> {
     check(cube)?;
-    let index = index_of(cube)?;
+    let facts = NextFacts::of(cube, None)?;
     check_new(folder)?;
     let is_new = !folder.exists();
     fs::create_dir_all(folder).map_err(StoreError::io(folder, "created"))?;
     let held = Held::lock_folder(folder, LOCK_NAME, &mut |_| false)?;
     // A cube may have been created before the lock was taken.
     refuse_entries(folder)?;
-    if let Err(error) = held.replace_by(cube, index, before) {
+    if let Err(error) = held.replace_by(cube, Some(facts), before) {
         // Nothing of a cube is left; what cannot be removed is left to the next creation.
         if !folder.join(MANIFEST_NAME).exists() {
             let _ = Folder { path: folder, before: &mut |_| Ok(()) }.remove_all_but(None);
@@ -121,15 +125,15 @@ impl Held {
         self.replace_by(cube, None, before)
     }
 
-    /// As [`Held::replace_in_steps`], with the index of the cube's facts if it was built.
+    /// As [`Held::replace_in_steps`]; a new cube has all of its facts written.
     fn replace_by(
         &self,
         cube: &StoredCube,
-        index: Option<Index>,
+        new: Option<NextFacts<'_>>,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<u64> {
         let mut folder = Folder { path: self.folder(), before };
-        let manifest = folder.write_next(cube, index)?;
+        let manifest = folder.write_next(cube, new)?;
         folder.write_manifest(&manifest, NEXT_MANIFEST)?;
         folder.publish(NEXT_MANIFEST)?;
         // Files that cannot be removed are left to the next replacement: the cube is replaced already.
@@ -174,20 +178,38 @@ fn check(cube: &StoredCube) -> Result<()> {
     }
 }
 
-/// The index of a cube's facts.
-fn index_of(cube: &StoredCube) -> Result<Option<Index>> {
-    let refused = |source| StoreError::Scheme { cube: cube.model.name().to_owned(), source: Box::new(source) };
-    index::of(cube.scheme, &cube.model, &cube.facts).map_err(refused)
+/// The facts of the next generation.
+enum NextFacts<'a> {
+    /// Those of the last one, whose manifest this is, and one segment more if `more`; live cells may be fewer.
+    Kept { old: &'a Manifest, more: bool },
+    /// One segment, with its index unless that is its keys.
+    Written { facts: Cow<'a, Facts>, index: Option<Index> },
 }
 
-/// True if a manifest names files with the facts of a cube in its scheme.
-fn has_facts(old: &Manifest, cube: &StoredCube) -> bool {
-    let is_same = |file: &FileEntry| cube.facts.stored() == Some(&old.state_of(file.generation()));
-    // Files of a cube without an identity have another name once it has one.
-    !old.identity.is_empty()
-        && old.cube == cube.model.name()
-        && (&old.facts.scheme, old.facts.scheme_version) == (&cube.scheme.to_string(), SCHEME_VERSION)
-        && old.of_role(Role::Facts).next().is_some_and(is_same)
+impl<'a> NextFacts<'a> {
+    /// The facts of a cube behind those that a manifest names; builds the index of facts that are written.
+    fn of(cube: &'a StoredCube, old: Option<&'a Manifest>) -> Result<NextFacts<'a>> {
+        // Files of a cube without an identity have another name once it has one.
+        let is_same_cube = |old: &&Manifest| {
+            !old.identity.is_empty()
+                && old.cube == cube.model.name()
+                && (&old.facts.scheme, old.facts.scheme_version) == (&cube.scheme.to_string(), SCHEME_VERSION)
+        };
+        if let Some(old) = old.filter(is_same_cube) {
+            let (segments, files) = (cube.facts.segments(), || old.of_role(Role::Facts));
+            let is_same = |(segment, file): (&Arc<Segment>, &FileEntry)| {
+                segment.stored() == Some(&old.state_of(file.generation()))
+            };
+            let (kept, all) = (files().count(), segments.iter().zip(files()).all(is_same));
+            if all && (kept..=kept + 1).contains(&segments.len()) {
+                return Ok(NextFacts::Kept { old, more: segments.len() > kept });
+            }
+        }
+        let facts = cube.facts.merged();
+        let refused = |source| StoreError::Scheme { cube: cube.model.name().to_owned(), source: Box::new(source) };
+        let index = index::of(cube.scheme, &cube.model, facts.base()).map_err(refused)?;
+        Ok(NextFacts::Written { facts, index })
+    }
 }
 
 /// Refuses a folder with entries other than the lock and files of a creation that did not finish, which begins with the
@@ -219,14 +241,6 @@ fn is_leftover(name: &str) -> bool {
     name == NEXT_MANIFEST || name == PREPARED_MANIFEST || Role::is_file_name(hidden.map_or(name, |(_, name)| name))
 }
 
-/// The facts of the next generation.
-enum NextFacts<'a> {
-    /// Those that this manifest names.
-    Kept(&'a Manifest),
-    /// Others, with their index unless it is their keys.
-    Written(Option<Index>),
-}
-
 /// The next manifest, whose files are not all written, and the last one.
 struct Next<'a> {
     manifest: &'a mut Manifest,
@@ -234,9 +248,10 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// Names the files of the facts of another manifest.
+    /// Names the segments of another manifest.
     fn keep_facts(&mut self, old: &Manifest) {
-        self.manifest.facts = old.facts.clone();
+        let FactsSummary { columns, pointers, .. } = old.facts.clone();
+        (self.manifest.facts.columns, self.manifest.facts.pointers) = (columns, pointers);
         self.manifest.files.extend(old.of_role(Role::Facts).chain(old.of_role(Role::Index)).cloned());
     }
 }
@@ -264,9 +279,8 @@ impl Folder<'_> {
         Ok(())
     }
 
-    /// Writes the files of the next generation that the last one does not have; builds an index that is needed and not
-    /// given.
-    fn write_next(&mut self, cube: &StoredCube, index: Option<Index>) -> Result<Manifest> {
+    /// Writes the files of the next generation that the last one does not have.
+    fn write_next(&mut self, cube: &StoredCube, new: Option<NextFacts<'_>>) -> Result<Manifest> {
         check(cube)?;
         // A change together with other cubes may have left its manifest without its name.
         record::finish(self.path)?;
@@ -275,10 +289,7 @@ impl Folder<'_> {
             Err(StoreError::NoCube { .. }) => None,
             Err(error) => return Err(error),
         };
-        let facts = match old.as_ref().filter(|old| has_facts(old, cube)) {
-            Some(old) => NextFacts::Kept(old),
-            None => NextFacts::Written(if index.is_some() { index } else { index_of(cube)? }),
-        };
+        let facts = new.map_or_else(|| NextFacts::of(cube, old.as_ref()), Ok)?;
         self.remove_all_but(old.as_ref())?;
         let manifest = self.write_generation(cube, facts, old.as_ref())?;
         // The names of the files are on disk before the manifest that lists them.
@@ -313,9 +324,10 @@ impl Folder<'_> {
                 scheme: cube.scheme.to_string(),
                 scheme_version: SCHEME_VERSION,
                 key_bits: model.layout().total_bits(),
-                page_cells: cube.facts.pages().page_cells() as u64,
+                page_cells: cube.facts.page_cells() as u64,
                 columns: Vec::new(),
                 pointers: Vec::new(),
+                segments: Vec::new(),
             },
             texts: cube.texts.len() as u64,
             aside: cube.aside.iter().map(|batch| batch.num_rows() as u64).sum(),
@@ -324,8 +336,14 @@ impl Folder<'_> {
         let mut next = Next { manifest: &mut manifest, old };
         self.write_model(cube, &mut next)?;
         match facts {
-            NextFacts::Kept(old) => next.keep_facts(old),
-            NextFacts::Written(index) => self.write_facts(cube, index.as_ref(), next.manifest)?,
+            NextFacts::Written { facts, index } => self.write_base(facts.base(), index.as_ref(), next.manifest)?,
+            NextFacts::Kept { old, more } => {
+                next.keep_facts(old);
+                if more {
+                    self.write_more(&cube.facts, next.manifest)?;
+                }
+                self.write_removed(&cube.facts, old, next.manifest)?;
+            }
         }
         self.write_others(cube, &mut next)?;
         Ok(manifest)
@@ -337,15 +355,55 @@ impl Folder<'_> {
         self.write(next, (Role::Model, 0), json.as_bytes())
     }
 
-    fn write_facts(&mut self, cube: &StoredCube, index: Option<&Index>, manifest: &mut Manifest) -> Result<()> {
+    fn write_base(&mut self, facts: &Segment, index: Option<&Index>, manifest: &mut Manifest) -> Result<()> {
         manifest.facts.columns = self.write_columns(manifest, (Role::Facts, 0), |path, identity| {
-            facts_file::write(path, identity, &cube.facts, index)
+            facts_file::write(path, identity, facts, index)
         })?;
         for (number, array) in index.iter().flat_map(|index| &index.pointers).enumerate() {
             let summaries = self.write_columns(manifest, (Role::Index, number), |path, identity| {
                 facts_file::write_array(path, identity, array)
             })?;
             manifest.facts.pointers.extend(summaries);
+        }
+        Ok(())
+    }
+
+    /// Writes the last segment, behind those that the manifest lists.
+    fn write_more(&mut self, facts: &Facts, manifest: &mut Manifest) -> Result<()> {
+        let Some(segment) = facts.segments().last() else { return Ok(()) };
+        let columns = self.write_columns(manifest, (Role::Facts, 0), |path, identity| {
+            facts_file::write(path, identity, segment, None)
+        })?;
+        for column in columns {
+            match manifest.facts.columns.iter_mut().find(|held| held.name == column.name) {
+                Some(held) => held.bytes += column.bytes,
+                None => manifest.facts.columns.push(column),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes which cells are not live, or lists the file of the last generation that says so.
+    fn write_removed(&mut self, facts: &Facts, old: &Manifest, manifest: &mut Manifest) -> Result<()> {
+        if facts.is_whole() {
+            return Ok(());
+        }
+        for (number, segment) in facts.segments().iter().enumerate() {
+            let (cells, mut removed) = (segment.len() as u64, 0);
+            if let Some(live) = segment.live() {
+                removed = (live.len() - live.count()) as u64;
+                let is_same = |file: &&FileEntry| segment.live_stored() == Some(&old.state_of(file.generation()));
+                match old.removed(number).filter(is_same) {
+                    Some(file) => manifest.files.push(file.clone()),
+                    None => {
+                        let array = facts_file::removed_of(segment);
+                        self.write_columns(manifest, (Role::Removed, number), |path, identity| {
+                            facts_file::write_array(path, identity, &array)
+                        })?;
+                    }
+                }
+            }
+            manifest.facts.segments.push(SegmentSummary { cells, removed });
         }
         Ok(())
     }

@@ -7,4 +7,5 @@ mod lock;
 mod reuse;
 mod round_trip;
 mod schemes;
+mod segments;
 mod together;

@@ -37,7 +37,7 @@ fn changed(held: &Held, text: &str) -> StoredCube {
 }
 
 /// Changes the stored cube; gives names of files that are new and of those that went. Others are the same files.
-fn replaced(held: &Held, cube: &StoredCube) -> [Vec<String>; 2] {
+pub fn replaced(held: &Held, cube: &StoredCube) -> [Vec<String>; 2] {
     let folder = held.folder();
     let before = files(folder);
     held.replace(cube).unwrap();
@@ -92,8 +92,8 @@ fn facts_are_written_when_they_are_others() {
     assert_eq!(replaced(&held, &changed(&held, "rename D0:e1 to first"))[0], ["model-3.json"]);
     // Equal facts that were not read from these files.
     let facts = |cube: &StoredCube| {
-        let (layout, keys) = (cube.facts.layout().clone(), cube.facts.keys().clone());
-        Facts::from_parts(layout, keys, cube.facts.columns().to_vec(), None, 2).unwrap()
+        let (layout, keys) = (cube.facts.layout().clone(), cube.facts.base().keys().clone());
+        Facts::from_parts(layout, keys, cube.facts.base().columns().to_vec(), None, 2).unwrap()
     };
     let open = held.open().unwrap();
     let anew = StoredCube { facts: facts(&open), ..open };
@@ -134,7 +134,11 @@ fn an_error_at_any_step_leaves_the_files_that_its_manifest_names() {
         });
         let found = held.open().unwrap();
         assert!(found == next || (outcome.is_err() && found == before), "step {step}");
-        if found == next { new += 1 } else { old += 1 }
+        if found == next {
+            new += 1
+        } else {
+            old += 1
+        }
         let third = changed(&held, "rename D0:e2 to third");
         held.replace(&third).unwrap();
         assert_eq!((held.open().unwrap(), names(&folder)), (third, expected_names(&folder)), "step {step}");
