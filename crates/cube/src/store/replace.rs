@@ -31,6 +31,8 @@ use super::record::{self, PREPARED_MANIFEST};
 use super::within::check_outside;
 use super::{arrow_file, facts_file, texts};
 use crate::facts::{Facts, Segment};
+use crate::model::CubeModel;
+use crate::schemes::Scheme;
 
 /// Name of the manifest until it is renamed.
 const NEXT_MANIFEST: &str = "cube.json.new";
@@ -194,6 +196,7 @@ impl<'a> NextFacts<'a> {
             !old.identity.is_empty()
                 && old.cube == cube.model.name()
                 && (&old.facts.scheme, old.facts.scheme_version) == (&cube.scheme.to_string(), SCHEME_VERSION)
+                && (cube.scheme == Scheme::Bess || has_same_shape(old, &cube.model))
         };
         if let Some(old) = old.filter(is_same_cube) {
             let (segments, files) = (cube.facts.segments(), || old.of_role(Role::Facts));
@@ -210,6 +213,12 @@ impl<'a> NextFacts<'a> {
         let index = index::of(cube.scheme, &cube.model, facts.base()).map_err(refused)?;
         Ok(NextFacts::Written { facts, index })
     }
+}
+
+/// True if a manifest has the coordinates of a model, which the arrays of a scheme depend on; keys do not.
+fn has_same_shape(old: &Manifest, model: &CubeModel) -> bool {
+    let coordinates = model.dimensions().iter().map(|dimension| dimension.base_count() as u64);
+    old.dimensions.iter().map(|dimension| dimension.coordinates).eq(coordinates)
 }
 
 /// Refuses a folder with entries other than the lock and files of a creation that did not finish, which begins with the

@@ -90,6 +90,10 @@ fn facts_are_written_when_they_are_others() {
     assert_eq!(new, ["facts-2.warpcols", "index-2-0.warpcols", "index-2-1.warpcols"]);
     assert_eq!(gone, ["facts-1.warpcols"]);
     assert_eq!(replaced(&held, &changed(&held, "rename D0:e1 to first"))[0], ["model-3.json"]);
+    // Arrays of a scheme have the coordinates of a new base element.
+    assert_eq!(replaced(&held, &changed(&held, "add D1:group of D1:e0"))[0], ["model-4.json"]);
+    let [new, _] = replaced(&held, &changed(&held, "add D1:new below D1:Total"));
+    assert_eq!(new, ["facts-5.warpcols", "index-5-0.warpcols", "index-5-1.warpcols", "model-5.json"]);
     // Equal facts that were not read from these files.
     let facts = |cube: &StoredCube| {
         let (layout, keys) = (cube.facts.layout().clone(), cube.facts.base().keys().clone());
@@ -98,11 +102,11 @@ fn facts_are_written_when_they_are_others() {
     let open = held.open().unwrap();
     let anew = StoredCube { facts: facts(&open), ..open };
     let [new, _] = replaced(&held, &anew);
-    assert_eq!(new, ["facts-4.warpcols", "index-4-0.warpcols", "index-4-1.warpcols"]);
+    assert_eq!(new, ["facts-6.warpcols", "index-6-0.warpcols", "index-6-1.warpcols"]);
     // A key with more bits.
     let more: Vec<String> = (0..300).map(|number| format!("add D1:n{number} below D1:Total")).collect();
     let [new, _] = replaced(&held, &changed(&held, &more.join("; ")));
-    assert_eq!(new, ["facts-5.warpcols", "index-5-0.warpcols", "index-5-1.warpcols", "model-5.json"]);
+    assert_eq!(new, ["facts-7.warpcols", "index-7-0.warpcols", "index-7-1.warpcols", "model-7.json"]);
     // The state of another cube.
     let other = temporary.path().join("other");
     store::create(&other, &held.open().unwrap()).unwrap();

@@ -82,7 +82,7 @@ fn a_rename_writes_no_facts_and_a_refresh_the_cells_that_differ() {
     assert_eq!((total(&place, "ES"), total(&place, "World")), ("8.50".into(), "1119.00".into()));
     let rows = place.run(&["--format", "csv", "-c", "SELECT count(*), sum(amount) FROM 'plan.cube'"]).ok();
     assert_eq!(rows.lines().nth(1), Some("6,2209.00"));
-    let explained = query(&place, "explain Actual, 2026, World").ok();
+    let explained = query(&place, "explain at Actual, 2026, World").ok();
     assert!(explained.contains("; a pass over 2 segments)"), "{explained}");
     assert_eq!(told(change(&place, "remove ES"))[1], "  2 facts of ES (Region) kept aside");
     assert_eq!(total(&place, "World"), "1110.50");
