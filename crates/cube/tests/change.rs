@@ -62,7 +62,7 @@ fn outline(model: &CubeModel, dimension: usize) -> String {
 fn cells(model: &CubeModel, facts: &Facts) -> Vec<String> {
     let name =
         |(dimension, base): (&Dimension, u32)| dimension.element(dimension.at_base(base).unwrap()).name().to_owned();
-    let values = match &facts.columns()[0].values {
+    let values = match &facts.base().columns()[0].values {
         warpcube_cube::facts::Values::Decimals(values) => values.clone(),
         warpcube_cube::facts::Values::Doubles(_) => Vec::new(),
     };

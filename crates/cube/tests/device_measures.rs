@@ -73,7 +73,8 @@ fn contracted(
 /// within `error` of theirs and the same in all orders.
 fn check(facts: &Arc<Facts>, areas: &[Area], error: f64) {
     let devices = ORDERS.map(|order| on_device(facts, order));
-    for (area, measure) in areas.iter().flat_map(|area| (0..facts.columns().len()).map(move |measure| (area, measure)))
+    for (area, measure) in
+        areas.iter().flat_map(|area| (0..facts.base().columns().len()).map(move |measure| (area, measure)))
     {
         let (ranks, expected) = by_cpu(facts, area, measure);
         let found = devices.each_ref().map(|device| contracted(device, area, measure).unwrap());

@@ -295,7 +295,7 @@ fn reference_additions(case: &Case, variant: SourceVariant) -> u64 {
         }
         ranks
     };
-    let filled = (0..facts.len()).filter(|fact| facts.columns()[0].is_filled(*fact));
+    let filled = (0..facts.len()).filter(|fact| facts.base().columns()[0].is_filled(*fact));
     let cells: Vec<Vec<u64>> = filled.map(targets).filter(|targets| !targets.is_empty()).collect();
     let lane = |cell: &Vec<u64>, at: usize| cell.get(at).map(|rank| (*rank, cell.len()));
     let warp = |lanes: &[Option<Lane>]| warp_additions(variant.preaggregation, lanes);

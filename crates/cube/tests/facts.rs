@@ -24,8 +24,10 @@ fn doubles(values: &[f64]) -> InputColumn<'_> {
 }
 
 fn column(facts: &Facts, number: usize) -> Vec<Option<i64>> {
-    let FactColumn { values: Values::Decimals(values), .. } = &facts.columns()[number] else { panic!("decimals") };
-    (0..facts.len()).map(|cell| facts.columns()[number].is_filled(cell).then_some(values[cell])).collect()
+    let FactColumn { values: Values::Decimals(values), .. } = &facts.base().columns()[number] else {
+        panic!("decimals")
+    };
+    (0..facts.len()).map(|cell| facts.base().columns()[number].is_filled(cell).then_some(values[cell])).collect()
 }
 
 #[test]
@@ -39,19 +41,19 @@ fn doubles_of_both_signs_leave_what_they_cancelled() {
     let rows: Vec<(u32, f64)> = (0..10).map(|_| (0, 0.1)).chain([(0, -1.0), (1, -2.0), (2, 3.0), (2, 4.0)]).collect();
     for of in [Rule::Sum, Rule::Avg] {
         let facts = load(of, &rows);
-        let cancelled = facts.cancelled(0).unwrap();
+        let cancelled = facts.base().cancelled(0).unwrap();
         assert!((cancelled[0] - 2.0).abs() < 1e-12 && cancelled[1..] == [0.0, 0.0], "{of}: {cancelled:?}");
         // Facts that are folded again, alone or with rows of one sign, keep it.
         let mut again = Loader::new(facts.layout().clone(), vec![rule(of)]);
         again.append_facts(&facts).unwrap();
         again.append(&[&[0]], &[doubles(&[5.0])]).unwrap();
         let again = again.finish(4).unwrap();
-        assert!((again.cancelled(0).unwrap()[0] - 2.0).abs() < 1e-12, "{of}: {:?}", again.cancelled(0));
-        assert_eq!(facts.selected(facts.layout(), &[1, 2]).cancelled(0), None);
-        assert_eq!(facts.selected(facts.layout(), &[0]).cancelled(0), Some(&cancelled[..1]));
+        assert!((again.base().cancelled(0).unwrap()[0] - 2.0).abs() < 1e-12, "{of}: {:?}", again.base().cancelled(0));
+        assert_eq!(facts.selected(facts.layout(), &[1, 2]).base().cancelled(0), None);
+        assert_eq!(facts.selected(facts.layout(), &[0]).base().cancelled(0), Some(&cancelled[..1]));
     }
-    assert_eq!(load(Rule::Max, &rows).cancelled(0), None);
-    assert_eq!(load(Rule::Sum, &rows[11..]).cancelled(0), None, "no cell has rows of both signs");
+    assert_eq!(load(Rule::Max, &rows).base().cancelled(0), None);
+    assert_eq!(load(Rule::Sum, &rows[11..]).base().cancelled(0), None, "no cell has rows of both signs");
 }
 
 #[test]
@@ -68,8 +70,8 @@ fn sums_of_an_average_may_pass_its_type() {
     let value = |value: &'static [i64]| InputValues::Decimals(value);
     let rows = [(0, value(&[6_000_000_000_000_000_000])), (0, value(&[6_000_000_000_000_000_000])), (1, value(&[1]))];
     let facts = load(decimals.clone(), &rows);
-    assert_eq!(facts.carries(0), Some(&[1, 0][..]));
-    assert_eq!(facts.columns()[0].counts, Some(vec![2, 1]));
+    assert_eq!(facts.base().carries(0), Some(&[1, 0][..]));
+    assert_eq!(facts.base().columns()[0].counts, Some(vec![2, 1]));
     // Facts that are folded again keep what passes the type, and lose it where it no longer does.
     let mut again = Loader::new(facts.layout().clone(), vec![decimals.clone()]);
     again.append_facts(&facts).unwrap();
@@ -78,13 +80,13 @@ fn sums_of_an_average_may_pass_its_type() {
     more.append_facts(&facts).unwrap();
     more.append(&[&[0]], &[InputColumn { values: InputValues::Decimals(&[-six]), filled: None }]).unwrap();
     let more = more.finish(4).unwrap();
-    assert_eq!((more.carries(0), &more.columns()[0].values), (None, &Values::Decimals(vec![six, 1])));
-    assert_eq!(facts.selected(facts.layout(), &[1]).carries(0), None);
-    assert_eq!(facts.selected(facts.layout(), &[0]).carries(0), Some(&[1][..]));
+    assert_eq!((more.base().carries(0), &more.base().columns()[0].values), (None, &Values::Decimals(vec![six, 1])));
+    assert_eq!(facts.selected(facts.layout(), &[1]).base().carries(0), None);
+    assert_eq!(facts.selected(facts.layout(), &[0]).base().carries(0), Some(&[1][..]));
     let doubles = FactMeasure::new("m", Rule::Avg, ValueType::Double);
     let value = |value: &'static [f64]| InputValues::Doubles(value);
     let facts = load(doubles, &[(0, value(&[1.5e308])), (0, value(&[1.5e308])), (1, value(&[-1.0]))]);
-    assert!(facts.carries(0).is_some_and(|carries| carries[0] != 0 && carries[1] == 0));
+    assert!(facts.base().carries(0).is_some_and(|carries| carries[0] != 0 && carries[1] == 0));
     // A sum that is asked for as such is refused.
     let mut sums = Loader::new(facts.layout().clone(), vec![FactMeasure::new("m", Rule::Sum, ValueType::Double)]);
     sums.append(&[&[0, 0]], &[InputColumn { values: InputValues::Doubles(&[1.5e308, 1.5e308]), filled: None }])
@@ -107,14 +109,14 @@ fn rows_of_one_key_fold_by_rule() {
     assert_eq!(column(&facts, 0), [Some(9), Some(-2)]);
     assert_eq!(column(&facts, 1), [Some(1), Some(2)]);
     assert_eq!(column(&facts, 2), [Some(9), Some(-2)]);
-    assert_eq!(facts.columns()[2].counts, Some(vec![1, 2]));
+    assert_eq!(facts.base().columns()[2].counts, Some(vec![1, 2]));
     assert_eq!(column(&facts, 3), [Some(9), Some(-7)]);
     assert_eq!(column(&facts, 4), [Some(9), Some(5)]);
-    assert_eq!(facts.row_counts(), Some(&[1, 4][..]));
+    assert_eq!(facts.base().row_counts(), Some(&[1, 4][..]));
     assert_eq!(facts.find(&[1, 2]), Some(1));
     assert_eq!([facts.find(&[1, 3]), facts.find(&[8, 0]), facts.find(&[1])], [None; 3]);
-    assert_eq!(facts.pages().len(), 2);
-    assert_eq!(facts.pages().bounds(1), [(1, 1), (2, 2)]);
+    assert_eq!(facts.base().pages().len(), 2);
+    assert_eq!(facts.base().pages().bounds(1), [(1, 1), (2, 2)]);
 }
 
 #[test]
@@ -126,7 +128,7 @@ fn empty_is_not_zero() {
     let facts = loader.finish(8).unwrap();
     assert_eq!(column(&facts, 0), [None, Some(0), None]);
     assert_eq!(column(&facts, 1), [Some(1); 3]);
-    assert_eq!(facts.row_counts(), None);
+    assert_eq!(facts.base().row_counts(), None);
 }
 
 #[test]
@@ -189,7 +191,7 @@ fn negative_zero_is_zero() {
     let mut loader = loader(&[2], &[(Rule::Min, ValueType::Double), (Rule::Sum, ValueType::Double)]);
     loader.append(&[&[0, 1, 1]], &[doubles(&[-0.0; 3]), doubles(&[-0.0; 3])]).unwrap();
     let facts = loader.finish(4).unwrap();
-    for column in facts.columns() {
+    for column in facts.base().columns() {
         let Values::Doubles(values) = &column.values else { panic!("doubles") };
         assert!(values.iter().all(|value| value.to_bits() == 0));
     }
@@ -276,8 +278,8 @@ proptest! {
         let facts = at_once.finish(5).unwrap();
         prop_assert_eq!(&in_parts.finish(5).unwrap(), &facts);
         let of_facts = of_facts.finish(5).unwrap();
-        prop_assert_eq!(of_facts.keys(), facts.keys());
-        prop_assert_eq!(of_facts.columns(), facts.columns());
+        prop_assert_eq!(of_facts.base().keys(), facts.base().keys());
+        prop_assert_eq!(of_facts.base().columns(), facts.base().columns());
 
         let mut expected: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
         for (cell, value) in parts.concat() {
@@ -290,10 +292,10 @@ proptest! {
         prop_assert_eq!(&cells, &expected.keys().copied().collect::<Vec<_>>());
         prop_assert_eq!(column(&facts, 0), expected.values().map(|value| Some(value.0)).collect::<Vec<_>>());
         prop_assert_eq!(column(&facts, 1), expected.values().map(|value| Some(value.1)).collect::<Vec<_>>());
-        for page in 0..facts.pages().len() {
-            let coordinates = facts.pages().cells(page).map(|cell| facts.cell(cell)[2]);
+        for page in 0..facts.base().pages().len() {
+            let coordinates = facts.base().pages().cells(page).map(|cell| facts.cell(cell)[2]);
             let bounds = (coordinates.clone().min().unwrap(), coordinates.max().unwrap());
-            prop_assert_eq!(facts.pages().bounds(page)[2], bounds);
+            prop_assert_eq!(facts.base().pages().bounds(page)[2], bounds);
         }
     }
 }

@@ -16,7 +16,7 @@ fn cells((model, facts): &(CubeModel, Facts)) -> Vec<String> {
             .iter()
             .zip(facts.cell(index))
             .map(|(dimension, base)| dimension.element(dimension.at_base(base).unwrap()).name().to_string());
-        let value = match &facts.columns()[0].values {
+        let value = match &facts.base().columns()[0].values {
             Values::Decimals(values) => values[index].to_string(),
             Values::Doubles(values) => values[index].to_string(),
         };

@@ -63,12 +63,12 @@ fn counts(facts: &Facts, lengths: &[Vec<u64>], range: Range<usize>) -> Vec<u64> 
     let mut products = vec![1; range.len()];
     let mut coordinates = vec![0; range.len()];
     for (dimension, lengths) in lengths.iter().enumerate() {
-        facts.keys().coordinates(facts.layout(), range.clone(), dimension, &mut coordinates);
+        facts.base().keys().coordinates(facts.layout(), range.clone(), dimension, &mut coordinates);
         for (product, base) in products.iter_mut().zip(&coordinates) {
             *product *= lengths[*base as usize];
         }
     }
-    let measure = &facts.columns()[0];
+    let measure = &facts.base().columns()[0];
     let filled = range.zip(products).filter(|(fact, _)| measure.is_filled(*fact));
     filled.map(|(_, count)| count).filter(|count| *count > 0).collect()
 }

@@ -8,18 +8,18 @@
 use super::area::tuple;
 use super::cells::MeasureCells;
 use super::monoid::{Extreme, Monoid, Narrow, Wide};
-use super::scan::Source;
+use super::source::Source;
 use super::{AggregateError, Area, CellColumn, TargetMap};
-use crate::facts::{Bitmap, FactColumn, Facts, Large, Precise, Rule, ValueType, Values};
+use crate::facts::{Bitmap, FactMeasure, Facts, Large, Precise, Rule, Segment, ValueType, Values};
 use crate::matrix::SparseMatrix;
 
 /// The components of a measure.
 pub(crate) struct Component<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) measure: usize,
-    pub(crate) source: Source<'a>,
-    /// Cells with a value; absent if all have one.
-    pub(crate) filled: Option<&'a Bitmap>,
+    pub(crate) summand: Summand,
+    /// The values of each segment of the facts.
+    pub(crate) parts: Vec<Part<'a>>,
     pub(crate) maps: Vec<&'a TargetMap>,
     /// True if weights count; otherwise membership alone.
     pub(crate) weighted: bool,
@@ -27,43 +27,87 @@ pub(crate) struct Component<'a> {
     pub(crate) is_carries: bool,
 }
 
+/// What a component adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Summand {
+    Decimals,
+    Doubles,
+    /// Numbers of rows, of which a cell has several.
+    Counts,
+    /// One a cell.
+    Ones,
+}
+
+/// The values of a component in a segment.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) segment: &'a Segment,
+    pub(crate) source: Source<'a>,
+    /// Live cells with a value; absent if all are.
+    pub(crate) filled: Option<&'a Bitmap>,
+}
+
 impl<'a> Component<'a> {
     /// The stored values of a measure.
     pub(crate) fn values(facts: &'a Facts, area: &'a Area, measure: usize) -> Component<'a> {
-        let source = match &facts.columns()[measure].values {
+        let summand = match facts.base().columns()[measure].values {
+            Values::Decimals(_) => Summand::Decimals,
+            Values::Doubles(_) => Summand::Doubles,
+        };
+        Component::of(facts, area, measure, summand, |segment| match &segment.columns()[measure].values {
             Values::Decimals(values) => Source::Decimals(values),
             Values::Doubles(values) => Source::Doubles(values),
-        };
-        Component::of(facts, area, measure, source)
+        })
     }
 
     /// The rows of an AVG.
     pub(crate) fn counts(facts: &'a Facts, area: &'a Area, measure: usize) -> Component<'a> {
-        let source = facts.columns()[measure].counts.as_deref().map_or(Source::Ones, Source::Counts);
-        Component::of(facts, area, measure, source)
+        let summand = if facts.has_counts(measure) { Summand::Counts } else { Summand::Ones };
+        Component::of(facts, area, measure, summand, |segment| {
+            segment.columns()[measure].counts.as_deref().map_or(Source::Each(1), Source::Counts)
+        })
     }
 
     /// The carries of an AVG's sums, if it has any.
     pub(crate) fn carries(facts: &'a Facts, area: &'a Area, measure: usize) -> Option<Component<'a>> {
-        let source = Source::Decimals(facts.carries(measure)?);
-        Some(Component { is_carries: true, ..Component::of(facts, area, measure, source) })
+        let component = || {
+            Component::of(facts, area, measure, Summand::Decimals, |segment| {
+                segment.carries(measure).map_or(Source::Each(0), Source::Decimals)
+            })
+        };
+        facts.has_carries(measure).then(|| Component { is_carries: true, ..component() })
     }
 
     /// What the rows of cells cancelled, if they did.
     pub(crate) fn cancelled(facts: &'a Facts, area: &'a Area, measure: usize) -> Option<Component<'a>> {
-        let source = Source::Doubles(facts.cancelled(measure)?);
-        Some(Component::of(facts, area, measure, source))
+        let component = || {
+            Component::of(facts, area, measure, Summand::Doubles, |segment| {
+                segment.cancelled(measure).map_or(Source::Each(0), Source::Doubles)
+            })
+        };
+        facts.has_cancelled(measure).then(component)
     }
 
-    fn of(facts: &'a Facts, area: &'a Area, measure: usize, source: Source<'a>) -> Component<'a> {
-        let FactColumn { measure: definition, filled, .. } = &facts.columns()[measure];
-        let (weighted, maps) = (definition.rule == Rule::Sum, area.maps_of(measure));
-        Component { facts, measure, source, filled: filled.as_ref(), maps, weighted, is_carries: false }
+    fn of(
+        facts: &'a Facts,
+        area: &'a Area,
+        measure: usize,
+        summand: Summand,
+        source: impl Fn(&'a Segment) -> Source<'a>,
+    ) -> Component<'a> {
+        let part = |segment: &'a Segment| Part {
+            segment,
+            source: source(segment),
+            filled: segment.columns()[measure].filled.as_ref(),
+        };
+        let parts = facts.segments().iter().map(|segment| part(segment)).collect();
+        let (weighted, maps) = (facts.measures()[measure].rule == Rule::Sum, area.maps_of(measure));
+        Component { facts, measure, summand, parts, maps, weighted, is_carries: false }
     }
 
     /// True if the stored values are added up, not rows.
     pub(crate) fn is_values(&self) -> bool {
-        matches!(self.source, Source::Decimals(_) | Source::Doubles(_))
+        matches!(self.summand, Summand::Decimals | Summand::Doubles)
     }
 
     /// The map of each dimension with weights of a monoid.
@@ -120,12 +164,13 @@ pub(crate) fn measure_cells<R: Reducer>(
     area: &Area,
     measure: usize,
 ) -> Result<(MeasureCells, &'static str), R::Error> {
-    let (column, values) = (&facts.columns()[measure], Component::values(facts, area, measure));
+    let (definition, values) = (&facts.measures()[measure], Component::values(facts, area, measure));
     // Read for few measures alone, since it goes through all weights.
     let largest =
         || facts.magnitude(measure) * area.maps_of(measure).iter().map(|map| map.magnitude()).product::<f64>();
-    let finish = Finish { column, shape: area.shape(), largest: &largest };
-    let (values, ranks, arithmetic) = match column.measure.rule {
+    let is_double = values.summand == Summand::Doubles;
+    let finish = Finish { measure: definition, is_double, shape: area.shape(), largest: &largest };
+    let (values, ranks, arithmetic) = match definition.rule {
         Rule::Sum | Rule::Count => finish.sums(reducer.sums(&values)?)?,
         Rule::Avg => {
             let counts = reducer.sums(&Component::counts(facts, area, measure))?;
@@ -139,8 +184,8 @@ pub(crate) fn measure_cells<R: Reducer>(
         Rule::Min => finish.extremes(reducer.extremes::<false>(&values)?)?,
         Rule::Max => finish.extremes(reducer.extremes::<true>(&values)?)?,
     };
-    let value_type = if column.measure.rule == Rule::Avg { ValueType::Double } else { column.measure.value_type };
-    let column = CellColumn { measure, name: column.measure.name.clone(), value_type, values, filled: None };
+    let value_type = if definition.rule == Rule::Avg { ValueType::Double } else { definition.value_type };
+    let column = CellColumn { measure, name: definition.name.clone(), value_type, values, filled: None };
     Ok((MeasureCells { column, ranks }, arithmetic))
 }
 
@@ -149,7 +194,9 @@ type Final = (Values, Vec<u64>, &'static str);
 
 /// Makes the final values of a measure.
 struct Finish<'a> {
-    column: &'a FactColumn,
+    measure: &'a FactMeasure,
+    /// True if the stored values are doubles.
+    is_double: bool,
     shape: Vec<u32>,
     /// No term of a sum has a greater magnitude.
     largest: &'a dyn Fn() -> f64,
@@ -162,11 +209,11 @@ const SLACK_MAX: f64 = 2.5e-7;
 
 impl Finish<'_> {
     fn sums(&self, sums: ComponentSums) -> Result<Final, AggregateError> {
-        match (sums, &self.column.values) {
-            (ComponentSums::Precise(sums), Values::Doubles(_)) => {
+        match (sums, self.is_double) {
+            (ComponentSums::Precise(sums), true) => {
                 self.finish(sums, "doubles", "the largest double", double, Values::Doubles)
             }
-            (ComponentSums::Precise(sums), Values::Decimals(_)) => {
+            (ComponentSums::Precise(sums), false) => {
                 let largest = (self.largest)();
                 let rounded = |sum: RoomySum| {
                     let precise = sum.to_precise();
@@ -186,7 +233,7 @@ impl Finish<'_> {
     }
 
     fn averages(&self, sums: ComponentSums, counts: ComponentSums) -> Result<Final, AggregateError> {
-        let scale = if let ValueType::Decimal { scale } = self.column.measure.value_type { scale } else { 0 };
+        let scale = if let ValueType::Decimal { scale } = self.measure.value_type { scale } else { 0 };
         let unit = 10_f64.powi(scale.into());
         let arithmetic = match &sums {
             ComponentSums::Narrow(_) => "64 bits",
@@ -199,11 +246,9 @@ impl Finish<'_> {
     }
 
     fn extremes<const GREATEST: bool>(&self, sums: ByRank<Extreme<GREATEST>>) -> Result<Final, AggregateError> {
-        match self.column.values {
-            Values::Decimals(_) => {
-                self.finish(sums, "64 bits", "64 bits", |value| Ok(value.decimal()), Values::Decimals)
-            }
-            Values::Doubles(_) => self.finish(sums, "doubles", "doubles", |value| Ok(value.double()), Values::Doubles),
+        match self.is_double {
+            false => self.finish(sums, "64 bits", "64 bits", |value| Ok(value.decimal()), Values::Decimals),
+            true => self.finish(sums, "doubles", "doubles", |value| Ok(value.double()), Values::Doubles),
         }
     }
 
@@ -221,7 +266,7 @@ impl Finish<'_> {
             ranks.push(rank);
             finals.push(value(sum).map_err(|value| AggregateError::Overflow {
                 target: tuple(&self.shape, rank),
-                measure: self.column.measure.name.clone(),
+                measure: self.measure.name.clone(),
                 value,
                 limit,
             })?);

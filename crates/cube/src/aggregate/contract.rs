@@ -108,11 +108,10 @@ impl Plan {
             .zip(&matrices)
             .map(|(classes, matrix)| classes.as_ref().map_or_else(|| matrix.clone(), Classes::coarse::<M>))
             .collect();
-        let scan = Scan::new(component.facts, component.source, component.filled, &coarse);
-        let pages = component.facts.pages();
-        let places = places(self.products.shape());
-        let scatter = Scatter { units: pages.len(), unit_cells: pages.page_cells(), places, tuning };
-        progress.expect(pages.len() as u64);
+        let scan = Scan::new(component, &coarse);
+        let (units, unit_cells) = (component.facts.pages(), component.facts.page_cells());
+        let scatter = Scatter { units, unit_cells, places: places(self.products.shape()), tuning };
+        progress.expect(units as u64);
         let (mut tensor, mut additions) = scatter.parallel(|pages, sums| scan.run(pages, sums, progress))?;
         for step in self.products.steps() {
             let Some(classes) = &self.classes[step.dimension] else { continue };

@@ -10,7 +10,7 @@ use super::contract::Plan;
 use super::sums::{HASHED, is_dense};
 use super::target::SCAN_CELLS_A_BASE;
 use super::{Algorithm, Decision, Place, Prediction, TargetMap, Tuning};
-use crate::facts::Facts;
+use crate::facts::{Facts, Segment};
 
 /// Cells that a prediction looks at.
 const SAMPLE_CELLS: usize = 4096;
@@ -40,21 +40,20 @@ pub struct Work {
 /// # Panics
 /// If the number of maps is not that of the facts' dimensions.
 pub fn work(facts: &Facts, maps: &[TargetMap]) -> Work {
-    counts(facts, maps, |_| true)
+    counts(facts, maps, Segment::is_live)
 }
 
 /// The number of cells with a target that a measure fills.
 pub(crate) fn cells_below(facts: &Facts, maps: &[TargetMap], measure: usize) -> u64 {
-    counts(facts, maps, |cell| facts.columns()[measure].is_filled(cell)).relevant_cells
+    counts(facts, maps, |segment, cell| segment.columns()[measure].is_filled(cell)).relevant_cells
 }
 
 /// Counts over the cells that take part.
-fn counts(facts: &Facts, maps: &[TargetMap], takes_part: impl Fn(usize) -> bool + Sync) -> Work {
+fn counts(facts: &Facts, maps: &[TargetMap], takes_part: impl Fn(&Segment, usize) -> bool + Sync) -> Work {
     assert_eq!(maps.len(), facts.layout().dimensions(), "one map a dimension");
-    let pages = facts.pages();
-    let count = |page: usize| {
-        let cells = pages.cells(page);
-        let mut products: Vec<u64> = cells.clone().map(|cell| takes_part(cell).into()).collect();
+    let count = |(facts, page): (&Segment, usize)| {
+        let cells = facts.pages().cells(page);
+        let mut products: Vec<u64> = cells.clone().map(|cell| takes_part(facts, cell).into()).collect();
         let mut coordinates = vec![0; cells.len()];
         for (dimension, map) in maps.iter().enumerate() {
             facts.coordinates(cells.clone(), dimension, &mut coordinates);
@@ -66,10 +65,16 @@ fn counts(facts: &Facts, maps: &[TargetMap], takes_part: impl Fn(usize) -> bool 
         Work { relevant_cells: relevant, additions: products.iter().sum() }
     };
     let none = || Work { relevant_cells: 0, additions: 0 };
-    (0..pages.len()).into_par_iter().map(count).reduce(none, |one, other| Work {
+    let pages: Vec<(&Segment, usize)> = pages(facts).collect();
+    pages.into_par_iter().map(count).reduce(none, |one, other| Work {
         relevant_cells: one.relevant_cells + other.relevant_cells,
         additions: one.additions + other.additions,
     })
+}
+
+/// The pages of all segments.
+fn pages(facts: &Facts) -> impl Iterator<Item = (&Segment, usize)> {
+    facts.placed().flat_map(|(_, segment)| (0..segment.pages().len()).map(move |page| (segment, page)))
 }
 
 /// Milliseconds of a cost on the cores that the chunks of so many facts keep busy.
@@ -93,7 +98,7 @@ pub(super) fn choose(
     let read = sample.read * READ * maps.len() as f64;
     let source = read + sample.additions * addition;
     let (contracted, steps) = plan.predict(sample.relevant, tuning);
-    let search = search_cost(facts.len() as f64, maps);
+    let search: f64 = facts.placed().map(|(_, segment)| search_cost(segment.len() as f64, maps)).sum();
     let target = targets * search + sample.additions * maps.len() as f64;
     let predicted = [
         Prediction { algorithm: Algorithm::Source, additions: sample.additions, cost: source },
@@ -112,7 +117,7 @@ pub(super) fn choose(
     Decision {
         place: Place::default(),
         algorithm,
-        reason: reason(algorithm, &sample, targets, &predicted),
+        reason: reason(algorithm, &sample, targets, &predicted) + &in_segments(facts),
         predicted: predicted.to_vec(),
         ms: milliseconds(least.cost * passes, facts.len(), tuning),
         load_ms: 0.0,
@@ -133,6 +138,14 @@ fn reason(algorithm: Algorithm, sample: &Sample, targets: f64, predicted: &[Pred
         rounded(targets),
         costs.join(", ")
     )
+}
+
+/// The segments of facts in words, where there are several.
+pub(crate) fn in_segments(facts: &Facts) -> String {
+    match facts.segments().len() {
+        1 => String::new(),
+        segments => format!("; a pass over {segments} segments"),
+    }
 }
 
 /// A number in three digits or so.
@@ -158,15 +171,15 @@ struct Sample {
 impl Sample {
     fn of(facts: &Facts, maps: &[&TargetMap]) -> Sample {
         let pages = relevant_pages(facts, maps);
-        let read: usize = pages.iter().map(|&page| facts.pages().cells(page).len()).sum();
+        let read: usize = pages.iter().map(|(segment, page)| segment.pages().cells(*page).len()).sum();
         let cells = read.min(SAMPLE_CELLS);
         let (mut relevant, mut additions) = (0, 0.0);
         for number in 0..cells {
-            // Evenly spaced over the cells of relevant pages, the last page's length aside.
+            // Evenly spaced over the cells of relevant pages, the lengths of last pages aside.
             let place = (number as u128 * read as u128 / cells as u128) as usize;
-            let page = pages[(place / facts.pages().page_cells()).min(pages.len() - 1)];
-            let within = facts.pages().cells(page);
-            let key = facts.keys().get(within.start + place % within.len());
+            let (segment, page) = pages[(place / facts.page_cells()).min(pages.len() - 1)];
+            let within = segment.pages().cells(page);
+            let key = segment.keys().get(within.start + place % within.len());
             let lengths = maps.iter().enumerate().map(|(dimension, map)| {
                 map.matrix.row_length(facts.layout().coordinate(key, dimension) as usize) as f64
             });
@@ -179,16 +192,16 @@ impl Sample {
     }
 }
 
-fn relevant_pages(facts: &Facts, maps: &[&TargetMap]) -> Vec<usize> {
+fn relevant_pages<'a>(facts: &'a Facts, maps: &[&TargetMap]) -> Vec<(&'a Segment, usize)> {
     let covered: Vec<Vec<u32>> = maps.iter().map(|map| map.matrix.covered(map.bases() as usize)).collect();
-    let is_relevant = |&page: &usize| {
-        let bounds = facts.pages().bounds(page).iter();
+    let is_relevant = |(segment, page): &(&Segment, usize)| {
+        let bounds = segment.pages().bounds(*page).iter();
         bounds.zip(&covered).all(|(&(least, greatest), covered)| {
             let last = covered.len() - 1;
             covered[(greatest as usize + 1).min(last)] > covered[(least as usize).min(last)]
         })
     };
-    (0..facts.pages().len()).filter(is_relevant).collect()
+    pages(facts).filter(is_relevant).collect()
 }
 
 /// Cost of finding the cells of one target: binary searches while ranges are long, then a scan.

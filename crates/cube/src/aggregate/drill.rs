@@ -8,7 +8,7 @@ use crate::facts::{Facts, Precise};
 /// A filled base cell below a target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BaseCell {
-    /// The cell's place in the facts.
+    /// The cell's place in the facts ([`Facts::at`]).
     pub cell: usize,
     /// Product of its weights over all dimensions.
     pub weight: f64,
@@ -36,20 +36,23 @@ pub fn drill_through(
     if target.len() != shape.len() || target.iter().zip(&shape).any(|(one, size)| one >= size) {
         return Err(AggregateError::Shape { reason: format!("target {target:?} lies outside of {shape:?}") });
     }
-    let column = &facts.columns()[measure];
     let lists = lists(&area.maps_of(measure));
-    let (mut passed, mut cells) = (0, Vec::new());
-    Search::new(facts, &lists).visit(target, progress, |cell, entries| {
-        if !column.is_filled(cell) {
-            return true;
-        }
-        if passed >= skip && cells.len() < count {
-            let weights = entries.iter().zip(&lists).map(|(&entry, list)| list.weights[entry]);
-            let weight = weights.fold(Precise::from_f64(1.0), Precise::times).to_f64();
-            cells.push(BaseCell { cell, weight });
-        }
-        passed += 1;
-        cells.len() < count
-    })?;
-    Ok(cells)
+    // Cells before those that are asked for may lie in any segment.
+    let most = skip.saturating_add(count);
+    let mut cells = Vec::new();
+    for (start, segment) in facts.placed() {
+        let (column, before) = (&segment.columns()[measure], cells.len());
+        Search::new(segment, &lists).visit(target, progress, |cell, entries| {
+            if column.is_filled(cell) && cells.len() - before < most {
+                let weights = entries.iter().zip(&lists).map(|(&entry, list)| list.weights[entry]);
+                let weight = weights.fold(Precise::from_f64(1.0), Precise::times).to_f64();
+                cells.push(BaseCell { cell: start + cell, weight });
+            }
+            cells.len() - before < most
+        })?;
+    }
+    if facts.segments().len() > 1 {
+        cells.sort_by_key(|cell| facts.key(cell.cell));
+    }
+    Ok(cells.into_iter().skip(skip).take(count).collect())
 }

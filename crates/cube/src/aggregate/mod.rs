@@ -25,15 +25,16 @@ mod products;
 mod request;
 mod run;
 mod scan;
+mod source;
 mod sums;
 mod target;
 
 pub use area::Area;
 pub(crate) use area::{places, strides};
 pub use cells::{CellColumn, CellValue, Cells, MeasureCells};
-pub(crate) use component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
+pub(crate) use component::{ByRank, Component, ComponentSums, Reducer, Summand, measure_cells};
 pub use cost::{Work, work};
-pub(crate) use cost::{cells_below, rounded};
+pub(crate) use cost::{cells_below, in_segments, rounded};
 pub use decision::{Decision, Place, Prediction};
 pub use drill::{BaseCell, drill_through};
 pub use error::AggregateError;
@@ -44,7 +45,6 @@ pub(crate) use products::{Product, Products};
 pub use request::{Report, Request, TARGETS_MAX, Tuning};
 pub(crate) use run::magnitudes;
 pub use run::{aggregate, forecast};
-pub(crate) use scan::Source;
 
 pub use crate::algorithm::Algorithm;
 pub use crate::progress::Progress;

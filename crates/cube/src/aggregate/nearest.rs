@@ -5,14 +5,14 @@ use std::collections::BinaryHeap;
 use rayon::prelude::*;
 
 use super::{AggregateError, Progress};
-use crate::facts::Facts;
+use crate::facts::{Facts, Segment};
 
-/// A filled base cell near a point; neighbours order by distance, then by key.
+/// A filled base cell near a point; those of a segment order by distance, then by key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Neighbour {
     /// Sum over dimensions of the difference of positions (L1).
     pub distance: u64,
-    /// The cell's place in the facts.
+    /// The cell's place in the facts ([`Facts::at`]).
     pub cell: usize,
 }
 
@@ -41,8 +41,29 @@ pub fn nearest(
         return Ok(Vec::new());
     }
     let axes: Vec<Axis> = positions.iter().zip(point).map(|(positions, at)| Axis::new(*positions, *at)).collect();
+    let mut found = Vec::new();
+    for (start, segment) in facts.placed() {
+        let near = nearest_of(segment, measure, (positions, &axes), point, count, progress)?;
+        found.extend(near.into_iter().map(|near| Neighbour { cell: start + near.cell, ..near }));
+    }
+    if facts.segments().len() > 1 {
+        found.sort_by_key(|near| (near.distance, facts.key(near.cell)));
+        found.truncate(count);
+    }
+    Ok(found)
+}
+
+/// The nearest cells of a segment.
+fn nearest_of(
+    facts: &Segment,
+    measure: usize,
+    (positions, axes): (&[Option<&[u32]>], &[Axis]),
+    point: &[u32],
+    count: usize,
+    progress: &Progress,
+) -> Result<Vec<Neighbour>, AggregateError> {
     let distance = |page: usize| {
-        let bounds = facts.pages().bounds(page).iter().zip(&axes);
+        let bounds = facts.pages().bounds(page).iter().zip(axes);
         (bounds.map(|(&bounds, axis)| u64::from(axis.least(bounds))).sum::<u64>(), page)
     };
     let mut pages: Vec<(u64, usize)> = (0..facts.pages().len()).into_par_iter().map(distance).collect();
@@ -127,7 +148,7 @@ fn check(facts: &Facts, positions: &[Option<&[u32]>], point: &[u32]) -> Result<(
         return Err(AggregateError::Shape { reason });
     }
     for (dimension, positions) in positions.iter().enumerate() {
-        let most = facts.pages().coordinate_max(dimension);
+        let most = facts.coordinate_max(dimension);
         if let (Some(positions), Some(most)) = (positions, most)
             && positions.len() <= most as usize
         {
@@ -139,7 +160,7 @@ fn check(facts: &Facts, positions: &[Option<&[u32]>], point: &[u32]) -> Result<(
 }
 
 fn nearest_of_page(
-    facts: &Facts,
+    facts: &Segment,
     measure: usize,
     positions: &[Option<&[u32]>],
     point: &[u32],

@@ -1,12 +1,12 @@
 //! One aggregation on the CPU.
 
 use super::cells::MeasureCells;
-use super::component::{ByRank, Component, ComponentSums, Reducer, measure_cells};
+use super::component::{ByRank, Component, ComponentSums, Reducer, Summand, measure_cells};
 use super::contract::Plan;
 use super::cost::choose;
 use super::monoid::{Extreme, Magnitude, Monoid, Narrow, Wide};
 use super::request::Report;
-use super::scan::{Scan, Source};
+use super::scan::Scan;
 use super::sums::Scatter;
 use super::{AggregateError, Algorithm, Area, Cells, Decision, Progress, Request, Tuning, target};
 use crate::facts::{Facts, Large, Precise, Rule};
@@ -32,8 +32,8 @@ pub fn aggregate(
     progress: &Progress,
 ) -> Result<Cells, AggregateError> {
     area.check(facts, request.targets_max)?;
-    if let Some(measure) = measures.iter().find(|&&measure| measure >= facts.columns().len()) {
-        let reason = format!("the cube has {} measures, number {measure} is asked for", facts.columns().len());
+    if let Some(measure) = measures.iter().find(|&&measure| measure >= facts.measures().len()) {
+        let reason = format!("the cube has {} measures, number {measure} is asked for", facts.measures().len());
         return Err(AggregateError::Shape { reason });
     }
     let mut run = Run::new(facts, area, measures, request, progress);
@@ -63,7 +63,7 @@ pub(crate) fn magnitudes(
         let cancelled = run.reduce::<Magnitude>(&cancelled)?;
         sums.iter_mut().zip(cancelled).for_each(|((_, sum), (_, cancelled))| sum.0 += cancelled.0);
     }
-    if facts.columns()[measure].measure.rule == Rule::Avg {
+    if facts.measures()[measure].rule == Rule::Avg {
         let counts = run.reduce::<Magnitude>(&Component::counts(facts, area, measure))?;
         sums.iter_mut().zip(counts).for_each(|((_, sum), (_, count))| sum.0 /= count.0);
     }
@@ -83,8 +83,8 @@ pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Result<Decisi
 /// alone.
 fn decided(facts: &Facts, area: &Area, measures: &[usize], tuning: &Tuning) -> (Decision<Algorithm>, Plan, bool) {
     let measure = measures.first().copied().unwrap_or_default();
-    let weighted = facts.columns().get(measure).is_some_and(|column| column.measure.rule == Rule::Sum);
-    let passes = measures.iter().map(|&measure| facts.columns()[measure].measure.rule.passes()).sum();
+    let weighted = facts.measures().get(measure).is_some_and(|measure| measure.rule == Rule::Sum);
+    let passes = measures.iter().map(|&measure| facts.measures()[measure].rule.passes()).sum();
     let maps = area.maps_of(measure);
     let plan = Plan::new(&maps, weighted);
     (choose(facts, &maps, &plan, passes, tuning), plan, weighted)
@@ -125,12 +125,12 @@ impl<'a> Run<'a> {
 
     /// The narrowest exact sums under whole weights; doubles under others.
     fn arithmetic_of(&self, component: &Component<'_>) -> Arithmetic {
-        match component.source {
-            Source::Doubles(_) => return Arithmetic::Precise,
-            Source::Ones | Source::Counts(_) => return Arithmetic::Narrow,
+        match component.summand {
+            Summand::Doubles => return Arithmetic::Precise,
+            Summand::Ones | Summand::Counts => return Arithmetic::Narrow,
             // Carries of all cells are at most as many as rows.
-            Source::Decimals(_) if component.is_carries => return Arithmetic::Wide,
-            Source::Decimals(_) => {}
+            Summand::Decimals if component.is_carries => return Arithmetic::Wide,
+            Summand::Decimals => {}
         }
         let maps = component.maps.iter().filter(|_| component.weighted);
         let weights: f64 = maps.clone().map(|map| map.magnitude()).product();
@@ -153,10 +153,9 @@ impl<'a> Run<'a> {
             }
             Algorithm::Target => target::run(component, self.progress)?,
             source => {
-                let pages = self.facts.pages();
-                let (units, unit_cells) = (pages.len(), pages.page_cells());
+                let (units, unit_cells) = (self.facts.pages(), self.facts.page_cells());
                 let scatter = Scatter { units, unit_cells, places: self.area.targets() as u64, tuning };
-                let scan = Scan::<M>::new(self.facts, component.source, component.filled, &component.matrices::<M>());
+                let scan = Scan::<M>::new(component, &component.matrices::<M>());
                 self.progress.expect(units as u64);
                 let work = |pages, sums: &mut _| scan.run(pages, sums, self.progress);
                 let (tensor, additions) = match source {

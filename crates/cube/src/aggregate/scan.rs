@@ -1,4 +1,5 @@
-//! The scan of base cells, page by page: the source-based algorithm, and the first step of contraction.
+//! The scan of base cells, segment by segment and page by page: the source-based algorithm, and the first step of
+//! contraction.
 //!
 //! A page is skipped if one dimension has no target between its bounds (page prefilter), a cell if one of its base
 //! elements has none (cell prefilter). A dimension in which every base element has at most one target adds to the rank
@@ -7,55 +8,27 @@
 use std::ops::Range;
 
 use super::area::strides;
+use super::component::{Component, Part};
 use super::monoid::Monoid;
 use super::sums::Sums;
 use super::{AggregateError, Progress};
-use crate::facts::{Bitmap, Facts};
+use crate::facts::Segment;
 use crate::matrix::SparseMatrix;
 
 /// The rank of a base element without target.
 const NO_RANK: u64 = u64::MAX;
 
-/// Where the values of base cells come from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Source<'a> {
-    /// Decimals.
-    Decimals(&'a [i64]),
-    /// Doubles.
-    Doubles(&'a [f64]),
-    /// Row counts.
-    Counts(&'a [u64]),
-    /// One a cell.
-    Ones,
-}
-
-impl Source<'_> {
-    /// Appends the values of `range`.
-    fn read<M: Monoid>(self, range: Range<usize>, out: &mut Vec<M>) {
-        match self {
-            Source::Decimals(values) => out.extend(values[range].iter().map(|&value| M::of_decimal(value))),
-            Source::Doubles(values) => out.extend(values[range].iter().map(|&value| M::of_double(value))),
-            Source::Counts(values) => out.extend(values[range].iter().map(|&value| M::of_decimal(value as i64))),
-            Source::Ones => out.extend(range.map(|_| M::of_decimal(1))),
-        }
-    }
-
-    /// The value of one cell.
-    pub(crate) fn value<M: Monoid>(self, cell: usize) -> M {
-        match self {
-            Source::Decimals(values) => M::of_decimal(values[cell]),
-            Source::Doubles(values) => M::of_double(values[cell]),
-            Source::Counts(values) => M::of_decimal(values[cell] as i64),
-            Source::Ones => M::of_decimal(1),
-        }
-    }
-}
-
-/// A scan of all cells of one measure.
+/// A scan of all cells of a component: pages count from those of the first segment to those of the last.
 pub(crate) struct Scan<'a, M: Monoid> {
-    facts: &'a Facts,
-    source: Source<'a>,
-    filled: Option<&'a Bitmap>,
+    segments: Vec<SegmentScan<'a, M>>,
+    page_cells: usize,
+}
+
+/// A scan of the cells of a segment.
+struct SegmentScan<'a, M: Monoid> {
+    part: Part<'a>,
+    /// The number of its first page.
+    first: usize,
     dimensions: Vec<Dimension<M>>,
 }
 
@@ -82,20 +55,15 @@ struct Buffers<M> {
 }
 
 impl<'a, M: Monoid> Scan<'a, M> {
-    /// A scan of `source` under one matrix (base element × target) a dimension; `filled` marks cells with a value.
-    pub(crate) fn new(
-        facts: &'a Facts,
-        source: Source<'a>,
-        filled: Option<&'a Bitmap>,
-        matrices: &[SparseMatrix<M::Weight>],
-    ) -> Scan<'a, M> {
-        let widths: Vec<u32> = matrices.iter().map(|matrix| matrix.width).collect();
-        let strides = strides(&widths);
-        let dimensions = matrices.iter().enumerate().map(|(dimension, matrix)| {
-            let bases = facts.pages().coordinate_max(dimension).map_or(0, |most| most as usize + 1);
-            Dimension::new(matrix, strides[dimension], bases)
+    /// A scan of a component under one matrix (base element × target) a dimension.
+    pub(crate) fn new(component: &Component<'a>, matrices: &[SparseMatrix<M::Weight>]) -> Scan<'a, M> {
+        let mut first = 0;
+        let segments = component.parts.iter().map(|part| {
+            let scan = SegmentScan::new(*part, first, matrices);
+            first += part.segment.pages().len();
+            scan
         });
-        Scan { facts, source, filled, dimensions: dimensions.collect() }
+        Scan { segments: segments.collect(), page_cells: component.facts.page_cells() }
     }
 
     /// Adds the cells of some pages to `sums`; gives the number of additions.
@@ -105,7 +73,41 @@ impl<'a, M: Monoid> Scan<'a, M> {
         sums: &mut Sums<M>,
         progress: &Progress,
     ) -> Result<u64, AggregateError> {
-        let cells = self.facts.pages().page_cells().min(self.facts.len());
+        let mut additions = 0;
+        for scan in &self.segments {
+            let of_segment = scan.first..scan.first + scan.part.segment.pages().len();
+            let (from, end) = (pages.start.max(of_segment.start), pages.end.min(of_segment.end));
+            if from < end {
+                additions += scan.run(from - scan.first..end - scan.first, self.page_cells, sums, progress)?;
+            }
+        }
+        Ok(additions)
+    }
+}
+
+impl<'a, M: Monoid> SegmentScan<'a, M> {
+    fn new(part: Part<'a>, first: usize, matrices: &[SparseMatrix<M::Weight>]) -> SegmentScan<'a, M> {
+        let widths: Vec<u32> = matrices.iter().map(|matrix| matrix.width).collect();
+        let strides = strides(&widths);
+        let dimensions = matrices.iter().enumerate().map(|(dimension, matrix)| {
+            let bases = part.segment.pages().coordinate_max(dimension).map_or(0, |most| most as usize + 1);
+            Dimension::new(matrix, strides[dimension], bases)
+        });
+        SegmentScan { part, first, dimensions: dimensions.collect() }
+    }
+
+    fn facts(&self) -> &'a Segment {
+        self.part.segment
+    }
+
+    fn run(
+        &self,
+        pages: Range<usize>,
+        page_cells: usize,
+        sums: &mut Sums<M>,
+        progress: &Progress,
+    ) -> Result<u64, AggregateError> {
+        let cells = page_cells.min(self.facts().len());
         let lists = self.dimensions.iter().filter(|dimension| matches!(dimension.rows, Rows::Several { .. }));
         let mut buffers = Buffers {
             coordinates: vec![0; cells],
@@ -125,21 +127,21 @@ impl<'a, M: Monoid> Scan<'a, M> {
 
     /// The page prefilter.
     fn is_relevant(&self, page: usize) -> bool {
-        let bounds = self.facts.pages().bounds(page);
+        let bounds = self.facts().pages().bounds(page);
         self.dimensions.iter().zip(bounds).all(|(dimension, &(least, greatest))| {
             dimension.covered[greatest as usize + 1] > dimension.covered[least as usize]
         })
     }
 
     fn page(&self, page: usize, sums: &mut Sums<M>, buffers: &mut Buffers<M>) -> u64 {
-        let cells = self.facts.pages().cells(page);
+        let cells = self.facts().pages().cells(page);
         buffers.ranks.clear();
         buffers.ranks.resize(cells.len(), 0);
         buffers.values.clear();
-        self.source.read(cells.clone(), &mut buffers.values);
+        self.part.source.read(cells.clone(), &mut buffers.values);
         self.rank(page, cells.clone(), buffers);
         let Buffers { ranks, values, lists, .. } = buffers;
-        let is_filled = |cell: usize| self.filled.is_none_or(|filled| filled.get(cells.start + cell));
+        let is_filled = |cell: usize| self.part.filled.is_none_or(|filled| filled.get(cells.start + cell));
         let relevant = (0..cells.len()).filter(|&cell| ranks[cell] != NO_RANK && is_filled(cell));
         let mut additions = 0;
         if lists.is_empty() {
@@ -159,7 +161,7 @@ impl<'a, M: Monoid> Scan<'a, M> {
 
     /// Computes the ranks of a page's cells in the dimensions without lists, with their weights; the cell prefilter.
     fn rank(&self, page: usize, cells: Range<usize>, buffers: &mut Buffers<M>) {
-        let bounds = self.facts.pages().bounds(page);
+        let bounds = self.facts().pages().bounds(page);
         let Buffers { coordinates, ranks, values, lists } = buffers;
         let mut lists = lists.iter_mut();
         for (number, dimension) in self.dimensions.iter().enumerate() {
@@ -171,7 +173,7 @@ impl<'a, M: Monoid> Scan<'a, M> {
                         ranks.iter_mut().for_each(|rank| *rank = rank.saturating_add(part));
                         coordinates.fill(least);
                     } else {
-                        self.facts.coordinates(cells.clone(), number, coordinates);
+                        self.facts().coordinates(cells.clone(), number, coordinates);
                         for (rank, &base) in ranks.iter_mut().zip(&*coordinates) {
                             *rank = rank.saturating_add(parts[base as usize]);
                         }
@@ -184,7 +186,7 @@ impl<'a, M: Monoid> Scan<'a, M> {
                 }
                 Rows::Several { offsets, .. } => {
                     let Some(list) = lists.next() else { continue };
-                    self.facts.coordinates(cells.clone(), number, list);
+                    self.facts().coordinates(cells.clone(), number, list);
                     for (rank, &base) in ranks.iter_mut().zip(&*list) {
                         let empty = offsets[base as usize] == offsets[base as usize + 1];
                         *rank = if empty { NO_RANK } else { *rank };

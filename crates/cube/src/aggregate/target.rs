@@ -1,4 +1,4 @@
-//! The target-based algorithm: every target looks up its base cells among the sorted keys.
+//! The target-based algorithm: every target looks up its base cells among the sorted keys of each segment.
 //!
 //! The search goes through the dimensions in the order of the key. While a range of cells is longer than the target's
 //! list of base elements, each base element is found by binary search; a shorter range is scanned, page by page, and
@@ -13,7 +13,7 @@ use super::area::tuple;
 use super::component::Component;
 use super::monoid::Monoid;
 use super::{AggregateError, Progress, TargetMap};
-use crate::facts::Facts;
+use crate::facts::Segment;
 use crate::matrix::SparseMatrix;
 
 /// Targets that one thread takes at a time.
@@ -33,30 +33,34 @@ pub(crate) fn run<M: Monoid>(
         component.matrices::<M>().iter().map(|matrix| matrix.transposed().weights).collect();
     let chunks = targets.div_ceil(CHUNK_TARGETS);
     progress.expect(chunks.max(1));
-    let chunk = |search: &mut Search<'_>, chunk: u64| {
+    let searches =
+        || -> Vec<Search<'_>> { component.parts.iter().map(|part| Search::new(part.segment, &lists)).collect() };
+    let chunk = |searches: &mut Vec<Search<'_>>, chunk: u64| {
         progress.step()?;
         let (mut sums, mut additions) = (Vec::new(), 0);
         for rank in chunk * CHUNK_TARGETS..((chunk + 1) * CHUNK_TARGETS).min(targets) {
             let mut sum: Option<M> = None;
-            search.visit(&tuple(&sizes, rank), progress, |cell, entries| {
-                if component.filled.is_none_or(|filled| filled.get(cell)) {
-                    let places = entries.iter().zip(&weights);
-                    let value = places.fold(component.source.value::<M>(cell), |value, (&entry, weights)| {
-                        value.weigh(weights[entry])
-                    });
-                    sum = Some(sum.map_or(value, |sum| sum.join(value)));
-                    additions += 1;
-                }
-                true
-            })?;
+            let target = tuple(&sizes, rank);
+            for (search, part) in searches.iter_mut().zip(&component.parts) {
+                search.visit(&target, progress, |cell, entries| {
+                    if part.filled.is_none_or(|filled| filled.get(cell)) {
+                        let places = entries.iter().zip(&weights);
+                        let value = places
+                            .fold(part.source.value::<M>(cell), |value, (&entry, weights)| value.weigh(weights[entry]));
+                        sum = Some(sum.map_or(value, |sum| sum.join(value)));
+                        additions += 1;
+                    }
+                    true
+                })?;
+            }
             sums.extend(sum.map(|sum| (rank, sum)));
         }
         Ok((sums, additions))
     };
     if chunks <= 1 {
-        return chunk(&mut Search::new(component.facts, &lists), 0);
+        return chunk(&mut searches(), 0);
     }
-    let parts = (0..chunks).into_par_iter().map_init(|| Search::new(component.facts, &lists), chunk);
+    let parts = (0..chunks).into_par_iter().map_init(searches, chunk);
     let parts: Vec<(Vec<(u64, M)>, u64)> = parts.collect::<Result<_, AggregateError>>()?;
     let additions = parts.iter().map(|part| part.1).sum();
     Ok((parts.into_iter().flat_map(|part| part.0).collect(), additions))
@@ -67,9 +71,9 @@ pub(super) fn lists(maps: &[&TargetMap]) -> Vec<SparseMatrix<f64>> {
     maps.iter().map(|map| map.matrix.transposed()).collect()
 }
 
-/// The search of one thread.
+/// The search of one thread in a segment.
 pub(super) struct Search<'a> {
-    facts: &'a Facts,
+    facts: &'a Segment,
     lists: &'a [SparseMatrix<f64>],
     /// The target whose list is in `slots`, of each dimension.
     targets: Vec<Option<u32>>,
@@ -81,7 +85,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(facts: &'a Facts, lists: &'a [SparseMatrix<f64>]) -> Search<'a> {
+    pub(super) fn new(facts: &'a Segment, lists: &'a [SparseMatrix<f64>]) -> Search<'a> {
         let bases = |dimension| facts.pages().coordinate_max(dimension).map_or(0, |most| most as usize + 1);
         Search {
             facts,

@@ -6,7 +6,6 @@ use super::shown::{Rest, shown};
 use super::{AskOptions, Cube, CubeError};
 use crate::aggregate::{Cells, Progress, cells_below, forecast};
 use crate::ask::{Asked, asked_at, place_format, target_name};
-use crate::facts::Bitmap;
 use crate::model::{Dimension, ElementId};
 use crate::query::{BoundPlace, CubeAxis, Target};
 use crate::view::{cell_text, visible};
@@ -26,9 +25,8 @@ impl Cube {
         let measure = asked.measures.first().copied().unwrap_or_default();
         let cells = self.aggregate(&asked, options, progress)?;
         let maps: Vec<_> = asked.area.maps_of(measure).into_iter().cloned().collect();
-        let column = &self.facts.columns()[measure];
         let below = cells_below(&self.facts, &maps, measure);
-        let filled = column.filled.as_ref().map_or(self.facts.len(), Bitmap::count);
+        let filled = self.facts.filled(measure);
         let definition = &self.model.measures()[measure];
         let cells = shown(self, &asked, cells, Rest::Digits)?;
         let value = cells.find(&vec![0; maps.len()]).and_then(|cell| cells.columns()[0].value(cell));
@@ -38,7 +36,7 @@ impl Cube {
             visible(&definition.name),
             value.map_or("empty".to_string(), |value| cell_text(definition, format.as_ref(), value))
         );
-        let rule = column.measure.rule;
+        let rule = self.facts.measures()[measure].rule;
         let _ = write!(text, "  {rule} over {below} of {filled} base cells");
         if let Some(over) = &definition.over {
             let _ = write!(text, ", {} over {}", over.span, visible(&over.dimension));

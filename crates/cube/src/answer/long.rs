@@ -69,7 +69,7 @@ impl ValueColumns {
         let targets = sets.chain(table.point.iter().map(|place| &place.target));
         let scales: Vec<Option<u8>> = targets
             .filter_map(Target::measure)
-            .map(|measure| match &cube.facts.columns()[measure].measure {
+            .map(|measure| match &cube.facts.measures()[measure] {
                 FactMeasure { rule: Rule::Avg, .. } | FactMeasure { value_type: ValueType::Double, .. } => None,
                 FactMeasure { value_type: ValueType::Decimal { scale }, .. } => Some(*scale),
             })

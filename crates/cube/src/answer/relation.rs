@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 use rayon::prelude::*;
 
 use super::{Cube, CubeError};
-use crate::facts::Facts;
+use crate::facts::{Facts, Segment};
 use crate::model::{Dimension, Element, ElementId, ElementKind, Member, folded};
 
 /// Rows of a batch.
@@ -56,7 +56,7 @@ impl Relation {
         Some(Arc::new(names))
     }
 
-    /// Some columns of the filled base cells, in the order of their keys. `kept` marks the wanted ones of
+    /// Some columns of the filled base cells, in the order of their places. `kept` marks the wanted ones of
     /// [`Relation::names`] of columns; pages without a wanted name are not read, nor are cells behind the first `most`.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Relation {
         most: usize,
     ) -> Result<Vec<RecordBatch>, CubeError> {
         let schema = Arc::new(self.schema.project(projection)?);
-        let cells = (!kept.is_empty()).then(|| self.cells(cube, kept));
+        let cells = (!kept.is_empty() || !cube.facts.is_whole()).then(|| self.cells(cube, kept));
         let rows = cells.as_ref().map_or(cube.facts.len(), Vec::len).min(most);
         let starts: Vec<usize> = (0..rows).step_by(BATCH_ROWS).collect();
         let batch = |start: usize| {
@@ -84,7 +84,7 @@ impl Relation {
         starts.into_par_iter().map(batch).collect()
     }
 
-    /// The cells whose names are all marked.
+    /// The places of cells whose names are all marked.
     fn cells(&self, cube: &Cube, kept: &[(usize, Vec<bool>)]) -> Vec<usize> {
         let facts = &*cube.facts;
         let mut wanted: Vec<Option<Vec<bool>>> = vec![None; facts.layout().dimensions()];
@@ -108,27 +108,29 @@ impl Relation {
             .enumerate()
             .filter_map(|(dimension, wanted)| wanted.as_ref().map(|wanted| (dimension, wanted, before(wanted))))
             .collect();
-        let pages = facts.pages();
-        let of_page = |page: usize| {
-            let bounds = pages.bounds(page);
+        let of_page = |(start, segment, page): (usize, &Segment, usize)| {
+            let bounds = segment.pages().bounds(page);
             let is_relevant = filters.iter().all(|(dimension, _, before)| {
                 let (least, greatest) = bounds[*dimension];
                 before[greatest as usize + 1] > before[least as usize]
             });
-            let cells = if is_relevant { pages.cells(page) } else { 0..0 };
+            let cells = if is_relevant { segment.pages().cells(page) } else { 0..0 };
             let is_wanted = |cell: &usize| {
-                let key = facts.keys().get(*cell);
+                let key = segment.keys().get(*cell);
                 let is = |(dimension, wanted, _): &(usize, &Vec<bool>, _)| {
                     wanted[facts.layout().coordinate(key, *dimension) as usize]
                 };
-                filters.iter().all(is)
+                segment.is_live(*cell) && filters.iter().all(is)
             };
-            cells.filter(is_wanted).collect::<Vec<_>>()
+            cells.filter(is_wanted).map(|cell| start + cell).collect::<Vec<_>>()
         };
-        (0..pages.len()).into_par_iter().flat_map_iter(of_page).collect()
+        let pages = facts
+            .placed()
+            .flat_map(|(start, segment)| (0..segment.pages().len()).map(move |page| (start, segment, page)));
+        pages.collect::<Vec<_>>().into_par_iter().flat_map_iter(of_page).collect()
     }
 
-    /// Columns of some cells, which ascend.
+    /// Columns at some places, which ascend.
     fn arrays(&self, cube: &Cube, projection: &[usize], cells: &[usize]) -> Result<Vec<ArrayRef>, CubeError> {
         let mut coordinates = vec![0; cells.len()];
         let mut read = None;
@@ -150,17 +152,18 @@ impl Relation {
     }
 }
 
-/// The coordinates of some cells, which ascend, in a dimension.
-fn read_coordinates(facts: &Facts, dimension: usize, cells: &[usize], coordinates: &mut [u32]) {
-    match (cells.first(), cells.last()) {
-        (Some(first), Some(last)) if last - first + 1 == cells.len() => {
-            facts.coordinates(*first..last + 1, dimension, coordinates);
+/// The coordinates of some places, which ascend, in a dimension.
+fn read_coordinates(facts: &Facts, dimension: usize, places: &[usize], coordinates: &mut [u32]) {
+    if let (Some(first), Some(last)) = (places.first(), places.last())
+        && last - first + 1 == places.len()
+    {
+        let (segment, from) = facts.at(*first);
+        if from + places.len() <= segment.len() {
+            return segment.coordinates(from..from + places.len(), dimension, coordinates);
         }
-        _ => {
-            for (coordinate, cell) in coordinates.iter_mut().zip(cells) {
-                *coordinate = facts.layout().coordinate(facts.keys().get(*cell), dimension);
-            }
-        }
+    }
+    for (coordinate, place) in coordinates.iter_mut().zip(places) {
+        *coordinate = facts.layout().coordinate(facts.key(*place), dimension);
     }
 }
 
@@ -169,9 +172,9 @@ fn schema(cube: &Cube, columns: &[NameColumn]) -> SchemaRef {
     let dimensions = columns.iter().map(|column| Field::new(&column.name, names.clone(), true));
     let measures = cube
         .facts
-        .columns()
+        .measures()
         .iter()
-        .map(|column| Field::new(measure_column(cube, &column.measure.name), column.measure.arrow_type(), true));
+        .map(|measure| Field::new(measure_column(cube, &measure.name), measure.arrow_type(), true));
     Arc::new(Schema::new(dimensions.chain(measures).collect::<Vec<_>>()))
 }
 

@@ -15,7 +15,7 @@ use crate::query::{BoundPlace, CubeAxis, Target};
 /// Base cells of an answer, of which batches are made one by one: 16 bytes a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaseRows {
-    /// Places in the facts.
+    /// Places in the facts ([`crate::facts::Facts::at`]).
     cells: Vec<usize>,
     own: Own,
     measure: usize,
@@ -125,7 +125,7 @@ impl Cube {
         let layout = self.facts.layout();
         for (number, dimension) in self.model.dimensions().iter().enumerate() {
             let name = |cell: &usize| {
-                let base = layout.coordinate(self.facts.keys().get(*cell), number);
+                let base = layout.coordinate(self.facts.key(*cell), number);
                 dimension.at_base(base).map(|element| dimension.element(element).name())
             };
             fields.push(Field::new(dimension.name(), DataType::Utf8, true));
@@ -140,7 +140,7 @@ impl Cube {
         })?;
         fields.push(Field::new(&self.model.measures()[measure].name, column.data_type().clone(), true));
         columns.push(column);
-        let rows = cells.iter().map(|cell| self.facts.row_counts().map_or(1, |rows| rows[*cell]));
+        let rows = cells.iter().map(|cell| self.facts.rows(*cell));
         fields.push(Field::new(self.free_name("rows"), DataType::UInt64, false));
         columns.push(Arc::new(UInt64Array::from_iter_values(rows)));
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)

@@ -29,11 +29,13 @@ impl Rest {
     }
 }
 
-/// The value of a base cell in a text for people: 0 where it is nothing but a rest of its rows.
+/// The value of a place in a text for people: 0 where it is nothing but a rest of its rows.
 pub(super) fn base_shown(facts: &Facts, measure: usize, cell: usize, value: f64) -> f64 {
-    let Some(cancelled) = facts.cancelled(measure) else { return value };
-    let rows = facts.columns()[measure].counts.as_ref().map_or(1, |counts| counts[cell]) as f64;
-    Rest::Values.taken_from(value, value.abs() + cancelled[cell] / rows)
+    if !facts.has_cancelled(measure) {
+        return value;
+    }
+    let rows = facts.count(measure, cell) as f64;
+    Rest::Values.taken_from(value, value.abs() + facts.cancelled(measure, cell) / rows)
 }
 
 /// The cells of an area without a rest. Terms are added up only where a bound of their magnitudes would change a value.
@@ -41,10 +43,10 @@ pub(super) fn shown(cube: &Cube, asked: &Asked, cells: Cells, rest: Rest) -> Res
     let mut shown = cells;
     for column in 0..shown.columns().len() {
         let measure = shown.columns()[column].measure;
-        let stored = &cube.facts.columns()[measure].measure;
+        let stored = &cube.facts.measures()[measure];
         let Values::Doubles(values) = &shown.columns()[column].values else { continue };
-        let cancelled =
-            cube.facts.cancelled(measure).unwrap_or_default().iter().fold(0.0, |most: f64, one| most.max(*one));
+        let cancelled = cube.facts.segments().iter().filter_map(|segment| segment.cancelled(measure)).flatten();
+        let cancelled = cancelled.fold(0.0, |most: f64, one| most.max(*one));
         let most = cube.facts.magnitude(measure) + cancelled;
         let most = match stored.rule {
             _ if stored.value_type != ValueType::Double => continue,

@@ -27,7 +27,7 @@ pub(super) struct CellFile<'a> {
 }
 
 impl<'a> CellFile<'a> {
-    /// The cell file of a cube.
+    /// The cell file of a cube whose facts lie in one segment.
     pub(super) fn new(
         (model, origins): (&'a CubeModel, &'a [DimensionOrigin]),
         (facts, texts): (&'a Facts, &'a [TextCell]),

@@ -96,7 +96,8 @@ impl Catalog {
             None => (Vec::new(), database.line_end),
         };
         let header = CubeHeader { cube: entry.number, sizes, settings };
-        let file = CellFile::new((&cube.model, &origins), (&cube.facts, &cube.texts), header, line_end);
+        let facts = cube.facts.merged();
+        let file = CellFile::new((&cube.model, &origins), (&facts, &cube.texts), header, line_end);
         match former {
             Some(former) => {
                 write(&target, |out| file.write_like(&former, (out, &target)))?;
@@ -118,10 +119,10 @@ impl Catalog {
 fn is_unchanged(database: &Database, entry: &CatalogCube, cube: &StoredCube, former: &Path) -> Result<bool> {
     let listed = database.cubes.iter().find(|listed| listed.id == entry.number);
     let Some(imported) = listed.and_then(|listed| database.cube_model(listed).ok()) else { return Ok(false) };
-    let former = facts::read(&imported, former)?;
-    Ok(former.facts.layout() == cube.facts.layout()
-        && former.facts.keys() == cube.facts.keys()
-        && former.facts.columns() == cube.facts.columns()
+    let (former, facts) = (facts::read(&imported, former)?, cube.facts.merged());
+    Ok(former.facts.layout() == facts.layout()
+        && former.facts.base().keys() == facts.base().keys()
+        && former.facts.base().columns() == facts.base().columns()
         && former.texts == cube.texts)
 }
 
@@ -131,7 +132,7 @@ fn origin(entry: &CatalogCube, cube: &StoredCube) -> Result<PaloOrigin> {
         let (cube, reason) = (entry.name.clone(), reason.to_owned());
         Err(CatalogError::NotImported { cube, reason })
     };
-    match (&cube.origin, cube.facts.columns()) {
+    match (&cube.origin, cube.facts.base().columns()) {
         (Some(Origin::Palo(origin)), [column]) if origin.cube == entry.number => {
             match column.measure.name == VALUE_MEASURE && matches!(column.values, Values::Doubles(_)) {
                 true => Ok(origin.clone()),

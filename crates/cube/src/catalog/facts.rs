@@ -66,7 +66,7 @@ pub(super) fn read(cube: &ImportedCube, path: &Path) -> Result<Cells> {
     });
     let folded = rows.finish().map_err(refused(path))?;
     let mut values = numbers(&folded).to_vec();
-    if let Some(counts) = folded.row_counts() {
+    if let Some(counts) = folded.base().row_counts() {
         let is_repeated = |index: &usize| counts[*index] > 1;
         let mut seen = HashSet::new();
         for cell in open(cube, path)? {
@@ -134,9 +134,9 @@ fn coordinates(cube: &ImportedCube, elements: &[ElementId]) -> Vec<u32> {
     pairs.map(|(dimension, id)| dimension.element(*id).base().expect("numbers lie at base elements")).collect()
 }
 
-/// The values of facts of one measure of doubles.
+/// The values of facts in one segment of one measure of doubles.
 pub(super) fn numbers(facts: &Facts) -> &[f64] {
-    match facts.columns() {
+    match facts.base().columns() {
         [FactColumn { values: Values::Doubles(values), .. }] => values,
         _ => unreachable!("an imported cube has one measure of doubles"),
     }
@@ -146,7 +146,7 @@ pub(super) fn numbers(facts: &Facts) -> &[f64] {
 fn summed(folded: &Facts, values: Vec<f64>) -> Result<Facts, FactsError> {
     let measure = FactMeasure::new(VALUE_MEASURE, Rule::Sum, ValueType::Double);
     let column = FactColumn { measure, values: Values::Doubles(values), filled: None, counts: None };
-    Facts::from_parts(folded.layout().clone(), folded.keys().clone(), vec![column], None, PAGE_CELLS)
+    Facts::from_parts(folded.layout().clone(), folded.base().keys().clone(), vec![column], None, PAGE_CELLS)
 }
 
 /// Cells on their way to the loader, which keeps the greatest of several values of a cell: a sum might overflow.

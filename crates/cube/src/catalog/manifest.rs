@@ -68,7 +68,7 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::NoCatalog`]; [`CatalogError::Store`] for a damaged manifest and for another version.
     pub fn open(folder: &Path) -> Result<Catalog> {
-        let contents: Option<Contents> = checked::read(&folder.join(CATALOG_NAME), CATALOG_VERSION)?;
+        let contents: Option<Contents> = checked::read(&folder.join(CATALOG_NAME), CATALOG_VERSION..=CATALOG_VERSION)?;
         let contents = contents.ok_or_else(|| CatalogError::NoCatalog { folder: folder.to_path_buf() })?;
         Ok(Catalog { folder: folder.to_path_buf(), contents })
     }

@@ -91,9 +91,7 @@ pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result
 /// True if facts of a cube lie at a base element.
 pub(super) fn holds_facts(cube: &StoredCube, dimension: usize, id: ElementId) -> bool {
     let Some(base) = cube.model.dimensions()[dimension].element(id).base() else { return false };
-    let mut coordinates = vec![0; cube.facts.len()];
-    cube.facts.coordinates(0..cube.facts.len(), dimension, &mut coordinates);
-    coordinates.contains(&base)
+    cube.facts.coordinates(dimension).get(base as usize).copied().unwrap_or(false)
 }
 
 /// Elements of the database that a change of a cube affected: `is_wanted` compares the element before and after.

@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 
-use crate::facts::{Facts, Rule, count_array};
+use crate::facts::{Facts, Rule, SegmentTuning, count_array};
 use crate::model::{CubeModel, Dimension};
 use crate::store::{StoredCube, TextCell};
 
@@ -32,21 +32,16 @@ pub(super) struct Split {
 
 /// Splits the facts and texts of a cube: those at elements of `model`, the changed one, stay.
 pub(super) fn split(old: &StoredCube, model: &CubeModel, freed: &[Freed]) -> Result<Split, ArrowError> {
-    let cause = causes(old, freed);
+    let cause = if freed.is_empty() { Vec::new() } else { causes(old, freed) };
     let mut facts_of = vec![0; freed.len()];
-    let (mut kept, mut gone) = (Vec::new(), Vec::new());
-    for (cell, cause) in cause.iter().enumerate() {
-        match cause {
-            None => kept.push(cell),
-            Some(cause) => {
-                facts_of[*cause] += 1;
-                gone.push(cell);
-            }
-        }
-    }
-    let facts = match gone.is_empty() && old.facts.layout() == model.layout() {
-        true => old.facts.clone(),
-        false => old.facts.selected(model.layout(), &kept),
+    let mut gone: Vec<usize> = (0..cause.len()).filter(|place| cause[*place].is_some()).collect();
+    gone.retain(|place| old.facts.is_live(*place));
+    gone.sort_by_key(|place| old.facts.key(*place));
+    gone.iter().filter_map(|place| cause[*place]).for_each(|cause| facts_of[cause] += 1);
+    let facts = if gone.is_empty() { old.facts.clone() } else { old.facts.without(&gone) };
+    let facts = match facts.layout() == model.layout() {
+        true => facts.compacted(&SegmentTuning::default()),
+        false => facts.selected(model.layout(), &facts.in_order()),
     };
     let mut aside = Vec::new();
     if !gone.is_empty() {
@@ -63,10 +58,9 @@ pub(super) fn split(old: &StoredCube, model: &CubeModel, freed: &[Freed]) -> Res
     Ok(Split { facts, texts: texts.into_iter().cloned().collect(), aside, facts_of })
 }
 
-/// Of each cell the first freed coordinate that it lies at.
+/// Of each place the first freed coordinate that it lies at.
 fn causes(old: &StoredCube, freed: &[Freed]) -> Vec<Option<usize>> {
-    let mut causes = vec![None; old.facts.len()];
-    let mut coordinates = vec![0; old.facts.len()];
+    let mut causes = vec![None; old.facts.places()];
     for (at, dimension) in old.model.dimensions().iter().enumerate() {
         let mut by_base = vec![None; dimension.base_count()];
         for (number, freed) in freed.iter().enumerate().filter(|(_, freed)| freed.dimension == at) {
@@ -75,9 +69,12 @@ fn causes(old: &StoredCube, freed: &[Freed]) -> Vec<Option<usize>> {
         if by_base.iter().all(Option::is_none) {
             continue;
         }
-        old.facts.coordinates(0..old.facts.len(), at, &mut coordinates);
-        for (cause, coordinate) in causes.iter_mut().zip(&coordinates) {
-            *cause = cause.or(by_base[*coordinate as usize]);
+        for (start, segment) in old.facts.placed() {
+            let mut coordinates = vec![0; segment.len()];
+            segment.coordinates(0..segment.len(), at, &mut coordinates);
+            for (cause, coordinate) in causes[start..].iter_mut().zip(&coordinates) {
+                *cause = cause.or(by_base[*coordinate as usize]);
+            }
         }
     }
     causes
@@ -88,24 +85,24 @@ fn reason(model: &CubeModel, freed: &Freed) -> String {
 }
 
 /// Facts as rows.
-fn rows(old: &StoredCube, cells: &[usize], reasons: Vec<String>) -> Result<RecordBatch, ArrowError> {
-    let mut columns: Vec<(String, ArrayRef)> = Vec::new();
-    let mut coordinates = vec![0; old.facts.len()];
+fn rows(old: &StoredCube, places: &[usize], reasons: Vec<String>) -> Result<RecordBatch, ArrowError> {
+    let (facts, mut columns): (&Facts, Vec<(String, ArrayRef)>) = (&old.facts, Vec::new());
     for (at, dimension) in old.model.dimensions().iter().enumerate() {
-        old.facts.coordinates(0..old.facts.len(), at, &mut coordinates);
-        let name = |cell: &usize| Some(dimension.element(dimension.at_base(coordinates[*cell])?).name());
-        columns.push((dimension.name().to_owned(), Arc::new(cells.iter().map(name).collect::<StringArray>())));
+        let base = |place: &usize| facts.layout().coordinate(facts.key(*place), at);
+        let name = |place: &usize| Some(dimension.element(dimension.at_base(base(place))?).name());
+        columns.push((dimension.name().to_owned(), Arc::new(places.iter().map(name).collect::<StringArray>())));
     }
-    for (number, column) in old.facts.columns().iter().enumerate() {
-        let name = &column.measure.name;
-        let title = if column.measure.rule == Rule::Avg { format!("sum of {name}") } else { name.clone() };
-        columns.push((title, old.facts.stored_array(number, cells)?));
-        if let Some(counts) = &column.counts {
-            columns.push((format!("rows of {name}"), count_array(counts, cells)));
+    for (number, measure) in facts.measures().iter().enumerate() {
+        let name = &measure.name;
+        let title = if measure.rule == Rule::Avg { format!("sum of {name}") } else { name.clone() };
+        columns.push((title, facts.stored_array(number, places)?));
+        if facts.has_counts(number) {
+            let counts = places.iter().map(|place| facts.count(number, *place));
+            columns.push((format!("rows of {name}"), count_array(counts)));
         }
     }
-    if let Some(rows) = old.facts.row_counts() {
-        columns.push(("rows".to_owned(), count_array(rows, cells)));
+    if facts.has_rows() {
+        columns.push(("rows".to_owned(), count_array(places.iter().map(|place| facts.rows(*place)))));
     }
     with_reasons(columns, reasons)
 }

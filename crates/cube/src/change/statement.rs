@@ -12,7 +12,6 @@ use super::report::{FactsAside, Report};
 use crate::build::DefaultMove;
 use crate::define::Definition;
 use crate::error::ModelError;
-use crate::facts::Facts;
 use crate::model::{
     Attribute, Change, CubeModel, Dimension, ElementId, ElementKind, NUMBER_FORMAT, NumberFormat, Unlinked, folded,
 };
@@ -446,7 +445,7 @@ impl<'a> Changing<'a> {
     fn change(&mut self, at: usize, change: Change, span: Span) -> Result<Option<ElementId>, QueryError> {
         let (facts, filled) = (&self.old.facts, &self.filled[at]);
         let is_filled = |base: u32| {
-            let filled = filled.get_or_init(|| coordinates_of(facts, at));
+            let filled = filled.get_or_init(|| facts.coordinates(at));
             filled.get(base as usize).copied().unwrap_or(false)
         };
         let changed = self.model.apply(at, change, &is_filled);
@@ -535,13 +534,4 @@ fn moved_default(old: &Dimension, new: &Dimension) -> Option<DefaultMove> {
         before: old.element(before).name().to_owned(),
         after: new.element(after).name().to_owned(),
     })
-}
-
-/// The coordinates of one dimension that have facts.
-fn coordinates_of(facts: &Facts, dimension: usize) -> Vec<bool> {
-    let mut coordinates = vec![0; facts.len()];
-    facts.coordinates(0..facts.len(), dimension, &mut coordinates);
-    let mut filled = vec![false; coordinates.iter().max().map_or(0, |most| *most as usize + 1)];
-    coordinates.into_iter().for_each(|coordinate| filled[coordinate as usize] = true);
-    filled
 }

@@ -113,7 +113,7 @@ impl Accumulation {
         let unit = |limbs: u32| exponent - 32 * limbs as i32;
         let holds = |limbs: &u32| most == 0.0 || least >= power_of_two(unit(*limbs) + LEAST_BITS);
         let Some(limbs) = DOUBLE_LIMBS.filter(|_| exponent >= EXPONENT_MIN).find(holds) else {
-            let name = &facts.columns()[measure].measure.name;
+            let name = &facts.measures()[measure].name;
             let reason = format!("measure {name} has doubles from {least:e} to {most:e}, whose sums would lose digits");
             return Err(DeviceError::Unsupported { reason });
         };

@@ -45,7 +45,7 @@ impl DeviceAggregation {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<DeviceChoice, DeviceError> {
         let facts = self.facts().facts();
-        let wanted = Wanted::of(facts.columns()[measure].measure.rule);
+        let wanted = Wanted::of(facts.measures()[measure].rule);
         let plan = self.contraction.plan(&Component::values(facts, area, measure), wanted, cancelled)?;
         choose(facts, area, measure, plan)
     }
@@ -91,7 +91,7 @@ impl DeviceAggregation {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Vec<Box<dyn RecordedRun>>, DeviceError> {
         let facts = self.facts().facts();
-        let rule = facts.columns()[measure].measure.rule;
+        let rule = facts.measures()[measure].rule;
         let values = Component::values(facts, area, measure);
         let mut recorded = vec![self.contraction.record_component(&values, Wanted::of(rule), cancelled)?];
         if rule == Rule::Avg {

@@ -16,7 +16,7 @@ use super::contraction::{ContractionSteps, Kernels, PassKernel};
 use super::error::DeviceError;
 use super::expand::{compile_expand, compile_limbs};
 use super::plan::{Plan, Summed, Wanted, check_bound};
-use super::resident::{FactBytes, ResidentFacts};
+use super::resident::{FactBytes, ResidentFacts, present};
 use super::scan::{ScanForm, ScanTuning, compile_total};
 use super::source::FactsSource;
 use super::statement::{Prepared, RecordedRun, Statement};
@@ -114,7 +114,7 @@ impl DeviceContraction {
             return Ok(None);
         }
         let keys = self.facts.keys(cancelled)?;
-        Plan::new(self.facts.source(), component, wanted, &keys.present).map(Some)
+        Plan::new(self.facts.source(), component, wanted, &present(&keys)).map(Some)
     }
 
     /// Filled targets with the sums of a plan, in words of its monoid.
@@ -128,7 +128,7 @@ impl DeviceContraction {
             return Ok(None);
         }
         let (facts, kernels) = (self.facts.facts(), self.kernels(plan)?);
-        let steps = |relation: &Relation, _| ContractionSteps::new(kernels.clone(), plan, facts, relation);
+        let steps = |relations: &[Relation], _| ContractionSteps::new(kernels.clone(), plan, facts, relations);
         Ok(Some(Box::new(Statement::new(&self.facts, plan.accumulation.column, cancelled, steps)?)))
     }
 

@@ -15,6 +15,9 @@ use super::workspace::Workspace;
 use crate::aggregate::places;
 use crate::facts::Facts;
 
+/// Bytes of the counter of tickets of a pass.
+const COUNTER_BYTES: usize = 4;
+
 /// The kernels of a contraction.
 #[derive(Clone)]
 pub(super) struct Kernels {
@@ -52,22 +55,23 @@ pub(super) struct ContractionSteps {
     output: CellOutput,
     /// Places of the sums of classes.
     places: u64,
-    facts: u64,
+    /// Cells of each segment.
+    facts: Vec<u64>,
 }
 
 impl ContractionSteps {
-    /// Plans the memory; `relation` has the values of the component.
-    pub(super) fn new(kernels: Kernels, plan: &Plan, facts: &Facts, relation: &Relation) -> ContractionSteps {
+    /// Plans the memory; `relations` have the values of the component in each segment.
+    pub(super) fn new(kernels: Kernels, plan: &Plan, facts: &Facts, relations: &[Relation]) -> ContractionSteps {
         let accumulation = plan.accumulation.clone();
         let mut workspace = Workspace::default();
-        let inputs = ScanInputs::new(plan, facts.layout(), relation, &mut workspace);
+        let inputs = ScanInputs::new(plan, facts.layout(), relations, &mut workspace);
         let (class_places, last_places) = (places(plan.products.shape()), places(&plan.products.last_shape()));
         let steps = plan.products.steps();
         let expansions: Vec<Expand> =
             steps.iter().map(|step| Expand::new(&plan.classes[step.dimension], *step, &mut workspace)).collect();
         let axes = CellAxes::new(&plan.axes(), &mut workspace);
         let zeros_at = workspace.bytes();
-        let scan_counter = workspace.take(4);
+        let scan_counter = workspace.take(COUNTER_BYTES as u64 * relations.len() as u64);
         let counter = workspace.take(4);
         let states = workspace.take(state_bytes(last_places));
         let limbs = workspace.take(class_places * u64::from(accumulation.limbs) * 8);
@@ -81,7 +85,7 @@ impl ContractionSteps {
         sums.extend(turns.into_iter().cycle().take(expansions.len()));
         let (last, axes) = (sums[sums.len() - 1], (axes, last_places));
         let output = CellOutput::new(kernels.cells.clone(), last, axes, (counter, states), &mut workspace);
-        let (places, facts) = (class_places, facts.len() as u64);
+        let facts = facts.segments().iter().map(|segment| segment.len() as u64).collect();
         ContractionSteps {
             kernels,
             accumulation,
@@ -93,7 +97,7 @@ impl ContractionSteps {
             limbs,
             sums,
             output,
-            places,
+            places: class_places,
             facts,
         }
     }
@@ -111,20 +115,23 @@ impl Steps for ContractionSteps {
     fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
         let (buffer, info) = (&held.buffer, held.device.info());
         queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
-        let scan = Scan {
-            inputs: &self.inputs,
-            keys: &held.keys,
-            relation: held.relation(),
-            facts: self.facts,
-            places: self.places,
-            workspace: buffer,
-            sums: self.limbs,
-            filled: self.sums[0].1,
-            counter: self.scan_counter,
-        };
-        match &self.kernels.pass {
-            PassKernel::Scan(form, kernel) => scan.launch(queue, info, kernel, *form)?,
-            PassKernel::Total(kernel) => scan.launch_total(queue, info, kernel)?,
+        for (segment, (keys, relation)) in held.keys.iter().zip(held.relations()).enumerate() {
+            let scan = Scan {
+                inputs: &self.inputs,
+                segment,
+                keys,
+                relation,
+                facts: self.facts[segment],
+                places: self.places,
+                workspace: buffer,
+                sums: self.limbs,
+                filled: self.sums[0].1,
+                counter: self.scan_counter + COUNTER_BYTES * segment,
+            };
+            match &self.kernels.pass {
+                PassKernel::Scan(form, kernel) => scan.launch(queue, info, kernel, *form)?,
+                PassKernel::Total(kernel) => scan.launch_total(queue, info, kernel)?,
+            }
         }
         if let Some(kernel) = &self.kernels.limbs {
             let places = (self.places, self.limbs, self.sums[0].0);

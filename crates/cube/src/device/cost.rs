@@ -17,12 +17,15 @@
 use super::error::DeviceError;
 use super::keys::MINIBLOCK_FACTS;
 use super::plan::{PLACES_MAX, Plan};
-use crate::aggregate::{Area, Decision, Place, Prediction, TargetMap, rounded};
+use crate::aggregate::{Area, Decision, Place, Prediction, TargetMap, in_segments, rounded};
 use crate::algorithm::{DeviceAlgorithm, Expansion, MapPlace, Preaggregation, SourceVariant};
-use crate::facts::{Facts, Rule};
+use crate::facts::{Facts, Rule, Segment};
 
 /// Launches and waits of a statement in milliseconds: M1 takes 0.0813, its bytes alone 0.0726.
 const LAUNCHES_MS: f64 = 0.009;
+/// A launch for each segment of the facts but the first, in milliseconds: a third of the above, which has three; not
+/// measured.
+const SEGMENT_MS: f64 = 0.003;
 /// Nanoseconds of a fact in a contraction whose dimensions have one class each: B1 takes 0.501 ms for 281,057,088.
 const TOTAL_NS: f64 = 0.0018;
 /// Nanoseconds of a fact whose classes are looked up: 0.0033 to 0.0044 in B2, B3, M2, M3.
@@ -104,7 +107,8 @@ pub(super) fn choose(
         let decision = decision(DeviceAlgorithm::Contract, "no fact has a value".to_string(), Vec::new(), 0.0);
         return Ok(DeviceChoice { decision, plan: None });
     };
-    let rule = facts.columns()[measure].measure.rule;
+    let rule = facts.measures()[measure].rule;
+    let launches = segments_ms(facts);
     let (sample, targets) = (Sample::of(facts, &area.maps_of(measure)), area.targets());
     let mut predicted = Vec::new();
     let too_large = plan.check_room().err();
@@ -112,15 +116,15 @@ pub(super) fn choose(
         let (sums, products) = plan.work();
         let class_sums = (sums + products) * plan.accumulation.monoid.words() as f64;
         let ms = contraction_ms(sample.touched, plan.looked_up.is_empty(), class_sums);
-        let ms = ms * rule.passes() * f64::from(1 + plan.accumulation.limbs) / 2.0;
+        let ms = (ms * f64::from(1 + plan.accumulation.limbs) / 2.0 + launches) * rule.passes();
         let (algorithm, additions) = (DeviceAlgorithm::Contract, sample.relevant + products);
         predicted.push(Prediction { algorithm, additions, cost: ms });
     }
     if targets <= PLACES_MAX.into() && rule == Rule::Sum && plan.is_narrow() {
         let additions = sample.additions;
-        let ms = source_ms([facts.len() as f64, sample.relevant, additions, targets as f64]);
+        let ms = source_ms([facts.len() as f64, sample.relevant, additions, targets as f64]) + launches;
         predicted.push(Prediction { algorithm: DeviceAlgorithm::Source(SOURCE), additions, cost: ms });
-        let ms = LAUNCHES_MS + sample.reads * READ_NS / 1e6;
+        let ms = LAUNCHES_MS + sample.reads * READ_NS / 1e6 + launches;
         predicted.push(Prediction { algorithm: DeviceAlgorithm::Target, additions, cost: ms });
     }
     let least = predicted.iter().min_by(|one, other| doubted_ms(one).total_cmp(&doubted_ms(other))).copied();
@@ -129,8 +133,9 @@ pub(super) fn choose(
         (None, Some(error)) => return Err(error),
         (None, None) => unreachable!("contraction is a candidate where there is room for it"),
     };
-    let (facts, cells, many) = (facts.len() as f64, rounded(sample.relevant), rounded(targets as f64));
-    let mut reason = format!("least time for about {cells} relevant of {} cells and {many} targets", rounded(facts));
+    let (all, cells, many) = (facts.len() as f64, rounded(sample.relevant), rounded(targets as f64));
+    let mut reason = format!("least time for about {cells} relevant of {} cells and {many} targets", rounded(all));
+    reason.push_str(&in_segments(facts));
     if let Err(DeviceError::Unsupported { reason: too_large }) = plan.check_room() {
         reason.push_str(&format!("; not {}: {too_large}", DeviceAlgorithm::Contract));
     }
@@ -147,6 +152,11 @@ fn doubted_ms(prediction: &Prediction<DeviceAlgorithm>) -> f64 {
 pub(super) fn contraction_ms(facts: f64, is_total: bool, class_sums: f64) -> f64 {
     let each = if is_total { TOTAL_NS } else { FACT_NS };
     LAUNCHES_MS + (facts * each + class_sums * CLASS_SUM_NS) / 1e6
+}
+
+/// Milliseconds of the launches over segments behind the first.
+pub(super) fn segments_ms(facts: &Facts) -> f64 {
+    (facts.segments().len() - 1) as f64 * SEGMENT_MS
 }
 
 /// Milliseconds of the prefilter over all facts, of relevant cells, their additions, and the hash tables, which have
@@ -171,6 +181,17 @@ pub(super) struct Sample {
 
 impl Sample {
     pub(super) fn of(facts: &Facts, maps: &[&TargetMap]) -> Sample {
+        let add = |all: Sample, of: Sample| Sample {
+            relevant: all.relevant + of.relevant,
+            touched: all.touched + of.touched,
+            additions: all.additions + of.additions,
+            reads: all.reads + of.reads,
+        };
+        let none = Sample { relevant: 0.0, touched: 0.0, additions: 0.0, reads: 0.0 };
+        facts.segments().iter().map(|segment| Sample::of_segment(segment, maps)).fold(none, add)
+    }
+
+    fn of_segment(facts: &Segment, maps: &[&TargetMap]) -> Sample {
         let (layout, all, count) = (facts.layout(), facts.len(), facts.len().min(SAMPLE_FACTS));
         let unseen = if count < all { 1.0 } else { 0.0 };
         let most = |map: &&TargetMap| (0..map.bases()).map(|base| map.targets_of(base).0.len()).max().unwrap_or(0);

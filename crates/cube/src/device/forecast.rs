@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::aggregation::DeviceAggregation;
-use super::cost::{Sample, contraction_ms};
+use super::cost::{Sample, contraction_ms, segments_ms};
 use super::error::DeviceError;
-use crate::aggregate::{Area, Decision, Place, rounded};
+use crate::aggregate::{Area, Decision, Place, in_segments, rounded};
 use crate::algorithm::DeviceAlgorithm;
 use crate::facts::Facts;
 
@@ -86,19 +86,19 @@ pub fn load_ms_predicted(facts: &Facts, measures: &[usize]) -> f64 {
 /// classes are left out.
 fn unplanned(facts: &Facts, area: &Area, measures: &[usize], load_ms: f64) -> Decision {
     let sample = Sample::of(facts, &area.maps_of(measures.first().copied().unwrap_or_default()));
-    let ms = contraction_ms(sample.touched, false, 0.0) * passes(facts, measures);
+    let ms = (contraction_ms(sample.touched, false, 0.0) + segments_ms(facts)) * passes(facts, measures);
     let reason = format!(
         "contraction takes about {} for {} facts by the pass over them alone; the algorithm is chosen once they are \
          on the device",
         ms_text(ms),
         rounded(facts.len() as f64)
-    );
+    ) + &in_segments(facts);
     let (place, algorithm, targets) = (Place::default(), DeviceAlgorithm::Contract.into(), area.targets());
     Decision { place, algorithm, predicted: Vec::new(), reason, ms, load_ms, targets }
 }
 
 fn passes(facts: &Facts, measures: &[usize]) -> f64 {
-    measures.iter().map(|&measure| facts.columns()[measure].measure.rule.passes()).sum()
+    measures.iter().map(|&measure| facts.measures()[measure].rule.passes()).sum()
 }
 
 /// Milliseconds of loading keys and the values of measures that are not on the device.

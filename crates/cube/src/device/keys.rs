@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
 use super::error::DeviceError;
-use crate::facts::{Facts, Keys};
+use crate::facts::{Bitmap, Keys, Segment};
 use crate::key::{Key, KeyLayout};
 
 /// Kernel text that reads these keys.
@@ -43,7 +43,7 @@ const GROUP_MINIBLOCKS: usize = 1024;
 /// Bytes of one upload.
 const UPLOAD_BYTES: usize = 64 << 20;
 
-/// The packed keys of facts in host memory, with the base elements that occur.
+/// The packed keys of a segment in host memory, with the base elements that occur in live cells.
 pub(super) struct PackedKeys {
     firsts: Vec<u8>,
     starts: Vec<u32>,
@@ -52,17 +52,17 @@ pub(super) struct PackedKeys {
 }
 
 impl PackedKeys {
-    /// Packs the keys of facts, on all cores of the current rayon pool.
+    /// Packs the keys of a segment, on all cores of the current rayon pool.
     ///
     /// # Errors
     /// Keys of more than 64 GiB.
-    pub(super) fn of(facts: &Facts) -> Result<PackedKeys, DeviceError> {
+    pub(super) fn of(facts: &Segment) -> Result<PackedKeys, DeviceError> {
         let dimensions = 0..facts.layout().dimensions();
         let coordinates = |dimension| facts.pages().coordinate_max(dimension).map_or(0, |most| most as usize + 1);
         let coordinates: Vec<usize> = dimensions.map(coordinates).collect();
         match facts.keys() {
-            Keys::Narrow(keys) => pack(keys, facts.layout(), &coordinates),
-            Keys::Wide(keys) => pack(keys, facts.layout(), &coordinates),
+            Keys::Narrow(keys) => pack(keys, facts.live(), facts.layout(), &coordinates),
+            Keys::Wide(keys) => pack(keys, facts.live(), facts.layout(), &coordinates),
         }
     }
 
@@ -100,7 +100,7 @@ pub(super) struct ResidentKeys {
     pub(super) starts: DeviceBuffer,
     pub(super) offsets: DeviceBuffer,
     pub(super) miniblocks: u64,
-    /// A bit for each coordinate of each dimension, 1 if a fact has it.
+    /// A bit for each coordinate of each dimension, 1 if a live cell has it.
     pub(super) present: Vec<Vec<u64>>,
     _reservation: Reservation,
 }
@@ -118,7 +118,12 @@ impl ResidentKeys {
 }
 
 /// Packs keys with coordinates below `coordinates[d]` in dimension `d`.
-fn pack<K: Key + Pod>(keys: &[K], layout: &KeyLayout, coordinates: &[usize]) -> Result<PackedKeys, DeviceError> {
+fn pack<K: Key + Pod>(
+    keys: &[K],
+    live: Option<&Bitmap>,
+    layout: &KeyLayout,
+    coordinates: &[usize],
+) -> Result<PackedKeys, DeviceError> {
     let miniblocks = keys.len().div_ceil(MINIBLOCK_FACTS);
     let lengths: Vec<u32> = keys.par_chunks(MINIBLOCK_FACTS).map(units).collect();
     let total: u64 = lengths.iter().map(|units| u64::from(*units)).sum();
@@ -135,15 +140,16 @@ fn pack<K: Key + Pod>(keys: &[K], layout: &KeyLayout, coordinates: &[usize]) -> 
     let mut offsets = vec![0_u32; total as usize * UNIT_BYTES / 4 + PADDING_WORDS];
     let groups = split(&mut offsets, &starts);
     let present = Occurring::new(layout, coordinates);
-    keys.par_chunks(MINIBLOCK_FACTS * GROUP_MINIBLOCKS).zip(groups).zip(starts.par_chunks(GROUP_MINIBLOCKS)).for_each(
-        |((keys, out), starts)| {
-            for (keys, start) in keys.chunks(MINIBLOCK_FACTS).zip(starts) {
-                let from = (start - starts[0]) as usize * UNIT_BYTES / 4;
-                pack_miniblock(keys, units(keys), &mut out[from..]);
-            }
-            present.add(keys);
-        },
-    );
+    let chunks = keys.par_chunks(MINIBLOCK_FACTS * GROUP_MINIBLOCKS).zip(groups);
+    chunks.zip(starts.par_chunks(GROUP_MINIBLOCKS)).enumerate().for_each(|(group, ((keys, out), starts))| {
+        for (keys, start) in keys.chunks(MINIBLOCK_FACTS).zip(starts) {
+            let from = (start - starts[0]) as usize * UNIT_BYTES / 4;
+            pack_miniblock(keys, units(keys), &mut out[from..]);
+        }
+        let first = group * MINIBLOCK_FACTS * GROUP_MINIBLOCKS;
+        let is_live = |at: usize| live.is_none_or(|live| live.get(first + at));
+        present.add(keys.iter().enumerate().filter(|(at, _)| is_live(*at)).map(|(_, key)| key));
+    });
     let firsts: Vec<K> = keys.iter().step_by(MINIBLOCK_FACTS).chain(keys.last()).copied().collect();
     Ok(PackedKeys { firsts: bytemuck::cast_slice(&firsts).to_vec(), starts, offsets, present: present.end() })
 }
@@ -210,7 +216,7 @@ impl Occurring {
         Occurring(coordinates.iter().enumerate().map(of).collect())
     }
 
-    fn add<K: Key + Pod>(&self, keys: &[K]) {
+    fn add<'k, K: Key + Pod>(&self, keys: impl Iterator<Item = &'k K>) {
         let mut before = None;
         for key in keys {
             let key = key.wide();
@@ -262,7 +268,7 @@ mod tests {
     }
 
     fn check<K: Key + Pod>(keys: &[K], bits: &[u32], units: &[u32]) {
-        let packed = pack(keys, &KeyLayout::new(bits).unwrap(), &[]).unwrap();
+        let packed = pack(keys, None, &KeyLayout::new(bits).unwrap(), &[]).unwrap();
         let found: Vec<u32> = packed.starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(found, units);
         let expected: Vec<u128> = keys.iter().map(|key| key.wide()).collect();
@@ -290,7 +296,7 @@ mod tests {
     #[test]
     fn groups_of_miniblocks_join() {
         let keys: Vec<u64> = (0..(MINIBLOCK_FACTS * GROUP_MINIBLOCKS * 2 + 5) as u64).map(|fact| fact * 2).collect();
-        let packed = pack(&keys, &KeyLayout::new(&[10, 10]).unwrap(), &[1024; 2]).unwrap();
+        let packed = pack(&keys, None, &KeyLayout::new(&[10, 10]).unwrap(), &[1024; 2]).unwrap();
         let expected: Vec<u128> = keys.iter().map(|key| u128::from(*key)).collect();
         assert_eq!(unpacked::<u64>(&packed, keys.len()), expected);
         let set = |dimension: usize| packed.present[dimension].iter().map(|word| word.count_ones()).sum::<u32>();

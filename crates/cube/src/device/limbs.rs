@@ -8,7 +8,7 @@
 //! the sum of all magnitudes no addition of pairs rounds, and both round once at the end (`facts/precise.rs`).
 
 use super::error::DeviceError;
-use crate::facts::{Facts, Values};
+use crate::facts::{FactColumn, Facts, Values};
 
 /// Bits of a limb.
 pub(super) const LIMB_BITS: u32 = 32;
@@ -29,9 +29,14 @@ pub(super) struct DoubleLimbs {
 impl DoubleLimbs {
     /// The limbs of a measure whose doubles are added up; nothing where its greatest magnitude has too many bits.
     pub(super) fn of(facts: &Facts, measure: usize) -> Option<DoubleLimbs> {
-        let column = &facts.columns()[measure];
-        let Values::Doubles(values) = &column.values else { return None };
-        let filled = (0..values.len()).filter(|cell| column.is_filled(*cell)).map(|cell| values[cell]);
+        let columns = facts.segments().iter().map(|segment| match &segment.columns()[measure] {
+            column @ FactColumn { values: Values::Doubles(values), .. } => Some((column, values)),
+            _ => None,
+        });
+        let columns = columns.collect::<Option<Vec<_>>>()?;
+        let filled = columns.into_iter().flat_map(|(column, values)| {
+            (0..values.len()).filter(move |cell| column.is_filled(*cell)).map(move |cell| values[cell])
+        });
         let (mut unit, mut top, mut magnitude) = (i32::MAX, i32::MIN, 0.0);
         for value in filled.filter(|value| *value != 0.0) {
             let (mantissa, exponent) = parts(value);

@@ -9,7 +9,7 @@ use super::cost::DeviceChoice;
 use super::error::DeviceError;
 use super::plan::{Plan, Wanted};
 use super::sums::DeviceSums;
-use crate::aggregate::{Area, ByRank, Component, ComponentSums, Extreme, Narrow, Reducer, Source, Wide};
+use crate::aggregate::{Area, ByRank, Component, ComponentSums, Extreme, Narrow, Reducer, Summand, Wide};
 use crate::facts::{Large, Precise};
 
 /// The components of one measure of an area.
@@ -63,7 +63,7 @@ impl Reducer for DeviceReducer<'_> {
 
     fn sums(&mut self, component: &Component<'_>) -> Result<ComponentSums, DeviceError> {
         if let Some(other) = self.other {
-            if let Source::Doubles(_) = component.source {
+            if component.summand == Summand::Doubles {
                 let sums = other.double_sums(self.area, component.measure, self.cancelled)?;
                 return ComponentSums::roomy(sums, || Ok(Vec::new()));
             }
@@ -72,8 +72,8 @@ impl Reducer for DeviceReducer<'_> {
                 cells.ranks.into_iter().zip(cells.sums.into_iter().map(Narrow)).collect(),
             ));
         }
-        let empty = match component.source {
-            Source::Doubles(_) => ComponentSums::Precise(Vec::new()),
+        let empty = match component.summand {
+            Summand::Doubles => ComponentSums::Precise(Vec::new()),
             _ => ComponentSums::Narrow(Vec::new()),
         };
         self.contracted(component, Wanted::Sums, empty, |plan| {

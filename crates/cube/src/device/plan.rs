@@ -4,7 +4,7 @@ use super::accumulation::{Accumulation, DeviceMonoid, FactValues, bound, is_narr
 use super::classes::{Classes, Weighting};
 use super::error::DeviceError;
 use super::source::FactsSource;
-use crate::aggregate::{Component, Extreme, Product, Products, Source, places};
+use crate::aggregate::{Component, Extreme, Product, Products, Summand, places};
 use crate::facts::{Facts, Rule};
 
 /// Places of the largest array of sums: 4 GiB of words, and a byte each; half of it where a sum has two words.
@@ -56,26 +56,26 @@ impl Plan {
         present: &[Vec<u64>],
     ) -> Result<Plan, DeviceError> {
         let (facts, measure) = (component.facts, component.measure);
-        if facts.carries(measure).is_some() {
-            let name = &facts.columns()[measure].measure.name;
+        if facts.has_carries(measure) {
+            let name = &facts.measures()[measure].name;
             return Err(DeviceError::Unsupported { reason: format!("measure {name} has sums beyond its type") });
         }
-        let is_double = matches!(component.source, Source::Doubles(_));
+        let is_double = component.summand == Summand::Doubles;
         let members = |accumulation| Plan::members(component, accumulation, present);
-        let plan = match (wanted, component.source) {
+        let plan = match (wanted, component.summand) {
             (Wanted::Least, _) => members(Accumulation::order(measure, is_double, Extreme::<false>::ORDER)),
             (Wanted::Greatest, _) => members(Accumulation::order(measure, is_double, Extreme::<true>::ORDER)),
-            (_, Source::Ones) => members(Accumulation::ones(measure)),
-            (_, Source::Counts(_)) => {
+            (_, Summand::Ones) => members(Accumulation::ones(measure)),
+            (_, Summand::Counts) => {
                 let column = source.counts_column(measure).expect("row counts are a column");
                 members(Accumulation::whole(column, 2, DeviceMonoid::Wide))
             }
-            (_, Source::Doubles(_)) if !component.weighted => members(Accumulation::doubles(facts, measure)?),
-            (_, Source::Doubles(_)) => {
+            (_, Summand::Doubles) if !component.weighted => members(Accumulation::doubles(facts, measure)?),
+            (_, Summand::Doubles) => {
                 let classes = Plan::classes(component, Weighting::Doubles, false, present);
                 Plan::of(Accumulation::doubles(facts, measure)?, classes.expect(HAS_WORDS))
             }
-            (_, Source::Decimals(_)) => Plan::decimals(component, present),
+            (_, Summand::Decimals) => Plan::decimals(component, present),
         };
         if plan.accumulation.limbs > 1 && facts.len() > LIMB_FACTS_MAX {
             let reason = format!("{} facts, at most {LIMB_FACTS_MAX} in sums of more than 64 bits", facts.len());

@@ -1,5 +1,6 @@
 //! Facts of one cube on a device: the packed keys and the values, which all algorithms share.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -9,9 +10,9 @@ use warpcube_gpu::{Device, DeviceBuffer, DevicePtr, Params, Stream};
 
 use super::error::DeviceError;
 use super::keys::{PackedKeys, ResidentKeys};
-use super::source::FactsSource;
+use super::source::{FactsSource, SegmentSource};
 use super::workspace::Workspace;
-use crate::facts::{Facts, Rule, Values};
+use crate::facts::{FactMeasure, Facts, Rule, Segment, Values};
 
 /// Device memory of facts in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +25,9 @@ pub struct FactBytes {
 
 /// The facts of one cube, ready for a device.
 ///
-/// Values are columns of the shared residency, plain. The residency keeps the packed keys beside them: they leave the
-/// device by least recent use like columns, and the next statement packs them again.
+/// Values are columns of the shared residency, plain, a table a segment. The residency keeps the packed keys of each
+/// segment beside them: they leave the device by least recent use like columns, and the next statement packs them
+/// again.
 pub struct ResidentFacts {
     residency: Arc<Residency>,
     source: Arc<FactsSource>,
@@ -59,8 +61,8 @@ impl ResidentFacts {
     pub fn bytes(&self, measure: usize, cancelled: &Arc<AtomicBool>) -> Result<FactBytes, DeviceError> {
         let keys = self.keys(cancelled)?;
         let pinned = self.admitted(measure, cancelled, |_| 0)?;
-        let values = value_buffers(&pinned.tables[0]).map(|buffer| buffer.bytes() as u64).sum();
-        Ok(FactBytes { keys: keys.bytes(), values })
+        let values = pinned.tables.iter().flat_map(value_buffers).map(|buffer| buffer.bytes() as u64).sum();
+        Ok(FactBytes { keys: keys.iter().map(|keys| keys.bytes()).sum(), values })
     }
 
     /// The source whose columns the values are.
@@ -70,9 +72,11 @@ impl ResidentFacts {
 
     /// True if a fact has a value of a measure.
     pub(super) fn has_values(&self, measure: usize) -> bool {
-        let column = &self.facts().columns()[measure];
-        let has_filled = || column.filled.as_ref().is_none_or(|filled| filled.words().iter().any(|word| *word != 0));
-        !self.facts().is_empty() && has_filled()
+        let has_filled = |segment: &Arc<Segment>| {
+            let filled = segment.columns()[measure].filled.as_ref();
+            !segment.is_empty() && filled.is_none_or(|filled| filled.words().iter().any(|word| *word != 0))
+        };
+        self.facts().segments().iter().any(has_filled)
     }
 
     /// Refuses measures that are not sums of decimals.
@@ -80,21 +84,24 @@ impl ResidentFacts {
     /// # Errors
     /// [`DeviceError::Unsupported`] with the reason.
     pub(super) fn check_decimal_sum(&self, measure: usize) -> Result<(), DeviceError> {
-        let column = &self.facts().columns()[measure];
-        let reason = match column.values {
-            _ if column.measure.rule != Rule::Sum => "is no sum",
+        let (FactMeasure { name, rule, .. }, base) = (&self.facts().measures()[measure], self.facts().base());
+        let reason = match base.columns()[measure].values {
+            _ if *rule != Rule::Sum => "is no sum",
             Values::Doubles(_) => "has doubles",
             Values::Decimals(_) => return Ok(()),
         };
-        Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", column.measure.name) })
+        Err(DeviceError::Unsupported { reason: format!("measure {name} {reason}") })
     }
 
     /// True if the keys are on the device, and the values of each of these measures.
     pub(super) fn residence(&self, measures: &[usize]) -> (bool, Vec<bool>) {
-        let (key, version) = (self.source.key(), self.source.version());
-        let values = |measure: &usize| self.residency.is_resident(&key, &version, &[*measure]);
-        let keys = self.residency.object::<ResidentKeys>(&key, &version).is_some();
-        (keys, measures.iter().map(values).collect())
+        let names = self.source.segments().iter().map(|segment| (segment.key(), segment.version()));
+        let names: Vec<(String, String)> = names.collect();
+        let has_keys =
+            |(key, version): &(String, String)| self.residency.object::<ResidentKeys>(key, version).is_some();
+        let values =
+            |measure: &usize| names.iter().all(|(key, version)| self.residency.is_resident(key, version, &[*measure]));
+        (names.iter().all(has_keys), measures.iter().map(values).collect())
     }
 
     /// A stream for one statement.
@@ -108,14 +115,18 @@ impl ResidentFacts {
         self.streams.lock().push(stream);
     }
 
-    /// The keys, packed and copied to the device by the first statement that misses them.
-    pub(super) fn keys(&self, cancelled: &Arc<AtomicBool>) -> Result<Arc<ResidentKeys>, DeviceError> {
+    /// The keys of each segment, packed and copied to the device by the first statement that misses them.
+    pub(super) fn keys(&self, cancelled: &Arc<AtomicBool>) -> Result<Vec<Arc<ResidentKeys>>, DeviceError> {
         let _packing = self.packing.lock();
-        let (key, version) = (self.source.key(), self.source.version());
+        self.source.segments().iter().map(|segment| self.keys_of(segment, cancelled)).collect()
+    }
+
+    fn keys_of(&self, segment: &SegmentSource, cancelled: &Arc<AtomicBool>) -> Result<Arc<ResidentKeys>, DeviceError> {
+        let (key, version) = (segment.key(), segment.version());
         if let Some(keys) = self.residency.object(&key, &version) {
             return Ok(keys);
         }
-        let packed = PackedKeys::of(self.source.facts())?;
+        let packed = PackedKeys::of(segment.segment())?;
         let bytes = packed.device_bytes();
         let mut room = self.residency.admit(&[], &limits(cancelled), |_| Ok::<u64, DeviceError>(bytes))?;
         let resident = Arc::new(packed.upload(self.residency.device(), room.transient.split(bytes))?);
@@ -123,16 +134,34 @@ impl ResidentFacts {
         Ok(resident)
     }
 
-    /// Makes room for a column of the source and for a statement's memory, which `bytes` tells.
+    /// Makes room for a column of each segment and for a statement's memory, which `bytes` tells.
     pub(super) fn admitted(
         &self,
         column: usize,
         cancelled: &Arc<AtomicBool>,
         bytes: impl Fn(&[warpcube_column::Relation]) -> u64,
     ) -> Result<Pinned, DeviceError> {
-        let request = TableRequest { source: self.source.clone(), columns: vec![column], coded: Vec::new() };
-        self.residency.admit(&[request], &limits(cancelled), |tables| Ok::<u64, DeviceError>(bytes(tables)))
+        let request = |segment: &Arc<SegmentSource>| TableRequest {
+            source: segment.clone(),
+            columns: vec![column],
+            coded: Vec::new(),
+        };
+        let requests: Vec<TableRequest> = self.source.segments().iter().map(request).collect();
+        self.residency.admit(&requests, &limits(cancelled), |tables| Ok::<u64, DeviceError>(bytes(tables)))
     }
+}
+
+/// A bit for each coordinate of each dimension, 1 if a live cell of a segment has it.
+pub(super) fn present(keys: &[Arc<ResidentKeys>]) -> Cow<'_, [Vec<u64>]> {
+    let [first, others @ ..] = keys else { return Cow::Borrowed(&[]) };
+    let mut present = Cow::Borrowed(first.present.as_slice());
+    for other in others {
+        for (words, more) in present.to_mut().iter_mut().zip(&other.present) {
+            words.resize(words.len().max(more.len()), 0);
+            words.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
+        }
+    }
+    present
 }
 
 /// Values and validity of a relation of one column.

@@ -115,8 +115,8 @@ pub(super) fn compile_total(device: &Device) -> Result<Kernel, DeviceError> {
 
 /// Places in the workspace of the inputs of the pass.
 pub(super) struct ScanInputs {
-    values: usize,
-    validity: usize,
+    /// Addresses of values and of validity, of each segment.
+    segments: Vec<[usize; 2]>,
     tables: usize,
     weights: usize,
     /// Words of the tables.
@@ -129,7 +129,12 @@ pub(super) struct ScanInputs {
 
 impl ScanInputs {
     /// Puts addresses and tables into a workspace.
-    pub(super) fn new(plan: &Plan, layout: &KeyLayout, relation: &Relation, workspace: &mut Workspace) -> ScanInputs {
+    pub(super) fn new(
+        plan: &Plan,
+        layout: &KeyLayout,
+        relations: &[Relation],
+        workspace: &mut Workspace,
+    ) -> ScanInputs {
         let strides = strides(plan.products.shape());
         let (mut tables, mut weights, mut dimensions): (Vec<u32>, Vec<i32>, _) = (Vec::new(), Vec::new(), Vec::new());
         for at in &plan.looked_up {
@@ -142,10 +147,8 @@ impl ScanInputs {
                 None => weights.resize(tables.len(), 1),
             }
         }
-        let [values, validity] = put_addresses(relation, workspace);
         ScanInputs {
-            values,
-            validity,
+            segments: relations.iter().map(|relation| put_addresses(relation, workspace)).collect(),
             tables: workspace.put(bytemuck::cast_slice(&tables)),
             weights: workspace.put(bytemuck::cast_slice(&weights)),
             words: tables.len() as u64,
@@ -155,9 +158,11 @@ impl ScanInputs {
     }
 }
 
-/// The pass over facts as it is launched.
+/// The pass over a segment of facts as it is launched.
 pub(super) struct Scan<'a> {
     pub(super) inputs: &'a ScanInputs,
+    /// Number of the segment.
+    pub(super) segment: usize,
     pub(super) keys: &'a ResidentKeys,
     pub(super) relation: &'a Relation,
     pub(super) facts: u64,
@@ -180,7 +185,8 @@ impl Scan<'_> {
     ) -> Result<(), DeviceError> {
         let (inputs, workspace) = (self.inputs, self.workspace);
         let at = |params: Params, offset| params.buffer_at(workspace, offset);
-        let params = at(at(Params::new(), inputs.values), inputs.validity);
+        let [values, validity] = inputs.segments[self.segment];
+        let params = at(at(Params::new(), values), validity);
         let params = params.buffer(&self.keys.firsts).buffer(&self.keys.starts).buffer(&self.keys.offsets);
         let params = at(at(params, inputs.tables), inputs.weights);
         let params = at(at(at(params, self.sums), self.filled), self.counter);
@@ -206,13 +212,16 @@ impl Scan<'_> {
         device: &DeviceInfo,
         kernel: &Kernel,
     ) -> Result<(), DeviceError> {
-        let params = Params::new().buffer_at(self.workspace, self.inputs.values);
+        let params = Params::new().buffer_at(self.workspace, self.inputs.segments[self.segment][0]);
         let params = params.buffer_at(self.workspace, self.sums).u64(self.facts);
         let most = u64::from(device.multiprocessors * TOTAL_BLOCKS);
         let grid = self.facts.div_ceil(TOTAL_FACTS).clamp(1, most) as u32;
         let shape = LaunchShape { grid, block: TOTAL_THREADS, shared_bytes: TOTAL_THREADS / 32 * 8 };
         queue.launch(kernel, shape, &keep_values(params, self.relation))?;
-        Ok(queue.fill(self.workspace, self.filled, 1, 1)?)
+        match self.segment {
+            0 => Ok(queue.fill(self.workspace, self.filled, 1, 1)?),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -54,19 +54,21 @@ pub(super) struct Held {
     pub(super) device: Device,
     /// The workspace.
     pub(super) buffer: DeviceBuffer,
-    pub(super) keys: Arc<ResidentKeys>,
+    /// Those of each segment.
+    pub(super) keys: Vec<Arc<ResidentKeys>>,
     pinned: Pinned,
 }
 
 impl Held {
-    /// Values and validity of the column.
-    pub(super) fn relation(&self) -> &Relation {
-        &self.pinned.tables[0]
+    /// Values and validity of the column in each segment.
+    pub(super) fn relations(&self) -> &[Relation] {
+        &self.pinned.tables
     }
 
     /// All device memory that kernels use.
     fn buffers(&self) -> Vec<&DeviceBuffer> {
-        [&self.buffer].into_iter().chain(self.keys.buffers()).chain(value_buffers(self.relation())).collect()
+        let keys = self.keys.iter().flat_map(|keys| keys.buffers());
+        [&self.buffer].into_iter().chain(keys).chain(self.relations().iter().flat_map(value_buffers)).collect()
     }
 }
 
@@ -77,22 +79,22 @@ pub(super) struct Statement<S> {
 }
 
 impl<S: Steps> Statement<S> {
-    /// Loads a column, makes room, and plans the steps from the values and the bytes of device memory that are left
-    /// beside them. `plan` is asked once for the bytes and once more when they are there.
+    /// Loads a column, makes room, and plans the steps from the values of each segment and the bytes of device memory
+    /// that are left beside them. `plan` is asked once for the bytes and once more when they are there.
     pub(super) fn new(
         facts: &ResidentFacts,
         column: usize,
         cancelled: &Arc<AtomicBool>,
-        plan: impl Fn(&Relation, u64) -> S,
+        plan: impl Fn(&[Relation], u64) -> S,
     ) -> Result<Statement<S>, DeviceError> {
         let keys = facts.keys(cancelled)?;
         let (device, available) = (facts.device().clone(), Cell::new(0));
         let bytes = |tables: &[Relation]| {
             available.set(device.pool().available());
-            size_class(plan(&tables[0], available.get()).workspace().bytes()) as u64
+            size_class(plan(tables, available.get()).workspace().bytes()) as u64
         };
         let pinned = facts.admitted(column, cancelled, bytes)?;
-        let steps = plan(&pinned.tables[0], available.get());
+        let steps = plan(&pinned.tables, available.get());
         let buffer = device.buffer(steps.workspace().bytes(), "sums of a cube")?;
         Ok(Statement { steps, held: Held { device, buffer, keys, pinned } })
     }

@@ -80,7 +80,7 @@ pub(super) trait DeviceSums {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<ByRank<Precise>, DeviceError> {
         let resident = self.facts();
-        let of_facts = &resident.facts().columns()[measure].measure;
+        let of_facts = &resident.facts().measures()[measure];
         let refused =
             |reason: &str| Err(DeviceError::Unsupported { reason: format!("measure {} {reason}", of_facts.name) });
         if of_facts.rule != Rule::Sum {

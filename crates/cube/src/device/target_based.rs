@@ -12,7 +12,7 @@ use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::error::DeviceError;
 use super::keys::RESIDENT_KEYS;
 use super::plan::{PLACES_MAX, Summed, check_bound, whole_weight};
-use super::resident::{ResidentFacts, keep_values, put_addresses};
+use super::resident::{ResidentFacts, keep_values, present, put_addresses};
 use super::scan::padded;
 use super::statement::{Held, Prepared, Statement, Steps};
 use super::sums::DeviceSums;
@@ -60,11 +60,11 @@ impl DeviceSums for TargetBased {
             return Ok(None);
         }
         let (facts, keys) = (resident.facts(), resident.keys(cancelled)?);
-        let lists = Arc::new(TargetLists::new(facts, area, (measure, summed), &keys.present)?);
-        let has_nulls = facts.columns()[measure].filled.is_some();
+        let lists = Arc::new(TargetLists::new(facts, area, (measure, summed), &present(&keys))?);
+        let has_nulls = resident.source().is_nullable(measure);
         let kernel = compile(resident.device(), facts.layout().is_narrow(), has_nulls)?;
         let kernels = (kernel, CellKernel::compile(resident.device(), 1)?);
-        let plan = |relation: &Relation, _| TargetSteps::new(facts, lists.clone(), kernels.clone(), relation);
+        let plan = |relations: &[Relation], _| TargetSteps::new(facts, lists.clone(), kernels.clone(), relations);
         Ok(Some(Box::new(Statement::new(resident, summed.column, cancelled, plan)?)))
     }
 }
@@ -135,15 +135,16 @@ impl TargetLists {
     }
 }
 
-/// The launch of the target-based algorithm.
+/// The launches of the target-based algorithm, one a segment.
 struct TargetSteps {
     workspace: Workspace,
     lists: Arc<TargetLists>,
     kernel: Kernel,
-    facts: u64,
+    /// Cells of each segment, and the offsets of values and of validity.
+    segments: Vec<(u64, [usize; 2])>,
     shape: Vec<(u64, u64)>,
-    /// Offsets of values, validity, list offsets, base elements, weights, sums, filled bytes.
-    parts: [usize; 7],
+    /// Offsets of list offsets, base elements, weights, sums, filled bytes.
+    parts: [usize; 5],
     zeros: (usize, usize),
     output: CellOutput,
 }
@@ -153,10 +154,11 @@ impl TargetSteps {
         facts: &Facts,
         lists: Arc<TargetLists>,
         (kernel, cells): (Kernel, CellKernel),
-        relation: &Relation,
+        relations: &[Relation],
     ) -> TargetSteps {
         let mut workspace = Workspace::default();
-        let [values, validity] = put_addresses(relation, &mut workspace);
+        let segments = facts.segments().iter().map(|segment| segment.len() as u64).zip(relations);
+        let segments = segments.map(|(facts, relation)| (facts, put_addresses(relation, &mut workspace))).collect();
         let [offsets, bases] = [&lists.offsets, &lists.bases].map(|words| workspace.put(bytemuck::cast_slice(words)));
         let weights = workspace.put(bytemuck::cast_slice(&lists.weights));
         let (zeros_at, targets) = (workspace.bytes(), places(&lists.sizes));
@@ -167,9 +169,8 @@ impl TargetSteps {
         let output = CellOutput::new(cells, (sums, filled), axes, (counter, states), &mut workspace);
         let layout = facts.layout();
         let shape = (0..layout.dimensions()).map(|at| (layout.shift(at).into(), layout.coordinate_max(at).into()));
-        let (facts, shape) = (facts.len() as u64, shape.collect());
-        let parts = [values, validity, offsets, bases, weights, sums, filled];
-        TargetSteps { workspace, lists, kernel, facts, shape, parts, zeros, output }
+        let (shape, parts) = (shape.collect(), [offsets, bases, weights, sums, filled]);
+        TargetSteps { workspace, lists, kernel, segments, shape, parts, zeros, output }
     }
 }
 
@@ -183,8 +184,14 @@ impl Steps for TargetSteps {
     }
 
     fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
-        let (buffer, keys) = (&held.buffer, &held.keys);
-        queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
+        queue.fill(&held.buffer, self.zeros.0, 0, self.zeros.1)?;
+        (0..self.segments.len()).try_for_each(|segment| self.launch_segment(queue, held, segment))
+    }
+}
+
+impl TargetSteps {
+    fn launch_segment(&self, queue: &mut impl Queue, held: &Held, number: usize) -> Result<(), DeviceError> {
+        let (buffer, keys, (facts, values)) = (&held.buffer, &held.keys[number], self.segments[number]);
         let targets = places(&self.lists.sizes);
         let blocks = u64::from(held.device.info().multiprocessors * BLOCKS);
         let warps = blocks * u64::from(THREADS / 32);
@@ -192,14 +199,15 @@ impl Steps for TargetSteps {
         let segment = keys.miniblocks.div_ceil(wanted).max(SEGMENT_MINIBLOCKS);
         let segments = keys.miniblocks.div_ceil(segment);
         let params = keys.buffers().into_iter().fold(Params::new(), Params::buffer);
-        let params = self.parts.into_iter().fold(params, |params, part| params.buffer_at(buffer, part));
-        let params = params.u64(self.facts).u64(keys.miniblocks).u64(targets).u64(segments).u64(segment);
+        let parts = values.into_iter().chain(self.parts);
+        let params = parts.fold(params, |params, part| params.buffer_at(buffer, part));
+        let params = params.u64(facts).u64(keys.miniblocks).u64(targets).u64(segments).u64(segment);
         let params = params.u64(self.shape.len() as u64);
         let params = padded(params, self.shape.iter().map(|dimension| dimension.0));
         let params = padded(params, self.shape.iter().map(|dimension| dimension.1));
         let params = padded(params, self.lists.offsets_at.iter().copied());
         let params = padded(params, self.lists.sizes.iter().copied());
-        let params = keep_values(params, held.relation());
+        let params = keep_values(params, &held.relations()[number]);
         let grid = (targets * segments).div_ceil(u64::from(THREADS / 32)).clamp(1, blocks) as u32;
         let shape = LaunchShape { grid, block: THREADS, shared_bytes: THREADS / 32 * WARP_SHARED_BYTES };
         Ok(queue.launch(&self.kernel, shape, &params)?)

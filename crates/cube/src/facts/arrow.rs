@@ -11,7 +11,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use arrow::error::ArrowError;
 
 use super::carry::{whole_decimal, whole_double};
-use super::{FactColumn, FactMeasure, Facts, Rule, ValueType, Values};
+use super::{FactMeasure, Facts, Rule, Segment, ValueType, Values};
 
 /// Digits of a stored decimal.
 const DECIMAL_DIGITS: u8 = 19;
@@ -27,61 +27,83 @@ impl FactMeasure {
 }
 
 impl Facts {
-    /// Values of some cells, averages of an AVG; `shown` gives doubles as the reader is to see them.
+    /// Values at some places, averages of an AVG; `shown` gives doubles as the reader is to see them.
     pub(crate) fn value_array(
         &self,
         measure: usize,
-        cells: &[usize],
+        places: &[usize],
         shown: impl Fn(usize, f64) -> f64,
     ) -> Result<ArrayRef, ArrowError> {
-        let FactColumn { measure: definition, values, .. } = &self.columns()[measure];
-        match values {
-            _ if definition.rule == Rule::Avg => {
-                Ok(self.doubles(measure, cells, |cell| shown(cell, self.average(measure, cell))))
+        let is_average = self.measures()[measure].rule == Rule::Avg;
+        match self.base().columns()[measure].values {
+            Values::Decimals(_) if !is_average => {
+                self.decimals(measure, places, DECIMAL_DIGITS, |segment, cell| decimal(segment, measure, cell).into())
             }
-            Values::Doubles(values) => Ok(self.doubles(measure, cells, |cell| shown(cell, values[cell]))),
-            Values::Decimals(values) => self.decimals(measure, cells, DECIMAL_DIGITS, |cell| values[cell].into()),
-        }
-    }
-
-    /// Stored values of some cells: sums of an AVG, of more digits where one is beyond its type; such sums of doubles
-    /// are infinite.
-    pub(crate) fn stored_array(&self, measure: usize, cells: &[usize]) -> Result<ArrayRef, ArrowError> {
-        let carries = self.carries(measure);
-        let carry = |cell: usize| carries.map_or(0, |carries| carries[cell]);
-        match &self.columns()[measure].values {
-            Values::Decimals(values) => {
-                let digits = if carries.is_some() { DECIMAL128_MAX_PRECISION } else { DECIMAL_DIGITS };
-                self.decimals(measure, cells, digits, |cell| whole_decimal(values[cell], carry(cell)))
-            }
-            Values::Doubles(values) => Ok(self.doubles(measure, cells, |cell| match carry(cell) {
-                0 => values[cell],
-                carry => whole_double(values[cell], carry).to_precise().to_f64(),
+            _ => Ok(self.doubles(measure, places, |place, segment, cell| match &segment.columns()[measure].values {
+                Values::Doubles(values) if !is_average => shown(place, values[cell]),
+                _ => shown(place, segment.average(measure, cell)),
             })),
         }
     }
 
-    fn doubles(&self, measure: usize, cells: &[usize], value: impl Fn(usize) -> f64) -> ArrayRef {
-        let column = &self.columns()[measure];
-        Arc::new(cells.iter().map(|&cell| column.is_filled(cell).then(|| value(cell))).collect::<Float64Array>())
+    /// Stored values at some places: sums of an AVG, of more digits where one is beyond its type; such sums of doubles
+    /// are infinite.
+    pub(crate) fn stored_array(&self, measure: usize, places: &[usize]) -> Result<ArrayRef, ArrowError> {
+        let carry = |segment: &Segment, cell: usize| segment.carries(measure).map_or(0, |carries| carries[cell]);
+        match self.base().columns()[measure].values {
+            Values::Decimals(_) => {
+                let digits = if self.has_carries(measure) { DECIMAL128_MAX_PRECISION } else { DECIMAL_DIGITS };
+                self.decimals(measure, places, digits, |segment, cell| {
+                    whole_decimal(decimal(segment, measure, cell), carry(segment, cell))
+                })
+            }
+            Values::Doubles(_) => Ok(self.doubles(measure, places, |_, segment, cell| {
+                let Values::Doubles(values) = &segment.columns()[measure].values else { return 0.0 };
+                match carry(segment, cell) {
+                    0 => values[cell],
+                    carry => whole_double(values[cell], carry).to_precise().to_f64(),
+                }
+            })),
+        }
+    }
+
+    fn doubles(&self, measure: usize, places: &[usize], value: impl Fn(usize, &Segment, usize) -> f64) -> ArrayRef {
+        let value = |place: &usize| {
+            let (segment, cell) = self.at(*place);
+            segment.columns()[measure].is_filled(cell).then(|| value(*place, segment, cell))
+        };
+        Arc::new(places.iter().map(value).collect::<Float64Array>())
     }
 
     fn decimals(
         &self,
         measure: usize,
-        cells: &[usize],
+        places: &[usize],
         digits: u8,
-        units: impl Fn(usize) -> i128,
+        units: impl Fn(&Segment, usize) -> i128,
     ) -> Result<ArrayRef, ArrowError> {
-        let column = &self.columns()[measure];
-        let scale = match column.measure.value_type {
+        let scale = match self.measures()[measure].value_type {
             ValueType::Decimal { scale } => scale as i8,
             ValueType::Double => 0,
         };
-        let units = cells.iter().map(|&cell| column.is_filled(cell).then(|| units(cell)));
+        let units = |place: &usize| {
+            let (segment, cell) = self.at(*place);
+            segment.columns()[measure].is_filled(cell).then(|| units(segment, cell))
+        };
+        let units = places.iter().map(units);
         Ok(Arc::new(units.collect::<Decimal128Array>().with_precision_and_scale(digits, scale)?))
     }
+}
 
+/// The stored units of a cell; 0 of doubles.
+fn decimal(segment: &Segment, measure: usize, cell: usize) -> i64 {
+    match &segment.columns()[measure].values {
+        Values::Decimals(values) => values[cell],
+        Values::Doubles(_) => 0,
+    }
+}
+
+impl Segment {
     /// Stored values of a run of cells as whole numbers or doubles, without scale.
     pub(crate) fn word_array(&self, measure: usize, cells: Range<usize>) -> ArrayRef {
         match &self.columns()[measure].values {
@@ -109,6 +131,6 @@ impl Facts {
 }
 
 /// Counts of some cells.
-pub(crate) fn count_array(counts: &[u64], cells: &[usize]) -> ArrayRef {
-    Arc::new(cells.iter().map(|cell| counts[*cell]).collect::<UInt64Array>())
+pub(crate) fn count_array(counts: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(counts))
 }

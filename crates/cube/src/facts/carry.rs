@@ -3,7 +3,7 @@
 //! A sum of decimals is value + carry · 2⁶⁴, one of doubles value + carry · 2¹⁰⁰⁰ ([`Large`]). The carry is 0 where the
 //! value alone is the sum. Only an AVG has others: its result lies within the range of its values, whatever their sum.
 
-use super::{Facts, Large, Precise, Rule, ValueType, Values};
+use super::{Large, Precise, Rule, Segment, ValueType, Values};
 
 /// A sum of decimals as value and carry.
 pub(super) fn split_decimal(sum: i128) -> (i64, i64) {
@@ -28,7 +28,7 @@ pub(crate) fn whole_double(value: f64, carry: i64) -> Large {
     Large(Large::from_f64(value).0.plus(Precise::from_i128(carry.into())))
 }
 
-impl Facts {
+impl Segment {
     /// The average of a filled cell of an AVG.
     pub(crate) fn average(&self, measure: usize, cell: usize) -> f64 {
         let column = &self.columns()[measure];

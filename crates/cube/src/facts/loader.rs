@@ -2,8 +2,11 @@
 
 use rayon::prelude::*;
 
+use super::column::gather;
 use super::fold::{Folded, Groups, RowColumn, extend_optional};
-use super::{Bitmap, FactColumn, FactMeasure, Facts, FactsError, InputColumn, InputValues, Keys, Rule, Values};
+use super::{
+    Bitmap, FactColumn, FactMeasure, Facts, FactsError, InputColumn, InputValues, Keys, Rule, Segment, Values,
+};
 use crate::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
 
 /// Collects rows and folds them into [`Facts`].
@@ -71,10 +74,11 @@ impl Loader {
         if facts.layout() != &self.layout {
             return other_cube(format!("bits {:?} and {:?}", self.layout.bits(), facts.layout().bits()));
         }
-        if !self.measures.iter().eq(facts.columns().iter().map(|column| &column.measure)) {
+        if self.measures != facts.measures() {
             return other_cube("the measures differ in number, name, rule or type".to_string());
         }
-        let (before, rows) = (self.len(), facts.len());
+        let merged = facts.merged();
+        let (before, rows, facts) = (self.len(), facts.len(), merged.base());
         match (&mut self.keys, facts.keys()) {
             (Keys::Narrow(keys), Keys::Narrow(more)) => keys.extend_from_slice(more),
             (Keys::Wide(keys), Keys::Wide(more)) => keys.extend_from_slice(more),
@@ -211,11 +215,8 @@ fn without_empty_cells(
             (FactColumn { measure, values, filled, counts }, (carries, cancelled))
         });
     let (columns, (carries, cancelled)) = columns.unzip();
-    Facts::from_checked(layout, keys, columns, rows, page_cells).with_carries(carries).with_cancelled(cancelled)
-}
-
-pub(super) fn gather<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
-    places.iter().map(|&place| values[place]).collect()
+    let segment = Segment::from_checked(layout.clone(), keys, columns, rows, page_cells);
+    Facts::of_segments(layout, vec![segment.with_carries(carries).with_cancelled(cancelled).into()])
 }
 
 impl Folded {

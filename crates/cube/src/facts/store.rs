@@ -1,109 +1,36 @@
-//! The facts of a cube as stored columns.
+//! The facts of a cube: a base segment, and segments of later changes.
 
-use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Bitmap, FactMeasure, FactsError, Keys, Pages, Rule, ValueType};
+use super::{FactColumn, FactMeasure, FactsError, Keys, Segment};
 use crate::key::KeyLayout;
 
-/// Values of a measure, one a cell. The value of an empty cell has no meaning.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Values {
-    /// Decimals: whole numbers, the value times 10^scale; row counts of a COUNT.
-    Decimals(Vec<i64>),
-    /// Finite doubles.
-    Doubles(Vec<f64>),
-}
-
-impl Values {
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        match self {
-            Values::Decimals(values) => values.len(),
-            Values::Doubles(values) => values.len(),
-        }
-    }
-
-    /// True if there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The type, without scale, for errors.
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Values::Decimals(_) => "decimals",
-            Values::Doubles(_) => "doubles",
-        }
-    }
-
-    /// True if the values are of a measure's type.
-    pub(super) fn suit(&self, value_type: ValueType) -> bool {
-        matches!(
-            (self, value_type),
-            (Values::Decimals(_), ValueType::Decimal { .. }) | (Values::Doubles(_), ValueType::Double)
-        )
-    }
-}
-
-/// A stored measure.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FactColumn {
-    /// Name, rule and type.
-    pub measure: FactMeasure,
-    /// One value a cell: sums of an AVG ([`Facts::carries`] has what they are beyond the type), row counts of a COUNT.
-    pub values: Values,
-    /// Filled cells; absent if all are filled.
-    pub filled: Option<Bitmap>,
-    /// Rows with a value, one number a cell, of an AVG; absent if each filled cell has one row.
-    pub counts: Option<Vec<u64>>,
-}
-
-impl FactColumn {
-    /// True if cell `index` has a value.
-    pub fn is_filled(&self, index: usize) -> bool {
-        self.filled.as_ref().is_none_or(|filled| filled.get(index))
-    }
-
-    /// The greatest magnitude of a stored value, those of empty cells included.
-    fn magnitude(&self) -> f64 {
-        match &self.values {
-            Values::Decimals(values) => values.iter().map(|value| value.unsigned_abs()).max().unwrap_or(0) as f64,
-            Values::Doubles(values) => values.iter().fold(0.0, |most, value| most.max(value.abs())),
-        }
-    }
-
-    /// The least and the greatest magnitude of the doubles of filled cells, zeros left out; of other values 0 and 0.
-    fn double_range(&self) -> (f64, f64) {
-        let Values::Doubles(values) = &self.values else { return (0.0, 0.0) };
-        let cells = values.iter().enumerate().filter(|(cell, value)| **value != 0.0 && self.is_filled(*cell));
-        let range =
-            |(least, most): (f64, f64), (_, value): (usize, &f64)| (least.min(value.abs()), most.max(value.abs()));
-        match cells.fold((f64::INFINITY, 0.0), range) {
-            (_, 0.0) => (0.0, 0.0),
-            range => range,
-        }
-    }
-}
-
-/// The filled base cells of a cube, sorted by key.
-#[derive(Debug, Clone, PartialEq)]
+/// The filled base cells of a cube.
+///
+/// They lie in segments. A later segment has cells in place of those of former ones, which are not live any more: each
+/// key has one live cell. Cells have places: those of the first segment in the order of their keys, then those of the
+/// next.
+#[derive(Debug, Clone)]
 pub struct Facts {
     layout: KeyLayout,
-    keys: Keys,
-    columns: Vec<FactColumn>,
-    rows: Option<Vec<u64>>,
-    /// One entry a column.
-    carries: Vec<Option<Vec<i64>>>,
-    /// One entry a column.
-    cancelled: Vec<Option<Vec<f64>>>,
-    pages: Pages,
-    magnitudes: Vec<f64>,
-    double_ranges: Vec<(f64, f64)>,
+    measures: Vec<FactMeasure>,
+    /// One at least; each has cells if there are several.
+    segments: Vec<Arc<Segment>>,
+    /// The place of the first cell of each segment.
+    starts: Vec<usize>,
+    cells: usize,
+}
+
+/// Equal segments.
+impl PartialEq for Facts {
+    fn eq(&self, other: &Facts) -> bool {
+        (&self.layout, &self.measures, &self.segments) == (&other.layout, &other.measures, &other.segments)
+    }
 }
 
 impl Facts {
-    /// Facts from stored arrays: keys strictly ascending, `columns` of one value a key, `rows` the number of source
-    /// rows of each key (absent if each has one), pages of `page_cells` cells.
+    /// Facts of one segment from stored arrays: keys strictly ascending, `columns` of one value a key, `rows` the
+    /// number of source rows of each key (absent if each has one), pages of `page_cells` cells.
     ///
     /// # Errors
     /// [`FactsError::Damaged`] if an invariant of the module does not hold.
@@ -114,58 +41,43 @@ impl Facts {
         rows: Option<Vec<u64>>,
         page_cells: usize,
     ) -> Result<Facts, FactsError> {
-        check_keys(&layout, &keys)?;
-        let cells = keys.len();
-        let damaged = |reason: String| Err(FactsError::Damaged { reason });
-        if rows.as_ref().is_some_and(|rows| rows.len() != cells || rows.contains(&0)) {
-            return damaged(format!("row counts are not one positive number for each of {cells} cells"));
+        let segment = Segment::from_parts(layout.clone(), keys, columns, rows, page_cells)?;
+        Ok(Facts::of_segments(layout, vec![segment.into()]))
+    }
+
+    /// Facts of segments that were read: the base, and later ones.
+    ///
+    /// # Errors
+    /// [`FactsError::Damaged`] if a key has two live cells.
+    pub(crate) fn from_segments(layout: KeyLayout, segments: Vec<Arc<Segment>>) -> Result<Facts, FactsError> {
+        for (number, segment) in segments.iter().enumerate().skip(1) {
+            let is_double = |cell: &usize| {
+                let key = segment.keys().get(*cell);
+                segment.is_live(*cell) && segments[..number].iter().any(|former| former.find(key).is_some())
+            };
+            if let Some(cell) = (0..segment.len()).find(is_double) {
+                let cell = layout.unpack(segment.keys().get(cell));
+                return Err(FactsError::Damaged { reason: format!("cell {cell:?} stands in two segments") });
+            }
         }
-        for column in &columns {
-            check_column(column, cells)?;
+        Ok(Facts::of_segments(layout, segments))
+    }
+
+    /// Facts of segments, each key of which has one live cell. The first one stays if no other has cells.
+    pub(super) fn of_segments(layout: KeyLayout, mut segments: Vec<Arc<Segment>>) -> Facts {
+        let first = segments[0].clone();
+        segments.retain(|segment| !segment.is_empty());
+        if segments.is_empty() {
+            segments.push(first);
         }
-        if columns.iter().all(|column| column.filled.is_some())
-            && let Some(cell) = (0..cells).find(|&cell| !columns.iter().any(|column| column.is_filled(cell)))
-        {
-            return damaged(format!("cell {:?} has no value", layout.unpack(keys.get(cell))));
-        }
-        Ok(Facts::from_checked(layout, keys, columns, rows, page_cells))
-    }
-
-    /// Facts from arrays whose invariants hold.
-    pub(super) fn from_checked(
-        layout: KeyLayout,
-        keys: Keys,
-        columns: Vec<FactColumn>,
-        rows: Option<Vec<u64>>,
-        page_cells: usize,
-    ) -> Facts {
-        let pages = Pages::of(&layout, &keys, page_cells);
-        let magnitudes = columns.iter().map(FactColumn::magnitude).collect();
-        let double_ranges = columns.iter().map(FactColumn::double_range).collect();
-        let (carries, cancelled) = (vec![None; columns.len()], vec![None; columns.len()]);
-        Facts { layout, keys, columns, rows, carries, cancelled, pages, magnitudes, double_ranges }
-    }
-
-    /// With the carries of each measure's values, for measures of AVG one a cell.
-    pub(crate) fn with_carries(self, carries: Vec<Option<Vec<i64>>>) -> Facts {
-        Facts { carries, ..self }
-    }
-
-    /// With what the rows of cells cancelled, for measures of sums of doubles one a cell.
-    pub(crate) fn with_cancelled(self, cancelled: Vec<Option<Vec<f64>>>) -> Facts {
-        Facts { cancelled, ..self }
-    }
-
-    /// By how much the magnitudes of the rows of a cell exceed the magnitude of their sum, one a cell, where doubles of
-    /// both signs were added up: the sum keeps no more digits than its rows leave. Absent if it is 0 everywhere.
-    pub fn cancelled(&self, measure: usize) -> Option<&[f64]> {
-        self.cancelled[measure].as_deref()
-    }
-
-    /// The carries of an AVG's sums, one a cell: a sum of decimals is its value and 2⁶⁴ times the carry, one of doubles
-    /// its value and 2¹⁰⁰⁰ times the carry. Absent if each is 0.
-    pub fn carries(&self, measure: usize) -> Option<&[i64]> {
-        self.carries[measure].as_deref()
+        let measures = segments[0].columns().iter().map(|column| column.measure.clone()).collect();
+        let ends = segments.iter().scan(0, |end, segment| {
+            *end += segment.len();
+            Some(*end)
+        });
+        let starts = std::iter::once(0).chain(ends).take(segments.len()).collect();
+        let cells = segments.iter().map(|segment| segment.live_cells()).sum();
+        Facts { layout, measures, segments, starts, cells }
     }
 
     /// Layout of the keys.
@@ -173,100 +85,162 @@ impl Facts {
         &self.layout
     }
 
+    /// The measures, in the order of definition.
+    pub fn measures(&self) -> &[FactMeasure] {
+        &self.measures
+    }
+
+    /// The base, and segments of later changes.
+    pub fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
+    /// The first segment, which has all cells where there is no other.
+    pub fn base(&self) -> &Segment {
+        &self.segments[0]
+    }
+
+    /// True if one segment has all cells, and all of them are live.
+    pub fn is_whole(&self) -> bool {
+        self.segments.len() == 1 && self.base().live().is_none()
+    }
+
     /// Number of filled base cells.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.cells
     }
 
     /// True if no cell is filled.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.cells == 0
     }
 
-    /// The keys.
-    pub fn keys(&self) -> &Keys {
-        &self.keys
+    /// Places of all segments.
+    pub(crate) fn places(&self) -> usize {
+        self.segments.iter().map(|segment| segment.len()).sum()
     }
 
-    /// The measures, in the order of definition.
-    pub fn columns(&self) -> &[FactColumn] {
-        &self.columns
+    /// The segments with the places of their first cells.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (usize, &Segment)> {
+        self.starts.iter().copied().zip(self.segments.iter().map(|segment| &**segment))
     }
 
-    /// Source rows of each cell; absent if each has one.
-    pub fn row_counts(&self) -> Option<&[u64]> {
-        self.rows.as_deref()
+    /// The segment of a place, and the cell in it.
+    pub fn at(&self, place: usize) -> (&Segment, usize) {
+        let number = match self.segments.len() {
+            1 => 0,
+            _ => self.starts.partition_point(|start| *start <= place) - 1,
+        };
+        (&self.segments[number], place - self.starts[number])
     }
 
-    /// The pages.
-    pub fn pages(&self) -> &Pages {
-        &self.pages
+    /// The key of a place.
+    pub(crate) fn key(&self, place: usize) -> u128 {
+        let (segment, cell) = self.at(place);
+        segment.keys().get(cell)
     }
 
-    /// Coordinates of a cell.
-    pub fn cell(&self, index: usize) -> Vec<u32> {
-        self.layout.unpack(self.keys.get(index))
+    /// Coordinates of a place.
+    pub fn cell(&self, place: usize) -> Vec<u32> {
+        self.layout.unpack(self.key(place))
     }
 
-    /// The cell of a coordinate tuple, if it is filled.
+    /// True if a place has a live cell.
+    pub(crate) fn is_live(&self, place: usize) -> bool {
+        let (segment, cell) = self.at(place);
+        segment.is_live(cell)
+    }
+
+    /// Number of cells with a value of a measure.
+    pub(crate) fn filled(&self, measure: usize) -> usize {
+        let of =
+            |segment: &Arc<Segment>| segment.columns()[measure].filled.as_ref().map_or(segment.len(), |it| it.count());
+        self.segments.iter().map(of).sum()
+    }
+
+    /// The place of a coordinate tuple, if it is filled.
     pub fn find(&self, coordinates: &[u32]) -> Option<usize> {
         let fits = |(dimension, &coordinate): (usize, &u32)| coordinate <= self.layout.coordinate_max(dimension);
         if coordinates.len() != self.layout.dimensions() || !coordinates.iter().enumerate().all(fits) {
             return None;
         }
         let key = self.layout.pack(coordinates);
-        let index = self.keys.lower_bound(0..self.len(), key);
-        (index < self.len() && self.keys.get(index) == key).then_some(index)
+        self.placed().find_map(|(start, segment)| Some(start + segment.find(key)?))
     }
 
-    /// Writes one coordinate of each cell of `range` to the first places of `out`.
-    pub(crate) fn coordinates(&self, range: Range<usize>, dimension: usize, out: &mut [u32]) {
-        self.keys.coordinates(&self.layout, range, dimension, out);
+    /// Source rows of a place.
+    pub(crate) fn rows(&self, place: usize) -> u64 {
+        let (segment, cell) = self.at(place);
+        segment.row_counts().map_or(1, |rows| rows[cell])
+    }
+
+    /// True if a cell has several source rows.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.segments.iter().any(|segment| segment.row_counts().is_some())
+    }
+
+    /// Rows with a value of a measure at a place.
+    pub(crate) fn count(&self, measure: usize, place: usize) -> u64 {
+        let (segment, cell) = self.at(place);
+        segment.columns()[measure].counts.as_ref().map_or(1, |counts| counts[cell])
+    }
+
+    /// True if a cell of an AVG folds several rows.
+    pub(crate) fn has_counts(&self, measure: usize) -> bool {
+        self.segments.iter().any(|segment| segment.columns()[measure].counts.is_some())
+    }
+
+    /// True if a sum of an AVG is beyond its type.
+    pub(crate) fn has_carries(&self, measure: usize) -> bool {
+        self.segments.iter().any(|segment| segment.carries(measure).is_some())
+    }
+
+    /// True if rows of a cell cancelled each other.
+    pub(crate) fn has_cancelled(&self, measure: usize) -> bool {
+        self.segments.iter().any(|segment| segment.cancelled(measure).is_some())
+    }
+
+    /// What the rows of a place cancelled.
+    pub(crate) fn cancelled(&self, measure: usize, place: usize) -> f64 {
+        let (segment, cell) = self.at(place);
+        segment.cancelled(measure).map_or(0.0, |cancelled| cancelled[cell])
+    }
+
+    /// Cells of a page, the last one of a segment excepted.
+    pub(crate) fn page_cells(&self) -> usize {
+        self.base().pages().page_cells()
+    }
+
+    /// Pages of all segments.
+    pub(crate) fn pages(&self) -> usize {
+        self.segments.iter().map(|segment| segment.pages().len()).sum()
+    }
+
+    /// The greatest coordinate of a dimension; nothing without cells.
+    pub(crate) fn coordinate_max(&self, dimension: usize) -> Option<u32> {
+        self.segments.iter().filter_map(|segment| segment.pages().coordinate_max(dimension)).max()
+    }
+
+    /// The coordinates of a dimension at which cells lie.
+    pub(crate) fn coordinates(&self, dimension: usize) -> Vec<bool> {
+        let mut lie = vec![false; self.coordinate_max(dimension).map_or(0, |most| most as usize + 1)];
+        for segment in &self.segments {
+            let mut coordinates = vec![0; segment.len()];
+            segment.coordinates(0..segment.len(), dimension, &mut coordinates);
+            let live = coordinates.into_iter().enumerate().filter(|(cell, _)| segment.is_live(*cell));
+            live.for_each(|(_, coordinate)| lie[coordinate as usize] = true);
+        }
+        lie
     }
 
     /// The greatest magnitude of a measure's stored values.
     pub(crate) fn magnitude(&self, measure: usize) -> f64 {
-        self.magnitudes[measure]
+        self.segments.iter().map(|segment| segment.magnitude(measure)).fold(0.0, f64::max)
     }
 
     /// The least and the greatest magnitude of a measure's doubles, zeros left out; 0 and 0 without others.
     pub(crate) fn double_range(&self, measure: usize) -> (f64, f64) {
-        self.double_ranges[measure]
+        let ranges = self.segments.iter().map(|segment| segment.double_range(measure)).filter(|range| range.1 > 0.0);
+        ranges.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))).unwrap_or((0.0, 0.0))
     }
-}
-
-fn check_keys(layout: &KeyLayout, keys: &Keys) -> Result<(), FactsError> {
-    let damaged = |reason: String| Err(FactsError::Damaged { reason });
-    if matches!(keys, Keys::Narrow(_)) != layout.is_narrow() {
-        return damaged(format!("keys are not of the width that {} bits take", layout.total_bits()));
-    }
-    if let Some(place) = keys.first_unsorted() {
-        return damaged(format!("the key of cell {place} does not exceed the one before it"));
-    }
-    let bits = layout.total_bits();
-    if !keys.is_empty() && bits < 128 && keys.get(keys.len() - 1) >> bits != 0 {
-        return damaged(format!("the last key has more than {bits} bits"));
-    }
-    Ok(())
-}
-
-fn check_column(column: &FactColumn, cells: usize) -> Result<(), FactsError> {
-    let FactColumn { measure, values, filled, counts } = column;
-    let damaged = |reason: String| Err(FactsError::Damaged { reason: format!("measure {}: {reason}", measure.name) });
-    let lengths = [Some(values.len()), filled.as_ref().map(Bitmap::len), counts.as_ref().map(Vec::len)];
-    if lengths.iter().flatten().any(|&length| length != cells) {
-        return damaged(format!("its columns do not have {cells} cells"));
-    }
-    if !values.suit(measure.value_type) {
-        return damaged(format!("{} are stored as {}", measure.value_type, values.kind()));
-    }
-    if counts.is_some() && measure.rule != Rule::Avg {
-        return damaged(format!("row counts belong to AVG, the rule is {}", measure.rule));
-    }
-    if let Values::Doubles(values) = values
-        && let Some(place) = values.iter().position(|value| !value.is_finite() || value.to_bits() == 1 << 63)
-    {
-        return damaged(format!("cell {place} holds {}", values[place]));
-    }
-    Ok(())
 }

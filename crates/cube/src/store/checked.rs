@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -38,11 +39,11 @@ pub(crate) fn text(value: &impl Serialize) -> String {
     format!("{}{body}", first_line(body.as_bytes()))
 }
 
-/// Reads a value of this version; `None` if there is no such file.
+/// Reads a value of one of these versions; `None` if there is no such file.
 ///
 /// # Errors
 /// [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
-pub(crate) fn read<T: DeserializeOwned>(path: &Path, version: u64) -> Result<Option<T>> {
+pub(crate) fn read<T: DeserializeOwned>(path: &Path, versions: RangeInclusive<u64>) -> Result<Option<T>> {
     let file = match File::open(path) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -54,10 +55,10 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, version: u64) -> Result<Opt
     if bytes.len() as u64 > BYTES_MAX {
         return Err(StoreError::damaged(path, format!("it has more than {BYTES_MAX} bytes")));
     }
-    parse(&bytes, path, version).map(Some)
+    parse(&bytes, path, versions).map(Some)
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8], path: &Path, version: u64) -> Result<T> {
+fn parse<T: DeserializeOwned>(bytes: &[u8], path: &Path, versions: RangeInclusive<u64>) -> Result<T> {
     let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
     let (head, body) = bytes.split_at(end);
     if head != first_line(body).as_bytes() {
@@ -66,8 +67,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], path: &Path, version: u64) -> Result
     let json = [b"{", body].concat();
     let unreadable = |error: serde_json::Error| StoreError::damaged(path, format!("it is no manifest: {error}"));
     let Versioned { version: found } = serde_json::from_slice(&json).map_err(unreadable)?;
-    if found != version {
-        return Err(StoreError::Version { path: path.to_path_buf(), found, wanted: version });
+    if !versions.contains(&found) {
+        return Err(StoreError::Version { path: path.to_path_buf(), found, wanted: *versions.end() });
     }
     serde_json::from_slice(&json).map_err(unreadable)
 }

@@ -119,12 +119,12 @@ impl StoredCube {
             return Some(format!("keys of the facts have bits {found:?}, those of the model {wanted:?}"));
         }
         let wanted: Vec<FactMeasure> = fact_measures(model).collect();
-        if !facts.columns().iter().map(|column| &column.measure).eq(&wanted) {
+        if facts.measures() != wanted {
             return Some("the measures of the facts are not those of the model".to_owned());
         }
         for (number, dimension) in model.dimensions().iter().enumerate() {
             let count = dimension.base_count();
-            if let Some(most) = facts.pages().coordinate_max(number).filter(|&most| most as usize >= count) {
+            if let Some(most) = facts.coordinate_max(number).filter(|&most| most as usize >= count) {
                 let name = dimension.name();
                 return Some(format!("facts lie at coordinate {most} of dimension '{name}', which has {count}"));
             }

@@ -1,4 +1,5 @@
-//! Facts as a column file: keys, then each measure with its counts, then row counts.
+//! A segment of facts as a column file: keys, then each measure with its counts, then row counts. A file of one column
+//! has the cells of a segment that are not live any more: their numbers in the order of keys, ascending.
 //!
 //! ```text
 //! key                 UInt64, the low 64 bits of the keys, strictly ascending where keys are narrow
@@ -18,7 +19,7 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use warpcube_column::format::{
@@ -31,19 +32,19 @@ use super::folder::MANIFEST_NAME;
 use super::index::{self, Index};
 use super::manifest::{ColumnSummary, INDEX_PREFIX};
 use super::pages::{PAGE_ROWS, Pages, Value, encode_column, page_rows};
-use crate::facts::{Bitmap, FactColumn, FactMeasure, Facts, Keys, Rule, ValueType, Values};
+use crate::facts::{Bitmap, FactColumn, FactMeasure, Keys, Rule, Segment, ValueType, Values};
 use crate::model::CubeModel;
 use crate::schemes::Scheme;
 use crate::schemes::restore::Words;
 
-/// Writes facts to a file, with their keys or the index of another scheme.
+/// Writes a segment to a file, with their keys or the index of another scheme.
 ///
 /// # Errors
 /// [`StoreError::Facts`].
 pub(super) fn write(
     path: &Path,
     identity: &TableIdentity,
-    facts: &Facts,
+    facts: &Segment,
     index: Option<&Index>,
 ) -> Result<Vec<ColumnSummary>> {
     let mut writer = ColumnWriter::new(path, identity, facts.len())?;
@@ -160,8 +161,8 @@ fn encoding_error(path: &Path, place: &str, error: EncodingError) -> StoreError 
 }
 
 /// A column file of facts whose directory was checked.
-pub(super) struct FactsFile<'a> {
-    path: &'a Path,
+pub(super) struct FactsFile {
+    path: PathBuf,
     file: EncodedFile,
     cells: usize,
     /// The column that is read next.
@@ -174,17 +175,12 @@ struct Column<T> {
     filled: Option<Bitmap>,
 }
 
-impl<'a> FactsFile<'a> {
+impl FactsFile {
     /// Opens the file of `bytes` bytes and `cells` facts; an array of a scheme has the entries that its file says.
     ///
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::Facts`], [`StoreError::Damaged`].
-    pub(super) fn open(
-        path: &'a Path,
-        identity: &TableIdentity,
-        bytes: u64,
-        cells: Option<u64>,
-    ) -> Result<FactsFile<'a>> {
+    pub(super) fn open(path: &Path, identity: &TableIdentity, bytes: u64, cells: Option<u64>) -> Result<FactsFile> {
         let length = fs::metadata(path).map_err(StoreError::io(path, "read"))?.len();
         if length != bytes {
             return Err(StoreError::damaged(path, format!("it has {length} bytes, {MANIFEST_NAME} says {bytes}")));
@@ -197,7 +193,7 @@ impl<'a> FactsFile<'a> {
             let reason = format!("its pages hold {found} cells, the manifest has {cells} in pages of {PAGE_ROWS}");
             return Err(StoreError::damaged(path, reason));
         }
-        Ok(FactsFile { path, file, cells: found as usize, next: 0 })
+        Ok(FactsFile { path: path.to_path_buf(), file, cells: found as usize, next: 0 })
     }
 
     /// The name and the entries of an array that is a file of its own.
@@ -210,8 +206,8 @@ impl<'a> FactsFile<'a> {
         Ok((name, words))
     }
 
-    /// Reads the facts of a model, stored in a scheme with these arrays beside the file, in pages of `page_cells`
-    /// cells. Runs on all cores of the current rayon pool.
+    /// Reads a segment of the facts of a model, stored in a scheme with these arrays beside the file, in pages of
+    /// `page_cells` cells. Runs on all cores of the current rayon pool.
     ///
     /// # Errors
     /// [`StoreError::Facts`] names column and page; [`StoreError::Damaged`], [`StoreError::FactsParts`].
@@ -220,7 +216,7 @@ impl<'a> FactsFile<'a> {
         model: &CubeModel,
         page_cells: usize,
         (scheme, pointers): (Scheme, Words),
-    ) -> Result<Facts> {
+    ) -> Result<Segment> {
         let layout = model.layout().clone();
         let (keys, places) = match scheme {
             Scheme::Bess => (self.keys(layout.is_narrow())?, None),
@@ -231,19 +227,19 @@ impl<'a> FactsFile<'a> {
         let (carries, cancelled): (Vec<_>, Vec<_>) = beside.into_iter().unzip();
         let rows = self.optional("rows")?;
         if let Some(column) = self.file.columns().get(self.next) {
-            return Err(StoreError::damaged(self.path, format!("the model has no column '{}'", column.name)));
+            return Err(StoreError::damaged(&self.path, format!("the model has no column '{}'", column.name)));
         }
         let path = self.path;
         let (columns, rows) = index::ordered(columns, rows, places.as_deref());
         let carries = carries.into_iter();
         let carries =
             carries.map(|of| of.map(|of: Vec<i64>| index::ordered_values(&of, places.as_deref()).into_owned()));
-        let parts = Facts::from_parts(layout, keys, columns, rows, page_cells);
+        let parts = Segment::from_parts(layout, keys, columns, rows, page_cells);
         let cancelled = cancelled.into_iter();
         let cancelled =
             cancelled.map(|of| of.map(|of: Vec<f64>| index::ordered_values(&of, places.as_deref()).into_owned()));
         let parts = parts.map(|facts| facts.with_carries(carries.collect()).with_cancelled(cancelled.collect()));
-        parts.map_err(|source| StoreError::FactsParts { path: path.to_path_buf(), source })
+        parts.map_err(|source| StoreError::FactsParts { path, source })
     }
 
     fn keys(&mut self, is_narrow: bool) -> Result<Keys> {
@@ -258,8 +254,8 @@ impl<'a> FactsFile<'a> {
 
     /// The keys that an index stands for, and their places in the file.
     fn indexed(&mut self, model: &CubeModel, scheme: Scheme, mut words: Words) -> Result<(Keys, Option<Vec<usize>>)> {
-        let (path, cells) = (self.path, self.cells);
-        let damaged = |reason: String| StoreError::damaged(path, format!("the index of scheme {scheme}: {reason}"));
+        let (path, cells) = (self.path.clone(), self.cells);
+        let damaged = |reason: String| StoreError::damaged(&path, format!("the index of scheme {scheme}: {reason}"));
         let shape = index::shape(model).map_err(|error| damaged(error.to_string()))?;
         for name in index::names_of_cells(scheme, &shape) {
             let column = self.column::<u64>(&format!("{INDEX_PREFIX}{name}"))?;
@@ -309,10 +305,10 @@ impl<'a> FactsFile<'a> {
         let head = self.file.columns().get(number).filter(|head| head.name == name && head.storage == T::STORAGE);
         let Some(head) = head else {
             let reason = format!("column {number} is not '{name}' of type {}", T::TYPE);
-            return Err(StoreError::damaged(self.path, reason));
+            return Err(StoreError::damaged(&self.path, reason));
         };
         self.next += 1;
-        let (path, file) = (self.path, &self.file);
+        let (path, file) = (&self.path, &self.file);
         let mut values = vec![T::default(); self.cells];
         let decoded = values.par_chunks_mut(PAGE_ROWS).enumerate().map(|(page, out)| {
             let EncodedChunk { bytes, validity, rows } = file.chunk(number, page)?;
@@ -325,6 +321,25 @@ impl<'a> FactsFile<'a> {
         let validity = decoded.collect::<Result<Vec<_>>>()?;
         Ok(Column { values, filled: filled(&validity, self.cells) })
     }
+}
+
+/// The name of the column of cells that are not live.
+const REMOVED: &str = "removed";
+
+/// The column of the cells of a segment that are not live.
+pub(super) fn removed_of(segment: &Segment) -> index::Named {
+    let removed = (0..segment.len()).filter(|cell| !segment.is_live(*cell)).map(|cell| cell as u64);
+    (REMOVED.to_owned(), removed.collect())
+}
+
+/// The live cells of a segment of so many cells, by the column of the others; nothing if that is none of them.
+pub(super) fn live_of((name, removed): &index::Named, cells: usize) -> Option<Bitmap> {
+    if name != REMOVED || !removed.is_sorted_by(|one, next| one < next) {
+        return None;
+    }
+    let mut live = vec![true; cells];
+    removed.iter().try_for_each(|cell| Some(*live.get_mut(usize::try_from(*cell).ok()?)? = false))?;
+    Some(live.into_iter().collect())
 }
 
 /// The filled cells of a column from the validity words of its pages; nothing if no page has any.

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::facts::{FactColumn, Facts, Keys};
+use crate::facts::{FactColumn, Keys, Segment};
 use crate::key::KeyLayout;
 use crate::model::CubeModel;
 use crate::schemes::restore::{HIGH, Words, restore};
@@ -43,7 +43,7 @@ pub(super) fn shape(model: &CubeModel) -> Result<Shape, SchemeError> {
 ///
 /// # Errors
 /// The size of pointers above the limit; a scheme that the shape does not fit, or that no file has.
-pub(super) fn of(scheme: Scheme, model: &CubeModel, facts: &Facts) -> Result<Option<Index>, SchemeError> {
+pub(super) fn of(scheme: Scheme, model: &CubeModel, facts: &Segment) -> Result<Option<Index>, SchemeError> {
     match scheme {
         Scheme::Bess => return Ok(None),
         Scheme::Ptcs => return Err(SchemeError::NoFile { scheme }),

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::checked;
 use super::error::{Result, StoreError};
 
-/// Version of the folder that is written and read.
-pub const MANIFEST_VERSION: u64 = 1;
+/// Version of the folder that is written; this one and those before it are read. Version 2 has files of former
+/// generations, and facts in several segments.
+pub const MANIFEST_VERSION: u64 = 2;
 /// Version of the arrays of storage schemes that is written and read.
 pub const SCHEME_VERSION: u64 = 1;
 
@@ -39,7 +40,7 @@ pub struct Manifest {
     pub texts: u64,
     /// Rows kept aside.
     pub aside: u64,
-    /// The files of the generation.
+    /// The files of the generation, those of former generations among them whose content is the same.
     pub files: Vec<FileEntry>,
 }
 
@@ -72,11 +73,29 @@ pub struct FactsSummary {
     pub key_bits: u32,
     /// Cells of a page of the facts in memory.
     pub page_cells: u64,
-    /// Columns in the order of the file.
+    /// Columns in the order of the file; of several segments the encoding in the first, and the bytes in all.
     pub columns: Vec<ColumnSummary>,
     /// Pointers, bitmaps and directories of the scheme, in the order of their files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointers: Vec<ColumnSummary>,
+    /// The segments of the facts in the order of their files; none if one segment has all cells, and all are live.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<SegmentSummary>,
+}
+
+/// Statistics of a segment of the facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentSummary {
+    /// Its cells.
+    pub cells: u64,
+    /// Those of them that later segments replaced or removed: as many numbers are in a file of their own.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub removed: u64,
+}
+
+fn is_none(removed: &u64) -> bool {
+    *removed == 0
 }
 
 fn first() -> u64 {
@@ -101,8 +120,10 @@ pub struct ColumnSummary {
 pub enum Role {
     /// The model.
     Model,
-    /// The facts.
+    /// A segment of the facts.
     Facts,
+    /// The cells of a segment that are not live any more.
+    Removed,
     /// An array of the scheme whose entries are no cells.
     Index,
     /// The definition.
@@ -131,14 +152,23 @@ pub struct FileEntry {
 }
 
 impl Role {
-    const ALL: [Role; 7] =
-        [Role::Model, Role::Facts, Role::Index, Role::Definition, Role::Texts, Role::Aside, Role::Origin];
+    const ALL: [Role; 8] = [
+        Role::Model,
+        Role::Facts,
+        Role::Removed,
+        Role::Index,
+        Role::Definition,
+        Role::Texts,
+        Role::Aside,
+        Role::Origin,
+    ];
 
     /// Stem and extension of the file's name.
     fn name(self) -> (&'static str, &'static str) {
         match self {
             Role::Model => ("model", "json"),
             Role::Facts => ("facts", "warpcols"),
+            Role::Removed => ("removed", "warpcols"),
             Role::Index => ("index", "warpcols"),
             Role::Definition => ("definition", "yaml"),
             Role::Texts => ("texts", "arrow"),
@@ -149,7 +179,7 @@ impl Role {
 
     /// True for roles of which a generation has several files.
     fn is_numbered(self) -> bool {
-        matches!(self, Role::Index | Role::Aside)
+        matches!(self, Role::Removed | Role::Index | Role::Aside)
     }
 
     /// Name of the file of a generation; `number` counts the files of a numbered role.
@@ -163,16 +193,34 @@ impl Role {
 
     /// True for names that [`Role::file_name`] gives.
     pub(super) fn is_file_name(name: &str) -> bool {
-        Role::ALL.into_iter().any(|role| {
-            let (stem, extension) = role.name();
-            let numbers = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(extension));
-            let numbers = numbers.and_then(|rest| rest.strip_prefix('-')?.strip_suffix('.'));
-            numbers.is_some_and(|numbers| {
-                let parts: Vec<&str> = numbers.split('-').collect();
-                let count = if role.is_numbered() { 2 } else { 1 };
-                parts.len() == count && parts.iter().all(|part| is_number(part))
-            })
-        })
+        numbers_of(name).is_some()
+    }
+
+    /// The numbers in a name of [`Role::file_name`]: its generation, and the number of a numbered role; nothing for
+    /// other names.
+    fn numbers_in(self, name: &str) -> Option<Vec<&str>> {
+        let (stem, extension) = self.name();
+        let numbers = name.strip_prefix(stem)?.strip_suffix(extension)?.strip_prefix('-')?.strip_suffix('.')?;
+        let parts: Vec<&str> = numbers.split('-').collect();
+        let count = if self.is_numbered() { 2 } else { 1 };
+        (parts.len() == count && parts.iter().all(|part| is_number(part))).then_some(parts)
+    }
+}
+
+/// The numbers in the name of a cube's file, as digits; nothing for names of other files.
+fn numbers_of(name: &str) -> Option<Vec<&str>> {
+    Role::ALL.into_iter().find_map(|role| role.numbers_in(name))
+}
+
+impl FileEntry {
+    /// The generation that wrote the file.
+    pub(super) fn generation(&self) -> &str {
+        numbers_of(&self.name).map_or("", |numbers| numbers[0])
+    }
+
+    /// The number of a file of a numbered role.
+    fn number(&self) -> Option<usize> {
+        numbers_of(&self.name)?.get(1)?.parse().ok()
     }
 }
 
@@ -188,7 +236,7 @@ impl Manifest {
     /// [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
     pub(super) fn read_named(folder: &Path, name: &str) -> Result<Option<Manifest>> {
         let path = folder.join(name);
-        let read: Option<Manifest> = checked::read(&path, MANIFEST_VERSION)?;
+        let read: Option<Manifest> = checked::read(&path, 1..=MANIFEST_VERSION)?;
         let mut files = read.iter().flat_map(|manifest| &manifest.files);
         match files.find(|file| !Role::is_file_name(&file.name)) {
             Some(file) => Err(StoreError::damaged(&path, format!("'{}' is no name of a cube's file", file.name))),
@@ -198,9 +246,14 @@ impl Manifest {
 
     /// A name of this state that no other state has, nor any state of another cube that was in the folder.
     pub fn state(&self) -> String {
+        self.state_of(&self.generation.to_string())
+    }
+
+    /// The state of a generation of the cube.
+    pub(super) fn state_of(&self, generation: &str) -> String {
         match self.identity.as_str() {
-            "" => self.generation.to_string(),
-            identity => format!("{identity} {}", self.generation),
+            "" => generation.to_owned(),
+            identity => format!("{identity} {generation}"),
         }
     }
 
@@ -211,7 +264,13 @@ impl Manifest {
 
     /// Length of the files of facts and their index.
     pub fn facts_bytes(&self) -> u64 {
-        self.of_role(Role::Facts).chain(self.of_role(Role::Index)).map(|file| file.bytes).sum()
+        let of_facts = |file: &&FileEntry| matches!(file.role, Role::Facts | Role::Removed | Role::Index);
+        self.files.iter().filter(of_facts).map(|file| file.bytes).sum()
+    }
+
+    /// The file of the cells of a segment that are not live, if there are any.
+    pub(super) fn removed(&self, segment: usize) -> Option<&FileEntry> {
+        self.of_role(Role::Removed).find(|file| file.number() == Some(segment))
     }
 
     /// Bytes of the pages of the index: keys or the arrays of the scheme.

@@ -4,7 +4,8 @@
 //! cube.json               manifest: version, generation, statistics, the files of the generation
 //! lock                    locked by the process that changes the cube, with its number and time
 //! model-7.json            the model
-//! facts-7.warpcols        keys, values, validity and counts: a column file of `warpcube_column`
+//! facts-7.warpcols        keys, values, validity and counts: a column file of `warpcube_column`; one a segment
+//! removed-7-0.warpcols    the cells of a segment that later ones replaced or removed, if there are any
 //! index-7-0.warpcols      an array of the storage scheme whose entries are no cells, in a column file; none with BESS
 //! definition-7.yaml       the definition as given, if there is one
 //! texts-7.arrow           text cells, if there are any: an Arrow stream
@@ -12,15 +13,19 @@
 //! origin-7.json           what an import keeps beside the model, if the cube was imported
 //! ```
 //!
-//! Facts lie in pages of [`PAGE_ROWS`] cells. Keys are delta- and bit-packed, decimals and counts are packed by a frame
-//! of reference, doubles are packed if they are decimals; each column takes the encoding with the fewest bytes, plain
-//! values included. A checksum covers the directory of the facts and every page of every column; the manifest has its
-//! own and those of the other files.
+//! Facts lie in segments: a base, in the storage scheme, and one of keys for each later generation that changed few
+//! cells. Segments lie in pages of [`PAGE_ROWS`] cells. Keys are delta- and bit-packed, decimals and counts are packed
+//! by a frame of reference, doubles are packed if they are decimals; each column takes the encoding with the fewest
+//! bytes, plain values included. A checksum covers the directory of the facts and every page of every column; the
+//! manifest has its own and those of the other files.
 //!
-//! Invariants: files are never changed after a manifest names them. The manifest is replaced by a rename after all
-//! files of its generation are on disk, so that every reader sees one generation whole. A reader takes no lock; if the
-//! files of its manifest are gone, it reads the manifest of the next generation. One process at a time holds the lock.
-//! Cubes of one folder are replaced together by a record beside them (`together`).
+//! Numbers in names are the generation that wrote the file. A generation has files of former ones where their content
+//! is the same: a change that moves no facts writes a model and a manifest (`replace`).
+//!
+//! Invariants: files are never changed after a manifest names them, and stay as long as it does. The manifest is
+//! replaced by a rename after all files of its generation are on disk, so that every reader sees one generation whole.
+//! A reader takes no lock; if the files of its manifest are gone, it reads the manifest of the next generation. One
+//! process at a time holds the lock. Cubes of one folder are replaced together by a record beside them (`together`).
 //! Lengths are compared with the file before memory is allocated.
 
 mod arrow_file;
@@ -51,6 +56,7 @@ pub use holder::Holder;
 pub use lock::Held;
 pub use manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
+    SegmentSummary,
 };
 pub use open::{info, open, open_with_manifest};
 pub use pages::PAGE_ROWS;

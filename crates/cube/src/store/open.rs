@@ -9,12 +9,14 @@ use warpcube_column::format::TableIdentity;
 use super::checked::checksum;
 use super::cube::{Origin, StoredCube, TextCell};
 use super::error::{Result, StoreError};
-use super::facts_file::FactsFile;
+use super::facts_file::{FactsFile, live_of};
 use super::folder::MANIFEST_NAME;
 use super::lock::Held;
-use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION};
+use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION, SegmentSummary};
 use super::{arrow_file, texts};
+use crate::facts::Facts;
 use crate::model::CubeModel;
+use crate::schemes::restore::Words;
 use crate::schemes::{Scheme, UnknownScheme};
 
 /// Opens the cube of a folder; a change by another process meanwhile does not show. Pages are decoded on all cores of
@@ -64,9 +66,9 @@ impl Held {
     }
 }
 
-/// The identity of the facts of a state.
-pub(super) fn identity(manifest: &Manifest) -> TableIdentity {
-    TableIdentity { table: format!("facts of cube {}", manifest.cube), version: manifest.state() }
+/// The identity of the facts that a state has written.
+pub(super) fn identity(manifest: &Manifest, state: String) -> TableIdentity {
+    TableIdentity { table: format!("facts of cube {}", manifest.cube), version: state }
 }
 
 /// A file of the generation, opened and not yet read.
@@ -115,14 +117,9 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let missing = |what: &str| StoreError::damaged(&folder.join(MANIFEST_NAME), format!("it names no {what}"));
     // All files are opened before one is read: an open file stays readable when a writer removes it.
     let mut model = Part::of_role(folder, manifest, Role::Model)?.ok_or_else(|| missing("model"))?;
-    let facts = manifest.of_role(Role::Facts).next().ok_or_else(|| missing("facts"))?;
-    let facts_path = folder.join(&facts.name);
-    let identity = identity(manifest);
-    let facts_file = FactsFile::open(&facts_path, &identity, facts.bytes, Some(manifest.facts.cells))?;
+    let segments = segments(folder, manifest)?;
     let scheme = scheme_of(folder, manifest)?;
-    let entries: Vec<(PathBuf, u64)> =
-        manifest.of_role(Role::Index).map(|entry| (folder.join(&entry.name), entry.bytes)).collect();
-    let arrays = entries.iter().map(|(path, bytes)| FactsFile::open(path, &identity, *bytes, None));
+    let arrays = manifest.of_role(Role::Index).map(|entry| ColumnFile::open(folder, manifest, entry, None));
     let arrays = arrays.collect::<Result<Vec<_>>>()?;
     let mut definition = Part::of_role(folder, manifest, Role::Definition)?;
     let mut texts = Part::of_role(folder, manifest, Role::Texts)?;
@@ -131,10 +128,9 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
 
     let json = model.text()?;
     let model = CubeModel::from_json(&json).map_err(StoreError::model(&model.path))?;
-    let pointers = arrays.into_iter().map(FactsFile::array).collect::<Result<_>>()?;
-    let page_cells = usize::try_from(manifest.facts.page_cells).unwrap_or(usize::MAX);
+    let pointers = arrays.into_iter().map(|array| array.file.array()).collect::<Result<_>>()?;
     let cube = StoredCube {
-        facts: facts_file.facts(&model, page_cells, (scheme, pointers))?,
+        facts: read_facts(folder, manifest, segments, &model, (scheme, pointers))?,
         scheme,
         definition: definition.as_mut().map(Part::text).transpose()?,
         texts: texts.as_mut().map(|part| read_texts(part, &model)).transpose()?.unwrap_or_default(),
@@ -145,6 +141,74 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     match cube.contradiction() {
         None => Ok(cube),
         Some(reason) => Err(StoreError::damaged(folder, reason)),
+    }
+}
+
+/// A column file of the generation, opened and not yet read.
+struct ColumnFile {
+    file: FactsFile,
+    path: PathBuf,
+    /// The state that wrote it.
+    state: String,
+}
+
+impl ColumnFile {
+    fn open(folder: &Path, manifest: &Manifest, entry: &FileEntry, cells: Option<u64>) -> Result<ColumnFile> {
+        let (path, state) = (folder.join(&entry.name), manifest.state_of(entry.generation()));
+        let file = FactsFile::open(&path, &identity(manifest, state.clone()), entry.bytes, cells)?;
+        Ok(ColumnFile { file, path, state })
+    }
+}
+
+/// The files of each segment: its cells, and those that are not live.
+fn segments(folder: &Path, manifest: &Manifest) -> Result<Vec<(ColumnFile, Option<ColumnFile>)>> {
+    let damaged = |reason: String| StoreError::damaged(&folder.join(MANIFEST_NAME), reason);
+    let files: Vec<&FileEntry> = manifest.of_role(Role::Facts).collect();
+    let whole = [SegmentSummary { cells: manifest.facts.cells, removed: 0 }];
+    let summaries = if manifest.facts.segments.is_empty() { &whole[..] } else { &manifest.facts.segments };
+    match files.len() {
+        0 => return Err(damaged("it names no facts".to_owned())),
+        found if found == summaries.len() => {}
+        found => return Err(damaged(format!("it names {found} files of {} segments", summaries.len()))),
+    }
+    let open = |(number, (entry, summary)): (usize, (&FileEntry, &SegmentSummary))| {
+        let cells = ColumnFile::open(folder, manifest, entry, Some(summary.cells))?;
+        let removed = match (summary.removed, manifest.removed(number)) {
+            (0, None) => None,
+            (removed, Some(entry)) => Some(ColumnFile::open(folder, manifest, entry, Some(removed))?),
+            (_, None) => return Err(damaged(format!("it names no file of the removed cells of segment {number}"))),
+        };
+        Ok((cells, removed))
+    };
+    files.into_iter().zip(summaries).enumerate().map(open).collect()
+}
+
+/// The facts of all segments: the first one is stored in a scheme with these arrays beside it, others by their keys.
+fn read_facts(
+    folder: &Path,
+    manifest: &Manifest,
+    segments: Vec<(ColumnFile, Option<ColumnFile>)>,
+    model: &CubeModel,
+    scheme: (Scheme, Words),
+) -> Result<Facts> {
+    let page_cells = usize::try_from(manifest.facts.page_cells).unwrap_or(usize::MAX);
+    let schemes = std::iter::once(scheme).chain(std::iter::repeat_with(|| (Scheme::Bess, Words::default())));
+    let read = |((cells, removed), scheme): ((ColumnFile, Option<ColumnFile>), (Scheme, Words))| {
+        let segment = cells.file.facts(model, page_cells, scheme)?;
+        let Some(removed) = removed else { return Ok(segment.stored_in(&cells.state, None).into()) };
+        let live = live_of(&removed.file.array()?, segment.len());
+        let live = live.ok_or_else(|| StoreError::damaged(&removed.path, "its column is not that of removed cells"))?;
+        Ok(segment.with_live(live).stored_in(&cells.state, Some(&removed.state)).into())
+    };
+    let segments = segments.into_iter().zip(schemes).map(read).collect::<Result<Vec<_>>>()?;
+    let facts = Facts::from_segments(model.layout().clone(), segments);
+    let facts = facts.map_err(|source| StoreError::FactsParts { path: folder.to_path_buf(), source })?;
+    match facts.len() as u64 == manifest.facts.cells {
+        true => Ok(facts),
+        false => {
+            let reason = format!("its segments have {} cells, not {}", facts.len(), manifest.facts.cells);
+            Err(StoreError::damaged(&folder.join(MANIFEST_NAME), reason))
+        }
     }
 }
 

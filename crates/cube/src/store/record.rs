@@ -64,7 +64,7 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// The record in a folder of cubes, if there is one.
 pub(super) fn read_record(parent: &Path) -> Result<Option<Record>> {
-    checked::read(&parent.join(RECORD_NAME), RECORD_VERSION)
+    checked::read(&parent.join(RECORD_NAME), RECORD_VERSION..=RECORD_VERSION)
 }
 
 /// The manifest that a record of the folder above puts in place of a cube's.

@@ -1,9 +1,16 @@
-//! Creating and replacing a cube: all files of the next generation, then its manifest, then the files of the last one.
+//! Creating and replacing a cube: all files of the next generation, then its manifest, then the files that the last one
+//! alone had.
+//!
+//! A file whose content stays is not written again: the manifest of the next generation names that of the last one.
+//! A segment of the facts stays if it was read from the file that the last manifest names, and a generation adds one at
+//! most: else all facts are written as one segment. Other files stay if their bytes are the same.
 
+use std::borrow::Cow;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use warpcube_column::format::TableIdentity;
@@ -17,12 +24,15 @@ use super::index::{self, Index};
 use super::lock::Held;
 use super::manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
-    is_number,
+    SegmentSummary, is_number,
 };
 use super::open::identity;
 use super::record::{self, PREPARED_MANIFEST};
 use super::within::check_outside;
 use super::{arrow_file, facts_file, texts};
+use crate::facts::{Facts, Segment};
+use crate::model::CubeModel;
+use crate::schemes::Scheme;
 
 /// Name of the manifest until it is renamed.
 const NEXT_MANIFEST: &str = "cube.json.new";
@@ -73,14 +83,15 @@ pub fn create_in_steps(
     cube: &StoredCube,
     before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
 ) -> Result<()> {
-    let index = index_of(cube)?;
+    check(cube)?;
+    let facts = NextFacts::of(cube, None)?;
     check_new(folder)?;
     let is_new = !folder.exists();
     fs::create_dir_all(folder).map_err(StoreError::io(folder, "created"))?;
     let held = Held::lock_folder(folder, LOCK_NAME, &mut |_| false)?;
     // A cube may have been created before the lock was taken.
     refuse_entries(folder)?;
-    if let Err(error) = held.replace_by(cube, index.as_ref(), before) {
+    if let Err(error) = held.replace_by(cube, Some(facts), before) {
         // Nothing of a cube is left; what cannot be removed is left to the next creation.
         if !folder.join(MANIFEST_NAME).exists() {
             let _ = Folder { path: folder, before: &mut |_| Ok(()) }.remove_all_but(None);
@@ -113,18 +124,18 @@ impl Held {
         cube: &StoredCube,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<u64> {
-        self.replace_by(cube, index_of(cube)?.as_ref(), before)
+        self.replace_by(cube, None, before)
     }
 
-    /// As [`Held::replace_in_steps`], with the index of the cube's facts.
+    /// As [`Held::replace_in_steps`]; a new cube has all of its facts written.
     fn replace_by(
         &self,
         cube: &StoredCube,
-        index: Option<&Index>,
+        new: Option<NextFacts<'_>>,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<u64> {
         let mut folder = Folder { path: self.folder(), before };
-        let manifest = folder.write_next(cube, index)?;
+        let manifest = folder.write_next(cube, new)?;
         folder.write_manifest(&manifest, NEXT_MANIFEST)?;
         folder.publish(NEXT_MANIFEST)?;
         // Files that cannot be removed are left to the next replacement: the cube is replaced already.
@@ -138,9 +149,8 @@ impl Held {
         cube: &StoredCube,
         before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
     ) -> Result<Manifest> {
-        let index = index_of(cube)?;
         let mut folder = Folder { path: self.folder(), before };
-        let manifest = folder.write_next(cube, index.as_ref())?;
+        let manifest = folder.write_next(cube, None)?;
         folder.write_manifest(&manifest, PREPARED_MANIFEST)?;
         folder.sync()?;
         Ok(manifest)
@@ -162,14 +172,53 @@ pub(crate) fn drawn_identity() -> String {
     format!("{:016x}{:016x}", drawn(), drawn())
 }
 
-/// The index of a cube that can be stored.
-fn index_of(cube: &StoredCube) -> Result<Option<Index>> {
-    let name = || cube.model.name().to_owned();
-    if let Some(reason) = cube.contradiction() {
-        return Err(StoreError::Contradiction { cube: name(), reason });
+/// Refuses a cube whose parts contradict each other.
+fn check(cube: &StoredCube) -> Result<()> {
+    match cube.contradiction() {
+        Some(reason) => Err(StoreError::Contradiction { cube: cube.model.name().to_owned(), reason }),
+        None => Ok(()),
     }
-    let refused = |source| StoreError::Scheme { cube: name(), source: Box::new(source) };
-    index::of(cube.scheme, &cube.model, &cube.facts).map_err(refused)
+}
+
+/// The facts of the next generation.
+enum NextFacts<'a> {
+    /// Those of the last one, whose manifest this is, and one segment more if `more`; live cells may be fewer.
+    Kept { old: &'a Manifest, more: bool },
+    /// One segment, with its index unless that is its keys.
+    Written { facts: Cow<'a, Facts>, index: Option<Index> },
+}
+
+impl<'a> NextFacts<'a> {
+    /// The facts of a cube behind those that a manifest names; builds the index of facts that are written.
+    fn of(cube: &'a StoredCube, old: Option<&'a Manifest>) -> Result<NextFacts<'a>> {
+        // Files of a cube without an identity have another name once it has one.
+        let is_same_cube = |old: &&Manifest| {
+            !old.identity.is_empty()
+                && old.cube == cube.model.name()
+                && (&old.facts.scheme, old.facts.scheme_version) == (&cube.scheme.to_string(), SCHEME_VERSION)
+                && (cube.scheme == Scheme::Bess || has_same_shape(old, &cube.model))
+        };
+        if let Some(old) = old.filter(is_same_cube) {
+            let (segments, files) = (cube.facts.segments(), || old.of_role(Role::Facts));
+            let is_same = |(segment, file): (&Arc<Segment>, &FileEntry)| {
+                segment.stored() == Some(&old.state_of(file.generation()))
+            };
+            let (kept, all) = (files().count(), segments.iter().zip(files()).all(is_same));
+            if all && (kept..=kept + 1).contains(&segments.len()) {
+                return Ok(NextFacts::Kept { old, more: segments.len() > kept });
+            }
+        }
+        let facts = cube.facts.merged();
+        let refused = |source| StoreError::Scheme { cube: cube.model.name().to_owned(), source: Box::new(source) };
+        let index = index::of(cube.scheme, &cube.model, facts.base()).map_err(refused)?;
+        Ok(NextFacts::Written { facts, index })
+    }
+}
+
+/// True if a manifest has the coordinates of a model, which the arrays of a scheme depend on; keys do not.
+fn has_same_shape(old: &Manifest, model: &CubeModel) -> bool {
+    let coordinates = model.dimensions().iter().map(|dimension| dimension.base_count() as u64);
+    old.dimensions.iter().map(|dimension| dimension.coordinates).eq(coordinates)
 }
 
 /// Refuses a folder with entries other than the lock and files of a creation that did not finish, which begins with the
@@ -201,6 +250,21 @@ fn is_leftover(name: &str) -> bool {
     name == NEXT_MANIFEST || name == PREPARED_MANIFEST || Role::is_file_name(hidden.map_or(name, |(_, name)| name))
 }
 
+/// The next manifest, whose files are not all written, and the last one.
+struct Next<'a> {
+    manifest: &'a mut Manifest,
+    old: Option<&'a Manifest>,
+}
+
+impl Next<'_> {
+    /// Names the segments of another manifest.
+    fn keep_facts(&mut self, old: &Manifest) {
+        let FactsSummary { columns, pointers, .. } = old.facts.clone();
+        (self.manifest.facts.columns, self.manifest.facts.pointers) = (columns, pointers);
+        self.manifest.files.extend(old.of_role(Role::Facts).chain(old.of_role(Role::Index)).cloned());
+    }
+}
+
 /// The folder of a replacement.
 struct Folder<'a> {
     path: &'a Path,
@@ -224,8 +288,9 @@ impl Folder<'_> {
         Ok(())
     }
 
-    /// Writes the files of the next generation.
-    fn write_next(&mut self, cube: &StoredCube, index: Option<&Index>) -> Result<Manifest> {
+    /// Writes the files of the next generation that the last one does not have.
+    fn write_next(&mut self, cube: &StoredCube, new: Option<NextFacts<'_>>) -> Result<Manifest> {
+        check(cube)?;
         // A change together with other cubes may have left its manifest without its name.
         record::finish(self.path)?;
         let old = match Manifest::read(self.path) {
@@ -233,10 +298,9 @@ impl Folder<'_> {
             Err(StoreError::NoCube { .. }) => None,
             Err(error) => return Err(error),
         };
+        let facts = new.map_or_else(|| NextFacts::of(cube, old.as_ref()), Ok)?;
         self.remove_all_but(old.as_ref())?;
-        let generation = old.as_ref().map_or(1, |old| old.generation + 1);
-        let identity = old.map(|old| old.identity).filter(|identity| !identity.is_empty());
-        let manifest = self.write_generation(cube, index, (identity.unwrap_or_else(drawn_identity), generation))?;
+        let manifest = self.write_generation(cube, facts, old.as_ref())?;
         // The names of the files are on disk before the manifest that lists them.
         self.sync()?;
         Ok(manifest)
@@ -245,10 +309,11 @@ impl Folder<'_> {
     fn write_generation(
         &mut self,
         cube: &StoredCube,
-        index: Option<&Index>,
-        (identity, generation): (String, u64),
+        facts: NextFacts<'_>,
+        old: Option<&Manifest>,
     ) -> Result<Manifest> {
         let model = &cube.model;
+        let identity = old.map(|old| old.identity.clone()).filter(|identity| !identity.is_empty());
         let dimensions =
             model.dimensions().iter().zip(model.layout().bits()).map(|(dimension, bits)| DimensionSummary {
                 name: dimension.name().to_owned(),
@@ -259,8 +324,8 @@ impl Folder<'_> {
         let mut manifest = Manifest {
             version: MANIFEST_VERSION,
             cube: model.name().to_owned(),
-            identity,
-            generation,
+            identity: identity.unwrap_or_else(drawn_identity),
+            generation: old.map_or(1, |old| old.generation + 1),
             written: now(),
             dimensions: dimensions.collect(),
             facts: FactsSummary {
@@ -268,35 +333,86 @@ impl Folder<'_> {
                 scheme: cube.scheme.to_string(),
                 scheme_version: SCHEME_VERSION,
                 key_bits: model.layout().total_bits(),
-                page_cells: cube.facts.pages().page_cells() as u64,
+                page_cells: cube.facts.page_cells() as u64,
                 columns: Vec::new(),
                 pointers: Vec::new(),
+                segments: Vec::new(),
             },
             texts: cube.texts.len() as u64,
             aside: cube.aside.iter().map(|batch| batch.num_rows() as u64).sum(),
             files: Vec::new(),
         };
-        self.write_model(cube, &mut manifest)?;
-        self.write_facts(cube, index, &mut manifest)?;
-        self.write_others(cube, &mut manifest)?;
+        let mut next = Next { manifest: &mut manifest, old };
+        self.write_model(cube, &mut next)?;
+        match facts {
+            NextFacts::Written { facts, index } => self.write_base(facts.base(), index.as_ref(), next.manifest)?,
+            NextFacts::Kept { old, more } => {
+                next.keep_facts(old);
+                if more {
+                    self.write_more(&cube.facts, next.manifest)?;
+                }
+                self.write_removed(&cube.facts, old, next.manifest)?;
+            }
+        }
+        self.write_others(cube, &mut next)?;
         Ok(manifest)
     }
 
-    fn write_model(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
-        let path = self.path_of(manifest, Role::Model, 0);
+    fn write_model(&mut self, cube: &StoredCube, next: &mut Next<'_>) -> Result<()> {
+        let path = self.path_of(next.manifest, Role::Model, 0);
         let json = cube.model.to_json().map_err(StoreError::model(&path))?;
-        self.write(manifest, (Role::Model, 0), json.as_bytes())
+        self.write(next, (Role::Model, 0), json.as_bytes())
     }
 
-    fn write_facts(&mut self, cube: &StoredCube, index: Option<&Index>, manifest: &mut Manifest) -> Result<()> {
+    fn write_base(&mut self, facts: &Segment, index: Option<&Index>, manifest: &mut Manifest) -> Result<()> {
         manifest.facts.columns = self.write_columns(manifest, (Role::Facts, 0), |path, identity| {
-            facts_file::write(path, identity, &cube.facts, index)
+            facts_file::write(path, identity, facts, index)
         })?;
         for (number, array) in index.iter().flat_map(|index| &index.pointers).enumerate() {
             let summaries = self.write_columns(manifest, (Role::Index, number), |path, identity| {
                 facts_file::write_array(path, identity, array)
             })?;
             manifest.facts.pointers.extend(summaries);
+        }
+        Ok(())
+    }
+
+    /// Writes the last segment, behind those that the manifest lists.
+    fn write_more(&mut self, facts: &Facts, manifest: &mut Manifest) -> Result<()> {
+        let Some(segment) = facts.segments().last() else { return Ok(()) };
+        let columns = self.write_columns(manifest, (Role::Facts, 0), |path, identity| {
+            facts_file::write(path, identity, segment, None)
+        })?;
+        for column in columns {
+            match manifest.facts.columns.iter_mut().find(|held| held.name == column.name) {
+                Some(held) => held.bytes += column.bytes,
+                None => manifest.facts.columns.push(column),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes which cells are not live, or lists the file of the last generation that says so.
+    fn write_removed(&mut self, facts: &Facts, old: &Manifest, manifest: &mut Manifest) -> Result<()> {
+        if facts.is_whole() {
+            return Ok(());
+        }
+        for (number, segment) in facts.segments().iter().enumerate() {
+            let (cells, mut removed) = (segment.len() as u64, 0);
+            if let Some(live) = segment.live() {
+                removed = (live.len() - live.count()) as u64;
+                let is_same = |file: &&FileEntry| segment.live_stored() == Some(&old.state_of(file.generation()));
+                match old.removed(number).filter(is_same) {
+                    Some(file) => manifest.files.push(file.clone()),
+                    None => {
+                        let array = facts_file::removed_of(segment);
+                        self.write_columns(manifest, (Role::Removed, number), |path, identity| {
+                            facts_file::write_array(path, identity, &array)
+                        })?;
+                    }
+                }
+            }
+            manifest.facts.segments.push(SegmentSummary { cells, removed });
         }
         Ok(())
     }
@@ -310,31 +426,31 @@ impl Folder<'_> {
     ) -> Result<Vec<ColumnSummary>> {
         let path = self.path_of(manifest, role, number);
         (self.before)(Step::Write(&path)).map_err(StoreError::io(&path, "written"))?;
-        let summaries = write(&path, &identity(manifest))?;
+        let summaries = write(&path, &identity(manifest, manifest.state()))?;
         let bytes = fs::metadata(&path).map_err(StoreError::io(&path, "read"))?.len();
         let name = role.file_name(manifest.generation, number);
         manifest.files.push(FileEntry { role, name, bytes, checksum: None });
         Ok(summaries)
     }
 
-    fn write_others(&mut self, cube: &StoredCube, manifest: &mut Manifest) -> Result<()> {
+    fn write_others(&mut self, cube: &StoredCube, next: &mut Next<'_>) -> Result<()> {
         if let Some(definition) = &cube.definition {
-            self.write(manifest, (Role::Definition, 0), definition.as_bytes())?;
+            self.write(next, (Role::Definition, 0), definition.as_bytes())?;
         }
         if !cube.texts.is_empty() {
-            let path = self.path_of(manifest, Role::Texts, 0);
+            let path = self.path_of(next.manifest, Role::Texts, 0);
             let stream = texts::to_batch(&cube.model, &cube.texts).and_then(|batch| arrow_file::write(&[batch]));
             let stream = stream.map_err(|source| StoreError::Arrow { path, source })?;
-            self.write(manifest, (Role::Texts, 0), &stream)?;
+            self.write(next, (Role::Texts, 0), &stream)?;
         }
         for (number, run) in arrow_file::runs(&cube.aside).enumerate() {
-            let path = self.path_of(manifest, Role::Aside, number);
+            let path = self.path_of(next.manifest, Role::Aside, number);
             let stream = arrow_file::write(run).map_err(|source| StoreError::Arrow { path, source })?;
-            self.write(manifest, (Role::Aside, number), &stream)?;
+            self.write(next, (Role::Aside, number), &stream)?;
         }
         if let Some(origin) = &cube.origin {
             let json = serde_json::to_vec(origin).expect("an origin has text keys");
-            self.write(manifest, (Role::Origin, 0), &json)?;
+            self.write(next, (Role::Origin, 0), &json)?;
         }
         Ok(())
     }
@@ -343,12 +459,20 @@ impl Folder<'_> {
         self.path.join(role.file_name(manifest.generation, number))
     }
 
-    /// Writes a file of the generation and lists it.
-    fn write(&mut self, manifest: &mut Manifest, (role, number): (Role, usize), bytes: &[u8]) -> Result<()> {
-        let path = self.path_of(manifest, role, number);
-        self.step(Step::Write(&path), "written", || write_file(&path, bytes))?;
-        let (name, length) = (role.file_name(manifest.generation, number), bytes.len() as u64);
-        manifest.files.push(FileEntry { role, name, bytes: length, checksum: Some(checksum(bytes)) });
+    /// Writes a file of the generation and lists it; a file of the last one with the same bytes is listed in its place.
+    fn write(&mut self, next: &mut Next<'_>, (role, number): (Role, usize), bytes: &[u8]) -> Result<()> {
+        let name = role.file_name(next.manifest.generation, number);
+        let entry = FileEntry { role, name, bytes: bytes.len() as u64, checksum: Some(checksum(bytes)) };
+        let is_same = |file: &&FileEntry| {
+            (file.role, file.bytes, &file.checksum) == (role, entry.bytes, &entry.checksum)
+                && fs::read(self.path.join(&file.name)).is_ok_and(|held| held == bytes)
+        };
+        let same = next.old.and_then(|old| old.files.iter().find(is_same));
+        if same.is_none() {
+            let path = self.path.join(&entry.name);
+            self.step(Step::Write(&path), "written", || write_file(&path, bytes))?;
+        }
+        next.manifest.files.push(same.cloned().unwrap_or(entry));
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use super::error::{Result, StoreError};
 use super::{StoredCube, facts_file, index};
-use crate::facts::Keys;
+use crate::facts::{Keys, Segment};
 use crate::schemes::{Scheme, SchemeError};
 
 /// A scheme is chosen before BESS where its index has at most this share of the bytes of BESS, in percent.
@@ -29,11 +29,13 @@ pub struct SchemeSize {
 /// [`StoreError::Contradiction`] for arrays without an encoding, which arrays of words have.
 pub fn scheme_sizes(cube: &StoredCube) -> Result<Vec<SchemeSize>> {
     let dimensions = cube.model.dimensions().len();
-    Scheme::all(dimensions).into_iter().map(|scheme| Ok(SchemeSize { scheme, bytes: bytes(cube, scheme)? })).collect()
+    let facts = cube.facts.merged();
+    let size = |scheme| Ok(SchemeSize { scheme, bytes: bytes(cube, facts.base(), scheme)? });
+    Scheme::all(dimensions).into_iter().map(size).collect()
 }
 
-fn bytes(cube: &StoredCube, scheme: Scheme) -> Result<Result<u64, SchemeError>> {
-    let index = match index::of(scheme, &cube.model, &cube.facts) {
+fn bytes(cube: &StoredCube, facts: &Segment, scheme: Scheme) -> Result<Result<u64, SchemeError>> {
+    let index = match index::of(scheme, &cube.model, facts) {
         Ok(index) => index,
         Err(error) => return Ok(Err(error)),
     };
@@ -42,7 +44,7 @@ fn bytes(cube: &StoredCube, scheme: Scheme) -> Result<Result<u64, SchemeError>> 
             |error| StoreError::Contradiction { cube: cube.model.name().to_owned(), reason: format!("{error}") };
         facts_file::array_bytes(words).map_err(reason)
     };
-    let total = match (index, cube.facts.keys()) {
+    let total = match (index, facts.keys()) {
         (Some(index), _) => index.of_cells.iter().chain(&index.pointers).map(|(_, words)| measured(words)).sum(),
         (None, Keys::Narrow(keys)) => measured(keys),
         (None, Keys::Wide(keys)) => {

@@ -2,9 +2,15 @@
 
 use proptest::prelude::*;
 use warpcube_cube::aggregate::{AggregateError, Progress, drill_through, nearest, work};
-use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
+use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
 
 use crate::random::{BALANCED, any_weight, cases, whole_weight};
+
+/// True if a place has a value of a measure.
+fn is_filled(facts: &Facts, measure: usize, place: usize) -> bool {
+    let (segment, cell) = facts.at(place);
+    segment.columns()[measure].is_filled(cell)
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
@@ -31,7 +37,7 @@ proptest! {
             listed += cells.len() as u64;
             prop_assert!(cells.is_sorted_by(|one, other| one.cell < other.cell));
             for base_cell in &cells {
-                prop_assert!(facts.columns()[measure].is_filled(base_cell.cell));
+                prop_assert!(is_filled(&facts, measure, base_cell.cell));
                 let bases = facts.cell(base_cell.cell).into_iter().zip(&maps).zip(&target);
                 let weights = bases.map(|((base, map), target)| {
                     let (targets, weights) = map.targets_of(base);
@@ -44,7 +50,7 @@ proptest! {
             prop_assert_eq!(drill(&target, skip, count), expected);
         }
         let counted = work(&facts, &maps);
-        let filled = (0..facts.len()).filter(|&cell| facts.columns()[measure].is_filled(cell));
+        let filled = (0..facts.len()).filter(|&cell| is_filled(&facts, measure, cell));
         prop_assert_eq!(listed, filled.map(targets_of).sum::<u64>());
         prop_assert_eq!(counted.additions, (0..facts.len()).map(targets_of).sum::<u64>());
         let relevant = (0..facts.len()).filter(|&cell| targets_of(cell) > 0).count();
@@ -69,7 +75,7 @@ proptest! {
             let at = at.map(|(base, positions)| positions.map_or(base, |positions| positions[base as usize]));
             at.zip(point).map(|(at, &wanted)| u64::from(at.abs_diff(wanted))).sum()
         };
-        let filled = (0..facts.len()).filter(|&cell| facts.columns()[measure].is_filled(cell));
+        let filled = (0..facts.len()).filter(|&cell| is_filled(&facts, measure, cell));
         let mut expected: Vec<(u64, usize)> = filled.map(|cell| (distance(cell), cell)).collect();
         expected.sort_unstable();
         expected.truncate(count);

@@ -174,7 +174,7 @@ pub fn cells(built: &Built) -> Vec<String> {
             let id = dimension.at_base(base).expect("facts lie at base elements");
             dimension.element(id).name().to_string()
         });
-        let values = built.facts.columns().iter().map(|column| {
+        let values = built.facts.base().columns().iter().map(|column| {
             if !column.is_filled(index) {
                 return ".".to_string();
             }

@@ -38,7 +38,7 @@ proptest! {
         prop_assert_eq!(String::from_utf8(exported).unwrap(), String::from_utf8(file).unwrap());
 
         change(&imported.catalog, "Sales", |cube| {
-            let FactColumn { values: Values::Doubles(values), .. } = &cube.facts.columns()[0] else {
+            let FactColumn { values: Values::Doubles(values), .. } = &cube.facts.base().columns()[0] else {
                 panic!("an imported cube holds doubles");
             };
             let names: Vec<Vec<&str>> = (0..cube.facts.len())
@@ -56,8 +56,8 @@ proptest! {
         imported.catalog.export(&source.path("changed")).unwrap();
         let again = import(&source.path("changed"), &source.path("again")).unwrap();
         let reread = store::open(&again.catalog.cube_folder("Sales").unwrap()).unwrap();
-        prop_assert_eq!(reread.facts.keys(), stored.facts.keys());
-        prop_assert_eq!(reread.facts.columns(), stored.facts.columns());
+        prop_assert_eq!(reread.facts.base().keys(), stored.facts.base().keys());
+        prop_assert_eq!(reread.facts.base().columns(), stored.facts.base().columns());
         prop_assert_eq!(reread.texts, stored.texts);
         prop_assert_eq!(again.skipped.iter().map(|(_, skipped)| skipped.count).sum::<u64>(), lost);
     }

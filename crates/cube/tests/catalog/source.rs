@@ -177,7 +177,7 @@ pub fn facts_of(cube: &StoredCube, cells: &[(&[&str], f64)]) -> Facts {
         let values = InputColumn { values: InputValues::Doubles(&[*value]), filled: None };
         loader.append(&columns, &[values]).unwrap();
     }
-    loader.finish(cube.facts.pages().page_cells()).unwrap()
+    loader.finish(cube.facts.base().pages().page_cells()).unwrap()
 }
 
 /// Cells in the order and spelling of the server.

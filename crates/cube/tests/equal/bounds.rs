@@ -67,9 +67,10 @@ fn magnitudes_of(cube: &Cube, answer: &TableAnswer) -> Cells {
         FactColumn { values, ..column.clone() }
     };
     let facts = &cube.facts;
-    let columns = facts.columns().iter().map(column).collect();
-    let rows = facts.row_counts().map(<[u64]>::to_vec);
-    let of_magnitudes = Facts::from_parts(facts.layout().clone(), facts.keys().clone(), columns, rows, 64).unwrap();
+    let columns = facts.base().columns().iter().map(column).collect();
+    let rows = facts.base().row_counts().map(<[u64]>::to_vec);
+    let of_magnitudes =
+        Facts::from_parts(facts.layout().clone(), facts.base().keys().clone(), columns, rows, 64).unwrap();
     let map = |map: &TargetMap| {
         let mut lists = map.lists();
         lists.iter_mut().flatten().for_each(|entry| entry.1 = entry.1.abs());

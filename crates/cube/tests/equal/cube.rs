@@ -95,12 +95,12 @@ impl DrawnMeasure {
 /// One dimension: base elements, then consolidated ones, whose children come before them.
 #[derive(Debug, Clone)]
 pub struct DrawnDimension {
-    bases: u32,
+    pub bases: u32,
     /// Children of each consolidated element with their weights; numbers are remainders. Several elements may share a
     /// child, and one may reach it on several paths, or have none.
-    consolidated: Vec<Vec<(usize, f64)>>,
+    pub consolidated: Vec<Vec<(usize, f64)>>,
     /// Elements that the query asks for, as remainders.
-    targets: Vec<usize>,
+    pub targets: Vec<usize>,
 }
 
 /// A cube and a query.
@@ -153,7 +153,7 @@ impl Case {
         Cube { model, facts: Arc::new(self.facts()), texts: Default::default() }
     }
 
-    fn facts(&self) -> Facts {
+    pub fn facts(&self) -> Facts {
         let bases: Vec<u32> = self.dimensions.iter().map(|drawn| drawn.bases).collect();
         let bits: Vec<u32> =
             KeyLayout::for_sizes(&bases).unwrap().bits().iter().map(|bits| bits + self.spare_bits).collect();

@@ -7,3 +7,4 @@ mod cube;
 mod limits;
 mod names;
 mod schemes;
+mod segments;

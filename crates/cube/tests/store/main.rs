@@ -4,6 +4,8 @@ mod crash;
 mod cubes;
 mod damage;
 mod lock;
+mod reuse;
 mod round_trip;
 mod schemes;
+mod segments;
 mod together;

@@ -13,6 +13,7 @@ use warpcube_cube::build::{self, BuildError, Built};
 use warpcube_cube::catalog::{self, Catalog, Removal};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
+use warpcube_cube::facts::SegmentTuning;
 use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Manifest, SchemeSize, Step, StoreError, StoredCube};
 
@@ -165,6 +166,10 @@ impl Connection {
                 error => error,
             });
             let Built { model, facts, aside, mut report } = built?;
+            let facts = match &old {
+                Some(old) => facts.as_change_of(&old.facts, &SegmentTuning::default()),
+                None => facts,
+            };
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
             report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);
             let (origin, aside) = (Some(source.origin()), aside.batches);

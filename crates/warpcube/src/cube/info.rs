@@ -55,6 +55,11 @@ pub(super) fn run(folder: &Path, json: bool, storage: bool, connection: &Connect
     for column in columns() {
         let _ = writeln!(text, "    {}: {}, {} bytes", column.name, column.encoding, grouped(column.bytes));
     }
+    let segments = &manifest.facts.segments;
+    if !segments.is_empty() {
+        let removed = counted(segments.iter().map(|segment| segment.removed).sum(), "cell");
+        let _ = writeln!(text, "    in {}; later ones replaced {removed}", counted(segments.len() as u64, "segment"));
+    }
     if manifest.texts > 0 {
         let _ = writeln!(text, "  {}", counted(manifest.texts, "text"));
     }

@@ -1,6 +1,8 @@
 //! Live cubes changed from the command line: elements, consolidations, names, the storage scheme.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
 
 use crate::cubes::{DEFINITION, FACTS, plan, query};
 use crate::harness::{Place, Ran};
@@ -48,6 +50,42 @@ fn elements_are_added_moved_renamed_and_removed() {
     assert_eq!(total(&place, "World"), "1007.50");
     let info = place.run(&["cube", "info", "plan.cube"]).ok();
     assert!(info.contains("generation 5") && info.contains("2 rows of the source kept aside"), "{info}");
+}
+
+/// Names of the files of facts, with their numbers and times.
+fn facts_files(place: &Place) -> Vec<(String, u64, SystemTime)> {
+    let entries = std::fs::read_dir(place.path("plan.cube")).unwrap().map(Result::unwrap);
+    let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap()));
+    let of_facts = files.filter(|(name, _)| name.starts_with("facts") || name.starts_with("removed"));
+    let mut files: Vec<_> = of_facts.map(|(name, of)| (name, of.ino(), of.modified().unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_rename_writes_no_facts_and_a_refresh_the_cells_that_differ() {
+    let place = plan();
+    let first = facts_files(&place);
+    assert_eq!(told(change(&place, "rename JP to Nippon"))[0], "plan.cube: 1 change");
+    assert_eq!(facts_files(&place), first);
+    place.run(&["cube", "refresh", "plan.cube"]).ok();
+    assert_eq!(facts_files(&place), first, "the source has the same facts");
+    place.write("gl.csv", format!("{FACTS}2026-01-05,ES,Actual,1.00,g\n"));
+    place.run(&["cube", "refresh", "plan.cube"]).ok();
+    let files = facts_files(&place);
+    assert_eq!((&files[..1], files[1].0.as_str(), files.len()), (&first[..], "facts-4.warpcols", 2));
+    let info = place.run(&["cube", "info", "plan.cube"]).ok();
+    assert!(
+        info.contains("  6 cells in ") && info.contains("    in 2 segments; later ones replaced 0 cells\n"),
+        "{info}"
+    );
+    assert_eq!((total(&place, "ES"), total(&place, "World")), ("8.50".into(), "1119.00".into()));
+    let rows = place.run(&["--format", "csv", "-c", "SELECT count(*), sum(amount) FROM 'plan.cube'"]).ok();
+    assert_eq!(rows.lines().nth(1), Some("6,2209.00"));
+    let explained = query(&place, "explain at Actual, 2026, World").ok();
+    assert!(explained.contains("; a pass over 2 segments)"), "{explained}");
+    assert_eq!(told(change(&place, "remove ES"))[1], "  2 facts of ES (Region) kept aside");
+    assert_eq!(total(&place, "World"), "1110.50");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const KILLS: u32 = 200;
 /// The sum of all cells in cents; it panics if the folder is no whole cube.
 fn total(place: &Place) -> i64 {
     let stored = store::open(&place.path("plan.cube")).unwrap();
-    match &stored.facts.columns()[0].values {
+    match &stored.facts.merged().base().columns()[0].values {
         Values::Decimals(cents) => cents.iter().sum(),
         Values::Doubles(_) => panic!("amounts are decimals"),
     }

@@ -70,7 +70,7 @@ impl AggregationMap {
         }
         let maps = area.maps_of(measure);
         let lists = maps.into_iter().zip(present).enumerate().map(|(dimension, (map, present))| {
-            let bases = facts.pages().coordinate_max(dimension).map_or(0, |most| most + 1);
+            let bases = facts.coordinate_max(dimension).map_or(0, |most| most + 1);
             Ok(Lists { dimension, rows: rows(map, bases, present)? })
         });
         let mut lists = lists.collect::<Result<Vec<Lists>, DeviceError>>()?;

@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::error::DeviceError;
 use super::plan::Summed;
-use super::resident::ResidentFacts;
+use super::resident::{ResidentFacts, present};
 use super::statement::{Prepared, Statement};
 use super::sums::{DeviceSums, filled};
 use crate::aggregate::Area;
@@ -69,11 +69,12 @@ impl SourceBased {
             return Ok(None);
         }
         let facts = resident.facts();
-        if facts.len() as u64 >= 1 << 32 {
-            return Err(DeviceError::Unsupported { reason: format!("{} facts, fewer than 2^32", facts.len()) });
+        let segments: Vec<u64> = facts.segments().iter().map(|segment| segment.len() as u64).collect();
+        if let Some(cells) = segments.iter().find(|cells| **cells >= 1 << 32) {
+            return Err(DeviceError::Unsupported { reason: format!("{cells} facts, fewer than 2^32") });
         }
         let keys = resident.keys(cancelled)?;
-        let map = AggregationMap::new(facts, area, (measure, summed), &keys.present)?;
+        let map = AggregationMap::new(facts, area, (measure, summed), &present(&keys))?;
         if map.is_empty() {
             return Ok(None);
         }
@@ -92,10 +93,9 @@ impl SourceBased {
             is_counted,
         };
         let (map, kernels) = (Arc::new(map), Arc::new(form.compile(resident.device())?));
-        let statement = Statement::new(resident, summed.column, cancelled, |relation, available| {
-            let facts_count = facts.len() as u64;
-            let inputs = SourceInputs { variant, layout: facts.layout(), keys: &keys, facts: facts_count, available };
-            SourceSteps::new(map.clone(), kernels.clone(), place, &inputs, relation)
+        let statement = Statement::new(resident, summed.column, cancelled, |relations, available| {
+            let inputs = SourceInputs { variant, layout: facts.layout(), keys: &keys, facts: &segments, available };
+            SourceSteps::new(map.clone(), kernels.clone(), place, &inputs, relations)
         })?;
         Ok(Some(Box::new(statement)))
     }

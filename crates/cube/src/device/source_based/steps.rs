@@ -35,8 +35,9 @@ const CHILD_BLOCKS: u32 = 2;
 pub(super) struct SourceInputs<'a> {
     pub(super) variant: SourceVariant,
     pub(super) layout: &'a KeyLayout,
-    pub(super) keys: &'a ResidentKeys,
-    pub(super) facts: u64,
+    /// Keys and cells of each segment.
+    pub(super) keys: &'a [Arc<ResidentKeys>],
+    pub(super) facts: &'a [u64],
     /// Bytes of device memory that are free.
     pub(super) available: u64,
 }
@@ -48,12 +49,11 @@ pub(super) struct SourceSteps {
     kernels: Arc<SourceKernels>,
     variant: SourceVariant,
     place: (MapPlace, usize),
-    facts: u64,
+    /// Cells of each segment, and the offsets of values and of validity.
+    segments: Vec<(u64, [usize; 2])>,
     key_bytes: usize,
     /// Shift and mask of each dimension, in the order of the key.
     shape: Vec<(u64, u64)>,
-    values: usize,
-    validity: usize,
     covered: usize,
     map_at: usize,
     /// The part that is zero before a launch: its offset and bytes.
@@ -76,24 +76,27 @@ pub(super) struct SourceSteps {
 }
 
 impl SourceSteps {
-    /// Plans the memory; `relation` has the values of the measure.
+    /// Plans the memory; `relations` have the values of the measure in each segment. The passes over segments use the
+    /// same parts in turn.
     pub(super) fn new(
         map: Arc<AggregationMap>,
         kernels: Arc<SourceKernels>,
         place: (MapPlace, usize),
         inputs: &SourceInputs<'_>,
-        relation: &Relation,
+        relations: &[Relation],
     ) -> SourceSteps {
         let SourceInputs { variant, layout, keys, facts, .. } = *inputs;
         let mut workspace = Workspace::default();
-        let [values, validity] = put_addresses(relation, &mut workspace);
+        let addresses = relations.iter().map(|relation| put_addresses(relation, &mut workspace));
+        let segments: Vec<(u64, [usize; 2])> = facts.iter().copied().zip(addresses).collect();
         let covered = workspace.put(bytemuck::cast_slice(&map.covered));
         let map_at = workspace.put(if place.0 == MapPlace::Constant { &[] } else { &map.bytes });
         let zeros_at = workspace.bytes();
         let (counter, states) = (workspace.take(4), workspace.take(state_bytes(map.targets)));
         let (sums, filled) = (workspace.take(map.targets * 8), workspace.take(map.targets));
         let zeros = (zeros_at, workspace.bytes() - zeros_at);
-        let miniblocks = keys.miniblocks;
+        let miniblocks = keys.iter().map(|keys| keys.miniblocks).max().unwrap_or(0);
+        let facts = facts.iter().copied().max().unwrap_or(0);
         let (masks, counts) = (workspace.take(miniblocks * 16), workspace.take((miniblocks + 1) * 4));
         let places = workspace.take((miniblocks + 1) * 4);
         let scratch_bytes = kernels.scan.scratch_bytes(miniblocks + 1);
@@ -119,11 +122,9 @@ impl SourceSteps {
             kernels,
             variant,
             place,
-            facts,
+            segments,
             key_bytes: if layout.is_narrow() { 8 } else { 16 },
             shape,
-            values,
-            validity,
             covered,
             map_at,
             zeros,
@@ -151,14 +152,16 @@ impl SourceSteps {
         LaunchShape { grid: items.div_ceil(each).clamp(1, most) as u32, block, shared_bytes: shared_bytes as u32 }
     }
 
-    /// Numbers of the relevant facts, in order.
-    fn prefilter(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
-        let (buffer, miniblocks) = (&held.buffer, held.keys.miniblocks);
-        let params = keys(Params::new(), &held.keys).buffer_at(buffer, self.validity);
+    /// Numbers of the relevant facts of a segment, in order.
+    fn prefilter(&self, queue: &mut impl Queue, held: &Held, segment: usize) -> Result<(), DeviceError> {
+        let (facts, [_, validity]) = self.segments[segment];
+        let (buffer, miniblocks) = (&held.buffer, held.keys[segment].miniblocks);
+        let params = keys(Params::new(), &held.keys[segment]).buffer_at(buffer, validity);
         let params = params.buffer_at(buffer, self.covered).buffer_at(buffer, self.masks);
-        let params = params.buffer_at(buffer, self.counts).u64(self.facts).u64(miniblocks);
+        let params = params.buffer_at(buffer, self.counts).u64(facts).u64(miniblocks);
         let params = shape(params, self.shape.iter().copied());
-        let params = keep_values(padded(params, self.map.covered_at.iter().copied()), held.relation());
+        let params = padded(params, self.map.covered_at.iter().copied());
+        let params = keep_values(params, &held.relations()[segment]);
         let warps = u64::from(THREADS / 32);
         let grid = |items: u64| Self::moving(held, items, warps, THREADS, 0);
         queue.launch(&self.kernels.filter, grid(miniblocks + 1), &params)?;
@@ -170,11 +173,11 @@ impl SourceSteps {
         Ok(queue.launch(&self.kernels.compact, grid(miniblocks), &params)?)
     }
 
-    /// The parameters of kernels that add, for the parents from `first` on.
-    fn params(&self, held: &Held, first: u64, parents: u64) -> Params {
-        let (buffer, map) = (&held.buffer, &self.map);
-        let count = self.places + 4 * held.keys.miniblocks as usize;
-        let params = keys(Params::new(), &held.keys).buffer_at(buffer, self.values).buffer_at(buffer, self.cells);
+    /// The parameters of kernels that add, for the parents of a segment from `first` on.
+    fn params(&self, held: &Held, segment: usize, first: u64, parents: u64) -> Params {
+        let (buffer, map, (_, [values, _])) = (&held.buffer, &self.map, self.segments[segment]);
+        let count = self.places + 4 * held.keys[segment].miniblocks as usize;
+        let params = keys(Params::new(), &held.keys[segment]).buffer_at(buffer, values).buffer_at(buffer, self.cells);
         let params = params.buffer_at(buffer, count).buffer_at(buffer, self.slots);
         let params = params.u64(self.functions).u64(self.log.into()).u64(map.singles as u64).u64(map.targets_at);
         let params = params.u64(map.weights_at).u64(map.words as u64);
@@ -189,7 +192,7 @@ impl SourceSteps {
             }
             _ => params.buffer_at(buffer, self.map_at),
         };
-        keep_values(params, held.relation())
+        keep_values(params, &held.relations()[segment])
     }
 
     /// Shared memory of a kernel that adds, besides its own.
@@ -199,8 +202,9 @@ impl SourceSteps {
         map + if is_shared { 33 * 8 * threads as usize / 32 } else { 0 }
     }
 
-    /// Adds all relevant cells to their targets in hash tables.
-    fn add(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
+    /// Adds all relevant cells of a segment to their targets in hash tables.
+    fn add(&self, queue: &mut impl Queue, held: &Held, segment: usize) -> Result<(), DeviceError> {
+        let (facts, _) = self.segments[segment];
         match &self.kernels.add {
             Adding::Cells(kernel) => {
                 let tile = match self.variant.expansion {
@@ -208,14 +212,15 @@ impl SourceSteps {
                     _ => 0,
                 };
                 let shared = tile.next_multiple_of(16) + self.shared_bytes(THREADS);
-                let shape = Self::moving(held, self.facts, THREADS.into(), THREADS, shared);
-                Ok(queue.launch(kernel, shape, &self.params(held, 0, 0))?)
+                let shape = Self::moving(held, facts, THREADS.into(), THREADS, shared);
+                Ok(queue.launch(kernel, shape, &self.params(held, segment, 0, 0))?)
             }
             Adding::Children(_) | Adding::Launching(_) => {
-                let parents = self.facts.div_ceil(PARENT_CELLS.into());
+                let parents = facts.div_ceil(PARENT_CELLS.into());
                 (0..parents.div_ceil(BATCH_PARENTS)).try_for_each(|batch| {
                     let first = batch * BATCH_PARENTS;
-                    self.add_batch(queue, held, first, (parents - first).min(BATCH_PARENTS))
+                    let parents = (parents - first).min(BATCH_PARENTS);
+                    self.add_batch(queue, held, parents, &self.params(held, segment, first, parents))
                 })
             }
         }
@@ -227,25 +232,24 @@ impl SourceSteps {
     }
 
     /// Launches a batch of parents and their children.
-    fn add_batch(&self, queue: &mut impl Queue, held: &Held, first: u64, parents: u64) -> Result<(), DeviceError> {
-        let params = self.params(held, first, parents);
+    fn add_batch(&self, queue: &mut impl Queue, held: &Held, parents: u64, params: &Params) -> Result<(), DeviceError> {
         let map = if self.place.0 == MapPlace::Shared { self.map.bytes.len() } else { 0 };
         let shared_bytes = (PARENT_CELLS as usize / 32 * 8 + map) as u32;
         let of_parents = LaunchShape { grid: parents as u32, block: PARENT_CELLS, shared_bytes };
         match &self.kernels.add {
             Adding::Cells(_) => {}
             Adding::Launching([copy, parent]) => {
-                queue.launch(copy, LaunchShape { grid: 1, block: THREADS, shared_bytes: 0 }, &params)?;
-                queue.launch(parent, of_parents, &params)?;
+                queue.launch(copy, LaunchShape { grid: 1, block: THREADS, shared_bytes: 0 }, params)?;
+                queue.launch(parent, of_parents, params)?;
             }
             Adding::Children([parent, children, child]) => {
-                queue.launch(parent, of_parents, &params)?;
+                queue.launch(parent, of_parents, params)?;
                 if self.variant.expansion.has_grids() {
                     let shared_bytes = CHILD_THREADS / 32 * 8;
-                    queue.launch(children, LaunchShape { grid: 1, block: CHILD_THREADS, shared_bytes }, &params)?;
+                    queue.launch(children, LaunchShape { grid: 1, block: CHILD_THREADS, shared_bytes }, params)?;
                 }
                 let shared = self.child_shared_bytes() as usize;
-                queue.launch(child, Self::moving(held, u64::MAX, 1, CHILD_THREADS, shared), &params)?;
+                queue.launch(child, Self::moving(held, u64::MAX, 1, CHILD_THREADS, shared), params)?;
             }
         }
         Ok(())
@@ -265,8 +269,10 @@ impl Steps for SourceSteps {
         let (buffer, slots) = (&held.buffer, self.functions << self.log);
         queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
         queue.fill(buffer, self.slots, 0, slots as usize * 16)?;
-        self.prefilter(queue, held)?;
-        self.add(queue, held)?;
+        for segment in 0..self.segments.len() {
+            self.prefilter(queue, held, segment)?;
+            self.add(queue, held, segment)?;
+        }
         let params = [self.slots, self.sums, self.filled].into_iter();
         let params = params.fold(Params::new(), |params, at| params.buffer_at(buffer, at)).u64(slots);
         Ok(queue.launch(&self.kernels.merge, Self::moving(held, slots, THREADS.into(), THREADS, 0), &params)?)
