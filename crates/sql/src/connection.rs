@@ -375,7 +375,7 @@ impl Connection {
         repeatable: bool,
     ) -> Result<Arc<Planned>> {
         let planned = Arc::new(self.planner().lower(optimized, state).await?);
-        if repeatable && plans::tells_changes(optimized)? {
+        if repeatable && plans::tells_changes(optimized, &self.inner.database.shared.catalogs)? {
             self.plans_of(epoch).keep(sql, epoch, tables, &planned);
         }
         Ok(planned)

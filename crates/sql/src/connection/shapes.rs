@@ -117,7 +117,7 @@ impl Connection {
             return Ok(None);
         }
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
-        if !plans::tells_changes(&optimized)? {
+        if !plans::tells_changes(&optimized, &self.inner.database.shared.catalogs)? {
             return Ok(None);
         }
         let (tables, lowered) = (resolved(references.into_iter(), &state), Mutex::default());

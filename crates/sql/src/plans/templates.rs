@@ -120,8 +120,9 @@ pub(crate) fn simplify(plan: LogicalPlan, state: &SessionState) -> Result<Logica
     Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
 }
 
-/// The tables that a plan reads, those below its views included, in the order of its scans.
-fn tables(plan: &LogicalPlan) -> Result<Vec<Arc<dyn TableProvider>>> {
+/// The tables that a plan reads, those below its views included, in the order of its scans. What a shared table reads
+/// is scanned beside it.
+pub(super) fn tables(plan: &LogicalPlan) -> Result<Vec<Arc<dyn TableProvider>>> {
     let mut found = Vec::new();
     plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan

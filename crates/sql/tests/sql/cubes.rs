@@ -121,8 +121,17 @@ async fn a_cube_that_was_created_again_is_read_again() {
             assert_eq!(cells, expected.map(|(name, value)| (name.to_string(), value)).into());
             assert_eq!(on_device, is_device);
             let sum = format!("SELECT CAST(sum(column2) AS INT) FROM '{}'", folder.display());
-            let sums = crate::format::rows(&session.collect(&sum).await.unwrap());
-            assert_eq!(sums, [[(value + 5.0).to_string()]]);
+            let of_cells = format!("SELECT CAST(max(value) AS INT) FROM cube('{}', 'rows World')", folder.display());
+            if value == 100.0 {
+                for (name, sql) in [("s", &sum), ("c", &of_cells)] {
+                    session.collect(&format!("PREPARE {name} AS {sql}")).await.unwrap();
+                    session.collect(&format!("CREATE VIEW v{name} AS {sql}")).await.unwrap();
+                }
+            }
+            for sql in [sum.as_str(), &of_cells, "EXECUTE s", "EXECUTE c", "SELECT * FROM vs", "SELECT * FROM vc"] {
+                let sums = crate::format::rows(&session.collect(sql).await.unwrap());
+                assert_eq!(sums, [[(value + 5.0).to_string()]], "{sql}");
+            }
             std::fs::remove_dir_all(&folder).unwrap();
         }
     }
