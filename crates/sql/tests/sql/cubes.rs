@@ -9,6 +9,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::schemes::Scheme;
+use warpcube_gpu::Device;
 use warpcube_sql::{Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, SqlError, StatementReport};
 
 use crate::support::{cpu, emulated};
@@ -107,6 +108,24 @@ async fn a_command_that_was_cancelled_changes_nothing_and_one_that_is_done_is_no
     let done = StatementReport::new();
     session.change_cube(&folder, "add IT below World", false, done.clone()).await.unwrap();
     assert!(!done.cancel().cancel() && state() != before);
+}
+
+#[tokio::test]
+async fn a_cube_is_on_the_device_that_the_database_has_now() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("plan.cube");
+    let session = emulated();
+    define(&session, &plan(100), &folder).await;
+    let mut before: Option<Device> = None;
+    for memory in ["64MiB", "32MiB", "16MiB"] {
+        session.set("warpcube.device_memory", memory).unwrap();
+        let device = session.database().device().get().unwrap();
+        let (cells, on_device) = ask(&session, &folder, "rows World").await;
+        assert_eq!((cells.len(), on_device), (1, true));
+        assert!(device.pool().usage().live > 0, "{memory}: the facts are elsewhere");
+        let left = before.replace(device).map(|before| before.pool().usage().live);
+        assert_eq!(left.unwrap_or(0), 0, "{memory}: something is left where the cube was before");
+    }
 }
 
 #[tokio::test]
