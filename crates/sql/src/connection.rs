@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -112,18 +112,23 @@ struct Inner {
     settled: Mutex<Settled>,
     /// The number of the database's settings that the state has, as in [`Settled`].
     known: AtomicU64,
+    /// Whether functions and rules of the state may change without notice, as in [`Settled`].
+    is_given: AtomicBool,
     prepared: Arc<PreparedStatements>,
     /// The state for plans with nothing to optimise.
     lean: Mutex<Option<SessionState>>,
 }
 
 /// What the number of the state's settings ([`SettingsNumber`]) depends on beside the settings.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Settled {
     /// The number of the database's settings.
     database: u64,
-    /// Tells functions apart that are the connection's own; 0 while they are those of all.
+    /// Tells functions and rules apart that are the connection's own; 0 while they are those of all.
     functions: u64,
+    /// The state as it was when it was last given its number, once a program or a statement may change its functions
+    /// and rules. What it holds is compared with the state's by address when a statement begins.
+    given: Option<SessionState>,
 }
 
 /// The number of a state's settings, an extension of its configuration.
@@ -140,7 +145,7 @@ impl Database {
     /// Opens a connection. Its settings are those that the database was opened with.
     pub fn connect(&self) -> Connection {
         let mut first = self.first_state();
-        let settled = Settled::default();
+        let mut settled = Settled::default();
         settled.number(&mut first, self);
         let context = SessionContext::new_with_state(first);
         let view = CatalogView::new(self.shared.catalogs.clone(), context.state_weak_ref());
@@ -156,6 +161,7 @@ impl Database {
             origins: Mutex::new(origins),
             settled: Mutex::new(settled),
             known: AtomicU64::new(0),
+            is_given: AtomicBool::new(false),
             prepared,
             lean: Mutex::new(None),
         };
@@ -255,9 +261,9 @@ impl Connection {
         };
         let plan = plan_parsed(&state, parsed).instrument(tracing::info_span!("plan")).await?;
         phase = report.end_phase(Phase::Plan, phase);
-        let templates = &self.inner.database.shared.kept.templates;
+        let (templates, catalogs) = (&self.inner.database.shared.kept.templates, self.catalogs());
         if let (LogicalPlan::Statement(PlanStatement::Execute(execute)), Some(fresh)) = (&plan, &fresh)
-            && let Some((template, values, is_new)) = fresh.template(&state, execute, epoch, templates)?
+            && let Some((template, values, is_new)) = fresh.template(&state, execute, (epoch, catalogs), templates)?
             && let Some((planned, state)) = self.planned_by_template(&template, values, epoch, report).await?
         {
             if is_new {
@@ -295,8 +301,8 @@ impl Connection {
                 return Ok(self.nothing(report));
             }
             plan @ LogicalPlan::Ddl(DdlStatement::CreateFunction(_) | DdlStatement::DropFunction(_)) => {
+                self.give();
                 self.inner.context.execute_logical_plan(plan).await?;
-                self.has_own_functions();
                 return Ok(self.nothing(report));
             }
             LogicalPlan::Statement(PlanStatement::Execute(execute)) => {
@@ -357,7 +363,7 @@ impl Connection {
         repeatable: bool,
     ) -> Result<Arc<Planned>> {
         let planned = Arc::new(self.planner().lower(optimized, state).await?);
-        if repeatable && plans::tells_changes(optimized)? {
+        if repeatable && plans::tells_changes(optimized, &self.inner.database.shared.catalogs)? {
             self.plans_of(epoch).keep(sql, epoch, tables, &planned);
         }
         Ok(planned)
@@ -433,13 +439,12 @@ impl Connection {
     }
 
     /// DataFusion's own context below this connection, for embedding programs and tests. What such a program changes in
-    /// it (functions, rules) is this connection's; tables and object stores are the database's. Rows that are written
-    /// through it into memory tables are not noticed: write with [`Connection::execute`].
+    /// it (functions, rules, settings of DataFusion) is this connection's, from its next statement on; tables and object
+    /// stores are the database's. Rows that are written through it into memory tables are not noticed: write with
+    /// [`Connection::execute`].
     pub fn context(&self) -> &SessionContext {
         self.settle();
-        if self.inner.settled.lock().functions == 0 {
-            self.has_own_functions();
-        }
+        self.give();
         &self.inner.context
     }
 }

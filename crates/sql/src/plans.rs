@@ -4,8 +4,9 @@
 //! What is kept by text is the optimised logical plan with its device nodes (which keep their bound kernels), never a
 //! physical operator: those can be run only once. All connections of a database share what is kept ([`KeptPlans`]). An
 //! entry is good for a connection with the same settings, by their content ([`Epoch`]), while the catalog is that it
-//! was planned under and the files of its tables have not changed. Statements with functions such as `now()` are
-//! planned every time, since the optimiser folds them to a constant.
+//! was planned under and the files of its tables have not changed. A statement over a table that does not tell its
+//! changes ([`tells_changes`]) is planned every time, and so are statements with functions such as `now()`, since the
+//! optimiser folds them to a constant.
 
 mod epoch;
 mod holes;
@@ -22,7 +23,6 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::ListingTable;
-use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, Statement as PlanStatement, Volatility};
@@ -30,10 +30,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 
+use crate::catalog::Catalogs;
 use crate::lower::{DeviceNode, Refused};
 use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
-use crate::shared::{SharedTable, With};
+use crate::shared::With;
 use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use epoch::{Epoch, SettingsKeys};
@@ -42,6 +43,7 @@ pub(crate) use holes::{Holed, holed};
 pub(crate) use shapes::{PlannedShape, Shape, Shapes, parameters};
 pub(crate) use template::Template;
 pub(crate) use templates::Templates;
+use templates::tables;
 pub(crate) use written::{is_sorted, reads_text, written_columns};
 
 /// Statements kept.
@@ -279,18 +281,12 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
     Ok(repeatable)
 }
 
-/// Whether all tables of a plan tell when they change: those of files, and those in memory by statements.
-pub(crate) fn tells_changes(plan: &LogicalPlan) -> Result<bool> {
-    let mut tells = true;
-    plan.apply_nested(|plan| {
-        if let LogicalPlan::TableScan(scan) = plan {
-            // What a shared table reads is scanned beside it.
-            let known = |table: Arc<dyn TableProvider>| {
-                table.is::<ListingTable>() || table.is::<MemoryTable>() || table.is::<SharedTable>()
-            };
-            tells &= source_as_provider(&scan.source).is_ok_and(known);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(tells)
+/// Whether all tables of a plan, those below its views included, tell when they change: the generation of the catalog
+/// grows with each version of a table in memory, and where a look at a table over files finds other files. No look at
+/// files that are tables by their path, of a function or of a table that a program registered makes it grow.
+pub(crate) fn tells_changes(plan: &LogicalPlan, catalogs: &Catalogs) -> Result<bool> {
+    let known = |table: &Arc<dyn TableProvider>| {
+        table.is::<MemoryTable>() || table.is::<ListingTable>() && catalogs.looks_at(table)
+    };
+    Ok(tables(plan)?.iter().all(known))
 }

@@ -108,7 +108,6 @@ pub struct StatementReport {
     device_operators: AtomicU64,
     host_operators: AtomicU64,
     rows: AtomicU64,
-    progress_done: AtomicU64,
     progress_total: AtomicU64,
     /// Rows read by loads that the progress counts.
     loads: Mutex<Vec<Arc<AtomicU64>>>,
@@ -143,7 +142,6 @@ impl Default for StatementReport {
             device_operators: zero(),
             host_operators: zero(),
             rows: zero(),
-            progress_done: zero(),
             progress_total: zero(),
             loads: Mutex::default(),
             explained: AtomicBool::new(false),
@@ -312,11 +310,6 @@ impl StatementReport {
         self.progress_total.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Notes that `units` of the announced work are done.
-    pub fn add_done(&self, units: u64) {
-        self.progress_done.fetch_add(units, Ordering::Relaxed);
-    }
-
     /// Announces a load of `total` rows, whose counter is `done`.
     pub(crate) fn follow_load(&self, done: &Arc<AtomicU64>, total: u64) {
         self.add_work(total);
@@ -332,7 +325,7 @@ impl StatementReport {
     /// Work done and announced so far.
     pub fn progress(&self) -> (u64, u64) {
         let loaded: u64 = self.loads.lock().iter().map(|rows| rows.load(Ordering::Relaxed)).sum();
-        (self.progress_done.load(Ordering::Relaxed) + loaded, self.progress_total.load(Ordering::Relaxed))
+        (loaded, self.progress_total.load(Ordering::Relaxed))
     }
 
     /// Stops the clock of the statement; the first call counts.

@@ -4,14 +4,17 @@
 //! A case is timed on the host, from its first launch to its last result: waits of the device in between belong to the
 //! cost of a load. Memory is cached by the run before.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
 use warpcube_column::format::{Alp, Delta, Dictionary, Encoding, Nsf, Nsv, Packed, Plain, encode};
 use warpcube_column::{
-    ColumnError, EncodingChoice, LoadLimits, Pinned, Relation, Residency, ResidentColumn, Result, TableRequest,
+    ColumnError, EncodingChoice, LoadLimits, Pinned, Relation, Residency, ResidentColumn, Result, Segment,
+    TableRequest, cores,
 };
 use warpcube_gpu::{Device, DeviceBuffer};
 
@@ -118,24 +121,35 @@ impl Suite for Encode {
         let case = self.time(run, name("profile"), plain_bytes, &profile)?;
         run.add(case);
         // All of it, as a load does: the pass that chooses the best encoding, and that encoding.
+        let last = RefCell::new(None);
         let best = || {
-            let segments = residency.encode_best(column)?.1;
-            Ok(Some(segments.iter().map(|segment| segment.values().bytes()).sum()))
+            last.take();
+            let (encoding, segments) = residency.encode_best(column)?;
+            let bytes = segments.iter().map(|segment| segment.values().bytes()).sum();
+            last.replace(Some((encoding, segments)));
+            Ok(Some(bytes))
         };
         let mut whole = self.time(run, name("auto"), plain_bytes, &best)?;
-        let encoding = residency.encode_best(column).map_err(failed)?.0;
-        check(residency, column, &encoding).map_err(failed)?;
+        let Some((encoding, encoded)) = last.take() else {
+            return Err(format!("{content}: nothing was encoded").into());
+        };
+        check(residency.device(), column, &encoding, &encoded).map_err(failed)?;
+        drop(encoded);
         let of_codes = if let Encoding::Dictionary(_) = encoding { "dictionary, " } else { "" };
         whole.put("encoding", format!("{of_codes}{}", encoding.stored()));
         run.add(whole.verified(true));
         for (encoding_name, encoding) in encodings(content) {
             let encoding = encoding(residency, column).map_err(failed)?;
-            check(residency, column, &encoding).map_err(failed)?;
+            let last = RefCell::new(Vec::new());
             let encode = || {
+                last.take();
                 let encoded = residency.encode(column, &encoding)?;
-                Ok(Some(encoded.iter().map(|segment| segment.values().bytes()).sum()))
+                let bytes = encoded.iter().map(|segment| segment.values().bytes()).sum();
+                last.replace(encoded);
+                Ok(Some(bytes))
             };
             let case = self.time(run, name(encoding_name), plain_bytes, &encode)?;
+            check(residency.device(), column, &encoding, &last.take()).map_err(failed)?;
             run.add(case.verified(true));
         }
         Ok(())
@@ -176,20 +190,67 @@ fn encodings(content: Content) -> &'static [Named] {
     }
 }
 
-/// Compares the last segment with the CPU's encoding of it.
-fn check(residency: &Residency, column: &ResidentColumn, encoding: &Encoding) -> Result<()> {
-    let mut stream = residency.device().stream()?;
-    let mut bytes = |buffer: &DeviceBuffer| -> Result<Vec<u8>> {
-        let mut bytes = vec![0; buffer.bytes()];
-        stream.download(buffer, 0, &mut bytes)?;
-        Ok(bytes)
+/// Compares all segments that a run made with the CPU's encoding of them, on as many threads as there are cores.
+fn check(device: &Device, column: &ResidentColumn, encoding: &Encoding, encoded: &[Segment]) -> Result<()> {
+    let plain = column.segments();
+    if plain.len() != encoded.len() {
+        return Err(ColumnError::source(format!("{} segments, expected {}", encoded.len(), plain.len())));
+    }
+    let (next, threads) = (AtomicUsize::new(0), cores().min(plain.len()));
+    let work = || {
+        let mut stream = device.stream()?;
+        let mut bytes = |buffer: &DeviceBuffer| -> Result<Vec<u8>> {
+            let mut bytes = vec![0; buffer.bytes()];
+            stream.download(buffer, 0, &mut bytes)?;
+            Ok(bytes)
+        };
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(plain), Some(found)) = (plain.get(number), encoded.get(number)) else { return Ok(()) };
+            let values = bytes(plain.values())?;
+            let expected = encode(encoding, &Plain::new(column.storage(), &values, None, plain.rows() as usize)?)?;
+            if bytes(found.values())? != expected {
+                let reason = format!("segment {number} of {} has other bytes than the CPU makes", encoding.name());
+                return Err(ColumnError::source(reason));
+            }
+        }
     };
-    let encoded = residency.encode(column, encoding)?;
-    let (Some(plain), Some(found)) = (column.segments().last(), encoded.last()) else { return Ok(()) };
-    let values = bytes(plain.values())?;
-    let expected = encode(encoding, &Plain::new(column.storage(), &values, None, plain.rows() as usize)?)?;
-    match bytes(found.values())? == expected {
-        true => Ok(()),
-        false => Err(ColumnError::source(format!("{} has other bytes than the CPU makes", encoding.name()))),
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use warpcube_column::CHUNK_ROWS;
+    use warpcube_gpu::EmulatorOptions;
+
+    use super::*;
+
+    #[test]
+    fn every_segment_is_compared() {
+        let device = Device::emulated(EmulatorOptions::default(), 1 << 28).unwrap();
+        let residency = Residency::new(device.clone());
+        let limits = LoadLimits { encoding: EncodingChoice::Plain, ..LoadLimits::default() };
+        let load = |content: Content| {
+            let source = Arc::new(Made { rows: CHUNK_ROWS + 1000, content, nulls: false, key: content.to_string() });
+            let requests = [TableRequest { source, columns: vec![0], coded: Vec::new() }];
+            residency.admit(&requests, &limits, |_: &[Relation]| Ok::<u64, ColumnError>(0)).unwrap()
+        };
+        let [one, other] = [Content::Uniform { bits: 12 }, Content::Uniform { bits: 11 }].map(load);
+        let [one, other] = [&one, &other].map(|pinned| &pinned.tables[0].columns[0]);
+        let encoding = Encoding::Nsf(Nsf { bytes: 2 });
+        let encoded = |column: &ResidentColumn| residency.encode(column, &encoding).unwrap();
+        let mut found = encoded(one);
+        assert_eq!(found.len(), 2);
+        check(&device, one, &encoding, &found).unwrap();
+        assert!(check(&device, one, &encoding, &found[1..]).is_err());
+        found[0] = encoded(other).swap_remove(0);
+        let error = check(&device, one, &encoding, &found).unwrap_err().to_string();
+        assert!(error.contains("segment 0 of nsf has other bytes"), "{error}");
     }
 }

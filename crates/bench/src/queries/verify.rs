@@ -84,10 +84,13 @@ pub(super) fn compare(sql: &str, answer: &[RecordBatch], expected: &[RecordBatch
         let schema = batches.first()?.schema();
         Some(schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect::<Vec<_>>())
     };
-    if let (Some(found), Some(wanted)) = (types(answer), types(expected))
-        && let Some((found, wanted)) = found.iter().zip(&wanted).find(|(found, wanted)| found.1 != wanted.1)
-    {
-        return Some(format!("column '{}' is {}, expected '{}' {}", found.0, found.1, wanted.0, wanted.1));
+    if let (Some(found), Some(wanted)) = (types(answer), types(expected)) {
+        if found.len() != wanted.len() {
+            return Some(format!("{} columns, expected {}", found.len(), wanted.len()));
+        }
+        if let Some((found, wanted)) = found.iter().zip(&wanted).find(|(found, wanted)| found.1 != wanted.1) {
+            return Some(format!("column '{}' is {}, expected '{}' {}", found.0, found.1, wanted.0, wanted.1));
+        }
     }
     let (found, wanted) = (rows(answer), rows(expected));
     if found.len() != wanted.len() {
@@ -207,6 +210,17 @@ mod tests {
         let other: ArrayRef = Arc::new(Int64Array::from(vec![1]));
         let other = vec![RecordBatch::try_from_iter([("k", other.clone()), ("s", other)]).unwrap()];
         assert!(compare("", &one, &other).unwrap().contains("column 's' is Float64, expected 's' Int64"));
+    }
+
+    #[test]
+    fn an_answer_has_no_column_more_and_none_less() {
+        let sql = "select k, s from t order by s, k";
+        let [two, one] = [batch(&[1, 2], &[1.0, 2.0]), vec![batch(&[1, 2], &[1.0, 2.0])[0].project(&[0]).unwrap()]];
+        assert_eq!(compare(sql, &one, &two).as_deref(), Some("1 columns, expected 2"));
+        assert_eq!(compare(sql, &two, &one).as_deref(), Some("2 columns, expected 1"));
+        // Without rows, too.
+        let [two, one] = [two, one].map(|rows| vec![rows[0].slice(0, 0)]);
+        assert_eq!(compare(sql, &one, &two).as_deref(), Some("1 columns, expected 2"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::execution::SessionState;
 use parking_lot::RwLock;
@@ -75,6 +75,11 @@ impl Catalogs {
     /// Takes all tables in memory to their current versions.
     pub(crate) fn drop_stale(&self) {
         self.schemas().iter().for_each(|schema| schema.drop_stale());
+    }
+
+    /// Whether a listing table is that of a table over files, whose files are looked at when a statement names it.
+    pub(crate) fn looks_at(&self, listing: &Arc<dyn TableProvider>) -> bool {
+        self.schemas().iter().any(|schema| schema.looks_at(listing))
     }
 
     fn schemas(&self) -> Vec<Arc<Tables>> {

@@ -82,6 +82,11 @@ impl ExternalTable {
         &self.command.locations
     }
 
+    /// Whether the table reads its files by this listing table.
+    pub(super) fn is_over(&self, listing: &Arc<dyn TableProvider>) -> bool {
+        Arc::ptr_eq(&self.listing, listing)
+    }
+
     /// Makes the table that `command` asks for, of text files as a cube's definition reads them.
     async fn open_as(
         state: &dyn Session,

@@ -161,6 +161,12 @@ impl Tables {
         }
     }
 
+    /// Whether a listing table is that of one of the tables over files.
+    pub(super) fn looks_at(&self, listing: &Arc<dyn TableProvider>) -> bool {
+        let is_over = |entry: &Entry| matches!(entry, Entry::External(external) if external.is_over(listing));
+        self.entries.read().values().any(is_over)
+    }
+
     /// Takes tables in memory to their current versions: a handle holds the rows of its own.
     pub(super) fn drop_stale(&self) {
         let plain = |(name, entry): (&String, &Entry)| match entry {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a state's [`SettingsNumber`] is that of its settings; both change under one lock of the state.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -112,20 +113,25 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes over the settings of the database, if they have changed.
+    /// Takes over the settings of the database, if they have changed, and notices functions and rules that have.
     pub(super) fn settle(&self) {
-        let database = &self.inner.database;
-        if self.inner.known.load(Ordering::Acquire) == database.number() {
+        let is_known = self.inner.known.load(Ordering::Acquire) == self.inner.database.number();
+        if is_known && !self.inner.is_given.load(Ordering::Acquire) {
             return;
         }
         let mut settled = self.inner.settled.lock();
         let state = self.inner.context.state_ref();
-        self.take_over(&mut settled, &mut state.write());
+        if !is_known || settled.is_changed(&state.read()) {
+            self.take_over(&mut settled, &mut state.write());
+        }
     }
 
-    /// Takes over the settings of the database.
+    /// Takes over the settings of the database, and functions and rules that have changed.
     fn take_over(&self, settled: &mut Settled, state: &mut SessionState) {
         let database = &self.inner.database;
+        if settled.is_changed(state) {
+            settled.functions = database.shared.kept.settings.functions();
+        }
         let current = database.current();
         settled.database = current.number;
         if !Arc::ptr_eq(state.runtime_env(), &current.runtime) {
@@ -138,11 +144,19 @@ impl Connection {
         self.inner.known.store(current.number, Ordering::Release);
     }
 
-    /// Notes that the connection's functions may be other ones than before, and than those of other connections.
-    pub(super) fn has_own_functions(&self) {
+    /// Tells the connection's functions and rules from those of other connections, before they may change: from now on
+    /// each statement looks at them.
+    pub(super) fn give(&self) {
         let mut settled = self.inner.settled.lock();
+        if settled.given.is_some() {
+            return;
+        }
+        let state = self.inner.context.state_ref();
+        let mut state = state.write();
         settled.functions = self.inner.database.shared.kept.settings.functions();
-        settled.number(&mut self.inner.context.state_ref().write(), &self.inner.database);
+        settled.given = Some(state.clone());
+        settled.number(&mut state, &self.inner.database);
+        self.inner.is_given.store(true, Ordering::Release);
     }
 
     fn setting_names(&self) -> Vec<String> {
@@ -152,8 +166,38 @@ impl Connection {
 
 impl Settled {
     /// Gives a state the number of its settings.
-    pub(super) fn number(&self, state: &mut SessionState, database: &Database) {
+    pub(super) fn number(&mut self, state: &mut SessionState, database: &Database) {
         let number = database.shared.kept.settings.of(state, self.database, self.functions);
         state.config_mut().set_extension(Arc::new(SettingsNumber(number)));
+        self.given = self.given.take().map(|_| state.clone());
     }
+
+    /// Whether functions, rules or options of a state are other ones than when it was given its number.
+    fn is_changed(&self, state: &SessionState) -> bool {
+        self.given.as_ref().is_some_and(|given| !plans_alike(given, state))
+    }
+}
+
+/// Whether two states plan with the very same functions, rules and options. A copy of a map has its entries in the same
+/// order; one that was changed since counts as another where it has them in another order.
+fn plans_alike(one: &SessionState, other: &SessionState) -> bool {
+    fn functions<T: ?Sized>(one: &HashMap<String, Arc<T>>, other: &HashMap<String, Arc<T>>) -> bool {
+        let is_same =
+            |(one, other): ((&String, &Arc<T>), (&String, &Arc<T>))| Arc::ptr_eq(one.1, other.1) && one.0 == other.0;
+        one.len() == other.len() && one.iter().zip(other).all(is_same)
+    }
+    fn rules<T: ?Sized>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
+        one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+    Arc::ptr_eq(one.config_options(), other.config_options())
+        && functions(one.scalar_functions(), other.scalar_functions())
+        && functions(one.aggregate_functions(), other.aggregate_functions())
+        && functions(one.window_functions(), other.window_functions())
+        && functions(one.table_functions(), other.table_functions())
+        && functions(one.higher_order_functions(), other.higher_order_functions())
+        && rules(&one.analyzer().rules, &other.analyzer().rules)
+        && rules(one.optimizers(), other.optimizers())
+        && rules(one.physical_optimizers(), other.physical_optimizers())
+        && rules(one.expr_planners(), other.expr_planners())
+        && rules(one.relation_planners(), other.relation_planners())
 }

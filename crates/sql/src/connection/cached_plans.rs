@@ -68,8 +68,7 @@ impl Connection {
     pub(super) async fn look_at(&self, tables: &[TableReference], state: &SessionState) -> bool {
         for table in tables {
             let Ok(schema) = state.schema_for_ref(table.clone()) else { return false };
-            // A path in place of a name is looked at without a trace in the generation.
-            if !schema.table_exist(table.table()) || !matches!(schema.table(table.table()).await, Ok(Some(_))) {
+            if !matches!(schema.table(table.table()).await, Ok(Some(_))) {
                 return false;
             }
         }

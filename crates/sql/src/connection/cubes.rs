@@ -1,5 +1,6 @@
 //! Cubes through a connection: made, filled, asked.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,7 +133,7 @@ impl Connection {
                     store::check_new(&folder).map_err(of_store)?;
                     None
                 }
-                CubeLoad::Rebuild | CubeLoad::Refresh => match locked(&folder, &statement) {
+                CubeLoad::Rebuild | CubeLoad::Refresh => match lock(&folder, &statement) {
                     Err(StoreError::NoCube { .. }) if given.is_none() && Catalog::open(&folder).is_ok() => {
                         return Err(without_definition(&folder, true));
                     }
@@ -223,24 +224,31 @@ impl Connection {
         allow(folder)?;
         let (folder, text) = (folder.to_path_buf(), text.to_string());
         blocking(move || {
-            let lock = |folder: &Path| match check {
-                true => Ok(None),
-                false => locked(folder, &statement).map(Some).map_err(|error| ended(error, &statement)),
+            let mut folders = BTreeMap::from([(place_of(&folder), folder.clone())]);
+            let (mut locks, old, removals, changed, mut report) = loop {
+                let locks = locked(folders.values().filter(|_| !check), &statement)?;
+                let old = store::open(&folder).map_err(of_store)?;
+                let (changed, report) = change::change(&old, &text).map_err(of_change)?;
+                // Elements of an imported database go from all of its cubes.
+                let removals = catalog::removals(&folder, &old, &changed);
+                let removals = removals.map_err(|error| SqlError::CubeChange(error.to_string()))?;
+                let known = folders.len();
+                for Removal { folder, .. } in &removals {
+                    allow(folder)?;
+                    folders.entry(place_of(folder)).or_insert_with(|| folder.clone());
+                }
+                // With the locks of all of them, nothing changes any more that the removals follow from.
+                if check || folders.len() == known {
+                    break (locks, old, removals, changed, report);
+                }
             };
-            let held = lock(&folder)?;
-            let old = store::open(&folder).map_err(of_store)?;
-            let (changed, mut report) = change::change(&old, &text).map_err(of_change)?;
-            // Elements of an imported database go from all of its cubes.
-            let removals =
-                catalog::removals(&folder, &old, &changed).map_err(|error| SqlError::CubeChange(error.to_string()))?;
-            let mut replaced = vec![(held, changed)];
+            drop(old);
+            let mut replaced = vec![(locks.remove(&folder), changed)];
             for Removal { folder, changes } in removals {
-                allow(&folder)?;
-                let held = lock(&folder)?;
                 let other = store::open(&folder).map_err(of_store)?;
                 let (changed, of_other) = change::change(&other, &changes).map_err(of_change)?;
                 report.add_other(changed.model.name(), of_other);
-                replaced.push((held, changed));
+                replaced.push((locks.remove(&folders[&place_of(&folder)]), changed));
             }
             let held: Vec<_> = replaced.iter().filter_map(|(held, cube)| Some((held.as_ref()?, cube))).collect();
             let mut commit = committing(&statement);
@@ -269,7 +277,7 @@ impl Connection {
         let folder = folder.to_path_buf();
         let _cancels = CancelStatement(statement.clone());
         blocking(move || {
-            let lock = locked(&folder, &statement).map_err(|error| ended(error, &statement))?;
+            let lock = lock(&folder, &statement).map_err(|error| ended(error, &statement))?;
             let before = store::info(&folder).map_err(of_store)?;
             let cube = lock.open().map_err(of_store)?;
             let scheme = scheme_of(storage, &cube)?;
@@ -323,8 +331,26 @@ impl Connection {
     }
 }
 
+/// A folder under the name that all processes have for it.
+fn place_of(folder: &Path) -> PathBuf {
+    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf())
+}
+
+/// The locks of cubes, taken in this order, by folder. Whoever takes several sorts them by [`place_of`] and holds no
+/// other lock of a cube meanwhile, so that no two wait for each other.
+fn locked<'a>(
+    folders: impl Iterator<Item = &'a PathBuf>,
+    statement: &StatementReport,
+) -> Result<BTreeMap<PathBuf, Held>> {
+    let of = |folder: &PathBuf| {
+        let held = lock(folder, statement).map_err(|error| ended(error, statement))?;
+        Ok((folder.clone(), held))
+    };
+    folders.map(of).collect()
+}
+
 /// The lock of a cube. Another process that holds it is waited for, which is a warning of the report.
-fn locked(folder: &Path, statement: &StatementReport) -> Result<Held, StoreError> {
+fn lock(folder: &Path, statement: &StatementReport) -> Result<Held, StoreError> {
     let (started, mut is_told) = (Instant::now(), false);
     Held::wait(folder, &mut |holder| {
         if !is_told && started.elapsed() > WAIT_UNTOLD {

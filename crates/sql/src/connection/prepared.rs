@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 
 use super::Connection;
 use super::parsed::plan_parsed;
+use crate::catalog::Catalogs;
 use crate::database::HoldsPlans;
 use crate::error::{Result, SqlError};
 use crate::mend::mixed::check_kinds;
@@ -50,6 +51,8 @@ struct Prepared {
     fields: Vec<FieldRef>,
     /// Whether the statement declares the types of its parameters; otherwise they are inferred.
     has_types: bool,
+    /// Whether its tables tell when they change ([`plans::tells_changes`]); otherwise it is prepared anew each time.
+    tells_changes: bool,
     /// What its RETURNING selects from the rows that it changes.
     returning: Option<ParsedStatement>,
     /// The plan; none once the catalog has changed, since it holds its tables.
@@ -96,8 +99,9 @@ impl Connection {
         if own.statements.lock().contains_key(&name) {
             return Err(SqlError::Planning(format!("Prepared statement '{name}' already exists; DEALLOCATE it first")));
         }
+        let tells_changes = plans::tells_changes(&input, &self.inner.database.shared.catalogs)?;
         let (sql, input) = (sql.to_string(), Mutex::new(Some(input)));
-        let prepared = Prepared { sql, tables, epoch, fields, has_types, returning, input };
+        let prepared = Prepared { sql, tables, epoch, fields, has_types, tells_changes, returning, input };
         own.statements.lock().insert(name, Arc::new(prepared));
         own.changes.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -136,7 +140,8 @@ impl Connection {
             None => {
                 // Looking at its tables may have changed the catalog.
                 epoch = Epoch { prepared: epoch.prepared, ..self.epoch_of(&state) };
-                let fresh = prepared_anew(&prepared, epoch, &state).await?;
+                let catalogs = &self.inner.database.shared.catalogs;
+                let fresh = prepared_anew(&prepared, epoch, &state, catalogs).await?;
                 own.statements.lock().insert(name.to_string(), fresh.prepared.clone());
                 fresh
             }
@@ -153,6 +158,9 @@ impl Connection {
 
     /// A statement if nothing has changed since it was prepared; looks at its tables' files.
     async fn fresh(&self, prepared: Arc<Prepared>, epoch: Epoch, state: &SessionState) -> Result<Option<Fresh>> {
+        if !prepared.tells_changes {
+            return Ok(None);
+        }
         for table in &prepared.tables {
             let schema = state.schema_for_ref(table.clone())?;
             schema.table(table.table()).await?;
@@ -165,7 +173,7 @@ impl Connection {
 }
 
 /// A statement prepared anew under an epoch.
-async fn prepared_anew(prepared: &Prepared, epoch: Epoch, state: &SessionState) -> Result<Fresh> {
+async fn prepared_anew(prepared: &Prepared, epoch: Epoch, state: &SessionState, catalogs: &Catalogs) -> Result<Fresh> {
     let (statement, returning) = syntax::parse_returning(state, &prepared.sql).await?;
     let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = plan_parsed(state, statement).await? else {
         return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
@@ -177,6 +185,7 @@ async fn prepared_anew(prepared: &Prepared, epoch: Epoch, state: &SessionState) 
         epoch,
         fields: prepare.fields,
         has_types: prepared.has_types,
+        tells_changes: plans::tells_changes(&input, catalogs)?,
         returning,
         input: Mutex::new(Some(input.clone())),
     };
@@ -216,7 +225,7 @@ impl Fresh {
         &self,
         state: &SessionState,
         execute: &Execute,
-        epoch: Epoch,
+        (epoch, catalogs): (Epoch, &Catalogs),
         templates: &Templates,
     ) -> Result<Option<(Arc<Template>, Vec<ScalarValue>, bool)>> {
         let Fresh { prepared, input } = self;
@@ -232,7 +241,7 @@ impl Fresh {
         if !values.iter().zip(&prepared.fields).all(of_type) {
             return Ok(None);
         }
-        let template = templates.get(input, &prepared.fields, epoch, state);
+        let template = templates.get(input, &prepared.fields, (epoch, catalogs), state);
         let values = values.into_iter().map(|value| value.value);
         Ok(template.map(|(template, is_new)| (template, values.collect(), is_new)))
     }

@@ -154,7 +154,7 @@ impl Connection {
             return Ok(Shape::Unfit);
         }
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
-        let template = Template::new(optimized, true)?;
+        let template = Template::new(optimized, true, &self.inner.database.shared.catalogs)?;
         if !template.tells_changes {
             return Ok(Shape::Unfit);
         }

@@ -1,12 +1,13 @@
 //! The database's device as a cube sees it: opened when it aggregates first, chosen by estimates under placement
 //! `auto`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use warpcube_cube::aggregate::{Area, Cells, Decision, Place, Progress};
 use warpcube_cube::answer::{Aggregator, CubeError};
 use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, PlaceTimes, ResidentFacts, forecast};
 use warpcube_cube::facts::Facts;
+use warpcube_engine::Engine;
 
 use super::OpenCube;
 use crate::engines::{COMPILE_PASS_SECONDS, COMPILE_SECONDS, Engines, OPEN_SECONDS};
@@ -19,20 +20,30 @@ pub(super) struct CubeDevice<'a> {
     pub(super) chooses: bool,
 }
 
-impl<'a> CubeDevice<'a> {
+/// The aggregation of a cube on the device of one engine.
+pub(super) struct OnDevice {
+    engine: Weak<Engine>,
+    aggregation: Arc<DeviceAggregation>,
+}
+
+impl CubeDevice<'_> {
     /// The aggregation, whose device is opened for it; nothing if there is none.
-    fn opened(&self) -> Option<&'a DeviceAggregation> {
+    fn opened(&self) -> Option<Arc<DeviceAggregation>> {
         let engine = self.engines.get()?;
         let open = self.open;
-        Some(open.device.get_or_init(|| {
-            let name = open.folder.display().to_string();
-            let source = FactsSource::new(open.cube.facts.clone(), &name, &format!("state {}", open.state));
-            DeviceAggregation::new(Arc::new(ResidentFacts::new(engine.residency().clone(), source)))
-        }))
+        let mut on_device = open.device.lock();
+        if let Some(known) = on_device.as_ref().filter(|known| known.engine.as_ptr() == Arc::as_ptr(&engine)) {
+            return Some(known.aggregation.clone());
+        }
+        let name = open.folder.display().to_string();
+        let source = FactsSource::new(open.cube.facts.clone(), &name, &format!("state {}", open.state));
+        let aggregation = DeviceAggregation::new(Arc::new(ResidentFacts::new(engine.residency().clone(), source)));
+        let made = OnDevice { engine: Arc::downgrade(&engine), aggregation: Arc::new(aggregation) };
+        Some(on_device.insert(made).aggregation.clone())
     }
 
     /// The aggregation if the device is open.
-    fn if_open(&self) -> Option<&'a DeviceAggregation> {
+    fn if_open(&self) -> Option<Arc<DeviceAggregation>> {
         self.engines.opened().and_then(|_| self.opened())
     }
 
@@ -61,7 +72,7 @@ impl Aggregator for CubeDevice<'_> {
             return Place::on(self.device_name());
         }
         let device = self.if_open();
-        let Decision { ms, load_ms, .. } = match device {
+        let Decision { ms, load_ms, .. } = match &device {
             Some(device) => device.estimate(area, measures),
             None => forecast(facts, area, measures),
         };
@@ -83,12 +94,12 @@ impl Aggregator for CubeDevice<'_> {
         progress: &Progress,
     ) -> Result<Result<Decision, String>, CubeError> {
         match self.if_open() {
-            Some(device) => Aggregator::forecast(device, facts, area, measures, progress),
+            Some(device) => Aggregator::forecast(&*device, facts, area, measures, progress),
             None => Ok(Ok(forecast(facts, area, measures))),
         }
     }
 
     fn device_name(&self) -> String {
-        self.if_open().map_or_else(|| "the device".into(), Aggregator::device_name)
+        self.if_open().map_or_else(|| "the device".into(), |device| device.device_name())
     }
 }

@@ -21,7 +21,6 @@ use warpcube_cube::answer::{
     Aggregator, AlgorithmName, Answer, AskOptions, BaseRows, Cube, CubeError, Relation, SourceCell, TableAnswer,
 };
 use warpcube_cube::define::{self, Definition};
-use warpcube_cube::device::DeviceAggregation;
 use warpcube_cube::query::BoundTable;
 use warpcube_cube::store::{self, Manifest, Origin, StoreError, StoredCube};
 
@@ -31,7 +30,7 @@ use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 use crate::values::Placement;
 
-use device::CubeDevice;
+use device::{CubeDevice, OnDevice};
 pub(crate) use exec::CancelOnDrop;
 pub(crate) use function::CubeFunction;
 pub(crate) use table::CubeTable;
@@ -60,7 +59,8 @@ pub struct OpenCube {
     definition: Option<CubeDefinition>,
     /// True for a cube of an imported database.
     is_imported: bool,
-    device: OnceLock<DeviceAggregation>,
+    /// Its aggregation on the device that was used last; none once the database has chosen another.
+    device: Mutex<Option<OnDevice>>,
     /// Milliseconds that a device would have saved so far, by estimate.
     saved_ms: Mutex<f64>,
     relation: OnceLock<Relation>,
@@ -230,7 +230,7 @@ impl Cubes {
             state: manifest.state(),
             cube: Cube { model: stored.model, facts: Arc::new(stored.facts), texts },
             definition,
-            device: OnceLock::new(),
+            device: Mutex::default(),
             saved_ms: Mutex::new(0.0),
             relation: OnceLock::new(),
             columns: Mutex::default(),
@@ -241,6 +241,12 @@ impl Cubes {
         }
         open.insert(path, opened.clone());
         Ok(opened)
+    }
+
+    /// Lets go of the device that cubes were aggregated on, with their facts there.
+    pub(crate) fn leave_device(&self) {
+        let open: Vec<_> = self.open.lock().values().cloned().collect();
+        open.iter().for_each(|cube| drop(cube.device.lock().take()));
     }
 
     /// Answers a query; blocks until it is done or `progress` is cancelled.

@@ -76,6 +76,7 @@ impl Database {
         let now = &after.database;
         if before.device != now.device || before.device_memory != now.device_memory {
             self.shared.device.choose(after)?;
+            self.shared.cubes.leave_device();
         }
         if before.allowed_paths != now.allowed_paths {
             runtime::share_files(&runtime, now);

@@ -1,5 +1,5 @@
-//! Constants that are NaN are the one NaN, and zeros of IN, CASE with an operand and NULLIF the one zero, before
-//! anything is concluded from them.
+//! Constants that are NaN are the one NaN, and zeros of IN, CASE with an operand, NULLIF and functions of lists the one
+//! zero, before anything is concluded from them.
 //!
 //! The optimiser computes `0.0 / 0.0 > 1` and `-0e0 IN (0e0)` itself, over a NaN or a zero with a sign, before the
 //! final plan is mended ([`super::nan`]). Unnecessary with that file.
@@ -17,7 +17,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::canonical::{is_arithmetic, is_float, literal, makes_nan, one_zero};
-use super::{each_expression, nullif};
+use super::{each_expression, list_floats, nullif};
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
@@ -31,12 +31,18 @@ impl AnalyzerRule for OneNan {
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let config = Arc::new(config.clone());
-        let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(..));
+        let is_sought = |expr: &Expr| matches!(expr, Expr::Literal(..)) || list_floats::is_of_lists(expr);
         let mended = plan.transform_up_nested(|plan| {
-            each_expression(plan, is_literal, |expr, schema| {
+            each_expression(plan, is_sought, |expr, schema| {
                 let is_zero = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if is_signed_zero(value));
+                // Before constants around them are computed.
+                let lists = match expr.exists(|expr| Ok(list_floats::is_of_lists(expr)))? {
+                    true => expr.transform_up(|expr| Ok(list_floats::of_one_value(expr, schema)))?,
+                    false => Transformed::no(expr),
+                };
+                let (expr, of_lists) = (lists.data, lists.transformed);
                 if !expr.exists(|expr| Ok(is_zero(expr) || (may_make_nan(expr, schema) && is_constant(expr))))? {
-                    return Ok(Transformed::no(expr));
+                    return Ok(Transformed::new_transformed(expr, of_lists));
                 }
                 let context =
                     SimplifyContext::builder().with_schema(schema.clone()).with_config_options(config.clone()).build();
@@ -59,7 +65,7 @@ impl AnalyzerRule for OneNan {
                     }
                     Ok(())
                 };
-                expr.transform_down(|expr| {
+                let mended = expr.transform_down(|expr| {
                     let expr = match expr {
                         Expr::InList(mut list) if is_float(&list.expr, schema) => {
                             list.list.iter_mut().chain([list.expr.as_mut()]).try_for_each(compare)?;
@@ -86,7 +92,8 @@ impl AnalyzerRule for OneNan {
                         }
                         _ => Transformed::no(expr),
                     })
-                })
+                })?;
+                Ok(Transformed { transformed: mended.transformed | of_lists, ..mended })
             })
         })?;
         Ok(mended.data)

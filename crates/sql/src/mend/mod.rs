@@ -37,6 +37,7 @@ pub(crate) mod in_zone;
 mod intervals;
 mod joins;
 pub(crate) mod lengths;
+mod list_floats;
 pub(crate) mod lists;
 pub(crate) mod mixed;
 mod moments;

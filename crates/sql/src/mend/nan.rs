@@ -6,7 +6,8 @@
 //! and structs become one when they are taken out.
 //!
 //! DataFusion takes zeros of both signs as equal in comparisons, joins and groups, and as different in IN lists, CASE
-//! with an operand, NULLIF, distinct aggregates, windows and sorts. There they are compared as one zero.
+//! with an operand, NULLIF, distinct aggregates, windows, sorts and functions of lists ([`super::list_floats`]). There
+//! they are compared as one zero.
 //!
 //! Unnecessary once DataFusion compares floats by value everywhere, with one NaN.
 
@@ -23,7 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use super::canonical::{is_arithmetic, is_canonical, is_float, literal, makes_nan, one_nan, one_zero, without_one_nan};
-use super::{bounds, each_expression, each_node, extremes, nullif};
+use super::{bounds, each_expression, each_node, extremes, list_floats, nullif};
 use crate::walk::{PlanWalk, Walk};
 
 /// Functions that give one of their arguments.
@@ -232,10 +233,10 @@ fn of_function(function: ScalarFunction, schema: &DFSchema) -> Transformed<Expr>
     }
     let name = function.func.name();
     let chooses = CHOOSING.contains(&name);
-    let expr = Expr::ScalarFunction(function);
-    match !chooses && !is_canonical(&expr) && is_float(&expr, schema) {
-        true => Transformed::yes(one_nan(expr)),
-        false => Transformed::no(expr),
+    let expr = list_floats::of_one_value(Expr::ScalarFunction(function), schema);
+    match !chooses && !is_canonical(&expr.data) && is_float(&expr.data, schema) {
+        true => Transformed::yes(one_nan(expr.data)),
+        false => expr,
     }
 }
 

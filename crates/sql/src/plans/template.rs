@@ -15,6 +15,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use parking_lot::Mutex;
 
 use super::{Planned, tells_changes};
+use crate::catalog::Catalogs;
 use crate::lower::param_values;
 use crate::mend::finer_times::FinerTimes;
 use crate::placement::Basis;
@@ -34,8 +35,8 @@ pub(crate) struct Template {
 
 impl Template {
     /// A template of an optimised plan.
-    pub(crate) fn new(optimized: LogicalPlan, fills: bool) -> Result<Template> {
-        let tells_changes = tells_changes(&optimized)?;
+    pub(crate) fn new(optimized: LogicalPlan, fills: bool, catalogs: &Catalogs) -> Result<Template> {
+        let tells_changes = tells_changes(&optimized, catalogs)?;
         Ok(Template { optimized, fills, tells_changes, lowered: Mutex::default() })
     }
 

@@ -20,6 +20,7 @@ use quick_cache::sync::Cache;
 use super::shapes::parameters;
 use super::template::Template;
 use super::{Epoch, cache, is_template};
+use crate::catalog::Catalogs;
 use crate::shared::SharedTable;
 use crate::walk::PlanWalk;
 
@@ -65,13 +66,13 @@ impl Templates {
         &self,
         input: &LogicalPlan,
         fields: &[FieldRef],
-        epoch: Epoch,
+        (epoch, catalogs): (Epoch, &Catalogs),
         state: &SessionState,
     ) -> Option<(Arc<Template>, bool)> {
         if !is_template(input).ok()? {
             return None;
         }
-        let (template, is_new) = self.template(input, fields, epoch, state).ok()?;
+        let (template, is_new) = self.template(input, fields, (epoch, catalogs), state).ok()?;
         Some((template?, is_new))
     }
 
@@ -84,7 +85,7 @@ impl Templates {
         &self,
         input: &LogicalPlan,
         fields: &[FieldRef],
-        epoch: Epoch,
+        (epoch, catalogs): (Epoch, &Catalogs),
         state: &SessionState,
     ) -> Result<(Option<Arc<Template>>, bool)> {
         let tables = tables(input)?;
@@ -104,15 +105,16 @@ impl Templates {
         let types = parameters(input, fields.len())?;
         let fills = types.iter().map(Option::as_ref).eq(fields.iter().map(|field| Some(field.data_type())));
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(input)).ok();
-        let template = optimized.map(|optimized| Template::new(optimized, fills)).transpose()?.map(Arc::new);
+        let template = optimized.map(|optimized| Template::new(optimized, fills, catalogs)).transpose()?.map(Arc::new);
         let entry = Entry { input: Arc::new(input.clone()), tables: tables.into(), template: template.clone() };
         self.entries.insert(key, entry);
         Ok((template, true))
     }
 }
 
-/// The tables that a plan reads, those below its views included, in the order of its scans.
-fn tables(plan: &LogicalPlan) -> Result<Vec<Arc<dyn TableProvider>>> {
+/// The tables that a plan reads, those below its views included, in the order of its scans. What a shared table reads
+/// is scanned beside it.
+pub(super) fn tables(plan: &LogicalPlan) -> Result<Vec<Arc<dyn TableProvider>>> {
     let mut found = Vec::new();
     plan.apply_nested(|plan| {
         if let LogicalPlan::TableScan(scan) = plan

@@ -9,15 +9,17 @@
 //!   columns of readers go on to the tables that a cheap one reads, so that it is better copied;
 //! - or says MATERIALIZED, then also where it is read once. NOT MATERIALIZED copies what may be copied.
 //!
-//! A table that refers to rows around it is copied. The rule looks at plans that are analysed: its copies are equal,
-//! and the types of their columns are final.
+//! A table that refers to rows around it is copied, and so is one that reads the rows of the step of a recursive query
+//! around it: both have other rows each time that they are read there. The rule looks at plans that are analysed: its
+//! copies are equal, and the types of their columns are final.
 
 use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::provider_as_source;
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
 use datafusion::optimizer::AnalyzerRule;
@@ -112,7 +114,7 @@ fn find(plan: &LogicalPlan, found: &mut Vec<Found>) -> Result<()> {
 
 /// The reasons to compute a plan once.
 fn cost(plan: &LogicalPlan, materialized: Option<bool>) -> Result<Cost> {
-    if !plan.all_out_ref_exprs().is_empty() {
+    if !plan.all_out_ref_exprs().is_empty() || reads_step(plan, &mut Vec::new())? {
         return Ok(Cost::default());
     }
     let (must, mut costly) = (other_rows(plan)?, None);
@@ -139,6 +141,31 @@ fn cost(plan: &LogicalPlan, materialized: Option<bool>) -> Result<Cost> {
         (None, what, None) => what.unwrap_or_default().to_string(),
     };
     Ok(Cost { why, must: must.is_some(), always: materialized == Some(true) })
+}
+
+/// Whether a plan reads the rows of a step of a recursive query that it does not have itself; `own` are those around
+/// the plan that it is a part of.
+fn reads_step(plan: &LogicalPlan, own: &mut Vec<String>) -> Result<bool> {
+    let mut found = false;
+    plan.apply_nested(|plan| {
+        match plan {
+            LogicalPlan::RecursiveQuery(query) => {
+                found |= reads_step(&query.static_term, own)?;
+                own.push(query.name.clone());
+                found |= reads_step(&query.recursive_term, own)?;
+                own.pop();
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            LogicalPlan::TableScan(scan) => {
+                let provider = source_as_provider(&scan.source)?;
+                let step = provider.downcast_ref::<CteWorkTable>();
+                found |= step.is_some_and(|step| !own.iter().any(|name| name == step.name()));
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 /// The part of a plan that gives other rows each time, if there is one: a volatile function, or a LIMIT of rows in no

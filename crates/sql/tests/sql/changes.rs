@@ -12,6 +12,7 @@ use datafusion::object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
     PutOptions, PutPayload, PutResult, Result as StoreResult,
 };
+use datafusion::prelude::ParquetReadOptions;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use warpcube_sql::{Connection, Place};
@@ -68,6 +69,70 @@ async fn a_replaced_file_behind_every_name_it_has() {
         // Text where there was a number, a date where there was text.
         write("SELECT 'x' AS b, DATE '2024-02-29' AS a FROM generate_series(1, 3)", &path).await;
         ask("3 2024-02-29 x").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replaced_file_behind_its_path() {
+    for session in sessions() {
+        let folder = tempfile::tempdir().unwrap();
+        let (csv, parquet) = (folder.path().join("x.csv"), folder.path().join("x.parquet"));
+        let pattern = format!("{}/*.csv", folder.path().display());
+        let sources = [csv.display().to_string(), pattern, parquet.display().to_string()];
+        let mut statements = Vec::new();
+        for (number, source) in sources.iter().enumerate() {
+            let definitions = [
+                format!("CREATE VIEW v{number} AS SELECT * FROM '{source}'"),
+                format!("CREATE VIEW w{number} AS SELECT b, a FROM v{number} WHERE a > 0"),
+                format!("PREPARE p{number} AS SELECT sum(a) FROM '{source}'"),
+                format!("PREPARE q{number} AS SELECT sum(a) FROM '{source}' WHERE b > $1"),
+                format!("PREPARE r{number} AS SELECT sum(a) FROM w{number} WHERE b > $1"),
+            ];
+            // Text, shape and template of each.
+            let asked = [
+                format!("SELECT sum(a) FROM v{number}"),
+                format!("SELECT sum(a) FROM w{number} WHERE b > 0"),
+                format!("WITH x AS (SELECT DISTINCT a FROM w{number}) SELECT sum(p.a) FROM x p JOIN x q ON p.a = q.a"),
+                format!("SELECT sum(a) FROM w{number} WHERE a IN (SELECT a FROM v{number})"),
+                format!("SELECT sum(a) FROM '{source}'"),
+                format!("EXECUTE p{number}"),
+                format!("EXECUTE q{number}(0)"),
+                format!("EXECUTE r{number}(0)"),
+            ];
+            statements.push((definitions, asked));
+        }
+        for (header, rows, sum) in
+            [("a,b", "1,10\n2,20", "3"), ("b,a", "1,10\n2,20", "30"), ("b,a", "7,40\n8,50", "90")]
+        {
+            let fresh = folder.path().join("fresh");
+            std::fs::write(&fresh, format!("{header}\n{rows}\n")).unwrap();
+            std::fs::rename(&fresh, &csv).unwrap();
+            write(&format!("SELECT * FROM '{}'", csv.display()), &parquet).await;
+            for (definitions, asked) in &statements {
+                for definition in definitions.iter().filter(|_| sum == "3") {
+                    session.0.collect(definition).await.unwrap();
+                }
+                for sql in asked {
+                    for _ in 0..2 {
+                        assert_eq!(one(&session.0, sql).await.0, sum, "{sql}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replaced_file_of_a_table_that_a_program_registered() {
+    for session in sessions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        write("SELECT value AS a FROM generate_series(1, 3)", &path).await;
+        let file = path.display().to_string();
+        session.0.context().register_parquet("t", &file, ParquetReadOptions::default()).await.unwrap();
+        asks(&session, "SELECT sum(a) FROM t", "6").await;
+        write("SELECT value AS a FROM generate_series(11, 13)", &path).await;
+        asks(&session, "SELECT sum(a) FROM t", "36").await;
     }
 }
 

@@ -5,6 +5,9 @@ use std::future::Future;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
 use warpcube_gpu::{Device, EmulatorFaults, EmulatorOptions};
 use warpcube_sql::{Connection, Database, DatabaseOptions, Place, SqlError, StatementReport};
 
@@ -354,6 +357,52 @@ async fn kept_plans_are_of_the_settings_they_were_made_with() {
                 }
             }
         }
+    }
+}
+
+/// A function of one BIGINT that gives this number whatever it is given.
+fn gives(name: &str, value: i64) -> ScalarUDF {
+    let value = move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(ScalarValue::Int64(Some(value))));
+    create_udf(name, vec![DataType::Int64], DataType::Int64, Volatility::Immutable, Arc::new(value))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_rules_and_options_that_a_program_changes_count_from_the_next_statement_on() {
+    for database in databases() {
+        let (a, b) = (database.connect(), database.connect());
+        collect(&a, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 100)").await;
+        let context = a.context().clone();
+        b.context().register_udf(gives("f", 7));
+        // Folded to a constant, called, and by the template of another statement.
+        let ask = async |connection: &Connection, expected: i64| {
+            for (sql, times) in [
+                ("SELECT max(v) + f(1) - 100 FROM t", 1),
+                ("SELECT max(f(v)) FROM t", 1),
+                ("SELECT max(f(v)) + 0 FROM t WHERE v < 11", 1),
+                ("EXECUTE p(1)", 1),
+                ("SELECT sum(f(v)) FROM t", 100),
+            ] {
+                assert_eq!(planned(connection, sql).await.0, (expected * times).to_string(), "{sql}");
+                assert_eq!(planned(connection, sql).await, ((expected * times).to_string(), false), "{sql}");
+            }
+        };
+        collect(&b, "PREPARE p AS SELECT max(v) + f($1) - 100 FROM t").await;
+        for value in 1..4 {
+            context.register_udf(gives("f", value));
+            if value == 1 {
+                collect(&a, "PREPARE p AS SELECT max(v) + f($1) - 100 FROM t").await;
+            }
+            ask(&a, value).await;
+            ask(&b, 7).await;
+        }
+        let sql = "SELECT arrow_typeof(1.5) FROM t LIMIT 1";
+        assert_eq!(first(&a, sql).await, "Decimal128(2, 1)");
+        context.state_ref().write().config_mut().options_mut().sql_parser.parse_float_as_decimal = false;
+        assert_eq!(first(&a, sql).await, "Float64");
+        ask(&a, 3).await;
+        collect(&a, "DROP FUNCTION f").await;
+        assert!(error(&a, "SELECT sum(f(v)) FROM t").await.contains("f"));
+        ask(&b, 7).await;
     }
 }
 

@@ -9,6 +9,8 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::schemes::Scheme;
+use warpcube_cube::store::Held;
+use warpcube_gpu::Device;
 use warpcube_sql::{Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, SqlError, StatementReport};
 
 use crate::support::{cpu, emulated};
@@ -109,6 +111,79 @@ async fn a_command_that_was_cancelled_changes_nothing_and_one_that_is_done_is_no
     assert!(!done.cancel().cancel() && state() != before);
 }
 
+/// A dimension D (A, B below T) that the cubes Sales and Plan share.
+const DATABASE: &str = "[DATABASE]
+1;2;1;
+[DIMENSIONS]
+3;\"D\";1;1;1;1;
+[DIMENSION 3]
+3;\"D\";1;2;1;3;
+[ELEMENTS DIMENSION 3]
+0;\"A\";0;1;0;0;2;1;2;;;
+1;\"B\";1;1;0;0;2;1;2;;;
+2;\"T\";2;4;1;1;1;0;;0,1;1,1;
+[CUBES]
+2;\"Sales\";3;2;1;1;
+8;\"Plan\";3;2;1;1;
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn removals_from_cubes_of_one_database_take_their_locks_in_one_order() {
+    let place = tempfile::tempdir().unwrap();
+    let (palo, cubes) = (place.path().join("palo"), place.path().join("cubes"));
+    std::fs::create_dir(&palo).unwrap();
+    std::fs::write(palo.join("database.csv"), DATABASE).unwrap();
+    for number in [2, 8] {
+        let cells = format!("[CUBE]\n{number};3;\n[NUMERIC]\n0;3;\n1;5;\n");
+        std::fs::write(palo.join(format!("database_CUBE_{number}.csv")), cells).unwrap();
+    }
+    warpcube_cube::catalog::import(&palo, &cubes).unwrap();
+    let (plan, sales) = (cubes.join("Plan"), cubes.join("Sales"));
+    // While a removal from the second waits for the first, the second is free for who has the first.
+    let held = Held::lock(&plan).unwrap();
+    let report = StatementReport::new();
+    let (session, folder, told) = (cpu(), sales.clone(), report.clone());
+    let removal = tokio::spawn(async move { session.change_cube(&folder, "remove B", false, told).await });
+    while report.summary().warnings.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    drop(Held::lock(&sales).expect("the removal holds a lock while it waits for another"));
+    drop(held);
+    removal.await.unwrap().unwrap();
+    for round in 0..4 {
+        let cubes = place.path().join(format!("again{round}"));
+        warpcube_cube::catalog::import(&palo, &cubes).unwrap();
+        let change = |name: &str| {
+            let (session, folder) = (cpu(), cubes.join(name));
+            tokio::spawn(async move { session.change_cube(&folder, "remove B", false, StatementReport::new()).await })
+        };
+        let [one, other] = [change("Plan"), change("Sales")];
+        let done = [one.await.unwrap(), other.await.unwrap()].map(|done| done.map(drop).map_err(|e| e.to_string()));
+        // The element is gone for the second of them.
+        assert!(done.iter().any(Result::is_ok), "{done:?}");
+        let gone = done.iter().filter_map(|done| done.as_ref().err());
+        gone.for_each(|error| assert!(error.contains("no dimension has an element"), "{error}"));
+    }
+}
+
+#[tokio::test]
+async fn a_cube_is_on_the_device_that_the_database_has_now() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("plan.cube");
+    let session = emulated();
+    define(&session, &plan(100), &folder).await;
+    let mut before: Option<Device> = None;
+    for memory in ["64MiB", "32MiB", "16MiB"] {
+        session.set("warpcube.device_memory", memory).unwrap();
+        let device = session.database().device().get().unwrap();
+        let (cells, on_device) = ask(&session, &folder, "rows World").await;
+        assert_eq!((cells.len(), on_device), (1, true));
+        assert!(device.pool().usage().live > 0, "{memory}: the facts are elsewhere");
+        let left = before.replace(device).map(|before| before.pool().usage().live);
+        assert_eq!(left.unwrap_or(0), 0, "{memory}: something is left where the cube was before");
+    }
+}
+
 #[tokio::test]
 async fn a_cube_that_was_created_again_is_read_again() {
     for (session, is_device) in [(cpu(), false), (emulated(), true)] {
@@ -121,8 +196,17 @@ async fn a_cube_that_was_created_again_is_read_again() {
             assert_eq!(cells, expected.map(|(name, value)| (name.to_string(), value)).into());
             assert_eq!(on_device, is_device);
             let sum = format!("SELECT CAST(sum(column2) AS INT) FROM '{}'", folder.display());
-            let sums = crate::format::rows(&session.collect(&sum).await.unwrap());
-            assert_eq!(sums, [[(value + 5.0).to_string()]]);
+            let of_cells = format!("SELECT CAST(max(value) AS INT) FROM cube('{}', 'rows World')", folder.display());
+            if value == 100.0 {
+                for (name, sql) in [("s", &sum), ("c", &of_cells)] {
+                    session.collect(&format!("PREPARE {name} AS {sql}")).await.unwrap();
+                    session.collect(&format!("CREATE VIEW v{name} AS {sql}")).await.unwrap();
+                }
+            }
+            for sql in [sum.as_str(), &of_cells, "EXECUTE s", "EXECUTE c", "SELECT * FROM vs", "SELECT * FROM vc"] {
+                let sums = crate::format::rows(&session.collect(sql).await.unwrap());
+                assert_eq!(sums, [[(value + 5.0).to_string()]], "{sql}");
+            }
             std::fs::remove_dir_all(&folder).unwrap();
         }
     }
