@@ -425,6 +425,9 @@ pub struct Fragment {
     /// Branches of UNION ALL: ranges of neighbouring pipelines that aggregate into one table of groups, which is the
     /// last one's. Their sinks have as many groups and the same aggregates, of the same types.
     pub unions: Vec<Range<usize>>,
+    /// What a result of groups has for columns, with their Arrow types: expressions over the registers that a scan of
+    /// the groups has. The groups and aggregates themselves if there are none.
+    pub result: Vec<(Expr, DataType)>,
     /// What integers do that overflow.
     pub overflow: Overflow,
 }

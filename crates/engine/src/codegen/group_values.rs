@@ -2,7 +2,7 @@
 
 use crate::codegen::expr::{Emitter, Value, c_type, c_type_of};
 use crate::codegen::params::Argument;
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::Facts;
 use crate::ir::{Expr, Ty};
 use crate::plan::cells::{Output, Read};
@@ -60,20 +60,20 @@ impl GroupValue {
 
     fn emit_aggregate(&self, emitter: &mut Emitter, output: &Output) -> Result<Value> {
         let first = self.first_cell;
-        let mut cell = |cell: usize| emitter.emit(&Expr::Reg(first + cell)).map(|value| value.code);
+        let cell = |emitter: &mut Emitter, cell: usize| emitter.emit(&Expr::Reg(first + cell)).map(|value| value.code);
         let c_type_here = c_type_of(&self.facts);
         let mut limits = None;
         let code = match output.read {
-            Read::Integer(sum) => format!("({c_type_here})(int64_t){}", cell(sum)?),
-            Read::Float(sum) => format!("({c_type_here}){}", cell(sum)?),
+            Read::Integer(sum) => format!("({c_type_here})(int64_t){}", cell(emitter, sum)?),
+            Read::Float(sum) => format!("({c_type_here}){}", cell(emitter, sum)?),
             Read::Wide(low, high) => {
-                let (low, high) = (cell(low)?, cell(high)?);
+                let (low, high) = (cell(emitter, low)?, cell(emitter, high)?);
                 let whole = format!("(__int128)(int64_t){high} * ((__int128)1 << 32) + (__int128){low}");
                 limits = (self.facts.ty != Ty::I128).then(|| c_type(self.facts.ty, false));
                 whole
             }
             Read::Image { cell: image, signed, turned, float } => {
-                let image = cell(image)?;
+                let image = cell(emitter, image)?;
                 let image = if turned { format!("~{image}") } else { image };
                 match (float, signed) {
                     (true, _) => format!("({c_type_here})wc_of_order((int64_t)({image} ^ 0x8000000000000000ULL))"),
@@ -81,11 +81,19 @@ impl GroupValue {
                     (false, false) => format!("({c_type_here})({image})"),
                 }
             }
-            Read::Fixed { .. } => return unsupported("exact sums of floats that are not the result"),
+            Read::Fixed { cell: first, window, infinite } => {
+                let limbs = (first..first + window.limbs).map(|limb| cell(emitter, limb)).collect::<Result<Vec<_>>>()?;
+                // One more for the carry.
+                let list: Vec<String> = limbs.iter().map(|limb| format!("(int64_t){limb}")).collect();
+                let (kept, infinite) = (window.limbs + 1, cell(emitter, infinite)?);
+                let name = emitter.name();
+                emitter.out.push_str(&format!("int64_t {name}[{kept}] = {{{}, 0}};\n", list.join(", ")));
+                format!("({c_type_here})wc_fixed_value({name}, {}, {}, {infinite})", window.limbs, window.first)
+            }
         };
         let valid = match output.count {
             Some(count) => {
-                let count = cell(count)?;
+                let count = cell(emitter, count)?;
                 Some(emitter.define("bool", &format!("{count} != 0")))
             }
             None => None,

@@ -399,7 +399,7 @@ impl TopMemory {
             count: arena.zeroed(8),
             done: plan.by_last_block.then(|| arena.zeroed(8)),
             scratch: arena.scratch(plan.scratch_bytes),
-            output: arena.result(head, head + 8 * plan.k as usize * plan.row_words()),
+            output: arena.result(head, head + 8 * plan.k as usize * plan.row.words()),
         }
     }
 }

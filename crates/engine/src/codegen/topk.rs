@@ -15,6 +15,7 @@ use crate::codegen::expr::Value;
 use crate::codegen::filters::Filters;
 use crate::codegen::memory::{Operands, RankedMemory, TopMemory};
 use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::result_rows::StoredRow;
 use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
@@ -348,26 +349,13 @@ impl BoundTop {
 
     /// Writes what stores the columns of result row `i`.
     fn columns(&self, rows: &mut RowWriter, outputs: &[(Expr, DataType)], output: &str) -> Result<()> {
-        let (words, valid_words) = (self.row_words(), self.valid_words());
-        rows.line(&format!("uint64_t* const out = {output} + {HEAD_WORDS} + i * {words};"));
-        let mut valid = vec![Vec::new(); valid_words];
-        for (position, (column, (expr, _))) in self.columns.iter().zip(outputs).enumerate() {
+        rows.line(&format!("uint64_t* const out = {output} + {HEAD_WORDS} + i * {};", self.row.words()));
+        let mut stored = StoredRow::of(&self.row);
+        for (expr, _) in outputs {
             let value = rows.emit(expr)?;
-            let code = match value.ty {
-                Ty::F32 => format!("__float_as_uint({})", value.code),
-                Ty::F64 => format!("__double_as_longlong({})", value.code),
-                _ => value.code.clone(),
-            };
-            let word = valid_words + column.word;
-            rows.line(&format!("out[{word}] = (uint64_t){code};"));
-            if column.wide {
-                rows.line(&format!("out[{}] = (uint64_t)({code} >> 64);", word + 1));
-            }
-            valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
+            stored.value(&value).iter().for_each(|line| rows.line(line));
         }
-        for (word, bits) in valid.into_iter().enumerate() {
-            rows.line(&format!("out[{word}] = {};", bits.join(" | ")));
-        }
+        stored.validity().iter().for_each(|line| rows.line(line));
         Ok(())
     }
 }

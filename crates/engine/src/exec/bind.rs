@@ -7,6 +7,7 @@ use warpcube_column::{Relation, program_of_texts};
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
+use crate::codegen::computed::{self, ComputedKernel};
 use crate::codegen::library::with_library;
 use crate::codegen::memory::{BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TableMemory};
 use crate::codegen::pipeline::{BoundPipeline, generate};
@@ -16,7 +17,7 @@ use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::exec::view;
 use crate::facts::Facts;
-use crate::ir::{Fragment, Pipeline, Probe, Sink, Source, Step};
+use crate::ir::{Fragment, Overflow, Pipeline, Probe, Sink, Source, Step};
 use crate::plan::bytes::over_bytes;
 use crate::plan::dependencies::determined_keys;
 use crate::plan::group_values::is_group;
@@ -71,21 +72,25 @@ pub(crate) struct BoundFragment {
 /// What the last pipeline leaves behind.
 #[derive(Debug, Clone)]
 pub(crate) enum Root {
-    /// Groups, and where compacted ones go; `None` if the group table is downloaded whole.
-    Groups(Box<BoundGroups>, Option<Compacted>),
+    /// Groups, and where gathered ones go; `None` if the group table is downloaded whole.
+    Groups(Box<BoundGroups>, Option<Box<Gathered>>),
     /// The first rows by an order.
     TopK(Box<BoundTop>),
     /// Rows.
     Rows(BoundRows),
 }
 
-/// Output of the compaction kernel.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Compacted {
-    /// `uint64_t` error, flags, count, then for each group key and cells.
+/// Output of the kernel behind groups.
+#[derive(Debug, Clone)]
+pub(crate) struct Gathered {
+    /// `uint64_t` error, flags, count, then for each group key and cells, or what is computed of them.
     pub(crate) zone: Zone,
     /// Most groups there is room for.
     pub(crate) capacity: u64,
+    /// Words of a row.
+    pub(crate) row_words: usize,
+    /// The kernel that computes columns of groups; none if they come as they are.
+    pub(crate) computed: Option<ComputedKernel>,
 }
 
 /// Sizes that may have to grow when a run finds them too small, and the seed of hashes that may have to be another.
@@ -157,6 +162,7 @@ pub(crate) fn bind(
             tables: &built,
             unique: unique(fragment, index, guesses.several),
             several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
+            result: if branches.end == fragment.pipelines.len() { &fragment.result } else { &[] },
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
             has_limit: branches.clone().any(|branch| limit(&fragment.pipelines[branch]).is_some()),
             probed: fragment.is_probed(index),
@@ -199,9 +205,12 @@ pub(crate) fn bind(
     }
     // What runs behind the launch groups.
     let finish = match &mut root {
-        Root::Groups(groups, compacted) => {
-            *compacted = lay_out_result(&mut arena, groups);
-            compacted.map(|_| ("compact", COMPACT.to_string()))
+        Root::Groups(groups, gathered) => {
+            *gathered = lay_out_result(&mut arena, groups, Control { zone: control }, fragment.overflow)?.map(Box::new);
+            gathered.as_ref().map(|gathered| match &gathered.computed {
+                None => ("compact", COMPACT.to_string()),
+                Some(kernel) => (computed::COMPUTE, kernel.source.clone()),
+            })
         }
         Root::TopK(top) if top.last_block().is_none() => Some(("top", top.source.clone())),
         Root::TopK(_) | Root::Rows(_) => None,
@@ -257,7 +266,7 @@ impl BoundFragment {
     pub(crate) fn shared_programs(&self, info: &DeviceInfo) -> Vec<Program> {
         let gives_texts = match &self.root {
             Root::Groups(groups, _) => groups.texts.iter().any(Option::is_some),
-            Root::TopK(top) => top.columns.iter().any(|column| column.texts.is_some()),
+            Root::TopK(top) => top.row.has_texts(),
             Root::Rows(rows) => rows.texts.iter().any(Option::is_some),
         };
         let own = self.top().map(|top| top.programs(info)).unwrap_or_default();
@@ -281,15 +290,27 @@ fn parts_of(bound: &BoundFragment, others: Vec<(&'static str, String)>, tuning: 
     bound.launch_groups.iter().map(group).chain(others).collect()
 }
 
-fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {
+/// The result of groups, and the kernel that computes its columns; none where the group table is downloaded whole.
+fn lay_out_result(
+    arena: &mut Arena,
+    groups: &BoundGroups,
+    control: Control,
+    overflow: Overflow,
+) -> Result<Option<Gathered>> {
+    let capacity = groups.places;
+    let mut zone = |row_words: usize| arena.result(24, 24 + 8 * row_words * capacity as usize);
+    if let Some(plan) = &groups.computed {
+        let row_words = plan.row.words();
+        let zone = zone(row_words);
+        let kernel = groups.compute(plan, (control, zone), arena, overflow)?;
+        return Ok(Some(Gathered { zone, capacity, row_words, computed: Some(kernel) }));
+    }
     let whole = groups.memory.seen.bytes() + groups.memory.cells.bytes();
     if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= WHOLE_DOWNLOAD_BYTES {
-        return None;
+        return Ok(None);
     }
-    let row_bytes = 8 * (groups.pack.words + groups.cell_count);
-    let capacity = groups.places;
-    let zone = arena.result(24, 24 + row_bytes * capacity as usize);
-    Some(Compacted { zone, capacity })
+    let row_words = groups.pack.words + groups.cell_count;
+    Ok(Some(Gathered { zone: zone(row_words), capacity, row_words, computed: None }))
 }
 
 /// Whether a pipeline that is launched before this one may stop without room: one of those bound so far that resumes,

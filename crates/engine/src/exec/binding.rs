@@ -45,8 +45,8 @@ pub(crate) struct Launch {
 pub(crate) enum Finish {
     /// There are none.
     Nothing,
-    /// The one that gathers groups.
-    Compact(Kernel),
+    /// The one that gathers groups, or computes columns of them.
+    Gather(Kernel),
     /// Those of a top-k.
     TopK(Box<TopKernels>),
 }

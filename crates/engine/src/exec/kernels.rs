@@ -6,6 +6,7 @@ use std::time::Instant;
 use warpcube_column::Relation;
 use warpcube_gpu::{Effort, Kernel, LaunchShape, Module, Program};
 
+use crate::codegen::computed::COMPUTE;
 use crate::codegen::stop_memory::WARPS_PER_MULTIPROCESSOR;
 use crate::error::{EngineError, NotCompiled, Result};
 use crate::exec::bind::{BoundFragment, Guesses, Root};
@@ -61,7 +62,10 @@ impl Engine {
         let finish = match &fragment.root {
             Root::Groups(_, None) | Root::Rows(_) => Finish::Nothing,
             Root::TopK(top) if top.last_block().is_some() => Finish::Nothing,
-            Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
+            Root::Groups(_, Some(gathered)) => Finish::Gather(last.kernel(match gathered.computed {
+                None => "compact_groups",
+                Some(_) => COMPUTE,
+            })?),
             Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
         };
         let behind = module(modules.len() - 1);

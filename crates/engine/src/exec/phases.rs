@@ -6,7 +6,7 @@
 use warpcube_gpu::{DeviceInfo, Kernel};
 
 use crate::arena::Zone;
-use crate::codegen::memory::{BoundTable, CONTROL_HEAD_BYTES, TICKETS_OFFSET};
+use crate::codegen::memory::{BoundGroups, BoundTable, CONTROL_HEAD_BYTES, TICKETS_OFFSET};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::BoundPipeline;
 use crate::codegen::stop_memory::TICKETS_STRIDE;
@@ -89,23 +89,13 @@ pub(crate) fn phases<'a>(
             }
             phases.extend([time, first_bytes(bound.memory.output)]);
         }
-        (Root::Groups(groups, Some(compacted)), Finish::Compact(kernel)) => {
-            let zones = &groups.memory;
-            let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(zones.words.is_some());
-            let operands = vec![
-                Argument::Zone(bound.control),
-                Argument::Zone(zones.seen),
-                Argument::Zone(zones.cells),
-                Argument::Zone(compacted.zone),
-                Argument::U64(groups.places),
-                Argument::U64(groups.cell_count as u64),
-                Argument::U64(states),
-                Argument::Zone(zones.words.unwrap_or(zones.seen)),
-                Argument::U64(groups.pack.words as u64),
-                Argument::U64(groups.copies),
-            ];
+        (Root::Groups(groups, Some(gathered)), Finish::Gather(kernel)) => {
+            let operands = match &gathered.computed {
+                Some(computed) => computed.params.arguments().cloned().collect(),
+                None => compacting(groups, bound.control, gathered.zone),
+            };
             let launch = Launch { early, ..Launch::over(kernel, groups.places, blocks(info), operands) };
-            phases.extend([Phase::Launch(launch), time, first_bytes(compacted.zone)]);
+            phases.extend([Phase::Launch(launch), time, first_bytes(gathered.zone)]);
         }
         (Root::Rows(rows), _) => {
             phases.extend(Some(time).filter(|_| !times_launches));
@@ -120,6 +110,24 @@ pub(crate) fn phases<'a>(
         }
     }
     phases
+}
+
+/// The operands of the kernel that gathers groups.
+fn compacting(groups: &BoundGroups, control: Zone, output: Zone) -> Vec<Argument> {
+    let zones = &groups.memory;
+    let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(zones.words.is_some());
+    vec![
+        Argument::Zone(control),
+        Argument::Zone(zones.seen),
+        Argument::Zone(zones.cells),
+        Argument::Zone(output),
+        Argument::U64(groups.places),
+        Argument::U64(groups.cell_count as u64),
+        Argument::U64(states),
+        Argument::Zone(zones.words.unwrap_or(zones.seen)),
+        Argument::U64(groups.pack.words as u64),
+        Argument::U64(groups.copies),
+    ]
 }
 
 /// What has a pipeline's tickets drawn from the first one on again.

@@ -251,8 +251,8 @@ fn launches(fragment: &Fragment) -> u32 {
 }
 
 fn launches_of(bound: &BoundFragment) -> u32 {
-    let compacted = matches!(&bound.root, Root::Groups(_, Some(_)));
-    bound.launch_groups.len() as u32 + u32::from(compacted)
+    let gathers = matches!(&bound.root, Root::Groups(_, Some(_)));
+    bound.launch_groups.len() as u32 + u32::from(gathers)
 }
 
 /// The steps with the rows that go on, and the rows that arrive at the sink. How many there are behind a join whose

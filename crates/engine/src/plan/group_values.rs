@@ -112,7 +112,10 @@ impl GroupValue {
                         visit(self.first_cell + low);
                         visit(self.first_cell + high);
                     }
-                    Read::Fixed { .. } => {}
+                    Read::Fixed { cell, window, infinite } => {
+                        (cell..cell + window.limbs).for_each(|limb| visit(self.first_cell + limb));
+                        visit(self.first_cell + infinite);
+                    }
                 }
                 output.count.iter().for_each(|count| visit(self.first_cell + count));
             }

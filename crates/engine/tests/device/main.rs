@@ -2,6 +2,7 @@
 
 mod bytes;
 mod cancel;
+mod computed;
 mod constants;
 mod decimals;
 mod edges;

@@ -45,6 +45,7 @@ fn fragments() -> Vec<Fragment> {
         tables: vec![table(vec![0, 1, 2, 3])],
         pipelines,
         unions: Vec::new(),
+        result: Vec::new(),
         overflow: Overflow::default(),
     };
     let integer = arrow::datatypes::DataType::Int64;

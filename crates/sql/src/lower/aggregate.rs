@@ -1,4 +1,5 @@
-//! Aggregations: what DataFusion calls by name becomes sums, counts and extremes, and a last step on the host.
+//! Aggregations: what DataFusion calls by name becomes sums, counts and extremes; averages are expressions over those,
+//! for all that read them, variances a last step on the host.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -16,10 +17,10 @@ use crate::mend::float_sums::is_exact;
 use crate::mend::variances::{DIGITS_MAX, Spread};
 use crate::values::FloatSums;
 
-/// How an output column is made from the fragment's batch.
+/// How an output column is made of groups and aggregates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Finish {
-    /// A group column.
+    /// A group column; of rows any column.
     Group(usize),
     /// An aggregate as it is.
     Aggregate(usize),
@@ -86,12 +87,6 @@ impl Grouped {
         Ok(Grouped { inputs, types, group_count: groups.len(), float_sums: facts.float_sums, shared: None })
     }
 
-    /// Whether any call is an exact sum of floats, whose limbs only the host puts together.
-    pub(crate) fn has_exact_sums(&self) -> bool {
-        let calls = self.inputs.iter().flat_map(|input| &input.calls);
-        calls.filter_map(|call| as_function(call).ok()).any(|function| is_exact(&function.func))
-    }
-
     /// Number of its group expressions.
     pub(crate) fn group_count(&self) -> usize {
         self.group_count
@@ -154,6 +149,28 @@ impl Finish {
     }
 }
 
+/// The columns of a result of which `types` are made: expressions over the groups and aggregates of `sink`, where any
+/// output is one. Of a variance those that the host needs come, one behind the other.
+fn result(finish: &[Finish], types: &[DataType], sink: &Sink) -> Result<Vec<(Device, DataType)>, Reason> {
+    let is_computed = |step: &Finish| matches!(step, Finish::Average { .. } | Finish::DecimalAverage { .. });
+    let Sink::Aggregate { groups, aggregates } = sink else { return Ok(Vec::new()) };
+    if !finish.iter().any(is_computed) {
+        return Ok(Vec::new());
+    }
+    let mut columns = Vec::new();
+    let part = |index: &usize| (Device::Reg(groups.len() + index), aggregates[*index].data_type.clone());
+    for (step, data_type) in finish.iter().zip(types) {
+        match step {
+            Finish::Variance { sum, squares, count, .. } => columns.extend([sum, squares, count].map(part)),
+            Finish::FloatVariance { sum, squares, count, extremes: (low, high), .. } => {
+                columns.extend([sum, squares, low, high, count].map(part));
+            }
+            step => columns.push((step.over_registers(groups.len())?, data_type.clone())),
+        }
+    }
+    Ok(columns)
+}
+
 /// Translates an aggregation with all below it.
 pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered, Reason> {
     facts.shared.look_at(&aggregate.input)?;
@@ -163,6 +180,9 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     }
     let Aggregation { mut fragment, tables, arguments, finish } = Aggregation::of(&grouped)?;
     fragment.overflow = facts.overflow;
+    if let Some(root) = fragment.pipelines.last() {
+        fragment.result = result(&finish, &grouped.types, &root.sink)?;
+    }
     Ok(Lowered {
         fragment,
         tables,

@@ -204,7 +204,7 @@ impl Graph {
             LogicalPlan::SubqueryAlias(alias) => self.flatten(&alias.input, facts, core),
             LogicalPlan::Aggregate(aggregate) if !facts.apart => {
                 let grouped = Grouped::of(aggregate, facts)?;
-                if grouped.group_count() == 0 || grouped.has_exact_sums() {
+                if grouped.group_count() == 0 {
                     return Err("its input has an aggregation that is not scanned".into());
                 }
                 let fields = grouped.types.iter().enumerate().zip(aggregate.schema.fields());

@@ -78,7 +78,7 @@ pub(crate) struct Lowered {
     pub(crate) tables: Vec<Arc<TableInfo>>,
     /// Most groups of its result that are worth bringing back, where that matters.
     pub(crate) groups_max: Option<u64>,
-    /// How each output column is made from the fragment's batch.
+    /// How each output column is made of groups and aggregates; of rows each column is one.
     pub(crate) finish: Vec<Finish>,
     /// Scalar subqueries whose values the fragment takes as arguments.
     pub(crate) arguments: Vec<Subquery>,
@@ -125,18 +125,19 @@ impl Lowered {
         matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Rows { .. }))
     }
 
-    /// The fragment with the accumulators of exact sums in place of their values; `None` if it has no exact sums.
-    pub(crate) fn with_sum_states(&self) -> Option<Lowered> {
+    /// The fragment that gives groups and aggregates as they are, of exact sums the accumulators.
+    pub(crate) fn with_states(&self) -> Lowered {
         let mut fragment = self.fragment.clone();
-        let root = fragment.branches(fragment.pipelines.len().checked_sub(1)?);
-        let calls = fragment.pipelines.get_mut(root)?.iter_mut().flat_map(|branch| match &mut branch.sink {
+        fragment.result.clear();
+        let root = fragment.branches(fragment.pipelines.len().saturating_sub(1));
+        let branches = fragment.pipelines.get_mut(root).unwrap_or_default();
+        let calls = branches.iter_mut().flat_map(|branch| match &mut branch.sink {
             Sink::Aggregate { aggregates, .. } => aggregates.as_mut_slice(),
             _ => &mut [],
         });
-        let mut sums = calls.filter(|call| call.kind == AggregateKind::ExactSum).peekable();
-        sums.peek()?;
+        let sums = calls.filter(|call| call.kind == AggregateKind::ExactSum);
         sums.for_each(|call| call.data_type = DataType::Binary);
-        Some(self.with_fragment(fragment))
+        self.with_fragment(fragment)
     }
 
     /// The same with other device work, for which nothing is bound yet.

@@ -307,7 +307,7 @@ const OWN: usize = usize::MAX;
 impl Written {
     fn fragment(self) -> (Fragment, Vec<Arc<TableInfo>>) {
         let Written { pipelines, unions, tables, infos, .. } = self;
-        (Fragment { tables, pipelines, unions, overflow: Overflow::default() }, infos)
+        (Fragment { tables, pipelines, unions, result: Vec::new(), overflow: Overflow::default() }, infos)
     }
 
     /// Writes an aggregation with all below it; branches of a union are the last pipelines, side by side. The result

@@ -92,7 +92,8 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             continue;
         }
         if index + 1 == fragment.pipelines.len() && !raised && !maybe {
-            match finish(pipeline, groups, fragment.overflow) {
+            let types = || group_types(fragment, tables, index);
+            match finish(pipeline, groups, fragment.overflow).and_then(|rows| computed(fragment, types, rows)) {
                 Ok(rows) => return Outcome::Rows(rows),
                 Err(Raised) => raised = true,
             }
@@ -110,6 +111,23 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         }
     }
     Outcome::Raises { certain: raised }
+}
+
+/// The columns of a result of groups.
+fn computed(
+    fragment: &Fragment,
+    types: impl FnOnce() -> Vec<Ty>,
+    rows: Vec<Vec<Option<Scalar>>>,
+) -> Result<Vec<Vec<Option<Scalar>>>, Raised> {
+    if fragment.result.is_empty() {
+        return Ok(rows);
+    }
+    let types = types();
+    let row = |row: Vec<Option<Scalar>>| {
+        let registers: Vec<Typed> = types.iter().copied().zip(row).collect();
+        fragment.result.iter().map(|(expr, _)| Ok(evaluate(expr, &registers, fragment.overflow)?.1)).collect()
+    };
+    rows.into_iter().map(row).collect()
 }
 
 fn is_probed(fragment: &Fragment, pipeline: usize) -> bool {
