@@ -44,7 +44,10 @@ impl BoundGroups {
             Grouping::Single => (String::new(), "1"),
             _ => {
                 let marks = params.add(&format!("const {}*", self.mark_type()), Argument::Zone(self.memory.seen));
-                (marks.clone(), if self.mark_bytes() == 8 { "marks[place]" } else { "marks[place] != 0 ? place + 1 : 0" })
+                (
+                    marks.clone(),
+                    if self.mark_bytes() == 8 { "marks[place]" } else { "marks[place] != 0 ? place + 1 : 0" },
+                )
             }
         };
         let marks = match marks.as_str() {
@@ -59,7 +62,7 @@ impl BoundGroups {
         let values = values.collect::<Result<Vec<_>>>()?;
         let mut statements = std::mem::take(&mut emitter.out);
         let mut emitter = Emitter::new(&values, &mut params, arena, scope, &mut next);
-        let mut stored = StoredRow::of(&computed.row);
+        let mut stored = StoredRow::of(&computed.row, None);
         for expr in &computed.exprs {
             let value = emitter.emit(expr)?;
             stored.value(&value).iter().for_each(|line| emitter.out.push_str(&format!("{line}\n")));

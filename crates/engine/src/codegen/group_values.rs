@@ -1,4 +1,4 @@
-//! The values of groups that another pipeline scans, in kernel source ([`crate::plan::group_values`]).
+//! The values of groups and first rows that another pipeline scans, in kernel source ([`crate::plan::group_values`]).
 
 use crate::codegen::expr::{Emitter, Value, c_type, c_type_of};
 use crate::codegen::params::Argument;
@@ -21,7 +21,31 @@ impl GroupValue {
         match &self.read {
             GroupRead::Key { part, short } => self.emit_key(emitter, part, if *short { "(uint32_t)" } else { "" }),
             GroupRead::Aggregate(output) => self.emit_aggregate(emitter, output),
+            GroupRead::Stored { valid, word, wide } => self.emit_stored(emitter, *valid, (*word, *wide)),
         }
+    }
+
+    /// Writes a value of a stored row.
+    fn emit_stored(&self, emitter: &mut Emitter, valid: (usize, u32), (word, wide): (usize, bool)) -> Result<Value> {
+        let bits = emitter.emit(&Expr::Reg(word))?.code;
+        let code = match self.facts.ty {
+            Ty::F64 => format!("__longlong_as_double((int64_t){bits})"),
+            Ty::F32 => format!("__int_as_float((int32_t){bits})"),
+            Ty::Bool => format!("({bits} != 0)"),
+            _ if wide => {
+                let high = emitter.emit(&Expr::Reg(word + 1))?.code;
+                format!("((__int128)((unsigned __int128){high} << 64 | {bits}))")
+            }
+            _ => format!("({})(int64_t){bits}", c_type_of(&self.facts)),
+        };
+        let valid = match self.facts.nullable {
+            true => {
+                let (bits, bit) = (emitter.emit(&Expr::Reg(valid.0))?.code, valid.1);
+                Some(emitter.define("bool", &format!("({bits} >> {bit} & 1) != 0")))
+            }
+            false => None,
+        };
+        Ok(emitter.value(self.facts.clone(), &code, valid))
     }
 
     /// Writes a part of a key, computed in words that `cast` gives.
@@ -82,7 +106,8 @@ impl GroupValue {
                 }
             }
             Read::Fixed { cell: first, window, infinite } => {
-                let limbs = (first..first + window.limbs).map(|limb| cell(emitter, limb)).collect::<Result<Vec<_>>>()?;
+                let limbs =
+                    (first..first + window.limbs).map(|limb| cell(emitter, limb)).collect::<Result<Vec<_>>>()?;
                 // One more for the carry.
                 let list: Vec<String> = limbs.iter().map(|limb| format!("(int64_t){limb}")).collect();
                 let (kept, infinite) = (window.limbs + 1, cell(emitter, infinite)?);

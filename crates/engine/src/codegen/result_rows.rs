@@ -57,6 +57,8 @@ impl BoundRows {
 /// Statements that store a row at `out`, a column after the other.
 pub(super) struct StoredRow<'a> {
     layout: &'a RowLayout,
+    /// C expression of the distance of words, if they do not lie side by side.
+    stride: Option<String>,
     /// Columns stored so far.
     columns: usize,
     /// Terms of each word of validity.
@@ -64,8 +66,16 @@ pub(super) struct StoredRow<'a> {
 }
 
 impl StoredRow<'_> {
-    pub(super) fn of(layout: &RowLayout) -> StoredRow<'_> {
-        StoredRow { layout, columns: 0, valid: vec![Vec::new(); layout.valid_words()] }
+    pub(super) fn of(layout: &RowLayout, stride: Option<String>) -> StoredRow<'_> {
+        StoredRow { layout, stride, columns: 0, valid: vec![Vec::new(); layout.valid_words()] }
+    }
+
+    /// A word of the row.
+    fn word(&self, word: usize) -> String {
+        match &self.stride {
+            None => format!("out[{word}]"),
+            Some(stride) => format!("out[{word} * {stride}]"),
+        }
     }
 
     /// Stores the next column.
@@ -77,9 +87,9 @@ impl StoredRow<'_> {
         };
         let (position, column) = (self.columns, &self.layout.columns[self.columns]);
         let word = self.layout.valid_words() + column.word;
-        let mut lines = vec![format!("out[{word}] = (uint64_t){code};")];
+        let mut lines = vec![format!("{} = (uint64_t){code};", self.word(word))];
         if column.wide {
-            lines.push(format!("out[{}] = (uint64_t)({code} >> 64);", word + 1));
+            lines.push(format!("{} = (uint64_t)({code} >> 64);", self.word(word + 1)));
         }
         self.valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
         self.columns += 1;
@@ -88,7 +98,7 @@ impl StoredRow<'_> {
 
     /// Stores which columns are not NULL.
     pub(super) fn validity(self) -> Vec<String> {
-        let words = self.valid.into_iter().enumerate();
-        words.map(|(word, bits)| format!("out[{word}] = {};", bits.join(" | "))).collect()
+        let words = self.valid.iter().enumerate();
+        words.map(|(word, bits)| format!("{} = {};", self.word(word), bits.join(" | "))).collect()
     }
 }

@@ -180,7 +180,7 @@ pub(crate) fn bind(
             tuning,
         };
         let plan = Arc::new(plan(&input)?);
-        let sink = BoundSink::lay_out(&mut arena, &plan.sink, first.map(|groups| groups.memory));
+        let sink = BoundSink::lay_out(&mut arena, &plan.sink, (index, first.map(|groups| groups.memory)));
         let scan = ScanMemory::lay_out(&mut arena, &input, &plan, scanned);
         let operands = Operands { control: Control { zone: control }, tables: &memory, scan: &scan };
         let bound = generate(&input, plan, operands, sink, &mut arena)?;
@@ -208,18 +208,19 @@ pub(crate) fn bind(
         Root::Groups(groups, gathered) => {
             *gathered = lay_out_result(&mut arena, groups, Control { zone: control }, fragment.overflow)?.map(Box::new);
             gathered.as_ref().map(|gathered| match &gathered.computed {
-                None => ("compact", COMPACT.to_string()),
-                Some(kernel) => (computed::COMPUTE, kernel.source.clone()),
+                None => ("compact".to_string(), COMPACT.to_string()),
+                Some(kernel) => (computed::COMPUTE.to_string(), kernel.source.clone()),
             })
         }
-        Root::TopK(top) if top.last_block().is_none() => Some(("top", top.source.clone())),
+        Root::TopK(top) if top.last_block().is_none() => Some(("top".to_string(), top.source.clone())),
         Root::TopK(_) | Root::Rows(_) => None,
     };
     let has_matches = pipelines.iter().filter_map(BoundPipeline::table).any(|table| table.matches.is_some());
     let has_ends = pipelines.iter().filter_map(BoundPipeline::table).any(|table| table.ends.is_some());
     let builds = if has_matches { MATCHES } else { "" }.to_string() + if has_ends { RUN_ENDS } else { "" };
-    let builds = (!builds.is_empty()).then_some(("behind_builds", builds));
-    let others: Vec<_> = finish.into_iter().chain(builds).collect();
+    let builds = (!builds.is_empty()).then_some(("behind_builds".to_string(), builds));
+    let scanned = scanned_tops(&pipelines).map(|(index, top)| (format!("top_{index}"), top.source.clone()));
+    let others: Vec<_> = finish.into_iter().chain(scanned).chain(builds).collect();
     let behind = others.iter().map(|(_, text)| text.as_str()).collect();
     let (parts, program) = (Vec::new(), OnceLock::new());
     let mut bound = BoundFragment {
@@ -269,13 +270,22 @@ impl BoundFragment {
             Root::TopK(top) => top.row.has_texts(),
             Root::Rows(rows) => rows.texts.iter().any(Option::is_some),
         };
-        let own = self.top().map(|top| top.programs(info)).unwrap_or_default();
-        own.into_iter().chain(gives_texts.then(program_of_texts)).collect()
+        let tops = self.top().into_iter().chain(scanned_tops(&self.pipelines).map(|(_, top)| top));
+        let own = tops.flat_map(|top| top.programs(info));
+        own.chain(gives_texts.then(program_of_texts)).collect()
     }
 }
 
+/// First rows that other pipelines scan, with the pipelines that leave them.
+pub(crate) fn scanned_tops(pipelines: &[BoundPipeline]) -> impl Iterator<Item = (usize, &BoundTop)> {
+    pipelines.iter().enumerate().filter_map(|(index, pipeline)| match &pipeline.sink {
+        BoundSink::TopK(top) if top.values.is_some() => Some((index, &**top)),
+        _ => None,
+    })
+}
+
 /// A program a launch group, then those that `others` name.
-fn parts_of(bound: &BoundFragment, others: Vec<(&'static str, String)>, tuning: &Tuning) -> Vec<Program> {
+fn parts_of(bound: &BoundFragment, others: Vec<(String, String)>, tuning: &Tuning) -> Vec<Program> {
     let pipelines = &bound.pipelines;
     let group = |group: &LaunchGroup| {
         let members: String = group.members.iter().map(|index| &*pipelines[*index].source).collect();
@@ -376,12 +386,13 @@ impl<'a> Ready<'a> {
             Source::Output(of) => match before.get(of).map(|pipeline| &pipeline.sink) {
                 Some(BoundSink::Groups(groups)) => view::of_groups(groups),
                 Some(BoundSink::List(list)) => view::of_list(list),
+                Some(BoundSink::TopK(top)) => view::of_first_rows(top),
                 _ => return Err(malformed(index, &format!("scans groups {of}"))),
             },
         };
         let mut pipeline = match pipeline.source {
             Source::Table(_) => Cow::Borrowed(pipeline),
-            Source::Output(_) => Cow::Owned(over_groups(pipeline, scanned.columns.len())),
+            Source::Output(_) => Cow::Owned(over_output(pipeline, &scanned)),
         };
         let values = scanned.values.iter().map(|value| &value.facts);
         let columns: Vec<Facts> = scanned.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
@@ -402,11 +413,13 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// A pipeline that scans groups, over the `columns` of their table: its registers come behind those, and places
-/// without a group are left out.
-fn over_groups(pipeline: &Pipeline, columns: usize) -> Pipeline {
-    let mut pipeline = pipeline.shifted(columns);
-    pipeline.steps.insert(0, Step::Filter(is_group()));
+/// A pipeline that scans what another one leaves, over the columns of that: its registers come behind those, and places
+/// without a row are left out.
+fn over_output(pipeline: &Pipeline, scanned: &View<'_>) -> Pipeline {
+    let mut pipeline = pipeline.shifted(scanned.columns.len());
+    if scanned.has_entries {
+        pipeline.steps.insert(0, Step::Filter(is_group()));
+    }
     pipeline
 }
 

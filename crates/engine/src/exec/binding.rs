@@ -57,6 +57,8 @@ pub(crate) struct Kernels {
     pub(crate) launches: Vec<Launch>,
     /// What runs beside them.
     pub(crate) finish: Finish,
+    /// Those of first rows that other pipelines scan, by the pipelines that leave them.
+    pub(crate) tops: Vec<(usize, TopKernels)>,
     /// Those that gather the rows of each key behind a build.
     pub(crate) matches: Option<(Kernel, Kernel)>,
     /// The one that enters the ends of runs behind a build.

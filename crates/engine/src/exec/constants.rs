@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::codegen::sink::BoundSink;
 use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::{Binding, BindingCache};
 use crate::ir::{Expr, Fragment};
@@ -41,8 +42,12 @@ impl BoundFragment {
             if !pipeline.filters.put(&parts, &mut pipeline.params, &mut bound.arena) {
                 return None;
             }
-            if let Root::TopK(top) = &mut bound.root
-                && index == last
+            let top = match (&mut bound.root, &mut pipeline.sink) {
+                (Root::TopK(top), _) if index == last => Some(top),
+                (_, BoundSink::TopK(top)) => Some(top),
+                _ => None,
+            };
+            if let Some(top) = top
                 && !top.sample_filters.put(&parts, &mut top.sample_params, &mut bound.arena)
             {
                 return None;

@@ -7,7 +7,7 @@ use warpcube_gpu::{DeviceBuffer, Stream};
 
 use crate::codegen::computed;
 use crate::codegen::memory::{BoundGroups, BoundRows, HEAD_WORDS};
-use crate::codegen::topk::BoundTop;
+use crate::codegen::topk::{BoundTop, FLAG_SCANNED_ROWS};
 use crate::error::{EngineError, Result};
 use crate::exec::bind::{BoundFragment, Gathered, Root};
 use crate::exec::recorded::Recorded;
@@ -69,6 +69,8 @@ pub(crate) enum TooSmall {
     LongRun,
     /// Candidates of a top-k, or the room for them.
     Threshold,
+    /// The same of first rows that another pipeline scans.
+    ScannedRows,
     /// Groups that one block sorts.
     BlockSort,
 }
@@ -89,6 +91,7 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
     }
     Ok(match flags {
         _ if flags & FLAG_LONG_RUN != 0 => Err(TooSmall::LongRun),
+        _ if flags & FLAG_SCANNED_ROWS != 0 => Err(TooSmall::ScannedRows),
         _ if flags & FLAG_CANDIDATES_FULL != 0 => Err(TooSmall::Threshold),
         _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
         _ if flags & FLAG_STOPPED != 0 => Err(TooSmall::Stopped),

@@ -165,10 +165,10 @@ impl Engine {
                     guesses.whole_sums = true;
                     cache.need_whole_sums();
                 }
-                Err(TooSmall::Threshold) if guesses.failed_thresholds == THRESHOLDS_MAX => {
+                Err(TooSmall::Threshold | TooSmall::ScannedRows) if guesses.failed_thresholds == THRESHOLDS_MAX => {
                     return crate::error::unsupported("a top-k whose samples mislead whatever their seed");
                 }
-                Err(TooSmall::Threshold) => {
+                Err(TooSmall::Threshold | TooSmall::ScannedRows) => {
                     guesses.failed_thresholds += 1;
                     guesses.seed = cache.another_seed();
                     cache.note_failed_threshold();

@@ -3,7 +3,7 @@
 use arrow::datatypes::DataType;
 use warpcube_column::VECTOR_ROWS;
 
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::{Facts, analyse};
 use crate::format::in_bytes;
 use crate::ir::{AggregateCall, Expr};
@@ -111,9 +111,6 @@ pub(crate) fn plan(
         ordered,
         why,
     };
-    if input.scanned && groups.is_empty() {
-        return unsupported("an aggregation without groups that is not the result");
-    }
     if input.scanned || !input.result.is_empty() {
         let facts = aggregate_facts(aggregates, registers, (input.rows_out(), input.overflow))?;
         let values = plan.values_of(&values, &facts);

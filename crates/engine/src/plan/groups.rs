@@ -71,7 +71,7 @@ pub(crate) struct GroupsPlan {
     /// Number of cells: one more than those where each lane counts its rows.
     pub(crate) cell_count: usize,
     /// The values of groups, where another pipeline scans them. Every group then has its packed key plus one in 8
-    /// bytes, and places are whole vectors.
+    /// bytes, and places are whole vectors, also those of the one group without a key, which has the first.
     pub(crate) values: Option<Vec<GroupValue>>,
     /// What the result has for columns, if it is computed from these groups.
     pub(crate) computed: Option<ComputedPlan>,

@@ -169,6 +169,11 @@ impl PipelinePlan {
             SinkPlan::Rows(rows) => add(format!("room for {} rows", rows.capacity), "a guess, or all there are"),
             SinkPlan::List(list) => add(format!("a list of {} rows", list.places), "rows have several matches"),
         }
+        if let SinkPlan::Groups(groups, _) = &self.sink
+            && let Some(computed) = &groups.computed
+        {
+            add(format!("{} columns computed of groups", computed.exprs.len()), "expressions over aggregates");
+        }
         if self.resumes {
             add("stops without room, goes on with more".into(), "there is room for fewer than may come");
         }

@@ -9,6 +9,7 @@ use warpcube_column::Dictionary;
 use crate::error::Result;
 use crate::facts::{Facts, Texts, analyse};
 use crate::ir::{Expr, Overflow, Ty};
+use crate::plan::group_values::{GroupRead, GroupValue};
 
 /// A column of a result.
 #[derive(Debug, Clone)]
@@ -60,6 +61,19 @@ impl RowLayout {
     /// Words of a row.
     pub(crate) fn words(&self) -> usize {
         self.valid_words() + self.columns.last().map_or(0, |column| column.word + 1 + usize::from(column.wide))
+    }
+
+    /// The values of rows whose words are columns, of columns with these facts.
+    pub(crate) fn values(&self, facts: &[Facts]) -> Vec<GroupValue> {
+        let value = |(position, (column, facts)): (usize, (&RowColumn, &Facts))| {
+            let (valid, word) = ((position / 64, (position % 64) as u32), self.valid_words() + column.word);
+            GroupValue {
+                facts: facts.clone(),
+                read: GroupRead::Stored { valid, word, wide: column.wide },
+                first_cell: 0,
+            }
+        };
+        self.columns.iter().zip(facts).enumerate().map(value).collect()
     }
 
     /// Whether any column has places of strings.

@@ -3,12 +3,14 @@
 //!
 //! Where candidates are few, the last block of the scan puts them in order and reads the columns of the result.
 
+use warpcube_column::VECTOR_ROWS;
 use warpcube_gpu::prims::topk::{BLOCK_SORT_MAX, TopKSpec};
 use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, TopK};
+use crate::plan::group_values::GroupValue;
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Item;
 use crate::plan::row_layout::RowLayout;
@@ -20,6 +22,9 @@ use crate::plan::topk_rank::Ranks;
 
 /// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
 pub(crate) const HEAD_WORDS: usize = 4;
+
+/// The word of them that has the number of rows.
+pub(crate) const ROWS_WORD: usize = 2;
 
 /// Rows by their ranks, of which the best are put in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +48,10 @@ pub(crate) struct TopPlan {
     pub(crate) expects_few: bool,
     /// Rows of the result.
     pub(crate) row: RowLayout,
+    /// Of the first rows so many are left out.
+    pub(crate) skip: u64,
+    /// The values of the rows, where another pipeline scans them. Each word of a row is then a column.
+    pub(crate) values: Option<Vec<GroupValue>>,
     /// Number of the first row of each chunk.
     pub(crate) first_rows: Vec<u64>,
     /// Candidates in any order, or all rows at their places.
@@ -62,6 +71,16 @@ pub(crate) struct TopPlan {
 }
 
 impl TopPlan {
+    /// Places of the rows that another pipeline scans, whole vectors of them.
+    pub(crate) fn places(&self) -> u64 {
+        self.rows_given().next_multiple_of(VECTOR_ROWS as u64)
+    }
+
+    /// Most rows that it gives.
+    pub(crate) fn rows_given(&self) -> u64 {
+        self.k.saturating_sub(self.skip).max(1)
+    }
+
     /// Whether all candidates are sorted, instead of the best being selected.
     pub(crate) fn sorts(&self) -> bool {
         self.decision.form.sorts(&self.ranks)
@@ -127,6 +146,9 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     if split.rows.iter().any(|planned| matches!(planned.item, Item::Limit { .. })) {
         return unsupported("the first rows by an order of any rows that a limit lets pass");
     }
+    if top.skip > 0 && !input.scanned {
+        return Err(EngineError::Malformed("a result of first rows some of which are left out".into()));
+    }
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let rows = input.rows;
@@ -148,6 +170,10 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     let row = RowLayout::of(&top.outputs, registers, input.overflow)?;
     let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
     let outputs_raise = may_raise(input, &outputs, registers)?;
+    let (facts, _) = analyse(&outputs, registers, input.overflow)?;
+    if input.multiplies() && input.scanned {
+        return unsupported("the first rows by an order of a join with several matches, which another operator reads");
+    }
     if input.multiplies() {
         return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
     }
@@ -158,7 +184,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     };
     let by_last_block = match decision.form {
         Form::Threshold { sample: None, room } => {
-            !decision.form.sorts(&ranks) && has_few(room) && ranges(input).len() == 1
+            !input.scanned && !decision.form.sorts(&ranks) && has_few(room) && ranges(input).len() == 1
         }
         _ => false,
     };
@@ -180,6 +206,8 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         seed: input.seed,
         ranks,
         decision,
+        skip: top.skip,
+        values: input.scanned.then(|| row.values(&facts)),
         row,
     };
     let scratch = |ranked: &RankedPlan| {

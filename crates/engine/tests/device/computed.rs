@@ -29,11 +29,7 @@ fn averages(by: &[(usize, DataType)]) -> Fragment {
         max(reg(2), DataType::Int32),
     ];
     let first = groups.len();
-    let decimal = binary(
-        BinaryOp::Div,
-        Expr::Rescale(Box::new(reg(first + 2)), 4),
-        convert(reg(first + 3), Ty::I128),
-    );
+    let decimal = binary(BinaryOp::Div, Expr::Rescale(Box::new(reg(first + 2)), 4), convert(reg(first + 3), Ty::I128));
     let keys = by.iter().enumerate().map(|(key, (_, data_type))| (reg(key), data_type.clone()));
     let columns = [
         (over(first, first + 1), DataType::Float64),
@@ -49,11 +45,9 @@ fn averages(by: &[(usize, DataType)]) -> Fragment {
 fn averages_are_computed_by_every_kind_of_grouping() {
     let key = (0, DataType::Int64);
     // Rows, keys and their distance: private cells, places by key, hashed ones.
-    for (rows, keys, spread, text) in [
-        (70_000, 3, 1, "mine["),
-        (6_000, 2_500, 2, "== 0) p."),
-        (5_000, 900, 1_000_000_007, "wc_table_enter"),
-    ] {
+    for (rows, keys, spread, text) in
+        [(70_000, 3, 1, "mine["), (6_000, 2_500, 2, "== 0) p."), (5_000, 900, 1_000_000_007, "wc_table_enter")]
+    {
         let report = check_orders(&averages(std::slice::from_ref(&key)), &[&facts(rows, keys, spread)]);
         let source = report.program().unwrap().source().to_string();
         assert!(source.contains(text) && source.contains("compute_groups"), "{keys} keys: no {text:?} in\n{source}");
@@ -101,7 +95,8 @@ fn averages_of_exact_sums_have_all_bits() {
         2 => -1e300,
         _ => f64::from_bits(mixed(row, 7)).clamp(-1e299, 1e299),
     };
-    let special = |row: usize| [f64::NAN, f64::INFINITY, -f64::INFINITY, 1.0, f64::MAX, -0.0][mixed(row, 8) as usize % 6];
+    let special =
+        |row: usize| [f64::NAN, f64::INFINITY, -f64::INFINITY, 1.0, f64::MAX, -0.0][mixed(row, 8) as usize % 6];
     let values: [&dyn Fn(usize) -> f64; 3] = [&near, &wild, &special];
     for value in values {
         for groups in [1, 30, 900] {
@@ -128,10 +123,7 @@ fn what_leaves_its_type_raises() {
     let value = |row: usize| Some(if row % 3 == 0 { i64::MAX / 2 } else { row as i64 });
     let table = MemoryTable::new(
         "wide",
-        vec![
-            ("k", numbers::<Int64Type>(64, |row| Some(row as i64 % 3))),
-            ("v", numbers::<Int64Type>(64, value)),
-        ],
+        vec![("k", numbers::<Int64Type>(64, |row| Some(row as i64 % 3))), ("v", numbers::<Int64Type>(64, value))],
     );
     for by in [vec![], vec![(reg(0), DataType::Int64)]] {
         let result = vec![(reg(by.len()), DataType::Int64)];

@@ -17,7 +17,8 @@ use warpcube_engine::JoinKind;
 
 use super::Reason;
 use super::aggregate::Grouped;
-use super::shared::SharedRows;
+use super::rows::source_of;
+use super::shared::InnerRows;
 use super::tables::{TableFacts, TableInfo};
 use crate::shared::SharedTable;
 use crate::syntax::TableOfWith;
@@ -30,8 +31,8 @@ pub(crate) enum Relation {
     Table(Arc<TableInfo>),
     /// The groups of an aggregation below.
     Groups(Box<Grouped>),
-    /// The rows of a shared table.
-    Shared(Box<SharedRows>),
+    /// Rows that a pipeline of their own leaves: those of a shared table, or the first ones by an order.
+    Inner(Box<InnerRows>),
     /// No rows: the one column of a mark join, which tells whether a row of the core that it hangs on has a match.
     Mark,
 }
@@ -42,7 +43,8 @@ impl Relation {
         match self {
             Relation::Table(table) => table.rows.unwrap_or(0),
             Relation::Mark => 0,
-            Relation::Shared(shared) => shared.graph.rows_max(),
+            Relation::Inner(rows) => rows.rows(),
+            Relation::Groups(grouped) if grouped.group_count() == 0 => 1,
             Relation::Groups(grouped) => {
                 grouped.inputs.iter().map(|input| input.graph.rows_max()).sum::<u64>() / ROWS_PER_GROUP
             }
@@ -204,9 +206,6 @@ impl Graph {
             LogicalPlan::SubqueryAlias(alias) => self.flatten(&alias.input, facts, core),
             LogicalPlan::Aggregate(aggregate) if !facts.apart => {
                 let grouped = Grouped::of(aggregate, facts)?;
-                if grouped.group_count() == 0 {
-                    return Err("its input has an aggregation that is not scanned".into());
-                }
                 let fields = grouped.types.iter().enumerate().zip(aggregate.schema.fields());
                 let field = |((position, data_type), field): ((usize, &DataType), &FieldRef)| {
                     Field::new(output_name(position), data_type.clone(), field.is_nullable())
@@ -217,7 +216,11 @@ impl Graph {
                 Ok((0..schema.fields().len()).map(column).collect())
             }
             LogicalPlan::Join(join) => self.join(join, facts, core),
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.flatten(&sort.input, facts, core),
+            LogicalPlan::Sort(sort) => match sort.fetch {
+                None => self.flatten(&sort.input, facts, core),
+                Some(fetch) if facts.apart || fetch == 0 => Err("its input has first rows".into()),
+                Some(fetch) => self.first_rows(sort, (fetch as u64, 0), facts, core),
+            },
             LogicalPlan::Limit(limit) => self.limit(limit, facts, core),
             other => Err(format!("its input has a {}", kind_of(other))),
         }
@@ -229,13 +232,24 @@ impl Graph {
         else {
             return Err("its input has a limit that is computed".into());
         };
+        let (skip, rows) = (skip as u64, fetch.map_or(u64::MAX, |rows| rows as u64));
+        if let LogicalPlan::Sort(sort) = source_of(&limit.input) {
+            // The rows of an order, not any.
+            let (Some(fetch), true) = (sort.fetch, std::ptr::eq(source_of(&limit.input), limit.input.as_ref())) else {
+                return Err("its input has a limit above an order".into());
+            };
+            let found = rows.saturating_add(skip).min(fetch as u64);
+            if facts.apart || found <= skip {
+                return Err("its input has first rows".into());
+            }
+            return self.first_rows(sort, (found, skip), facts, core);
+        }
         if !core.members.is_empty() {
             return Err("its input has a limit beside other joins".into());
         }
         let before = std::mem::replace(&mut self.is_limited, true);
         let columns = self.flatten(&limit.input, facts, core);
         self.is_limited = before;
-        let (skip, rows) = (skip as u64, fetch.map_or(u64::MAX, |rows| rows as u64));
         core.limit = Some(match core.limit {
             None => RowLimit { skip, rows },
             Some(below) => {

@@ -11,36 +11,84 @@
 //! table that has the same rows each time is copied where the part has some of its readers alone, so that the part
 //! stays on the device; sums of floats differ from run to run in their last bits, and are not copied.
 //!
-//! Groups are scanned where they were accumulated. Any other table is a list of rows.
+//! Groups are scanned where they were accumulated. Any other table is a list of rows. The first rows of an order that
+//! another operator reads are left by a pipeline of their own, too.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
-use warpcube_engine::Sink;
+use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr, TableScan};
+use warpcube_engine::{JoinKind, OrderKey, Sink, TopK, TopKAlgorithm};
 
 use super::aggregate::as_function;
 use super::expr::Translator;
-use super::graph::{Core, Graph, Relation, base_column, output_name, renumber, text};
+use super::graph::{Core, Graph, Hanging, Relation, base_column, output_name, renumber, rewrite, text};
 use super::tables::TableFacts;
+use super::top_k::ROWS_MAX;
 use super::tree::{Tree, Writer};
 use super::{Reason, reducers};
 use crate::shared::{Shared, SharedTable, With};
 use crate::values::FloatSums;
 use crate::walk::{PlanWalk, Walk};
 
-/// The rows of a shared table, over base columns of a graph of their own.
+/// Rows that a pipeline of their own leaves, over base columns of a graph of their own.
 #[derive(Debug)]
-pub(crate) struct SharedRows {
-    pub(super) id: usize,
+pub(crate) struct InnerRows {
+    /// The shared table that they are, if they are one.
+    pub(super) id: Option<usize>,
     pub(super) graph: Graph,
     pub(super) core: Core,
     /// Its columns.
     pub(super) outputs: Vec<Expr>,
     pub(super) types: Vec<DataType>,
+    /// The order of which they are the first rows; all of them if there is none.
+    pub(super) order: Option<InnerOrder>,
+}
+
+/// An order whose first rows another operator reads.
+#[derive(Debug)]
+pub(crate) struct InnerOrder {
+    pub(super) keys: Vec<SortExpr>,
+    /// Rows that are found, and how many of them are left out.
+    pub(super) rows: u64,
+    pub(super) skip: u64,
+    /// The algorithm that was asked for.
+    pub(super) algorithm: Option<TopKAlgorithm>,
+}
+
+impl InnerRows {
+    /// Rows, as far as they are known.
+    pub(super) fn rows(&self) -> u64 {
+        let all = self.graph.rows_max();
+        self.order.as_ref().map_or(all, |order| all.min(order.rows - order.skip))
+    }
+
+    /// The sink that leaves them.
+    fn sink(&self, translator: &Translator) -> Result<Sink, Reason> {
+        let columns = self.outputs.iter().zip(&self.types);
+        let columns = columns.map(|(expr, ty)| Ok((translator.translate(expr)?, ty.clone())));
+        let columns = columns.collect::<Result<Vec<_>, Reason>>()?;
+        let Some(InnerOrder { keys, rows, skip, algorithm }) = &self.order else {
+            return Ok(Sink::Rows { columns, limit: None });
+        };
+        let key = |key: &SortExpr| {
+            let expr = translator.translate(&key.expr)?;
+            Ok(OrderKey { expr, descending: !key.asc, nulls_first: key.nulls_first })
+        };
+        let keys = keys.iter().map(key).collect::<Result<_, Reason>>()?;
+        let (k, outputs) = (Some(*rows), columns);
+        Ok(Sink::TopK(TopK { keys, k, skip: *skip, outputs, algorithm: *algorithm }))
+    }
+
+    /// The expressions that its sink reads.
+    fn reads(&self) -> Vec<Expr> {
+        let keys = self.order.iter().flat_map(|order| &order.keys).map(|key| &key.expr);
+        self.outputs.iter().chain(keys).cloned().collect()
+    }
 }
 
 /// The shared tables of a statement.
@@ -162,46 +210,85 @@ impl Graph {
             core.filters.extend(own.filters.iter().map(|filter| renumber(filter, member, relation)));
             return Ok(outputs.iter().map(|output| renumber(output, member, relation)).collect());
         }
-        reducers::reduce(&mut graph, &mut own)?;
-        let fields = table.plan.schema().fields();
-        let types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
-        let field = |(position, field): (usize, &FieldRef)| {
-            Field::new(output_name(position), field.data_type().clone(), field.is_nullable())
-        };
-        let schema = Schema::new(fields.iter().enumerate().map(field).collect::<Vec<_>>());
-        let rows = SharedRows { id: table.id, graph, core: own, outputs, types };
-        let relation = self.add(Relation::Shared(Box::new(rows)), &schema, core)?;
+        self.inner_rows(InnerRows::of(graph, own, outputs, table.plan.schema(), Some(table.id))?, core)
+    }
+
+    /// Adds the first rows of an order to `core`, of which so many are found and some of these left out; the result has
+    /// an expression for each of their columns.
+    pub(super) fn first_rows(
+        &mut self,
+        sort: &Sort,
+        (rows, skip): (u64, u64),
+        facts: &TableFacts,
+        core: &mut Core,
+    ) -> Result<Vec<Expr>, Reason> {
+        if rows > ROWS_MAX as u64 {
+            return Err(format!("the first {rows} rows of an order, where {ROWS_MAX} are the most"));
+        }
+        let (mut graph, mut own) = (Graph::new(facts.options.clone()), Core::default());
+        let outputs = graph.flatten(&sort.input, facts, &mut own)?;
+        own.without_limit("an order")?;
+        // Rows that have several matches have no number to be known by.
+        let multiplies = |hanging: &Hanging| matches!(hanging.kind, JoinKind::Inner | JoinKind::Left);
+        if own.members.len() > 1 || own.hanging.iter().any(multiplies) {
+            return Err("its input has the first rows of a join".into());
+        }
+        let schema = sort.input.schema();
+        let key = |key: &SortExpr| Ok::<_, Reason>(key.with_expr(rewrite(&key.expr, schema, &outputs)?));
+        let keys = sort.expr.iter().map(key).collect::<Result<_, _>>()?;
+        let order = InnerOrder { keys, rows, skip, algorithm: facts.topk };
+        let inner = InnerRows::of(graph, own, outputs, schema, None)?;
+        self.inner_rows(InnerRows { order: Some(order), ..inner }, core)
+    }
+
+    fn inner_rows(&mut self, rows: InnerRows, core: &mut Core) -> Result<Vec<Expr>, Reason> {
+        let field =
+            |(position, data_type): (usize, &DataType)| Field::new(output_name(position), data_type.clone(), true);
+        let schema = Schema::new(rows.types.iter().enumerate().map(field).collect::<Vec<_>>());
+        let relation = self.add(Relation::Inner(Box::new(rows)), &schema, core)?;
         Ok((0..schema.fields().len()).map(|position| base_column(relation, &output_name(position))).collect())
     }
 }
 
+impl InnerRows {
+    /// All rows of a core; `schema` has their columns.
+    fn of(
+        mut graph: Graph,
+        mut core: Core,
+        outputs: Vec<Expr>,
+        schema: &DFSchema,
+        id: Option<usize>,
+    ) -> Result<InnerRows, Reason> {
+        reducers::reduce(&mut graph, &mut core)?;
+        let types = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        Ok(InnerRows { id, graph, core, outputs, types, order: None })
+    }
+}
+
 impl Writer<'_, '_> {
-    /// Writes the pipelines of a shared table, once; `translator` gets registers for its columns.
-    pub(super) fn shared(
+    /// Writes the pipelines of rows, once; `translator` gets registers for their columns.
+    pub(super) fn inner(
         &mut self,
         relation: usize,
-        rows: &SharedRows,
+        rows: &InnerRows,
         translator: &mut Translator,
     ) -> Result<usize, Reason> {
-        let known = self.written.shared.get(&rows.id).map(|(pipeline, _)| *pipeline);
+        let known = rows.id.and_then(|id| self.written.shared.get(&id)).map(|(pipeline, _)| *pipeline);
         let pipeline = match known {
             Some(known) => known,
             None => {
-                let mut tree = Tree::plan(&rows.graph, &rows.core, &rows.outputs)?;
+                let reads = rows.reads();
+                let mut tree = Tree::plan(&rows.graph, &rows.core, &reads)?;
                 // Subqueries are numbered in one list.
                 tree.arguments = RefCell::new(self.tree.arguments.take());
                 let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
-                let root = writer.root(&rows.outputs, |translator| {
-                    let columns = rows.outputs.iter().zip(&rows.types);
-                    let columns = columns.map(|(expr, ty)| Ok((translator.translate(expr)?, ty.clone())));
-                    Ok(Sink::Rows { columns: columns.collect::<Result<_, Reason>>()?, limit: None })
-                });
+                let root = writer.root(&reads, |translator| rows.sink(translator));
                 self.written = writer.written;
                 self.tree.arguments.replace(tree.into_arguments());
                 self.push(root?)
             }
         };
-        self.written.shared.insert(rows.id, (pipeline, Vec::new()));
+        self.written.shared.extend(rows.id.map(|id| (id, (pipeline, Vec::new()))));
         for position in 0..rows.types.len() {
             if let Expr::Column(column) = base_column(relation, &output_name(position)) {
                 translator.add(column);

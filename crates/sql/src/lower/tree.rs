@@ -459,7 +459,7 @@ impl<'a> Writer<'a, '_> {
         let source = match &tree.graph.relations[relation] {
             Relation::Table(info) => Source::Table(self.table(info, &own, &mut translator)?),
             Relation::Groups(grouped) => Source::Output(self.groups(relation, grouped, &mut translator)?),
-            Relation::Shared(shared) => Source::Output(self.shared(relation, shared, &mut translator)?),
+            Relation::Inner(rows) => Source::Output(self.inner(relation, rows, &mut translator)?),
             Relation::Mark => return Err("a mark without a join".into()),
         };
         let is_own = |filter: &&Expr| relations(filter).iter().all(|read| *read == relation);
