@@ -39,8 +39,6 @@ const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 const MATCHES: &str = include_str!("../../kernels/matches.cuh");
 /// The kernel behind a build whose runs end in another table.
 const RUN_ENDS: &str = include_str!("../../kernels/run_ends.cuh");
-/// Group tables up to this size are downloaded whole.
-pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
 
 /// A fragment ready to run on one device.
 #[derive(Debug, Clone)]
@@ -206,7 +204,8 @@ pub(crate) fn bind(
     // What runs behind the launch groups.
     let finish = match &mut root {
         Root::Groups(groups, gathered) => {
-            *gathered = lay_out_result(&mut arena, groups, Control { zone: control }, fragment.overflow)?.map(Box::new);
+            let by = (fragment.overflow, tuning);
+            *gathered = lay_out_result(&mut arena, groups, Control { zone: control }, by)?.map(Box::new);
             gathered.as_ref().map(|gathered| match &gathered.computed {
                 None => ("compact".to_string(), COMPACT.to_string()),
                 Some(kernel) => (computed::COMPUTE.to_string(), kernel.source.clone()),
@@ -305,7 +304,7 @@ fn lay_out_result(
     arena: &mut Arena,
     groups: &BoundGroups,
     control: Control,
-    overflow: Overflow,
+    (overflow, tuning): (Overflow, &Tuning),
 ) -> Result<Option<Gathered>> {
     let capacity = groups.places;
     let mut zone = |row_words: usize| arena.result(24, 24 + 8 * row_words * capacity as usize);
@@ -316,7 +315,7 @@ fn lay_out_result(
         return Ok(Some(Gathered { zone, capacity, row_words, computed: Some(kernel) }));
     }
     let whole = groups.memory.seen.bytes() + groups.memory.cells.bytes();
-    if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= WHOLE_DOWNLOAD_BYTES {
+    if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= tuning.whole_download_bytes {
         return Ok(None);
     }
     let row_words = groups.pack.words + groups.cell_count;
