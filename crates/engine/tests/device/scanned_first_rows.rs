@@ -1,7 +1,9 @@
 //! First rows by an order as the rows of another pipeline: aggregated, joined, ordered once more.
 
 use arrow::datatypes::DataType;
-use warpcube_engine::{BinaryOp, Expr, Fragment, JoinKind, Pipeline, Sink, Source, Step, TopK, Ty, UnaryOp};
+use warpcube_engine::{
+    BinaryOp, BindingCache, Expr, Fragment, JoinKind, Pipeline, RunOptions, Sink, Source, Step, TopK, Ty, UnaryOp,
+};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -158,4 +160,21 @@ fn thresholds_that_fail_are_drawn_anew() {
         let sorted = fragment(&[5], vec![first(Source::Table(0), vec![], 3_000, 0), root]);
         assert!(check_rows_of(&engine, &sorted, &[&facts]).reruns > 0, "{tuning}, sorted");
     }
+}
+
+#[test]
+fn tables_of_groups_above_first_rows_grow() {
+    let facts = keyed_facts(4_000, 900, 1_000_000_007, decimals(4_000, 19, 2, |row| Some(row as i128)));
+    let root = Pipeline {
+        source: Source::Output(0),
+        steps: vec![],
+        sink: Sink::Aggregate { groups: vec![(reg(0), DataType::Int64)], aggregates: vec![count()] },
+    };
+    let fragment = fragment(&[5], vec![first(Source::Table(0), vec![], 1_500, 10), root]);
+    let engine = engine(LaneOrder::Forward);
+    let report = compare_with(&fragment, &[&facts], |_| {
+        let options = RunOptions { group_slots: Some(16), ..RunOptions::default() };
+        engine.run_again(&fragment, &BindingCache::default(), &requests(&fragment, &[&facts]), &options)
+    });
+    assert!(report.reruns > 0, "a scan of first rows does not go on: it begins anew");
 }

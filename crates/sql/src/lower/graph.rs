@@ -17,7 +17,6 @@ use warpcube_engine::JoinKind;
 
 use super::Reason;
 use super::aggregate::Grouped;
-use super::rows::source_of;
 use super::shared::InnerRows;
 use super::tables::{TableFacts, TableInfo};
 use crate::shared::SharedTable;
@@ -394,6 +393,16 @@ fn kind_of(plan: &LogicalPlan) -> String {
     let line = plan.display().to_string();
     let end = line.find([':', ' ', '(']).unwrap_or(line.len());
     line[..end].to_string()
+}
+
+/// What a plan projects and filters.
+pub(super) fn source_of(plan: &LogicalPlan) -> &LogicalPlan {
+    match plan {
+        LogicalPlan::Projection(projection) => source_of(&projection.input),
+        LogicalPlan::Filter(filter) => source_of(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => source_of(&alias.input),
+        source => source,
+    }
 }
 
 /// A plan in a few words: what is done over which tables.

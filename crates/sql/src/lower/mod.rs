@@ -325,7 +325,7 @@ fn first_rows(sort: &Sort, facts: &TableFacts, refused: &mut Vec<Refused>) -> st
 
 /// The join that a plan works on, row by row or as a whole.
 fn join_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
-    match rows::source_of(plan) {
+    match graph::source_of(plan) {
         join @ LogicalPlan::Join(_) => Some(join),
         LogicalPlan::Aggregate(aggregate) => join_of(&aggregate.input),
         LogicalPlan::Sort(sort) => join_of(&sort.input),

@@ -28,12 +28,14 @@ use super::aggregate::as_function;
 use super::expr::Translator;
 use super::graph::{Core, Graph, Hanging, Relation, base_column, output_name, renumber, rewrite, text};
 use super::tables::TableFacts;
-use super::top_k::ROWS_MAX;
 use super::tree::{Tree, Writer};
 use super::{Reason, reducers};
 use crate::shared::{Shared, SharedTable, With};
 use crate::values::FloatSums;
 use crate::walk::{PlanWalk, Walk};
+
+/// Most first rows that are found on the device, those that an OFFSET skips included.
+pub(super) const ROWS_MAX: usize = 1 << 20;
 
 /// Rows that a pipeline of their own leaves, over base columns of a graph of their own.
 #[derive(Debug)]

@@ -19,15 +19,13 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::{Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias};
 use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
-use super::graph::{Core, Graph, describe, rewrite};
-use super::rows::{is_grouped, source_of};
+use super::graph::{Core, Graph, describe, rewrite, source_of};
+use super::rows::is_grouped;
+use super::shared::ROWS_MAX;
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{DeviceNode, Finish, Lowered, Reason, reducers};
 use crate::walk::PlanWalk;
-
-/// Most rows that are found on the device, those that an OFFSET skips included.
-pub(super) const ROWS_MAX: usize = 1 << 20;
 
 /// Whether a sort is one of a join or of groups.
 pub(super) fn orders_output(sort: &Sort) -> bool {
