@@ -72,3 +72,53 @@ WC_DEVICE void wc_fixed_add(uint64_t* cells, uint64_t places, const WcFixed& fix
         if (value != 0) wc_add(cells + (fixed.first + part) * places, fixed.negative ? 0 - value : value);
     }
 }
+
+// A sum, rounded once to nearest, ties to even, from its `count` limbs, of which the first is limb `first`; what was
+// not finite decides. `limbs` has one more place, for the carry, and is changed.
+WC_DEVICE double wc_fixed_value(int64_t* limbs, int32_t count, int32_t first, uint64_t infinite) {
+    if (infinite != 0) {
+        const bool up = (infinite & 0xffffffffULL) != 0, down = infinite >> 32 != 0;
+        return __longlong_as_double(up && down ? 0x7ff8000000000000LL
+                                               : (int64_t)(up ? 0x7ff0000000000000ULL : 0xfff0000000000000ULL));
+    }
+    bool negative = false;
+    for (int32_t turn = 0; turn < 2; ++turn) {
+        int64_t carried = 0;
+        for (int32_t limb = 0; limb < count; ++limb) {
+            const int64_t whole = limbs[limb] + carried;
+            limbs[limb] = whole & 0xffffffffLL;
+            carried = whole >> 32;
+        }
+        limbs[count] += carried;
+        if (turn == 1 || limbs[count] >= 0) break;
+        negative = true;
+        for (int32_t limb = 0; limb <= count; ++limb) limbs[limb] = -limbs[limb];
+    }
+    int32_t last = count;
+    while (last >= 0 && limbs[last] == 0) --last;
+    if (last < 0) return 0.0;
+    // Bits of the sum in units of 2^-1074, from which a double takes the leading 53.
+    const int32_t bits = (first + last) * 32 + 32 - __clz((uint32_t)limbs[last]);
+    const int32_t shift = bits < 53 ? 0 : bits - 53;
+    if (shift >= 2046) return __longlong_as_double((int64_t)(negative ? 0xfff0000000000000ULL : 0x7ff0000000000000ULL));
+    uint64_t mantissa = 0;
+    bool half = false, below = false;
+    for (int32_t limb = 0; limb <= last; ++limb) {
+        const uint64_t value = (uint64_t)limbs[limb];
+        const int32_t at = (first + limb) * 32 - shift;
+        if (at >= 0) {
+            mantissa |= value << at;
+        } else if (at > -32) {
+            mantissa |= value >> -at;
+            half = (value >> (-at - 1) & 1) != 0;
+            below |= (value & ((1ULL << (-at - 1)) - 1)) != 0;
+        } else {
+            half = at == -32 && value >> 31 != 0;
+            below |= (at == -32 ? value & 0x7fffffffULL : value) != 0;
+        }
+    }
+    // The leading one counts into the exponent, and so does a carry out of the mantissa, up to infinity.
+    const bool is_up = half && (below || (mantissa & 1) != 0);
+    const uint64_t magnitude = ((uint64_t)shift << 52) + mantissa + (is_up ? 1 : 0);
+    return __longlong_as_double((int64_t)(negative ? magnitude | 1ULL << 63 : magnitude));
+}

@@ -337,6 +337,8 @@ pub struct TopK {
     pub keys: Vec<OrderKey>,
     /// Rows that are wanted; fewer are the result if fewer pass the steps. All rows if none is given: a sort.
     pub k: Option<u64>,
+    /// Of the rows that are wanted so many, the first ones, are left out; none of a result.
+    pub skip: u64,
     /// Columns of the result with their Arrow types, computed for these rows alone; those that may raise an error are
     /// computed for every row that passes the steps.
     pub outputs: Vec<(Expr, DataType)>,
@@ -368,8 +370,8 @@ impl Sink {
 pub enum Source {
     /// A table of the fragment, by index; registers are its columns.
     Table(usize),
-    /// What an earlier pipeline leaves, groups or rows, by index; registers are its group expressions, then its
-    /// aggregates, or its columns.
+    /// What an earlier pipeline leaves, groups, rows or first rows, by index; registers are its group expressions, then
+    /// its aggregates, or its columns.
     Output(usize),
 }
 
@@ -425,6 +427,9 @@ pub struct Fragment {
     /// Branches of UNION ALL: ranges of neighbouring pipelines that aggregate into one table of groups, which is the
     /// last one's. Their sinks have as many groups and the same aggregates, of the same types.
     pub unions: Vec<Range<usize>>,
+    /// What a result of groups has for columns, with their Arrow types: expressions over the registers that a scan of
+    /// the groups has. The groups and aggregates themselves if there are none.
+    pub result: Vec<(Expr, DataType)>,
     /// What integers do that overflow.
     pub overflow: Overflow,
 }
@@ -464,7 +469,14 @@ impl Fragment {
     pub fn source_name(&self, source: Source) -> String {
         match source {
             Source::Table(table) => self.tables.get(table).map_or_else(String::new, |table| table.name.clone()),
-            Source::Output(pipeline) => format!("groups of pipeline {pipeline}"),
+            Source::Output(pipeline) => {
+                let what = match self.pipelines.get(pipeline).map(|pipeline| &pipeline.sink) {
+                    Some(Sink::Rows { .. }) => "rows",
+                    Some(Sink::TopK(_)) => "first rows",
+                    _ => "groups",
+                };
+                format!("{what} of pipeline {pipeline}")
+            }
         }
     }
 }

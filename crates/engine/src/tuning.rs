@@ -59,6 +59,19 @@ pub struct Tuning {
     pub skip_rows: u64,
     /// Whether filters on loaded vectors come before probes, whatever their selectivity.
     pub filters_first: bool,
+    /// Time of a probe over that of a filter, by which steps are ordered.
+    pub probe_cost: f64,
+    /// The same where the table's bitmap does not fit shared memory.
+    pub far_probe_cost: f64,
+    /// The same where a row may have several matches: whatever does not need them comes before.
+    pub matches_cost: f64,
+    /// The same of a filter that tests strings: their bytes are some ten times those of other columns.
+    pub text_cost: f64,
+    /// Share of rows above which a step that leaves so many is weak (`eager_lines_weak`).
+    pub weak_share: f64,
+    /// Values of a vector up to which each of them is looked up in a table, where vectors are looked at before their
+    /// rows.
+    pub looked_up_values: u64,
     /// Tickets a warp draws on average, were all of them large.
     pub tickets_per_warp: u64,
     /// Most chunks that a launch scans; zero has one launch scan all of them.
@@ -120,6 +133,19 @@ pub struct Tuning {
     pub expected_keys: u64,
     /// Whether groups by a sorted column take places in the order in which they are found, where they would be hashed.
     pub ordered_groups: bool,
+    /// Bytes up to which a group table is downloaded whole, and not gathered first.
+    pub whole_download_bytes: usize,
+    /// How many times more or fewer rows the filters of the same registers may let pass with other constants than with
+    /// those that a kernel was made for, to take it over: the order of its steps and what it loads whole fit about as
+    /// many.
+    pub passing_factor: f64,
+    /// Rows of the smallest table for whose first rows a threshold is drawn; all rows of smaller ones are candidates.
+    pub sampled_rows: u64,
+    /// Rows drawn among the best that are enough for a threshold.
+    pub better_samples: u64,
+    /// Milliseconds that another algorithm of a top-k has to save over the threshold form: most have kernels for each
+    /// k, which are compiled first.
+    pub saved_ms: f64,
     /// Standard deviations by which the threshold of a top-k is put below where the sample says.
     pub top_deviations: f64,
     /// What the room for its candidates is multiplied by.
@@ -179,6 +205,12 @@ impl Default for Tuning {
             blocks_in_place: 2,
             skip_rows: 1 << 20,
             filters_first: true,
+            probe_cost: 1.05,
+            far_probe_cost: 4.0,
+            matches_cost: 1e3,
+            text_cost: 8.0,
+            weak_share: 0.5,
+            looked_up_values: 32,
             tickets_per_warp: 4,
             launch_chunks: 0,
             small_tickets: 0.3,
@@ -206,6 +238,11 @@ impl Default for Tuning {
             group_slots: GROUP_SLOTS,
             expected_keys: 1 << 12,
             ordered_groups: true,
+            whole_download_bytes: 64 << 10,
+            passing_factor: 4.0,
+            sampled_rows: 1 << 15,
+            better_samples: 1024,
+            saved_ms: 0.1,
             top_deviations: 6.0,
             top_room: 1.0,
             selected_rows_max: 1 << 20,
@@ -252,6 +289,12 @@ impl FromStr for Tuning {
                 "blocks_in_place" => tuning.blocks_in_place = number()?.clamp(1, 8),
                 "skip_rows" => tuning.skip_rows = number()?.into(),
                 "filters_first" => tuning.filters_first = flag()?,
+                "probe_cost" => tuning.probe_cost = share()?,
+                "far_probe_cost" => tuning.far_probe_cost = share()?,
+                "matches_cost" => tuning.matches_cost = share()?,
+                "text_cost" => tuning.text_cost = share()?,
+                "weak_share" => tuning.weak_share = share()?,
+                "looked_up_values" => tuning.looked_up_values = number()?.into(),
                 "tickets_per_warp" => tuning.tickets_per_warp = u64::from(number()?.max(1)),
                 "launch_chunks" => tuning.launch_chunks = number()?,
                 "small_tickets" => tuning.small_tickets = share()?,
@@ -279,6 +322,11 @@ impl FromStr for Tuning {
                 "group_slots" => tuning.group_slots = number()?.into(),
                 "expected_keys" => tuning.expected_keys = number()?.into(),
                 "ordered_groups" => tuning.ordered_groups = flag()?,
+                "whole_download_bytes" => tuning.whole_download_bytes = number()? as usize,
+                "passing_factor" => tuning.passing_factor = share()?.max(1.0),
+                "sampled_rows" => tuning.sampled_rows = number()?.into(),
+                "better_samples" => tuning.better_samples = number()?.into(),
+                "saved_ms" => tuning.saved_ms = share()?,
                 "top_deviations" => tuning.top_deviations = share()?,
                 "top_room" => tuning.top_room = share()?,
                 "selected_rows_max" => tuning.selected_rows_max = number()?.into(),

@@ -261,7 +261,7 @@ impl Connection {
         };
         let plan = plan_parsed(&state, parsed).instrument(tracing::info_span!("plan")).await?;
         phase = report.end_phase(Phase::Plan, phase);
-        let (templates, catalogs) = (&self.inner.database.shared.kept.templates, self.catalogs());
+        let (templates, catalogs) = (&self.inner.database.shared.kept.templates, &self.inner.database.shared.catalogs);
         if let (LogicalPlan::Statement(PlanStatement::Execute(execute)), Some(fresh)) = (&plan, &fresh)
             && let Some((template, values, is_new)) = fresh.template(&state, execute, (epoch, catalogs), templates)?
             && let Some((planned, state)) = self.planned_by_template(&template, values, epoch, report).await?

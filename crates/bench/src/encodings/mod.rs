@@ -212,6 +212,7 @@ fn sum(is_float: bool) -> Fragment {
         tables: vec![FragmentTable { name: "made".into(), columns: vec![0] }],
         pipelines: vec![Pipeline { source: Source::Table(0), steps: Vec::new(), sink }],
         unions: Vec::new(),
+        result: Vec::new(),
         overflow: Overflow::Raise,
     }
 }

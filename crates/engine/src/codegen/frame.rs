@@ -35,6 +35,12 @@ impl BoundSink {
             Grouping::Single => {
                 let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
                 let seen = params.add("uint8_t*", Argument::Zone(bound.memory.seen));
+                // Where another pipeline scans the group its cells are columns.
+                let places = (bound.places > 1).then(|| params.add("uint64_t", Argument::U64(bound.places)));
+                let at = |index: usize| match &places {
+                    Some(places) => format!("{index} * {places}"),
+                    None => index.to_string(),
+                };
                 // Many limbs have no registers: rows add to their cells.
                 let reduced: Vec<(usize, CellOp)> =
                     ops.iter().copied().enumerate().filter(|(_, op)| !op.is_of_many_limbs()).collect();
@@ -52,7 +58,8 @@ impl BoundSink {
                         let _ = writeln!(
                             block,
                             "        sum{index} = {reduce}(wc_left({parts}));
-        if (lane == 0) {add}(({c_type}*){cells} + {index}, sum{index});"
+        if (lane == 0) {add}(({c_type}*){cells} + {}, sum{index});",
+                            at(*index)
                         );
                     }
                     let _ = write!(

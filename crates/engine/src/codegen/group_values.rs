@@ -1,8 +1,8 @@
-//! The values of groups that another pipeline scans, in kernel source ([`crate::plan::group_values`]).
+//! The values of groups and first rows that another pipeline scans, in kernel source ([`crate::plan::group_values`]).
 
 use crate::codegen::expr::{Emitter, Value, c_type, c_type_of};
 use crate::codegen::params::Argument;
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::Facts;
 use crate::ir::{Expr, Ty};
 use crate::plan::cells::{Output, Read};
@@ -21,7 +21,31 @@ impl GroupValue {
         match &self.read {
             GroupRead::Key { part, short } => self.emit_key(emitter, part, if *short { "(uint32_t)" } else { "" }),
             GroupRead::Aggregate(output) => self.emit_aggregate(emitter, output),
+            GroupRead::Stored { valid, word, wide } => self.emit_stored(emitter, *valid, (*word, *wide)),
         }
+    }
+
+    /// Writes a value of a stored row.
+    fn emit_stored(&self, emitter: &mut Emitter, valid: (usize, u32), (word, wide): (usize, bool)) -> Result<Value> {
+        let bits = emitter.emit(&Expr::Reg(word))?.code;
+        let code = match self.facts.ty {
+            Ty::F64 => format!("__longlong_as_double((int64_t){bits})"),
+            Ty::F32 => format!("__int_as_float((int32_t){bits})"),
+            Ty::Bool => format!("({bits} != 0)"),
+            _ if wide => {
+                let high = emitter.emit(&Expr::Reg(word + 1))?.code;
+                format!("((__int128)((unsigned __int128){high} << 64 | {bits}))")
+            }
+            _ => format!("({})(int64_t){bits}", c_type_of(&self.facts)),
+        };
+        let valid = match self.facts.nullable {
+            true => {
+                let (bits, bit) = (emitter.emit(&Expr::Reg(valid.0))?.code, valid.1);
+                Some(emitter.define("bool", &format!("({bits} >> {bit} & 1) != 0")))
+            }
+            false => None,
+        };
+        Ok(emitter.value(self.facts.clone(), &code, valid))
     }
 
     /// Writes a part of a key, computed in words that `cast` gives.
@@ -60,20 +84,20 @@ impl GroupValue {
 
     fn emit_aggregate(&self, emitter: &mut Emitter, output: &Output) -> Result<Value> {
         let first = self.first_cell;
-        let mut cell = |cell: usize| emitter.emit(&Expr::Reg(first + cell)).map(|value| value.code);
+        let cell = |emitter: &mut Emitter, cell: usize| emitter.emit(&Expr::Reg(first + cell)).map(|value| value.code);
         let c_type_here = c_type_of(&self.facts);
         let mut limits = None;
         let code = match output.read {
-            Read::Integer(sum) => format!("({c_type_here})(int64_t){}", cell(sum)?),
-            Read::Float(sum) => format!("({c_type_here}){}", cell(sum)?),
+            Read::Integer(sum) => format!("({c_type_here})(int64_t){}", cell(emitter, sum)?),
+            Read::Float(sum) => format!("({c_type_here}){}", cell(emitter, sum)?),
             Read::Wide(low, high) => {
-                let (low, high) = (cell(low)?, cell(high)?);
+                let (low, high) = (cell(emitter, low)?, cell(emitter, high)?);
                 let whole = format!("(__int128)(int64_t){high} * ((__int128)1 << 32) + (__int128){low}");
                 limits = (self.facts.ty != Ty::I128).then(|| c_type(self.facts.ty, false));
                 whole
             }
             Read::Image { cell: image, signed, turned, float } => {
-                let image = cell(image)?;
+                let image = cell(emitter, image)?;
                 let image = if turned { format!("~{image}") } else { image };
                 match (float, signed) {
                     (true, _) => format!("({c_type_here})wc_of_order((int64_t)({image} ^ 0x8000000000000000ULL))"),
@@ -81,11 +105,20 @@ impl GroupValue {
                     (false, false) => format!("({c_type_here})({image})"),
                 }
             }
-            Read::Fixed { .. } => return unsupported("exact sums of floats that are not the result"),
+            Read::Fixed { cell: first, window, infinite } => {
+                let limbs =
+                    (first..first + window.limbs).map(|limb| cell(emitter, limb)).collect::<Result<Vec<_>>>()?;
+                // One more for the carry.
+                let list: Vec<String> = limbs.iter().map(|limb| format!("(int64_t){limb}")).collect();
+                let (kept, infinite) = (window.limbs + 1, cell(emitter, infinite)?);
+                let name = emitter.name();
+                emitter.out.push_str(&format!("int64_t {name}[{kept}] = {{{}, 0}};\n", list.join(", ")));
+                format!("({c_type_here})wc_fixed_value({name}, {}, {}, {infinite})", window.limbs, window.first)
+            }
         };
         let valid = match output.count {
             Some(count) => {
-                let count = cell(count)?;
+                let count = cell(emitter, count)?;
                 Some(emitter.define("bool", &format!("{count} != 0")))
             }
             None => None,

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Pointer, Zone};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::stop_memory::StopMemory;
 use crate::plan::groups::GroupsPlan;
@@ -12,7 +12,7 @@ use crate::plan::pipeline::PipelinePlan;
 use crate::plan::rows::{ListPlan, ResultPlan};
 use crate::plan::table::{Keep, MatchesPlan, Numbering, TableLayout, TablePlan, first_rows};
 use crate::plan::tickets::Tickets;
-use crate::plan::top::{RankedPlan, TopPlan};
+use crate::plan::top::{ROWS_WORD, RankedPlan, TopPlan};
 use crate::plan::view::View;
 
 /// Words before the rows of a result: their number.
@@ -385,8 +385,10 @@ pub(crate) struct TopMemory {
     pub(crate) done: Option<Zone>,
     /// Scratch memory of both selections.
     pub(crate) scratch: Zone,
-    /// `uint64_t`: the head, then for each row a bit a column that tells NULL from a value, and the values.
+    /// `uint64_t`: the head, then rows; of first rows that another pipeline scans the head alone.
     pub(crate) output: Zone,
+    /// Where another pipeline scans the rows: for each word of a row, 8 bytes a place.
+    pub(crate) columns: Option<Zone>,
 }
 
 impl TopMemory {
@@ -399,7 +401,16 @@ impl TopMemory {
             count: arena.zeroed(8),
             done: plan.by_last_block.then(|| arena.zeroed(8)),
             scratch: arena.scratch(plan.scratch_bytes),
-            output: arena.result(head, head + 8 * plan.k as usize * plan.row_words()),
+            output: match plan.values {
+                None => arena.result(head, head + 8 * plan.k as usize * plan.row.words()),
+                Some(_) => arena.zeroed(head),
+            },
+            columns: plan.values.as_ref().map(|_| arena.scratch(8 * plan.places() as usize * plan.row.words())),
         }
+    }
+
+    /// Where the number of rows is.
+    pub(crate) fn rows(&self) -> Pointer<'static> {
+        Pointer::Within(self.output, 8 * ROWS_WORD)
     }
 }

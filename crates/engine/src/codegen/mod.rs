@@ -8,13 +8,15 @@
 //! the values of slots, [`compare`] tests of packed values, [`shared_tables`] what it keeps in shared memory,
 //! [`zones`] what it need not look at, [`frame`] what a sink does before and after, [`runs`] what it does a run of
 //! rows at a time, [`stages`] what it does with several matches of a row, [`stops`] where it stops without room and
-//! goes on, [`result_rows`] rows as a result, [`list`] rows for another pipeline, [`topk`] the kernels of a top-k
-//! beside its scan, [`library`] what all of these call, [`memory`] where all that lies.
+//! goes on, [`result_rows`] rows as a result, [`computed`] what is computed of groups, [`list`] rows for another
+//! pipeline, [`topk`] the kernels of a top-k beside its scan, [`library`] what all of these call, [`memory`] where all
+//! that lies.
 //! `warpcube_column::ColumnReader` has the text that reads columns.
 
 mod aggregate;
 mod build;
 mod compare;
+pub(crate) mod computed;
 mod dense;
 mod ends;
 pub(crate) mod expr;

@@ -1,5 +1,6 @@
 //! Rows as a result, in kernel source: each row that comes to the end takes the next place and leaves its columns
-//! there. The order of rows is that in which warps come to them.
+//! there. The order of rows is that in which warps come to them. First rows and groups are laid out as
+//! [`crate::plan::row_layout`] has it.
 
 use arrow::datatypes::DataType;
 
@@ -11,6 +12,7 @@ use crate::codegen::rows::RowWriter;
 use crate::error::Result;
 use crate::ir::{Expr, Ty};
 use crate::plan::keys::KeyPack;
+use crate::plan::row_layout::RowLayout;
 use crate::plan::rows::bits_of;
 
 /// Writes the packed columns of a row.
@@ -49,5 +51,54 @@ impl BoundRows {
             rows.line(&format!("{output}[{HEAD_WORDS} + place * {} + {index}] = {word};", self.pack.words));
         }
         Ok(())
+    }
+}
+
+/// Statements that store a row at `out`, a column after the other.
+pub(super) struct StoredRow<'a> {
+    layout: &'a RowLayout,
+    /// C expression of the distance of words, if they do not lie side by side.
+    stride: Option<String>,
+    /// Columns stored so far.
+    columns: usize,
+    /// Terms of each word of validity.
+    valid: Vec<Vec<String>>,
+}
+
+impl StoredRow<'_> {
+    pub(super) fn of(layout: &RowLayout, stride: Option<String>) -> StoredRow<'_> {
+        StoredRow { layout, stride, columns: 0, valid: vec![Vec::new(); layout.valid_words()] }
+    }
+
+    /// A word of the row.
+    fn word(&self, word: usize) -> String {
+        match &self.stride {
+            None => format!("out[{word}]"),
+            Some(stride) => format!("out[{word} * {stride}]"),
+        }
+    }
+
+    /// Stores the next column.
+    pub(super) fn value(&mut self, value: &Value) -> Vec<String> {
+        let code = match value.ty {
+            Ty::F32 => format!("__float_as_uint({})", value.code),
+            Ty::F64 => format!("__double_as_longlong({})", value.code),
+            _ => value.code.clone(),
+        };
+        let (position, column) = (self.columns, &self.layout.columns[self.columns]);
+        let word = self.layout.valid_words() + column.word;
+        let mut lines = vec![format!("{} = (uint64_t){code};", self.word(word))];
+        if column.wide {
+            lines.push(format!("{} = (uint64_t)({code} >> 64);", self.word(word + 1)));
+        }
+        self.valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
+        self.columns += 1;
+        lines
+    }
+
+    /// Stores which columns are not NULL.
+    pub(super) fn validity(self) -> Vec<String> {
+        let words = self.valid.iter().enumerate();
+        words.map(|(word, bits)| format!("{} = {};", self.word(word), bits.join(" | "))).collect()
     }
 }

@@ -37,8 +37,12 @@ pub(crate) enum BoundSink {
 }
 
 impl BoundSink {
-    /// Lays out what a sink leaves; the groups of a union's first branch are those of the others.
-    pub(crate) fn lay_out(arena: &mut Arena, plan: &SinkPlan, groups: Option<GroupsMemory>) -> BoundSink {
+    /// Lays out what the sink of a pipeline leaves; the groups of a union's first branch are those of the others.
+    pub(crate) fn lay_out(
+        arena: &mut Arena,
+        plan: &SinkPlan,
+        (pipeline, groups): (usize, Option<GroupsMemory>),
+    ) -> BoundSink {
         match plan {
             SinkPlan::Table(plan) => {
                 BoundSink::Table(Placed { plan: plan.clone(), memory: TableMemory::lay_out(arena, plan) })
@@ -47,7 +51,7 @@ impl BoundSink {
                 let memory = groups.unwrap_or_else(|| GroupsMemory::lay_out(arena, plan));
                 BoundSink::Groups(Placed { plan: plan.clone(), memory })
             }
-            SinkPlan::TopK(plan) => BoundSink::TopK(Box::new(BoundTop::lay_out(arena, plan))),
+            SinkPlan::TopK(plan) => BoundSink::TopK(Box::new(BoundTop::lay_out(arena, plan, pipeline))),
             SinkPlan::Rows(plan) => BoundSink::Rows(Placed { plan: plan.clone(), memory: lay_out_result(arena, plan) }),
             SinkPlan::List(plan) => {
                 BoundSink::List(Placed { plan: plan.clone(), memory: ListMemory::lay_out(arena, plan) })
@@ -193,7 +197,9 @@ fn aggregate_row(
                 CellOp::Add | CellOp::AddFloat => format!("sum{index} += {};", cell.value),
                 CellOp::Max => format!("{{ const uint64_t v = {}; if (v > sum{index}) sum{index} = v; }}", cell.value),
                 CellOp::AddFixed | CellOp::Limb => {
-                    format!("wc_fixed_add({cells} + {index}, {places}, {});", cell.value)
+                    // Where another pipeline scans the group its cells are columns.
+                    let at = if bound.places > 1 { format!("{index} * {places}") } else { index.to_string() };
+                    format!("wc_fixed_add({cells} + {at}, {places}, {});", cell.value)
                 }
             },
             Grouping::Private => {

@@ -15,13 +15,14 @@ use crate::codegen::expr::Value;
 use crate::codegen::filters::Filters;
 use crate::codegen::memory::{Operands, RankedMemory, TopMemory};
 use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::result_rows::StoredRow;
 use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
 use crate::error::Result;
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Planned;
-use crate::plan::top::{HEAD_WORDS, RankedPlan, TopPlan};
+use crate::plan::top::{HEAD_WORDS, ROWS_WORD, RankedPlan, TopPlan};
 use crate::plan::topk_rank::{Part, c_type};
 
 /// A top-k with its zones and its kernels.
@@ -29,6 +30,8 @@ use crate::plan::topk_rank::{Part, c_type};
 pub(crate) struct BoundTop {
     pub(crate) plan: Arc<TopPlan>,
     pub(crate) memory: TopMemory,
+    /// The pipeline, where another one scans its rows.
+    scanned: Option<usize>,
     /// The kernels beside the scan, or the function of its last block.
     pub(crate) source: String,
     pub(crate) sample_params: ParamList,
@@ -59,17 +62,27 @@ pub(crate) struct LastBlock {
 pub(crate) const SAMPLE: &str = "top_sample";
 pub(crate) const GATHER: &str = "top_gather";
 
+/// A flag of the run, beside those of scan.cuh, fixed.cuh and topk.cuh: first rows that another pipeline scans had too
+/// few candidates, or too many for their room.
+pub(crate) const FLAG_SCANNED_ROWS: u64 = 64;
+
 impl BoundTop {
-    /// A top-k whose kernels are not written yet.
-    pub(crate) fn lay_out(arena: &mut Arena, plan: &Arc<TopPlan>) -> BoundTop {
+    /// The top-k of a pipeline whose kernels are not written yet.
+    pub(crate) fn lay_out(arena: &mut Arena, plan: &Arc<TopPlan>, pipeline: usize) -> BoundTop {
         BoundTop {
             plan: plan.clone(),
+            scanned: plan.values.as_ref().map(|_| pipeline),
             memory: TopMemory::lay_out(arena, plan),
             source: String::new(),
             sample_params: ParamList::default(),
             sample_filters: Filters::default(),
             gather_params: ParamList::default(),
         }
+    }
+
+    /// The name of one of its kernels.
+    pub(crate) fn name(&self, kernel: &str) -> String {
+        self.scanned.map_or_else(|| kernel.to_string(), |pipeline| format!("{kernel}_{pipeline}"))
     }
 
     /// What the last block of the scan does, if it does what follows the scan.
@@ -163,6 +176,14 @@ impl BoundTop {
             let count = emitter.params.add("uint64_t*", Argument::Zone(self.memory.count));
             (count, emitter.params.add("uint64_t", Argument::U64(room)))
         });
+        if self.scanned.is_some() {
+            // A flag of its own, as the result may be first rows too.
+            rows.line(&format!("const uint64_t at = wc_fetch_add({count}, (uint64_t)1);"));
+            rows.line(&format!("if (at >= {room}) {{ atomicOr({flags}, {FLAG_SCANNED_ROWS}u); return; }}"));
+            rows.line(&format!("{candidates}[at] = rank;"));
+            tails.into_iter().for_each(|tails| rows.line(&format!("{tails}[at] = tail;")));
+            return Ok(());
+        }
         rows.line(&match tails {
             None => format!("wc_append_rank({candidates}, {count}, {room}, {flags}, rank);"),
             Some(tails) => {
@@ -245,7 +266,7 @@ impl BoundTop {
                 }
                 Ok(())
             })?;
-            self.source.push_str(&kernel.source(SAMPLE, "", &samples, &number, &statements));
+            self.source.push_str(&kernel.source(&self.name(SAMPLE), "", &samples, &number, &statements));
             self.sample_filters = kernel.filters();
             self.sample_params = kernel.params;
         }
@@ -273,6 +294,9 @@ impl BoundTop {
                 format!("{} != 0", tail.unwrap_or(rank))
             },
         );
+        if self.scanned.is_some() {
+            return self.write_scanned(kernel, (&numbers, &at), (&k, &mask, &threshold), (&top.outputs, order), arena);
+        }
         let control = &kernel.control;
         let head = format!(
             "    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};
@@ -290,6 +314,34 @@ impl BoundTop {
         );
         let statements = kernel.rows(arena, |rows| self.gather(rows, &top.outputs, order, &output))?;
         self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));
+        self.gather_params = kernel.params;
+        Ok(())
+    }
+
+    /// Writes the kernel that reads the columns of first rows for another pipeline, and tells how many there are.
+    fn write_scanned(
+        &mut self,
+        mut kernel: RowKernel,
+        (numbers, at): (&str, &str),
+        (k, mask, threshold): (&str, &str, &str),
+        (outputs, order): (&[(Expr, DataType)], &[Planned]),
+        arena: &mut Arena,
+    ) -> Result<()> {
+        let output = kernel.params.add("uint64_t*", Argument::Zone(self.memory.output));
+        let skip = kernel.params.add("uint64_t", Argument::U64(self.skip));
+        let control = &kernel.control;
+        let head = format!("    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};\n");
+        let number = format!(
+            "if (rank_at(i) == 0) {{
+            if ({threshold}) atomicOr((uint32_t*)({control} + 1), {FLAG_SCANNED_ROWS}u);
+            break;
+        }}
+        if (i + 1 == {k} || rank_at(i + 1) == 0) {output}[{ROWS_WORD}] = i + 1 > {skip} ? i + 1 - {skip} : 0;
+        if (i < {skip}) continue;
+        const uint64_t number = {mask} - ((uint64_t)rank_at(i) & {mask});"
+        );
+        let statements = kernel.rows(arena, |rows| self.gather(rows, outputs, order, &skip))?;
+        self.source.push_str(&kernel.source(&self.name(GATHER), &head, k, &number, &statements));
         self.gather_params = kernel.params;
         Ok(())
     }
@@ -346,28 +398,29 @@ impl BoundTop {
         self.columns(rows, outputs, output)
     }
 
-    /// Writes what stores the columns of result row `i`.
+    /// Writes what stores the columns of result row `i`: at `output`, or, where another pipeline scans them, behind so
+    /// many that are left out.
     fn columns(&self, rows: &mut RowWriter, outputs: &[(Expr, DataType)], output: &str) -> Result<()> {
-        let (words, valid_words) = (self.row_words(), self.valid_words());
-        rows.line(&format!("uint64_t* const out = {output} + {HEAD_WORDS} + i * {words};"));
-        let mut valid = vec![Vec::new(); valid_words];
-        for (position, (column, (expr, _))) in self.columns.iter().zip(outputs).enumerate() {
-            let value = rows.emit(expr)?;
-            let code = match value.ty {
-                Ty::F32 => format!("__float_as_uint({})", value.code),
-                Ty::F64 => format!("__double_as_longlong({})", value.code),
-                _ => value.code.clone(),
-            };
-            let word = valid_words + column.word;
-            rows.line(&format!("out[{word}] = (uint64_t){code};"));
-            if column.wide {
-                rows.line(&format!("out[{}] = (uint64_t)({code} >> 64);", word + 1));
+        let stride = match self.memory.columns {
+            None => {
+                rows.line(&format!("uint64_t* const out = {output} + {HEAD_WORDS} + i * {};", self.row.words()));
+                None
             }
-            valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
+            Some(columns) => {
+                let (columns, places) = rows.with_emitter(|emitter| {
+                    let columns = emitter.params.add("uint64_t*", Argument::Zone(columns));
+                    (columns, emitter.params.add("uint64_t", Argument::U64(self.places())))
+                });
+                rows.line(&format!("uint64_t* const out = {columns} + (i - {output});"));
+                Some(places)
+            }
+        };
+        let mut stored = StoredRow::of(&self.row, stride);
+        for (expr, _) in outputs {
+            let value = rows.emit(expr)?;
+            stored.value(&value).iter().for_each(|line| rows.line(line));
         }
-        for (word, bits) in valid.into_iter().enumerate() {
-            rows.line(&format!("out[{word}] = {};", bits.join(" | ")));
-        }
+        stored.validity().iter().for_each(|line| rows.line(line));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use warpcube_column::{Relation, program_of_texts};
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
 use crate::arena::{Arena, Zone};
+use crate::codegen::computed::{self, ComputedKernel};
 use crate::codegen::library::with_library;
 use crate::codegen::memory::{BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TableMemory};
 use crate::codegen::pipeline::{BoundPipeline, generate};
@@ -16,7 +17,7 @@ use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::exec::view;
 use crate::facts::Facts;
-use crate::ir::{Fragment, Pipeline, Probe, Sink, Source, Step};
+use crate::ir::{Fragment, Overflow, Pipeline, Probe, Sink, Source, Step};
 use crate::plan::bytes::over_bytes;
 use crate::plan::dependencies::determined_keys;
 use crate::plan::group_values::is_group;
@@ -38,8 +39,6 @@ const COMPACT: &str = include_str!("../../kernels/compact.cuh");
 const MATCHES: &str = include_str!("../../kernels/matches.cuh");
 /// The kernel behind a build whose runs end in another table.
 const RUN_ENDS: &str = include_str!("../../kernels/run_ends.cuh");
-/// Group tables up to this size are downloaded whole.
-pub(crate) const WHOLE_DOWNLOAD_BYTES: usize = 64 << 10;
 
 /// A fragment ready to run on one device.
 #[derive(Debug, Clone)]
@@ -71,21 +70,25 @@ pub(crate) struct BoundFragment {
 /// What the last pipeline leaves behind.
 #[derive(Debug, Clone)]
 pub(crate) enum Root {
-    /// Groups, and where compacted ones go; `None` if the group table is downloaded whole.
-    Groups(Box<BoundGroups>, Option<Compacted>),
+    /// Groups, and where gathered ones go; `None` if the group table is downloaded whole.
+    Groups(Box<BoundGroups>, Option<Box<Gathered>>),
     /// The first rows by an order.
     TopK(Box<BoundTop>),
     /// Rows.
     Rows(BoundRows),
 }
 
-/// Output of the compaction kernel.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Compacted {
-    /// `uint64_t` error, flags, count, then for each group key and cells.
+/// Output of the kernel behind groups.
+#[derive(Debug, Clone)]
+pub(crate) struct Gathered {
+    /// `uint64_t` error, flags, count, then for each group key and cells, or what is computed of them.
     pub(crate) zone: Zone,
     /// Most groups there is room for.
     pub(crate) capacity: u64,
+    /// Words of a row.
+    pub(crate) row_words: usize,
+    /// The kernel that computes columns of groups; none if they come as they are.
+    pub(crate) computed: Option<ComputedKernel>,
 }
 
 /// Sizes that may have to grow when a run finds them too small, and the seed of hashes that may have to be another.
@@ -157,6 +160,7 @@ pub(crate) fn bind(
             tables: &built,
             unique: unique(fragment, index, guesses.several),
             several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
+            result: if branches.end == fragment.pipelines.len() { &fragment.result } else { &[] },
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
             has_limit: branches.clone().any(|branch| limit(&fragment.pipelines[branch]).is_some()),
             probed: fragment.is_probed(index),
@@ -174,7 +178,7 @@ pub(crate) fn bind(
             tuning,
         };
         let plan = Arc::new(plan(&input)?);
-        let sink = BoundSink::lay_out(&mut arena, &plan.sink, first.map(|groups| groups.memory));
+        let sink = BoundSink::lay_out(&mut arena, &plan.sink, (index, first.map(|groups| groups.memory)));
         let scan = ScanMemory::lay_out(&mut arena, &input, &plan, scanned);
         let operands = Operands { control: Control { zone: control }, tables: &memory, scan: &scan };
         let bound = generate(&input, plan, operands, sink, &mut arena)?;
@@ -199,18 +203,23 @@ pub(crate) fn bind(
     }
     // What runs behind the launch groups.
     let finish = match &mut root {
-        Root::Groups(groups, compacted) => {
-            *compacted = lay_out_result(&mut arena, groups);
-            compacted.map(|_| ("compact", COMPACT.to_string()))
+        Root::Groups(groups, gathered) => {
+            let by = (fragment.overflow, tuning);
+            *gathered = lay_out_result(&mut arena, groups, Control { zone: control }, by)?.map(Box::new);
+            gathered.as_ref().map(|gathered| match &gathered.computed {
+                None => ("compact".to_string(), COMPACT.to_string()),
+                Some(kernel) => (computed::COMPUTE.to_string(), kernel.source.clone()),
+            })
         }
-        Root::TopK(top) if top.last_block().is_none() => Some(("top", top.source.clone())),
+        Root::TopK(top) if top.last_block().is_none() => Some(("top".to_string(), top.source.clone())),
         Root::TopK(_) | Root::Rows(_) => None,
     };
     let has_matches = pipelines.iter().filter_map(BoundPipeline::table).any(|table| table.matches.is_some());
     let has_ends = pipelines.iter().filter_map(BoundPipeline::table).any(|table| table.ends.is_some());
     let builds = if has_matches { MATCHES } else { "" }.to_string() + if has_ends { RUN_ENDS } else { "" };
-    let builds = (!builds.is_empty()).then_some(("behind_builds", builds));
-    let others: Vec<_> = finish.into_iter().chain(builds).collect();
+    let builds = (!builds.is_empty()).then_some(("behind_builds".to_string(), builds));
+    let scanned = scanned_tops(&pipelines).map(|(index, top)| (format!("top_{index}"), top.source.clone()));
+    let others: Vec<_> = finish.into_iter().chain(scanned).chain(builds).collect();
     let behind = others.iter().map(|(_, text)| text.as_str()).collect();
     let (parts, program) = (Vec::new(), OnceLock::new());
     let mut bound = BoundFragment {
@@ -257,16 +266,25 @@ impl BoundFragment {
     pub(crate) fn shared_programs(&self, info: &DeviceInfo) -> Vec<Program> {
         let gives_texts = match &self.root {
             Root::Groups(groups, _) => groups.texts.iter().any(Option::is_some),
-            Root::TopK(top) => top.columns.iter().any(|column| column.texts.is_some()),
+            Root::TopK(top) => top.row.has_texts(),
             Root::Rows(rows) => rows.texts.iter().any(Option::is_some),
         };
-        let own = self.top().map(|top| top.programs(info)).unwrap_or_default();
-        own.into_iter().chain(gives_texts.then(program_of_texts)).collect()
+        let tops = self.top().into_iter().chain(scanned_tops(&self.pipelines).map(|(_, top)| top));
+        let own = tops.flat_map(|top| top.programs(info));
+        own.chain(gives_texts.then(program_of_texts)).collect()
     }
 }
 
+/// First rows that other pipelines scan, with the pipelines that leave them.
+pub(crate) fn scanned_tops(pipelines: &[BoundPipeline]) -> impl Iterator<Item = (usize, &BoundTop)> {
+    pipelines.iter().enumerate().filter_map(|(index, pipeline)| match &pipeline.sink {
+        BoundSink::TopK(top) if top.values.is_some() => Some((index, &**top)),
+        _ => None,
+    })
+}
+
 /// A program a launch group, then those that `others` name.
-fn parts_of(bound: &BoundFragment, others: Vec<(&'static str, String)>, tuning: &Tuning) -> Vec<Program> {
+fn parts_of(bound: &BoundFragment, others: Vec<(String, String)>, tuning: &Tuning) -> Vec<Program> {
     let pipelines = &bound.pipelines;
     let group = |group: &LaunchGroup| {
         let members: String = group.members.iter().map(|index| &*pipelines[*index].source).collect();
@@ -281,15 +299,27 @@ fn parts_of(bound: &BoundFragment, others: Vec<(&'static str, String)>, tuning: 
     bound.launch_groups.iter().map(group).chain(others).collect()
 }
 
-fn lay_out_result(arena: &mut Arena, groups: &BoundGroups) -> Option<Compacted> {
-    let whole = groups.memory.seen.bytes() + groups.memory.cells.bytes();
-    if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= WHOLE_DOWNLOAD_BYTES {
-        return None;
-    }
-    let row_bytes = 8 * (groups.pack.words + groups.cell_count);
+/// The result of groups, and the kernel that computes its columns; none where the group table is downloaded whole.
+fn lay_out_result(
+    arena: &mut Arena,
+    groups: &BoundGroups,
+    control: Control,
+    (overflow, tuning): (Overflow, &Tuning),
+) -> Result<Option<Gathered>> {
     let capacity = groups.places;
-    let zone = arena.result(24, 24 + row_bytes * capacity as usize);
-    Some(Compacted { zone, capacity })
+    let mut zone = |row_words: usize| arena.result(24, 24 + 8 * row_words * capacity as usize);
+    if let Some(plan) = &groups.computed {
+        let row_words = plan.row.words();
+        let zone = zone(row_words);
+        let kernel = groups.compute(plan, (control, zone), arena, overflow)?;
+        return Ok(Some(Gathered { zone, capacity, row_words, computed: Some(kernel) }));
+    }
+    let whole = groups.memory.seen.bytes() + groups.memory.cells.bytes();
+    if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= tuning.whole_download_bytes {
+        return Ok(None);
+    }
+    let row_words = groups.pack.words + groups.cell_count;
+    Ok(Some(Gathered { zone: zone(row_words), capacity, row_words, computed: None }))
 }
 
 /// Whether a pipeline that is launched before this one may stop without room: one of those bound so far that resumes,
@@ -355,12 +385,13 @@ impl<'a> Ready<'a> {
             Source::Output(of) => match before.get(of).map(|pipeline| &pipeline.sink) {
                 Some(BoundSink::Groups(groups)) => view::of_groups(groups),
                 Some(BoundSink::List(list)) => view::of_list(list),
+                Some(BoundSink::TopK(top)) => view::of_first_rows(top),
                 _ => return Err(malformed(index, &format!("scans groups {of}"))),
             },
         };
         let mut pipeline = match pipeline.source {
             Source::Table(_) => Cow::Borrowed(pipeline),
-            Source::Output(_) => Cow::Owned(over_groups(pipeline, scanned.columns.len())),
+            Source::Output(_) => Cow::Owned(over_output(pipeline, &scanned)),
         };
         let values = scanned.values.iter().map(|value| &value.facts);
         let columns: Vec<Facts> = scanned.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
@@ -381,11 +412,13 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// A pipeline that scans groups, over the `columns` of their table: its registers come behind those, and places
-/// without a group are left out.
-fn over_groups(pipeline: &Pipeline, columns: usize) -> Pipeline {
-    let mut pipeline = pipeline.shifted(columns);
-    pipeline.steps.insert(0, Step::Filter(is_group()));
+/// A pipeline that scans what another one leaves, over the columns of that: its registers come behind those, and places
+/// without a row are left out.
+fn over_output(pipeline: &Pipeline, scanned: &View<'_>) -> Pipeline {
+    let mut pipeline = pipeline.shifted(scanned.columns.len());
+    if scanned.has_entries {
+        pipeline.steps.insert(0, Step::Filter(is_group()));
+    }
     pipeline
 }
 

@@ -45,8 +45,8 @@ pub(crate) struct Launch {
 pub(crate) enum Finish {
     /// There are none.
     Nothing,
-    /// The one that gathers groups.
-    Compact(Kernel),
+    /// The one that gathers groups, or computes columns of them.
+    Gather(Kernel),
     /// Those of a top-k.
     TopK(Box<TopKernels>),
 }
@@ -57,6 +57,8 @@ pub(crate) struct Kernels {
     pub(crate) launches: Vec<Launch>,
     /// What runs beside them.
     pub(crate) finish: Finish,
+    /// Those of first rows that other pipelines scan, by the pipelines that leave them.
+    pub(crate) tops: Vec<(usize, TopKernels)>,
     /// Those that gather the rows of each key behind a build.
     pub(crate) matches: Option<(Kernel, Kernel)>,
     /// The one that enters the ends of runs behind a build.

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::codegen::sink::BoundSink;
 use crate::exec::bind::{BoundFragment, Root};
 use crate::exec::binding::{Binding, BindingCache};
 use crate::ir::{Expr, Fragment};
 use crate::plan::order::{Item, Passing, filter_parts};
+use crate::tuning::Tuning;
 
-/// How many times more or fewer rows the filters of the same registers may let pass than with the constants that a
-/// kernel was made for: the order of its steps and what it loads whole fit about as many.
-const PASSING_FACTOR: f64 = 4.0;
 /// A share below which no shares are told apart.
 const PASSING_LEAST: f64 = 1e-6;
 
@@ -17,7 +16,7 @@ impl BoundFragment {
     /// The same kernels for a fragment that differs from this one's in constants of filters alone. None where these
     /// constants ask for other kernels, or where many more or fewer rows pass. Estimates of bytes, and of what probes
     /// let pass, stay those of the constants that it was bound with.
-    pub(crate) fn with_constants_of(&self, fragment: &Fragment) -> Option<BoundFragment> {
+    pub(crate) fn with_constants_of(&self, fragment: &Fragment, tuning: &Tuning) -> Option<BoundFragment> {
         if !self.takes_constants || self.pipelines.len() != fragment.pipelines.len() {
             return None;
         }
@@ -25,7 +24,8 @@ impl BoundFragment {
             let parts = filter_parts(new);
             // Those over groups have a filter of their own, and no other.
             let passing = (!parts.is_empty()).then(|| Passing::of(&parts, &pipeline.plan.registers));
-            passing.as_ref().is_none_or(|passing| fits(&pipeline.plan.passing, passing)).then_some((parts, passing))
+            let is_fit = |passing| fits(&pipeline.plan.passing, passing, tuning.passing_factor);
+            passing.as_ref().is_none_or(is_fit).then_some((parts, passing))
         });
         let filters: Vec<(Vec<Expr>, Option<Passing>)> = filters.collect::<Option<_>>()?;
         let mut bound = self.clone();
@@ -41,8 +41,12 @@ impl BoundFragment {
             if !pipeline.filters.put(&parts, &mut pipeline.params, &mut bound.arena) {
                 return None;
             }
-            if let Root::TopK(top) = &mut bound.root
-                && index == last
+            let top = match (&mut bound.root, &mut pipeline.sink) {
+                (Root::TopK(top), _) if index == last => Some(top),
+                (_, BoundSink::TopK(top)) => Some(top),
+                _ => None,
+            };
+            if let Some(top) = top
                 && !top.sample_filters.put(&parts, &mut top.sample_params, &mut bound.arena)
             {
                 return None;
@@ -52,19 +56,24 @@ impl BoundFragment {
     }
 }
 
-/// Whether about as many rows pass each group of filters.
-fn fits(made_for: &Passing, now: &Passing) -> bool {
+/// Whether about as many rows pass each group of filters, but for this factor.
+fn fits(made_for: &Passing, now: &Passing, factor: f64) -> bool {
     let is_near = |(made_for, now): (&f64, &f64)| {
         let ratio = now.max(PASSING_LEAST) / made_for.max(PASSING_LEAST);
-        (1.0 / PASSING_FACTOR..=PASSING_FACTOR).contains(&ratio)
+        (1.0 / factor..=factor).contains(&ratio)
     };
     made_for.groups.len() == now.groups.len() && made_for.groups.iter().zip(&now.groups).all(is_near)
 }
 
 /// A binding with the constants of another fragment of its shape, which `cache` keeps; none if these ask for other
 /// kernels.
-pub(super) fn taken_over(binding: &Binding, fragment: &Fragment, cache: &BindingCache) -> Option<Arc<Binding>> {
-    let taken = Arc::new(binding.with_fragment(binding.fragment.with_constants_of(fragment)?, binding.guesses));
+pub(super) fn taken_over(
+    binding: &Binding,
+    fragment: &Fragment,
+    cache: &BindingCache,
+    tuning: &Tuning,
+) -> Option<Arc<Binding>> {
+    let taken = Arc::new(binding.with_fragment(binding.fragment.with_constants_of(fragment, tuning)?, binding.guesses));
     cache.keep(&taken);
     Some(taken)
 }

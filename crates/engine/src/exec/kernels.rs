@@ -6,9 +6,10 @@ use std::time::Instant;
 use warpcube_column::Relation;
 use warpcube_gpu::{Effort, Kernel, LaunchShape, Module, Program};
 
+use crate::codegen::computed::COMPUTE;
 use crate::codegen::stop_memory::WARPS_PER_MULTIPROCESSOR;
 use crate::error::{EngineError, NotCompiled, Result};
-use crate::exec::bind::{BoundFragment, Guesses, Root};
+use crate::exec::bind::{BoundFragment, Guesses, Root, scanned_tops};
 use crate::exec::binding::{Binding, Finish, Kernels, Launch};
 use crate::exec::engine::Engine;
 use crate::exec::growth::Moves;
@@ -71,16 +72,24 @@ impl Engine {
         let finish = match &fragment.root {
             Root::Groups(_, None) | Root::Rows(_) => Finish::Nothing,
             Root::TopK(top) if top.last_block().is_some() => Finish::Nothing,
-            Root::Groups(_, Some(_)) => Finish::Compact(last.kernel("compact_groups")?),
+            Root::Groups(_, Some(gathered)) => Finish::Gather(last.kernel(match gathered.computed {
+                None => "compact_groups",
+                Some(_) => COMPUTE,
+            })?),
             Root::TopK(top) => Finish::TopK(Box::new(top.kernels(self.device(), last)?)),
         };
+        let first = launches.len() + usize::from(!matches!(finish, Finish::Nothing));
+        let scanned = scanned_tops(&fragment.pipelines).enumerate();
+        let tops = scanned
+            .map(|(position, (pipeline, top))| Ok((pipeline, top.kernels(self.device(), module(first + position))?)));
+        let tops = tops.collect::<Result<Vec<_>>>()?;
         let behind = module(modules.len() - 1);
         let matches = match fragment.has_matches {
             true => Some((behind.kernel("place_matches")?, behind.kernel("order_matches")?)),
             false => None,
         };
         let ends = fragment.has_ends.then(|| behind.kernel("enter_ends")).transpose()?;
-        Ok(Kernels { launches, finish, matches, ends })
+        Ok(Kernels { launches, finish, tops, matches, ends })
     }
 
     /// A persistent grid: for each member as many blocks as are resident at once, fewer where tickets are few.

@@ -6,13 +6,16 @@
 use warpcube_gpu::{DeviceInfo, Kernel};
 
 use crate::arena::Zone;
-use crate::codegen::memory::{BoundTable, CONTROL_HEAD_BYTES, TICKETS_OFFSET};
+use crate::codegen::memory::{BoundGroups, BoundTable, CONTROL_HEAD_BYTES, TICKETS_OFFSET};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::BoundPipeline;
+use crate::codegen::sink::BoundSink;
 use crate::codegen::stop_memory::TICKETS_STRIDE;
+use crate::codegen::topk::BoundTop;
 use crate::exec::bind::Root;
 use crate::exec::binding::{Binding, Finish, Kernels};
 use crate::exec::phase::{Host, Launch, Phase, Primitive, Scanned, blocks};
+use crate::exec::topk::TopKernels;
 use crate::plan::groups::Grouping;
 use crate::plan::table::PayloadColumn;
 use crate::tuning::Tuning;
@@ -34,7 +37,7 @@ pub(crate) fn phases<'a>(
         None => Vec::from(begin),
         Some(_) => vec![Phase::Host(Host::Time)],
     };
-    let Kernels { launches, finish, matches, ends } = binding.kernels.as_ref();
+    let Kernels { launches, finish, tops, matches, ends } = binding.kernels.as_ref();
     let top = match (&bound.root, finish) {
         (Root::TopK(top), Finish::TopK(kernels)) => Some((top, kernels)),
         _ => None,
@@ -46,6 +49,15 @@ pub(crate) fn phases<'a>(
         if let Some((top, kernels)) = top.filter(|_| is_root) {
             phases.extend(top.sample_phases(kernels, info));
         }
+        let scanned: Vec<(&BoundTop, &TopKernels)> = tops
+            .iter()
+            .filter(|(pipeline, _)| group.members.contains(pipeline))
+            .filter_map(|(pipeline, kernels)| match &bound.pipelines[*pipeline].sink {
+                BoundSink::TopK(top) => Some((&**top, kernels)),
+                _ => None,
+            })
+            .collect();
+        scanned.iter().for_each(|(top, kernels)| phases.extend(top.sample_phases(kernels, info)));
         let firsts = || launch.firsts.iter().map(|first| Argument::U64(u64::from(*first)));
         let last_block = bound.top().filter(|_| group.last_block(&bound.pipelines).is_some());
         let last_block = || last_block.into_iter().flat_map(|top| top.gather_params.arguments()).cloned();
@@ -53,7 +65,8 @@ pub(crate) fn phases<'a>(
         // were written. What stands before the root of a top-k with a sample, or with kernels of its own behind it, is
         // no launch.
         let scans_groups = members().any(|member| member.plan.scans_groups);
-        let early = early && index > from.unwrap_or(0) && !(is_root && top.is_some()) && !scans_groups;
+        let is_top = is_root && top.is_some() || !scanned.is_empty();
+        let early = early && index > from.unwrap_or(0) && !is_top && !scans_groups;
         for number in 0..group.launches(&bound.pipelines) {
             if number > 0 {
                 phases.extend(group.members.iter().map(|index| drawn_anew(bound.control, *index)));
@@ -67,6 +80,7 @@ pub(crate) fn phases<'a>(
             let (kernel, shape, early) = (&launch.kernel, launch.shape, early && number == 0);
             phases.push(Phase::Launch(Launch { kernel, shape, operands, early }));
         }
+        scanned.iter().for_each(|(top, kernels)| phases.extend(top.result_phases(kernels, info)));
         let tables = || members().filter_map(|member| member.table());
         if let Some((place, order)) = matches {
             tables().for_each(|table| phases.extend(gathering(table, (place, order), info)));
@@ -89,23 +103,13 @@ pub(crate) fn phases<'a>(
             }
             phases.extend([time, first_bytes(bound.memory.output)]);
         }
-        (Root::Groups(groups, Some(compacted)), Finish::Compact(kernel)) => {
-            let zones = &groups.memory;
-            let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(zones.words.is_some());
-            let operands = vec![
-                Argument::Zone(bound.control),
-                Argument::Zone(zones.seen),
-                Argument::Zone(zones.cells),
-                Argument::Zone(compacted.zone),
-                Argument::U64(groups.places),
-                Argument::U64(groups.cell_count as u64),
-                Argument::U64(states),
-                Argument::Zone(zones.words.unwrap_or(zones.seen)),
-                Argument::U64(groups.pack.words as u64),
-                Argument::U64(groups.copies),
-            ];
+        (Root::Groups(groups, Some(gathered)), Finish::Gather(kernel)) => {
+            let operands = match &gathered.computed {
+                Some(computed) => computed.params.arguments().cloned().collect(),
+                None => compacting(groups, bound.control, gathered.zone),
+            };
             let launch = Launch { early, ..Launch::over(kernel, groups.places, blocks(info), operands) };
-            phases.extend([Phase::Launch(launch), time, first_bytes(compacted.zone)]);
+            phases.extend([Phase::Launch(launch), time, first_bytes(gathered.zone)]);
         }
         (Root::Rows(rows), _) => {
             phases.extend(Some(time).filter(|_| !times_launches));
@@ -120,6 +124,24 @@ pub(crate) fn phases<'a>(
         }
     }
     phases
+}
+
+/// The operands of the kernel that gathers groups.
+fn compacting(groups: &BoundGroups, control: Zone, output: Zone) -> Vec<Argument> {
+    let zones = &groups.memory;
+    let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(zones.words.is_some());
+    vec![
+        Argument::Zone(control),
+        Argument::Zone(zones.seen),
+        Argument::Zone(zones.cells),
+        Argument::Zone(output),
+        Argument::U64(groups.places),
+        Argument::U64(groups.cell_count as u64),
+        Argument::U64(states),
+        Argument::Zone(zones.words.unwrap_or(zones.seen)),
+        Argument::U64(groups.pack.words as u64),
+        Argument::U64(groups.copies),
+    ]
 }
 
 /// What has a pipeline's tickets drawn from the first one on again.

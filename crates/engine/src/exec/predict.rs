@@ -146,10 +146,10 @@ impl Engine {
             })
             .collect();
         let launches = bound.map_or_else(|| launches(fragment), launches_of);
-        let is_top = matches!(fragment.pipelines.last().map(|root| &root.sink), Some(Sink::TopK(_)));
+        let tops = fragment.pipelines.iter().filter(|pipeline| matches!(pipeline.sink, Sink::TopK(_))).count();
         // The last block of the scan may do what selections would.
         let by_last_block = bound.and_then(|bound| bound.top()).is_some_and(|top| top.last_block().is_some());
-        let selections = if is_top && !by_last_block { SELECTION_LAUNCHES } else { 0 };
+        let selections = SELECTION_LAUNCHES * (tops as u32 - u32::from(by_last_block));
         let total: Option<u64> = pipelines.iter().map(|pipeline| pipeline.bytes).sum();
         let load_bytes = tables
             .iter()
@@ -251,8 +251,8 @@ fn launches(fragment: &Fragment) -> u32 {
 }
 
 fn launches_of(bound: &BoundFragment) -> u32 {
-    let compacted = matches!(&bound.root, Root::Groups(_, Some(_)));
-    bound.launch_groups.len() as u32 + u32::from(compacted)
+    let gathers = matches!(&bound.root, Root::Groups(_, Some(_)));
+    bound.launch_groups.len() as u32 + u32::from(gathers)
 }
 
 /// The steps with the rows that go on, and the rows that arrive at the sink. How many there are behind a join whose

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use arrow::record_batch::RecordBatch;
 use warpcube_gpu::{DeviceBuffer, Stream};
 
+use crate::codegen::computed;
 use crate::codegen::memory::{BoundGroups, BoundRows, HEAD_WORDS};
-use crate::codegen::topk::BoundTop;
+use crate::codegen::topk::{BoundTop, FLAG_SCANNED_ROWS};
 use crate::error::{EngineError, Result};
-use crate::exec::bind::{BoundFragment, Compacted, Root};
+use crate::exec::bind::{BoundFragment, Gathered, Root};
 use crate::exec::recorded::Recorded;
-use crate::exec::result::{Rows, StringsAt, batch, rows_batch, top_batch, word};
+use crate::exec::result::{Rows, StringsAt, batch, laid_out_batch, rows_batch, word};
 use crate::exec::topk::TopHead;
 use crate::plan::groups::Grouping;
 use crate::plan::top;
@@ -31,10 +32,10 @@ pub(crate) fn read<'a>(
     groups_max: Option<u64>,
 ) -> Result<Result<Rows<'a>, TooSmall>> {
     match &bound.root {
-        Root::Groups(groups, Some(compacted)) => {
+        Root::Groups(_, Some(gathered)) => {
             let reading =
-                Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(compacted.zone) };
-            read_compacted((groups, *compacted), reading, groups_max)
+                Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(gathered.zone) };
+            read_gathered(gathered, reading, groups_max)
         }
         Root::Groups(groups, None) => read_whole(bound, groups, recorded),
         Root::TopK(top) => {
@@ -68,6 +69,8 @@ pub(crate) enum TooSmall {
     LongRun,
     /// Candidates of a top-k, or the room for them.
     Threshold,
+    /// The same of first rows that another pipeline scans.
+    ScannedRows,
     /// Groups that one block sorts.
     BlockSort,
 }
@@ -88,6 +91,7 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
     }
     Ok(match flags {
         _ if flags & FLAG_LONG_RUN != 0 => Err(TooSmall::LongRun),
+        _ if flags & FLAG_SCANNED_ROWS != 0 => Err(TooSmall::ScannedRows),
         _ if flags & FLAG_CANDIDATES_FULL != 0 => Err(TooSmall::Threshold),
         _ if flags & FLAG_SUM_WINDOW != 0 => Err(TooSmall::SumWindow),
         _ if flags & FLAG_STOPPED != 0 => Err(TooSmall::Stopped),
@@ -151,9 +155,9 @@ impl<'a> Reading<'a, '_> {
     }
 }
 
-/// Reads compacted groups.
-fn read_compacted<'a>(
-    (groups, compacted): (&BoundGroups, Compacted),
+/// Reads groups that were gathered.
+fn read_gathered<'a>(
+    gathered: &Gathered,
     read: Reading<'a, '_>,
     groups_max: Option<u64>,
 ) -> Result<Result<Rows<'a>, TooSmall>> {
@@ -161,11 +165,11 @@ fn read_compacted<'a>(
     if let Err(too_small) = check(word(first, 0), word(first, 1))? {
         return Ok(Err(too_small));
     }
-    let count = word(first, 2).min(compacted.capacity) as usize;
+    let count = word(first, 2).min(gathered.capacity) as usize;
     if groups_max.is_some_and(|most| count as u64 > most) {
         return crate::error::unsupported(format!("a result of {count} groups, more than pay to bring back"));
     }
-    read.rows(3, count, groups.pack.words + groups.cell_count).map(Ok)
+    read.rows(computed::HEAD_WORDS, count, gathered.row_words).map(Ok)
 }
 
 /// Refuses a result of more rows than pay to bring back.
@@ -202,16 +206,19 @@ fn read_top<'a>(top: &BoundTop, read: Reading<'a, '_>, rows_max: Option<u64>) ->
     if top.is_sort {
         pays(count as u64, rows_max)?;
     }
-    read.rows(top::HEAD_WORDS, count, top.row_words()).map(Ok)
+    read.rows(top::HEAD_WORDS, count, top.row.words()).map(Ok)
 }
 
 impl Rows<'_> {
     /// The batch of the fragment's result; `strings_at` reads those of columns without a dictionary.
     pub(crate) fn batch(&self, root: &Root, strings_at: &mut StringsAt) -> Result<RecordBatch> {
         match root {
-            Root::Groups(groups, _) => batch(groups, self, strings_at),
+            Root::Groups(groups, _) => match &groups.computed {
+                None => batch(groups, self, strings_at),
+                Some(computed) => laid_out_batch(&computed.row, self, strings_at),
+            },
             Root::Rows(bound) => rows_batch(bound, self, strings_at),
-            Root::TopK(top) => top_batch(top, self, strings_at),
+            Root::TopK(top) => laid_out_batch(&top.row, self, strings_at),
         }
     }
 }

@@ -20,14 +20,14 @@ use crate::ir::Ty;
 use crate::plan::cells::{Output, Read};
 use crate::plan::groups::GroupsPlan;
 use crate::plan::keys::{KeyPack, PartReader};
+use crate::plan::row_layout::{RowColumn, RowLayout};
 use crate::plan::rows::ResultPlan;
-use crate::plan::top::{TopColumn, TopPlan};
 
 /// The one NaN, as `wc_one_nan` in the device library has it.
 const NAN_BITS: u64 = 0x7ff8 << 48;
 
 /// Rows as they came from the device, words of each side by side: a packed key and cells, a packed key alone, or
-/// validity and values of a top-k.
+/// validity and values.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     /// Number of rows.
@@ -91,20 +91,20 @@ pub(crate) fn rows_batch(bound: &ResultPlan, rows: &Rows, strings_at: &mut Strin
     of_columns(fields, arrays, rows.count)
 }
 
-/// The batch of the rows of a top-k: columns `g0`, `g1`, ….
-pub(crate) fn top_batch(bound: &TopPlan, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
+/// The batch of rows of this layout: columns `g0`, `g1`, ….
+pub(crate) fn laid_out_batch(layout: &RowLayout, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
     let (mut fields, mut arrays, words) = (Vec::new(), Vec::new(), rows.words());
-    for (position, column) in bound.columns.iter().enumerate() {
+    for (position, column) in layout.columns.iter().enumerate() {
         let nulls = rows.nulls(|row| words.at(row, position / 64) >> (position % 64) & 1 == 0);
-        let values = Values { rows: rows.count, nulls, value: top_value(words, column, bound.valid_words()) };
+        let values = Values { rows: rows.count, nulls, value: laid_out_value(words, column, layout.valid_words()) };
         arrays.push(values.array(&column.data_type, column.dictionary.as_ref(), column.texts, strings_at)?);
         fields.push(Field::new(format!("g{position}"), column.data_type.clone(), true));
     }
     of_columns(fields, arrays, rows.count)
 }
 
-/// A row's value of a top-k's column.
-fn top_value(words: Words<'_>, column: &TopColumn, valid_words: usize) -> impl Fn(usize) -> i128 {
+/// A row's value of a column.
+fn laid_out_value(words: Words<'_>, column: &RowColumn, valid_words: usize) -> impl Fn(usize) -> i128 {
     let (at, wide) = (valid_words + column.word, column.wide);
     let signed = matches!(column.ty, Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128);
     move |row| match words.at(row, at) {
@@ -401,8 +401,8 @@ mod tests {
     }
 
     #[test]
-    fn values_of_a_top_k_take_one_word_or_two() {
-        let column = |ty: Ty, wide: bool| TopColumn {
+    fn values_take_one_word_or_two() {
+        let column = |ty: Ty, wide: bool| RowColumn {
             data_type: DataType::Int64,
             ty,
             dictionary: None,
@@ -411,7 +411,7 @@ mod tests {
             wide,
         };
         let rows = rows(&[3, 0, u64::MAX, u64::MAX - 1, 3, 0, 5, 1], 0, 4);
-        let read = |column| [0, 1].map(top_value(rows.words(), &column, 1));
+        let read = |column| [0, 1].map(laid_out_value(rows.words(), &column, 1));
         assert_eq!(read(column(Ty::I64, false)), [-1, 5]);
         assert_eq!(read(column(Ty::U64, false)), [u64::MAX.into(), 5]);
         assert_eq!(read(column(Ty::I128, true)), [-(1 << 64) - 1, (1 << 64) + 5]);

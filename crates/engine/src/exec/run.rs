@@ -165,10 +165,10 @@ impl Engine {
                     guesses.whole_sums = true;
                     cache.need_whole_sums();
                 }
-                Err(TooSmall::Threshold) if guesses.failed_thresholds == THRESHOLDS_MAX => {
+                Err(TooSmall::Threshold | TooSmall::ScannedRows) if guesses.failed_thresholds == THRESHOLDS_MAX => {
                     return crate::error::unsupported("a top-k whose samples mislead whatever their seed");
                 }
-                Err(TooSmall::Threshold) => {
+                Err(TooSmall::Threshold | TooSmall::ScannedRows) => {
                     guesses.failed_thresholds += 1;
                     guesses.seed = cache.another_seed();
                     cache.note_failed_threshold();
@@ -202,7 +202,7 @@ impl Engine {
             return Ok(None);
         }
         let (mut report, clock) = (RunReport::default(), Instant::now());
-        let taken = || Some((taken_over(&known, fragment, cache)?, BindingOrigin::TakenOver));
+        let taken = || Some((taken_over(&known, fragment, cache, &self.tuning)?, BindingOrigin::TakenOver));
         let Some((binding, origin)) = own.map(|own| (own, BindingOrigin::Kept)).or_else(taken) else {
             return Ok(None);
         };
@@ -314,7 +314,7 @@ impl Engine {
             let _span = tracing::info_span!("bind").entered();
             let own = cache.get(tables, guesses);
             let latest = || cache.latest(guesses).filter(|latest| latest.is_for(tables, guesses));
-            let taken = || latest().and_then(|latest| taken_over(&latest, fragment, cache));
+            let taken = || latest().and_then(|latest| taken_over(&latest, fragment, cache, &self.tuning));
             let (binding, origin) = match own {
                 Some(own) => (Found::Kept(own), BindingOrigin::Kept),
                 None => match taken() {

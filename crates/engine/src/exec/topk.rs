@@ -65,11 +65,11 @@ impl BoundTop {
             })
         };
         let sample = match self.sampled() {
-            Some((sample, memory)) => Some((module.kernel(SAMPLE)?, finding(&sample, memory.tails)?)),
+            Some((sample, memory)) => Some((module.kernel(&self.name(SAMPLE))?, finding(&sample, memory.tails)?)),
             None => None,
         };
         let selection = finding(&self.candidates, self.memory.candidates.tails)?;
-        Ok(TopKernels { sample, selection, gather: module.kernel(GATHER)? })
+        Ok(TopKernels { sample, selection, gather: module.kernel(&self.name(GATHER))? })
     }
 
     /// What finds the threshold, if there is one.

@@ -8,8 +8,10 @@ use warpcube_gpu::{DeviceBuffer, DevicePtr};
 
 use crate::arena::{Pointer, Zone};
 use crate::codegen::memory::{BoundGroups, BoundList};
+use crate::codegen::topk::BoundTop;
 use crate::facts::{Facts, Texts};
 use crate::ir::Ty;
+use crate::plan::groups::Grouping;
 use crate::plan::view::{ColumnView, View};
 
 /// Rows of a chunk of an output that is scanned, as many as a segment has.
@@ -55,7 +57,7 @@ pub(super) fn of_table<'pin>(number: usize, table: &'pin Relation) -> View<'pin>
         RowCount::OnDevice(count) => Some(Pointer::Address(count.pointer())),
     };
     let columns = table.columns.iter().enumerate().map(column).collect();
-    View { chunks: table.chunks.to_vec(), count, columns, values: Vec::new() }
+    View { chunks: table.chunks.to_vec(), has_entries: false, count, columns, values: Vec::new() }
 }
 
 /// The view of groups: keys, then cells, as plain columns with a row a place.
@@ -63,8 +65,9 @@ pub(super) fn of_groups(groups: &BoundGroups) -> View<'static> {
     let facts = groups.column_facts();
     let mut pointers: Vec<Vec<Pointer<'static>>> = vec![Vec::new(); facts.len()];
     let mut chunks = Vec::new();
+    let has_entries = groups.grouping != Grouping::Single;
     for (seen, word_columns, cells, places) in groups.memory.ranges(groups) {
-        for (first, rows) in cut(places) {
+        for (first, rows) in cut(if has_entries { places } else { 1 }) {
             let at = |zone: Zone, column: usize| Pointer::Within(zone, 8 * (column * places as usize + first as usize));
             let words =
                 word_columns.into_iter().flat_map(|words| (0..groups.pack.words).map(move |word| (words, word)));
@@ -75,7 +78,7 @@ pub(super) fn of_groups(groups: &BoundGroups) -> View<'static> {
         }
     }
     let columns = facts.into_iter().zip(pointers).map(|(facts, at)| ColumnView::of_words(facts, at)).collect();
-    View { chunks, count: None, columns, values: groups.values.clone().unwrap_or_default() }
+    View { chunks, has_entries, count: None, columns, values: groups.values.clone().unwrap_or_default() }
 }
 
 /// The view of a list: where there are rows, then their words.
@@ -88,7 +91,22 @@ pub(super) fn of_list(list: &BoundList) -> View<'static> {
         chunks.push(rows);
     }
     let columns = facts.into_iter().zip(pointers).map(|(facts, at)| ColumnView::of_words(facts, at)).collect();
-    View { chunks, count: None, columns, values: list.values() }
+    View { chunks, has_entries: true, count: None, columns, values: list.values() }
+}
+
+/// The view of first rows: the words of a row as columns, with as many rows as the device has counted.
+pub(super) fn of_first_rows(top: &BoundTop) -> View<'static> {
+    let (places, mut pointers) = (top.places() as usize, vec![Vec::new(); top.row.words()]);
+    let mut chunks = Vec::new();
+    for (first, rows) in cut(top.rows_given()) {
+        for (word, own) in pointers.iter_mut().enumerate() {
+            own.extend(top.memory.columns.map(|zone| Pointer::Within(zone, 8 * (word * places + first as usize))));
+        }
+        chunks.push(rows);
+    }
+    let word = |at| ColumnView::of_words(Facts::new(Ty::U64, false, None), at);
+    let (columns, count) = (pointers.into_iter().map(word).collect(), Some(top.memory.rows()));
+    View { chunks, has_entries: false, count, columns, values: top.values.clone().unwrap_or_default() }
 }
 
 /// The chunks of so many places: the first place of each, and its rows.

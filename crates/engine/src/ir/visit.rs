@@ -156,6 +156,7 @@ impl Fragment {
     pub fn with_exprs(&self, mut fill: impl FnMut(&mut Expr)) -> Fragment {
         let mut fragment = self.clone();
         fragment.pipelines.iter_mut().for_each(|pipeline| pipeline.change(&mut fill));
+        fragment.result.iter_mut().for_each(|(expr, _)| expr.change(&mut fill));
         fragment
     }
 }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use warpcube_column::{ColumnSource, TableRequest};
 
 use crate::error::{Result, unsupported};
@@ -60,6 +61,7 @@ impl Fragment {
             Source::Output(of) => match self.pipelines.get(of).map(|pipeline| &pipeline.sink) {
                 Some(Sink::Aggregate { groups, aggregates }) => groups.len() + aggregates.len(),
                 Some(Sink::Rows { columns, .. }) => columns.len(),
+                Some(Sink::TopK(top)) => top.outputs.len(),
                 _ => 0,
             },
         }
@@ -94,6 +96,11 @@ fn asks_codes(
         }
     }
     let is_reg = |expr: &&Expr| matches!(expr, Expr::Reg(_));
+    let mut given = |columns: &[(Expr, DataType)]| {
+        let columns = columns.iter().map(|(expr, _)| expr).enumerate();
+        let coded = columns.filter(|(at, expr)| asked.contains(at) || !is_reg(expr));
+        coded.for_each(|(_, expr)| codes_of(expr, own, visit));
+    };
     match &pipeline.sink {
         Sink::Build { keys, payload } => {
             keys.iter().for_each(|expr| codes_of(expr, own, visit));
@@ -109,15 +116,10 @@ fn asks_codes(
             }
         }
         Sink::TopK(top) => {
+            given(&top.outputs);
             top.keys.iter().for_each(|key| codes_of(&key.expr, own, visit));
-            let outputs = top.outputs.iter().map(|(expr, _)| expr);
-            outputs.filter(|expr| !is_reg(expr)).for_each(|expr| codes_of(expr, own, visit));
         }
-        Sink::Rows { columns, .. } => {
-            let outputs = columns.iter().map(|(expr, _)| expr).enumerate();
-            let coded = outputs.filter(|(at, expr)| asked.contains(at) || !is_reg(expr));
-            coded.for_each(|(_, expr)| codes_of(expr, own, visit));
-        }
+        Sink::Rows { columns, .. } => given(columns),
     }
 }
 

@@ -65,7 +65,9 @@ pub(crate) fn describe(
             _ if is_root => "the result".to_string(),
             Sink::Build { .. } => format!("table {index}"),
             Sink::Aggregate { .. } if probed => format!("table {index}"),
-            Sink::Aggregate { .. } | Sink::TopK(_) | Sink::Rows { .. } => format!("groups {last}"),
+            Sink::Aggregate { .. } => format!("groups {last}"),
+            Sink::Rows { .. } => format!("rows {last}"),
+            Sink::TopK(_) => format!("first rows {last}"),
         };
         let into = match &pipeline.sink {
             Sink::Aggregate { .. } if probed => format!(" in {name}"),
@@ -94,7 +96,13 @@ pub(crate) fn describe(
                 let named = |(text, data_type): (String, &DataType)| Named { text, data_type: Some(data_type.clone()) };
                 keys.chain(calls).map(named).collect()
             }
-            Sink::TopK(_) | Sink::Rows { .. } => Vec::new(),
+            Sink::TopK(TopK { outputs: columns, .. }) | Sink::Rows { columns, .. } => {
+                let named = |(expr, data_type): &(Expr, DataType)| Named {
+                    text: expression(expr, &registers),
+                    data_type: Some(data_type.clone()),
+                };
+                columns.iter().map(named).collect()
+            }
         });
     }
     words
@@ -220,7 +228,8 @@ fn top_k(top: &TopK, registers: &[Named]) -> String {
     };
     let keys: Vec<String> = top.keys.iter().map(key).collect();
     let rows = top.k.map_or_else(|| "all rows".to_string(), |k| format!("first {k} rows"));
-    format!("{rows} by {}", keys.join(", "))
+    let behind = if top.skip > 0 { format!(" behind {}", top.skip) } else { String::new() };
+    format!("{rows} by {}{behind}", keys.join(", "))
 }
 
 fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {

@@ -1,5 +1,5 @@
-//! The groups of a pipeline as the rows of another: the columns that a scan reads of a group table, and the values
-//! that they stand for.
+//! What a pipeline leaves as the rows of another: the columns that a scan reads of a group table, or of first rows, and
+//! the values that they stand for.
 //!
 //! A scanned group table has a place for each row: its first column is the packed key plus one (zero where there is no
 //! group), the others are the cells. Keys of several words have a column each behind the first, which tells only
@@ -44,6 +44,9 @@ pub(crate) enum GroupRead {
     Key { part: KeyPart, short: bool },
     /// Cells of an aggregate.
     Aggregate(Output),
+    /// A word of a stored row ([`crate::plan::row_layout`]), or two, and the bit of a word that tells whether it is
+    /// valid.
+    Stored { valid: (usize, u32), word: usize, wide: bool },
 }
 
 /// What is known of the values of aggregates over at most `rows` rows with these registers.
@@ -105,6 +108,15 @@ impl GroupValue {
                     visit(self.word(word));
                 }
             }
+            GroupRead::Stored { valid, word, wide } => {
+                visit(*word);
+                if *wide {
+                    visit(word + 1);
+                }
+                if self.facts.nullable {
+                    visit(valid.0);
+                }
+            }
             GroupRead::Aggregate(output) => {
                 match output.read {
                     Read::Integer(cell) | Read::Float(cell) | Read::Image { cell, .. } => visit(self.first_cell + cell),
@@ -112,7 +124,10 @@ impl GroupValue {
                         visit(self.first_cell + low);
                         visit(self.first_cell + high);
                     }
-                    Read::Fixed { .. } => {}
+                    Read::Fixed { cell, window, infinite } => {
+                        (cell..cell + window.limbs).for_each(|limb| visit(self.first_cell + limb));
+                        visit(self.first_cell + infinite);
+                    }
                 }
                 output.count.iter().for_each(|count| visit(self.first_cell + count));
             }

@@ -3,7 +3,7 @@
 use arrow::datatypes::DataType;
 use warpcube_column::VECTOR_ROWS;
 
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::{Facts, analyse};
 use crate::format::in_bytes;
 use crate::ir::{AggregateCall, Expr};
@@ -105,17 +105,19 @@ pub(crate) fn plan(
         seed: input.table_seed(),
         cells,
         cell_count,
-        values: input.scanned.then(Vec::new),
+        values: None,
+        computed: None,
         runs,
         ordered,
         why,
     };
-    if input.scanned {
-        if groups.is_empty() {
-            return unsupported("an aggregation without groups that is not the result");
-        }
+    if input.scanned || !input.result.is_empty() {
         let facts = aggregate_facts(aggregates, registers, (input.rows_out(), input.overflow))?;
-        plan.values = Some(plan.values_of(&values, &facts)?);
+        let values = plan.values_of(&values, &facts);
+        match input.scanned {
+            true => plan.values = Some(values),
+            false => plan.computed = Some(GroupsPlan::computed_of(values, input.result, input.overflow)?),
+        }
     }
     Ok(plan)
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use warpcube_column::Dictionary;
 
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::{Facts, Texts};
-use crate::ir::Ty;
+use crate::ir::{Expr, Overflow, Ty};
 use crate::plan::cells::{Cells, Read};
 use crate::plan::group_values::{GroupRead, GroupValue};
 use crate::plan::keys::KeyPack;
+use crate::plan::row_layout::RowLayout;
 use crate::plan::run_plan::{OrderedPlan, RunPlan};
 
 /// Cells of a global aggregation that a block adds up together: each takes 256 bytes of shared memory.
@@ -70,14 +71,27 @@ pub(crate) struct GroupsPlan {
     /// Number of cells: one more than those where each lane counts its rows.
     pub(crate) cell_count: usize,
     /// The values of groups, where another pipeline scans them. Every group then has its packed key plus one in 8
-    /// bytes, and places are whole vectors.
+    /// bytes, and places are whole vectors, also those of the one group without a key, which has the first.
     pub(crate) values: Option<Vec<GroupValue>>,
+    /// What the result has for columns, if it is computed from these groups.
+    pub(crate) computed: Option<ComputedPlan>,
     /// How rows are added up before they meet the table.
     pub(crate) runs: Option<RunPlan>,
     /// The places of groups that are not looked up.
     pub(crate) ordered: Option<OrderedPlan>,
     /// Why groups are accumulated so.
     pub(crate) why: String,
+}
+
+/// A result whose columns are expressions over groups and aggregates.
+#[derive(Debug, Clone)]
+pub(crate) struct ComputedPlan {
+    /// The columns.
+    pub(crate) exprs: Vec<Expr>,
+    /// The registers that they read.
+    pub(crate) values: Vec<GroupValue>,
+    /// Rows of the result.
+    pub(crate) row: RowLayout,
 }
 
 impl GroupsPlan {
@@ -91,29 +105,44 @@ impl GroupsPlan {
         self.values.is_some() && self.pack.is_wide()
     }
 
-    /// Columns of the table before its cells, where another pipeline scans it.
+    /// Columns of the table before its cells, where its values are computed from columns.
     pub(crate) fn first_cell(&self) -> usize {
-        1 + if self.has_word_columns() { self.pack.words } else { 0 }
+        1 + if self.pack.is_wide() { self.pack.words } else { 0 }
     }
 
     /// The values of its groups: group expressions, then aggregates.
-    ///
-    /// # Errors
-    /// Unsupported for exact sums of floats.
-    pub(crate) fn values_of(&self, groups: &[Facts], aggregates: &[Facts]) -> Result<Vec<GroupValue>> {
+    pub(crate) fn values_of(&self, groups: &[Facts], aggregates: &[Facts]) -> Vec<GroupValue> {
         let first_cell = self.first_cell();
         let keys = self.pack.parts.iter().zip(groups);
         let domain = self.pack.domain;
         let keys = keys.map(|(part, facts)| GroupValue::of_key(facts.clone(), part.clone(), first_cell, domain));
         let mut values: Vec<GroupValue> = keys.collect();
         for (output, facts) in self.cells.outputs.iter().zip(aggregates) {
-            if matches!(output.read, Read::Fixed { .. }) {
-                return unsupported("exact sums of floats that are not the result");
-            }
             let facts = Facts { nullable: output.count.is_some(), ..facts.clone() };
             values.push(GroupValue { facts, read: GroupRead::Aggregate(output.clone()), first_cell });
         }
-        Ok(values)
+        values
+    }
+
+    /// The result of expressions over these values of its groups.
+    ///
+    /// # Errors
+    /// What the device does not compute.
+    pub(crate) fn computed_of(
+        values: Vec<GroupValue>,
+        columns: &[(Expr, DataType)],
+        overflow: Overflow,
+    ) -> Result<ComputedPlan> {
+        let registers: Vec<Option<Facts>> = values.iter().map(|value| Some(value.facts.clone())).collect();
+        // Strings without codes are given back by their places.
+        let has_no_codes = |register: usize| registers.get(register).and_then(Option::as_ref)?.texts;
+        let given_back = |(expr, data_type): &(Expr, DataType)| match expr {
+            Expr::Reg(register) if has_no_codes(*register).is_some() => (Expr::Place(*register), data_type.clone()),
+            _ => (expr.clone(), data_type.clone()),
+        };
+        let columns: Vec<(Expr, DataType)> = columns.iter().map(given_back).collect();
+        let row = RowLayout::of(&columns, &registers, overflow)?;
+        Ok(ComputedPlan { exprs: columns.into_iter().map(|(expr, _)| expr).collect(), values, row })
     }
 
     /// What is known of the columns that a scan of its table reads: its keys, then its cells.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use warpcube_gpu::DeviceInfo;
 
-use crate::ir::{JoinKind, Overflow, Pipeline, Step};
+use crate::ir::{Expr, JoinKind, Overflow, Pipeline, Step};
 use crate::plan::group_values::GroupValue;
 use crate::plan::groups::GroupsPlan;
 use crate::plan::growth::grown;
@@ -36,6 +37,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) several: bool,
     /// Whether the groups it leaves are scanned by another pipeline.
     pub(crate) scanned: bool,
+    /// What the result has for columns, if these are expressions over the groups it leaves.
+    pub(crate) result: &'a [(Expr, DataType)],
     /// Whether a limit lets only some of its rows pass, or of those of another branch of its union.
     pub(crate) has_limit: bool,
     /// Whether its table or groups are probed.

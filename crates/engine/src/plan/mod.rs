@@ -22,6 +22,7 @@ pub(crate) mod launches;
 pub(crate) mod listed;
 pub(crate) mod order;
 pub(crate) mod pipeline;
+pub(crate) mod row_layout;
 pub(crate) mod rows;
 pub(crate) mod run_plan;
 mod runs;

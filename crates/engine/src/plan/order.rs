@@ -15,17 +15,7 @@ use super::table::{TableLayout, Tables, table};
 use crate::error::{EngineError, Result};
 use crate::facts::{Facts, analyse};
 use crate::ir::{BinaryOp, Expr, JoinKind, Overflow, Pipeline, Probe, Step, Ty};
-
-/// Time of a probe over that of a filter.
-const PROBE_COST: f64 = 1.05;
-/// The same where the table's bitmap does not fit shared memory.
-const FAR_PROBE_COST: f64 = 4.0;
-/// The same where a row may have several matches: whatever does not need them comes before.
-const MATCHES_COST: f64 = 1e3;
-/// The same of a filter that tests strings: their bytes are some ten times those of other columns.
-const TEXT_COST: f64 = 8.0;
-/// Steps that leave more rows than that are weak.
-const WEAK_SHARE: f64 = 0.5;
+use crate::tuning::Tuning;
 
 /// A step in its final place.
 #[derive(Debug, Clone)]
@@ -58,8 +48,8 @@ impl Planned {
     }
 
     /// Whether it drops too little for what it costs to be worth columns of its own.
-    pub(crate) fn is_weak(&self) -> bool {
-        self.together > WEAK_SHARE || self.cost >= FAR_PROBE_COST
+    pub(crate) fn is_weak(&self, tuning: &Tuning) -> bool {
+        self.together > tuning.weak_share || self.cost >= tuning.far_probe_cost
     }
 }
 
@@ -121,7 +111,7 @@ pub(crate) fn order(
     columns: usize,
     registers: &[Option<Facts>],
     tables: &Tables,
-    (overflow, bitmap_bytes_max): (Overflow, usize),
+    (overflow, bitmap_bytes_max, tuning): (Overflow, usize, &Tuning),
 ) -> Result<(Vec<Planned>, Passing)> {
     let mut waiting: Vec<Planned> = Vec::new();
     let parts = filter_parts(pipeline);
@@ -132,7 +122,7 @@ pub(crate) fn order(
             Step::Filter(expr) => {
                 for (part, (expr, share)) in parts.by_ref().take(conjuncts(expr).len()) {
                     let (_, fallible) = analyse(&[&expr], registers, overflow)?;
-                    let (share, cost) = (*share, if expr.tests_strings() { TEXT_COST } else { 1.0 });
+                    let (share, cost) = (*share, if expr.tests_strings() { tuning.text_cost } else { 1.0 });
                     waiting.push(Planned {
                         item: Item::Filter(expr),
                         part,
@@ -158,10 +148,10 @@ pub(crate) fn order(
                 };
                 let is_far = built.layout == TableLayout::Direct && built.bitmap_bytes() > bitmap_bytes_max;
                 let cost = match is_far {
-                    _ if built.matches.is_some() && !is_of_keys(probe.kind) => MATCHES_COST,
-                    _ if probe.residual.is_some() => FAR_PROBE_COST,
-                    true => FAR_PROBE_COST,
-                    false => PROBE_COST,
+                    _ if built.matches.is_some() && !is_of_keys(probe.kind) => tuning.matches_cost,
+                    _ if probe.residual.is_some() => tuning.far_probe_cost,
+                    true => tuning.far_probe_cost,
+                    false => tuning.probe_cost,
                 };
                 let width = probe.width(built.payload.len());
                 let item = Item::Probe(probe.clone(), register..register + width);
@@ -352,7 +342,7 @@ mod tests {
                 vec![compare(0, BinaryOp::Ge, low), compare(1, BinaryOp::Lt, other), compare(0, BinaryOp::Lt, high)];
             let sink = Sink::Rows { columns: Vec::new(), limit: None };
             let pipeline = Pipeline { source: Source::Table(0), steps, sink };
-            let (ordered, _) = order(&pipeline, 2, &registers, &[], (Overflow::Raise, 0)).unwrap();
+            let (ordered, _) = order(&pipeline, 2, &registers, &[], (Overflow::Raise, 0, &Tuning::default())).unwrap();
             ordered.iter().map(|planned| reads(planned).unwrap()).collect::<Vec<_>>()
         };
         let (low, high, other) = ((0, BinaryOp::Ge), (0, BinaryOp::Lt), (1, BinaryOp::Lt));

@@ -79,7 +79,8 @@ pub(crate) fn plan(input: &PipelineInput) -> Result<PipelinePlan> {
     let values = input.values.iter().map(|value| &value.facts);
     let columns: Vec<Facts> = input.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
     let registers = order::registers(input.pipeline, &columns, input.tables)?;
-    let limits = (input.overflow, input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX));
+    let bitmap_bytes_max = input.shared_limit.saturating_sub(LARGE_WARPS * QUEUE_BYTES_MAX);
+    let limits = (input.overflow, bitmap_bytes_max, input.tuning);
     let (mut order, passing) = order::order(input.pipeline, columns.len(), &registers, input.tables, limits)?;
     let scans_groups = input.pipeline.source.table().is_none();
     if scans_groups {
@@ -168,6 +169,11 @@ impl PipelinePlan {
             SinkPlan::Rows(rows) if rows.is_enough => add(format!("room for {} rows", rows.capacity), "the limit"),
             SinkPlan::Rows(rows) => add(format!("room for {} rows", rows.capacity), "a guess, or all there are"),
             SinkPlan::List(list) => add(format!("a list of {} rows", list.places), "rows have several matches"),
+        }
+        if let SinkPlan::Groups(groups, _) = &self.sink
+            && let Some(computed) = &groups.computed
+        {
+            add(format!("{} columns computed of groups", computed.exprs.len()), "expressions over aggregates");
         }
         if self.resumes {
             add("stops without room, goes on with more".into(), "there is room for fewer than may come");

@@ -47,7 +47,8 @@ pub(crate) fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Spli
         }
         // Few rows of a warp are left: those of a queue are tested by full warps.
         eligible &= read.is_empty() || share >= tuning.in_place;
-        let least = if planned.is_weak() && read.is_empty() { tuning.eager_lines_weak } else { tuning.eager_lines };
+        let least =
+            if planned.is_weak(tuning) && read.is_empty() { tuning.eager_lines_weak } else { tuning.eager_lines };
         eligible &= new.iter().all(|column| lines(share, *column) >= least);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;

@@ -3,18 +3,17 @@
 //!
 //! Where candidates are few, the last block of the scan puts them in order and reads the columns of the result.
 
-use std::sync::Arc;
-
-use arrow::datatypes::DataType;
-use warpcube_column::Dictionary;
+use warpcube_column::VECTOR_ROWS;
 use warpcube_gpu::prims::topk::{BLOCK_SORT_MAX, TopKSpec};
 use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
 
 use crate::error::{EngineError, Result, unsupported};
-use crate::facts::{Facts, Texts, analyse};
-use crate::ir::{Expr, TopK, Ty};
+use crate::facts::{Facts, analyse};
+use crate::ir::{Expr, TopK};
+use crate::plan::group_values::GroupValue;
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Item;
+use crate::plan::row_layout::RowLayout;
 use crate::plan::split::Split;
 use crate::plan::table::first_rows;
 use crate::plan::tickets::ranges;
@@ -24,19 +23,8 @@ use crate::plan::topk_rank::Ranks;
 /// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
 pub(crate) const HEAD_WORDS: usize = 4;
 
-/// A column of the result.
-#[derive(Debug, Clone)]
-pub(crate) struct TopColumn {
-    pub(crate) data_type: DataType,
-    pub(crate) ty: Ty,
-    pub(crate) dictionary: Option<Arc<Dictionary>>,
-    /// The column whose strings' places these are, if they are.
-    pub(crate) texts: Option<Texts>,
-    /// Its first word among those of a row's values.
-    pub(crate) word: usize,
-    /// Whether it takes two words, the lower one first: an integer wider than 64 bits.
-    pub(crate) wide: bool,
-}
+/// The word of them that has the number of rows.
+pub(crate) const ROWS_WORD: usize = 2;
 
 /// Rows by their ranks, of which the best are put in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +46,12 @@ pub(crate) struct TopPlan {
     pub(crate) is_sort: bool,
     /// Whether these are groups, of which there is room for as many as one block sorts.
     pub(crate) expects_few: bool,
-    pub(crate) columns: Vec<TopColumn>,
+    /// Rows of the result.
+    pub(crate) row: RowLayout,
+    /// Of the first rows so many are left out.
+    pub(crate) skip: u64,
+    /// The values of the rows, where another pipeline scans them. Each word of a row is then a column.
+    pub(crate) values: Option<Vec<GroupValue>>,
     /// Number of the first row of each chunk.
     pub(crate) first_rows: Vec<u64>,
     /// Candidates in any order, or all rows at their places.
@@ -78,13 +71,14 @@ pub(crate) struct TopPlan {
 }
 
 impl TopPlan {
-    /// Words of a row of the output: validity, then values.
-    pub(crate) fn valid_words(&self) -> usize {
-        self.columns.len().div_ceil(64)
+    /// Places of the rows that another pipeline scans, whole vectors of them.
+    pub(crate) fn places(&self) -> u64 {
+        self.rows_given().next_multiple_of(VECTOR_ROWS as u64)
     }
 
-    pub(crate) fn row_words(&self) -> usize {
-        self.valid_words() + value_words(&self.columns)
+    /// Most rows that it gives.
+    pub(crate) fn rows_given(&self) -> u64 {
+        self.k.saturating_sub(self.skip).max(1)
     }
 
     /// Whether all candidates are sorted, instead of the best being selected.
@@ -113,26 +107,6 @@ impl TopPlan {
         // The block tells its threads whether it is the last in a word of it.
         (self.candidates.count as u32 * self.ranks.element().bytes() as u32).max(4)
     }
-}
-
-/// Words of a row's values.
-fn value_words(columns: &[TopColumn]) -> usize {
-    columns.last().map_or(0, |column| column.word + 1 + usize::from(column.wide))
-}
-
-/// The columns of a result, and whether computing them can raise an error.
-fn columns(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>]) -> Result<(Vec<TopColumn>, bool)> {
-    let exprs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
-    let (values, _) = analyse(&exprs, registers, input.overflow)?;
-    let raise = may_raise(input, &exprs, registers)?;
-    let (mut columns, mut word) = (Vec::with_capacity(values.len()), 0);
-    for (value, (_, data_type)) in values.iter().zip(&top.outputs) {
-        let wide = value.ty == Ty::I128 && !value.is_narrow();
-        let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
-        columns.push(TopColumn { data_type, ty: value.ty, dictionary, texts: value.texts, word, wide });
-        word += 1 + usize::from(wide);
-    }
-    Ok((columns, raise))
 }
 
 /// Whether computing any of some expressions can raise an error.
@@ -172,6 +146,9 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     if split.rows.iter().any(|planned| matches!(planned.item, Item::Limit { .. })) {
         return unsupported("the first rows by an order of any rows that a limit lets pass");
     }
+    if top.skip > 0 && !input.scanned {
+        return Err(EngineError::Malformed("a result of first rows some of which are left out".into()));
+    }
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let rows = input.rows;
@@ -190,7 +167,13 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         scan_bytes: split.bytes,
     };
     let decision = question.decide()?;
-    let (columns, outputs_raise) = columns(input, top, registers)?;
+    let row = RowLayout::of(&top.outputs, registers, input.overflow)?;
+    let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
+    let outputs_raise = may_raise(input, &outputs, registers)?;
+    let (facts, _) = analyse(&outputs, registers, input.overflow)?;
+    if input.multiplies() && input.scanned {
+        return unsupported("the first rows by an order of a join with several matches, which another operator reads");
+    }
     if input.multiplies() {
         return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
     }
@@ -201,7 +184,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     };
     let by_last_block = match decision.form {
         Form::Threshold { sample: None, room } => {
-            !decision.form.sorts(&ranks) && has_few(room) && ranges(input).len() == 1
+            !input.scanned && !decision.form.sorts(&ranks) && has_few(room) && ranges(input).len() == 1
         }
         _ => false,
     };
@@ -223,7 +206,9 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         seed: input.seed,
         ranks,
         decision,
-        columns,
+        skip: top.skip,
+        values: input.scanned.then(|| row.values(&facts)),
+        row,
     };
     let scratch = |ranked: &RankedPlan| {
         let selection = plan.selection(ranked);

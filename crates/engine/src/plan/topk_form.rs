@@ -23,8 +23,6 @@ use crate::error::{Result, unsupported};
 use crate::format::in_bytes;
 use crate::tuning::Tuning;
 
-/// Tables below are candidates as a whole.
-const SAMPLED_ROWS_MIN: u64 = 1 << 15;
 /// Fewest and most rows that are drawn.
 const SAMPLES_MIN: u64 = 1 << 11;
 const SAMPLES_MAX: u64 = 1 << 18;
@@ -34,8 +32,6 @@ const ROWS_PER_TAIL_MIN: u64 = 64;
 /// Deviations and room of later runs; tunings do not change them.
 const LATER_DEVIATIONS: f64 = 12.0;
 const LATER_ROOM: f64 = 2.0;
-/// Samples among the best k that are enough.
-const BETTER_SAMPLES: u64 = 1024;
 /// Candidates that there is room for beyond any estimate.
 const ROOM_MIN: u64 = 1024;
 /// Kernels of the threshold form without the ordering of its result: sample, its selection, scan, selection, gathering.
@@ -45,8 +41,6 @@ const BLOCK_SORT_LAUNCHES: f64 = 1.0;
 /// Bits of a rank that a pass of a radix sort orders, and its launches beside passes: scan, histogram, gathering.
 const RADIX_BITS: u32 = 8;
 const SORT_LAUNCHES: u32 = 4;
-/// What another algorithm has to save: most have kernels for each k, which are compiled first.
-const SAVED_MS_MIN: f64 = 0.1;
 
 /// Bits of the widest rank of each type, and of a tail.
 const WIDTHS: [(u32, Option<u32>); 4] = [(32, None), (64, None), (128, None), (128, Some(64))];
@@ -102,11 +96,17 @@ impl Sample {
     /// The sample and the room for candidates. The place lies six standard deviations and eight above the number of
     /// draws expected among the best k, so that a threshold is too high once in some 10⁹ runs; the room is eight
     /// standard deviations above the number of candidates. None if all rows are candidates.
-    fn new(rows: u64, k: u64, rows_per_sample: u64, (deviations, room): (f64, f64)) -> Option<(Sample, u64)> {
-        if rows < SAMPLED_ROWS_MIN || k == 0 {
+    fn new(
+        rows: u64,
+        k: u64,
+        rows_per_sample: u64,
+        (deviations, room): (f64, f64),
+        tuning: &Tuning,
+    ) -> Option<(Sample, u64)> {
+        if rows < tuning.sampled_rows.max(1) || k == 0 {
             return None;
         }
-        let wanted = (rows / rows_per_sample).min(rows.saturating_mul(BETTER_SAMPLES) / k);
+        let wanted = (rows / rows_per_sample).min(rows.saturating_mul(tuning.better_samples) / k);
         let samples = wanted.clamp(SAMPLES_MIN, SAMPLES_MAX);
         let better = k as f64 * samples as f64 / rows as f64;
         let place = (better + deviations * better.sqrt() + 8.0).ceil().max(1.0);
@@ -234,7 +234,7 @@ impl Question<'_> {
     /// The threshold form with so many deviations and times the room.
     fn sampled(&self, deviations: f64, room: f64) -> Form {
         let rows_per_sample = if self.ranks.tail_bits.is_some() { ROWS_PER_TAIL_MIN } else { ROWS_PER_SAMPLE_MIN };
-        match Sample::new(self.rows, self.k, rows_per_sample, (deviations, room)) {
+        match Sample::new(self.rows, self.k, rows_per_sample, (deviations, room), self.tuning) {
             Some((sample, room)) => Form::Threshold { sample: Some(sample), room },
             None => Form::Threshold { sample: None, room: self.rows },
         }
@@ -248,8 +248,8 @@ impl Question<'_> {
         }
     }
 
-    /// The form of the least predicted time; the threshold form unless another one saves [`SAVED_MS_MIN`]. Heaps are
-    /// taken by name alone: ascending keys slow them down beyond any prediction.
+    /// The form of the least predicted time; the threshold form unless another one saves [`Tuning::saved_ms`]. Heaps
+    /// are taken by name alone: ascending keys slow them down beyond any prediction.
     fn cheapest(&self) -> (Form, String) {
         let robust = |algorithm: &Algorithm| {
             !matches!(algorithm, Algorithm::Threshold | Algorithm::HeapShared | Algorithm::HeapRegisters)
@@ -261,7 +261,7 @@ impl Question<'_> {
         let mut ranked: Vec<(Form, f64)> = forms.filter_map(|form| Some((form, self.predicted_ms(form)?))).collect();
         let worth = |(form, ms): &(Form, f64)| match form {
             Form::Threshold { .. } | Form::Sort { .. } => *ms,
-            Form::Whole(_) => ms + SAVED_MS_MIN,
+            Form::Whole(_) => ms + self.tuning.saved_ms,
         };
         ranked.sort_by(|a, b| worth(a).total_cmp(&worth(b)));
         let why = match ranked.as_slice() {
@@ -406,9 +406,10 @@ mod tests {
 
     #[test]
     fn samples_leave_few_candidates_and_room_for_more() {
-        let Tuning { top_deviations, top_room, .. } = Tuning::default();
-        let of = |rows, k| Sample::new(rows, k, ROWS_PER_SAMPLE_MIN, (top_deviations, top_room));
-        assert_eq!(of(SAMPLED_ROWS_MIN - 1, 10), None);
+        let tuning = Tuning::default();
+        let by = (tuning.top_deviations, tuning.top_room);
+        let of = |rows, k| Sample::new(rows, k, ROWS_PER_SAMPLE_MIN, by, &tuning);
+        assert_eq!(of(tuning.sampled_rows - 1, 10), None);
         assert_eq!(of(1 << 20, 1 << 19), None, "half of all rows");
         for (rows, k) in [(1 << 15, 1), (1 << 20, 100), (1 << 29, 256), (1 << 29, 1 << 20), (1 << 22, 1 << 20)] {
             let (sample, room) = of(rows, k).unwrap();

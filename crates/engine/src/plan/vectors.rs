@@ -11,9 +11,6 @@ use crate::plan::order::{Item, Planned};
 use crate::plan::shared::{Places, SharedMemory, coded};
 use crate::plan::split::Split;
 
-/// Values of a vector up to which each of them is looked up in a table.
-const LOOKED_UP_MAX: u64 = 32;
-
 /// What a step tells of vectors before they are loaded.
 #[derive(Debug, Clone)]
 pub(crate) struct VectorTest {
@@ -59,8 +56,10 @@ pub(crate) fn plan(input: &PipelineInput, split: &Split, shared: &SharedMemory) 
                 if !is_staged || coded(input, split, probe).is_some() {
                     return None;
                 }
-                let few =
-                    input.columns[column].layout.vector_values_max().is_some_and(|values| values <= LOOKED_UP_MAX);
+                let few = input.columns[column]
+                    .layout
+                    .vector_values_max()
+                    .is_some_and(|values| values <= input.tuning.looked_up_values);
                 (column, VectorPassing::Spanned { low, few })
             }
             Item::Limit { .. } => return None,

@@ -1,5 +1,5 @@
-//! Columns as a scan reads them, wherever they lie: those of a table, the groups or the rows that another pipeline
-//! leaves.
+//! Columns as a scan reads them, wherever they lie: those of a table, the groups, rows or first rows that another
+//! pipeline leaves.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ impl<'pin> ColumnView<'pin> {
 pub(crate) struct View<'pin> {
     /// Rows of each chunk; most rows if only the device knows their number.
     pub(crate) chunks: Vec<u32>,
+    /// Whether the first column tells of each place whether there is a row.
+    pub(crate) has_entries: bool,
     /// Where the device has the number of rows, if the host does not know it.
     pub(crate) count: Option<Pointer<'pin>>,
     pub(crate) columns: Vec<ColumnView<'pin>>,

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod cancel;
+mod computed;
 mod constants;
 mod decimals;
 mod edges;
@@ -24,6 +25,7 @@ mod predictions;
 mod random;
 mod relations;
 mod runs;
+mod scanned_first_rows;
 mod scanned_groups;
 mod sorts;
 mod strings;

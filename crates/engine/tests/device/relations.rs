@@ -45,6 +45,7 @@ fn fragments() -> Vec<Fragment> {
         tables: vec![table(vec![0, 1, 2, 3])],
         pipelines,
         unions: Vec::new(),
+        result: Vec::new(),
         overflow: Overflow::default(),
     };
     let integer = arrow::datatypes::DataType::Int64;
@@ -68,7 +69,7 @@ fn fragments() -> Vec<Fragment> {
             OrderKey { expr: Expr::Reg(2), descending: false, nulls_first: false },
         ];
         let outputs = [0, 1, 2].map(|register| (Expr::Reg(register), integer.clone())).to_vec();
-        Sink::TopK(TopK { keys, k, outputs, algorithm: None })
+        Sink::TopK(TopK { keys, k, skip: 0, outputs, algorithm: None })
     };
     let source = Source::Table(0);
     let runs = Sink::Aggregate { groups: vec![(Expr::Reg(3), integer.clone())], aggregates: vec![sum(Expr::Reg(1))] };

@@ -175,17 +175,30 @@ fn sums_of_groups_that_leave_their_type_raise() {
 }
 
 #[test]
-fn what_cannot_be_scanned_is_refused() {
-    let facts = table(500, 10, 1);
-    let refused = |pipelines: Vec<Pipeline>, reason: &str| {
-        let fragment = fragment(&[5], pipelines);
-        match run(&engine(LaneOrder::Forward), &fragment, &[&facts]) {
-            Err(EngineError::Unsupported(found)) => assert!(found.contains(reason), "{found}"),
-            other => panic!("{other:?}"),
-        }
-    };
-    let whole = aggregates(0, vec![], vec![], vec![count()]);
-    refused(vec![whole, over(0, vec![], vec![], vec![count()])], "without groups");
+fn one_group_without_a_key_is_one_row() {
+    let calls = || vec![count(), sum(reg(2), DataType::Int64), min(reg(3), DataType::Float64), exact_sum(reg(3))];
+    let none = || filter(binary(BinaryOp::Gt, reg(2), int(1 << 30, Ty::I32)));
+    for (rows, steps) in [(3_000, vec![]), (0, vec![]), (3_000, vec![none()])] {
+        let facts = table(rows, 50, 3);
+        let whole = || aggregates(0, steps.clone(), vec![], calls());
+        let above = vec![count(), sum(reg(1), DataType::Int64), max(reg(3), DataType::Float64)];
+        check_orders(&fragment(&[5], vec![whole(), over(0, vec![], vec![], above)]), &[&facts]);
+        let columns = (0..4).zip([DataType::Int64, DataType::Int64, DataType::Float64, DataType::Float64]);
+        let columns = columns.map(|(register, data_type)| (reg(register), data_type)).collect();
+        let sink = Sink::Rows { columns, limit: None };
+        let all = Pipeline { source: Source::Output(0), steps: vec![], sink };
+        check_orders(&fragment(&[5], vec![whole(), all]), &[&facts]);
+        // Each row is compared with it.
+        let one = || vec![int(1, Ty::I64)];
+        let build = Pipeline {
+            source: Source::Output(0),
+            steps: vec![],
+            sink: Sink::Build { keys: one(), payload: vec![reg(1), reg(0)] },
+        };
+        let less = filter(binary(BinaryOp::Lt, convert(reg(2), Ty::I64), binary(BinaryOp::Div, reg(5), reg(6))));
+        let root = aggregates(0, vec![probe(1, one(), JoinKind::Inner), less], vec![], vec![count()]);
+        check_orders(&fragment(&[5], vec![whole(), build, root]), &[&facts]);
+    }
 }
 
 #[test]

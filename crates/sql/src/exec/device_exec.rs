@@ -93,7 +93,7 @@ impl DeviceExec {
     pub(crate) fn to_partial(&self, schema: SchemaRef) -> DeviceExec {
         DeviceExec {
             mode: Mode::Partial,
-            lowered: self.lowered.with_sum_states().map_or_else(|| self.lowered.clone(), Arc::new),
+            lowered: Arc::new(self.lowered.with_states()),
             properties: Arc::new(properties(schema)),
             metrics: ExecutionPlanMetricsSet::new(),
             ..self.clone()

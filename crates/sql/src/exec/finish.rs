@@ -1,13 +1,13 @@
-//! The last step of an aggregation, on the host: averages and variances from sums and counts.
+//! The last step of an aggregation, on the host: variances from sums and counts.
 //!
 //! A variance of doubles is a difference of sums; where too many of its digits cancel, there is no result
 //! ([`Cancelled`]) and the CPU, which takes the mean away from each value first, gives the answer.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef, i256};
+use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type, SchemaRef, i256};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 
@@ -24,32 +24,30 @@ const DIFFERENCE_MIN: f64 = 2e-5;
 #[error("a variance of values that are large beside their differences")]
 pub(crate) struct Cancelled;
 
-/// The node's output from the fragment's batch, whose first `groups` columns are groups.
-pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
-    let aggregate = |index: usize| batch.column(groups + index);
+/// The node's output from the fragment's batch: a column for each step, and for a variance the sums it is made of.
+pub(crate) fn finish(batch: &RecordBatch, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
+    let is_global = !steps.iter().any(|step| matches!(step, Finish::Group(_)));
+    let mut rest = batch.columns();
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(steps.len());
     for (step, field) in steps.iter().zip(schema.fields()) {
         let column = match step {
-            Finish::Group(index) => batch.column(*index).clone(),
-            Finish::Aggregate(index) => aggregate(*index).clone(),
-            Finish::Average { sum, count } => average(aggregate(*sum), aggregate(*count)),
-            Finish::DecimalAverage { sum, count, more_digits } => {
-                decimal_average(aggregate(*sum), aggregate(*count), *more_digits, field.data_type())?
+            Finish::Variance { spread, .. } => {
+                let [sum, squares, count] = next(&mut rest)?;
+                variance(sum, squares, count, *spread)
             }
-            Finish::Variance { sum, squares, count, spread } => {
-                variance(aggregate(*sum), aggregate(*squares), aggregate(*count), *spread)
-            }
-            Finish::FloatVariance { sum, squares, count, extremes: (low, high), spread } => {
-                let doubles = [*sum, *squares, *low, *high].map(|index| aggregate(index).as_primitive::<Float64Type>());
-                let count = aggregate(*count).as_primitive::<Int64Type>();
+            Finish::FloatVariance { spread, .. } => {
+                let [sum, squares, low, high, count] = next(&mut rest)?;
+                let doubles = [sum, squares, low, high].map(|column| column.as_primitive::<Float64Type>());
+                let count = count.as_primitive::<Int64Type>();
                 let value = |row: usize| match count.value(row) {
                     // Without groups DataFusion does not look at the value; in a group an infinite one shows.
-                    1 if groups == 0 && !spread.sample => Ok(Some(0.0)),
+                    1 if is_global && !spread.sample => Ok(Some(0.0)),
                     count => float_variance(doubles.map(|values| values.value(row)), count, *spread),
                 };
                 let values = (0..count.len()).map(value).collect::<Result<Float64Array, _>>();
                 Arc::new(values.map_err(|error| DataFusionError::External(Box::new(error)))?)
             }
+            _ => next::<1>(&mut rest)?[0].clone(),
         };
         columns.push(canonical_nans(&match column.data_type() == field.data_type() {
             true => column,
@@ -60,35 +58,12 @@ pub(crate) fn finish(batch: &RecordBatch, groups: usize, steps: &[Finish], schem
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
 
-fn average(sum: &ArrayRef, count: &ArrayRef) -> ArrayRef {
-    let (sum, count) = (sum.as_primitive::<Float64Type>(), count.as_primitive::<Int64Type>());
-    let quotient = |row: usize| match count.value(row) {
-        0 => None,
-        count => Some(sum.value(row) / count as f64),
-    };
-    Arc::new((0..sum.len()).map(quotient).collect::<Float64Array>())
-}
-
-/// As DataFusion's: the sum is scaled up, then divided and truncated.
-fn decimal_average(sum: &ArrayRef, count: &ArrayRef, more_digits: u32, data_type: &DataType) -> Result<ArrayRef> {
-    let DataType::Decimal128(precision, scale) = data_type else {
-        return Err(DataFusionError::Internal(format!("an average of decimals of type {data_type}")));
-    };
-    let (sum, count) = (sum.as_primitive::<Decimal128Type>(), count.as_primitive::<Int64Type>());
-    let mut values = Vec::with_capacity(sum.len());
-    for row in 0..sum.len() {
-        let value = match count.value(row) {
-            0 => None,
-            count => {
-                let scaled = sum.value(row).checked_mul(10i128.pow(more_digits));
-                let scaled = scaled
-                    .ok_or_else(|| DataFusionError::Execution("Arithmetic Overflow in AvgAccumulator".to_string()))?;
-                Some(scaled / i128::from(count))
-            }
-        };
-        values.push(value);
-    }
-    Ok(Arc::new(Decimal128Array::from(values).with_precision_and_scale(*precision, *scale)?))
+/// The next columns.
+fn next<'a, const COLUMNS: usize>(rest: &mut &'a [ArrayRef]) -> Result<&'a [ArrayRef; COLUMNS]> {
+    let lacking = || DataFusionError::Internal("a fragment gives too few columns".into());
+    let (columns, others) = rest.split_first_chunk().ok_or_else(lacking)?;
+    *rest = others;
+    Ok(columns)
 }
 
 fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread) -> ArrayRef {

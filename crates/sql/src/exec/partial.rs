@@ -66,8 +66,9 @@ pub(super) fn partial_of(plan: &Arc<dyn ExecutionPlan>) -> Result<&AggregateExec
     partial.ok_or_else(|| DataFusionError::Internal("a partial plan without its aggregation".into()))
 }
 
-/// The states of a fragment's batch, whose first `groups` columns are groups, in the columns of `schema`.
-pub(crate) fn states(batch: &RecordBatch, groups: usize, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
+/// The states of a fragment's batch, groups and then aggregates, in the columns of `schema`.
+pub(crate) fn states(batch: &RecordBatch, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
+    let groups = steps.iter().filter(|step| matches!(step, Finish::Group(_))).count();
     let aggregate = |index: usize| batch.column(groups + index).clone();
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
     for step in steps {

@@ -99,13 +99,11 @@ impl Work {
         match outcome {
             Ok((batch, run)) => {
                 self.exec.note(&run);
-                let groups =
-                    self.exec.lowered.finish.iter().filter(|step| matches!(step, crate::lower::Finish::Group(_)));
                 let last_step = match self.exec.mode {
                     Mode::Whole => finish,
                     Mode::Partial => states,
                 };
-                match last_step(&batch, groups.count(), &self.exec.lowered.finish, &self.schema) {
+                match last_step(&batch, &self.exec.lowered.finish, &self.schema) {
                     Err(DataFusionError::External(error)) if error.is::<Cancelled>() => {
                         let error = EngineError::Unsupported(error.to_string());
                         match settings.placement {

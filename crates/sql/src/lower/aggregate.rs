@@ -1,4 +1,5 @@
-//! Aggregations: what DataFusion calls by name becomes sums, counts and extremes, and a last step on the host.
+//! Aggregations: what DataFusion calls by name becomes sums, counts and extremes; averages are expressions over those,
+//! for all that read them, variances a last step on the host.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
@@ -14,10 +15,10 @@ use crate::mend::float_sums::is_exact;
 use crate::mend::variances::{DIGITS_MAX, Spread};
 use crate::values::FloatSums;
 
-/// How an output column is made from the fragment's batch.
+/// How an output column is made of groups and aggregates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Finish {
-    /// A group column.
+    /// A group column; of rows any column.
     Group(usize),
     /// An aggregate as it is.
     Aggregate(usize),
@@ -32,12 +33,6 @@ pub(crate) enum Finish {
 }
 
 impl Grouped {
-    /// Whether any call is an exact sum of floats, whose limbs only the host puts together.
-    pub(crate) fn has_exact_sums(&self) -> bool {
-        let calls = self.inputs.iter().flat_map(|input| &input.calls);
-        calls.filter_map(|call| as_function(call).ok()).any(|function| is_exact(&function.func))
-    }
-
     /// The sink of an input, and how each output is made from its groups and aggregates.
     pub(crate) fn sink(&self, input: &Input, translator: &Translator) -> Result<(Sink, Vec<Finish>), Reason> {
         let (group_types, call_types) = self.types.split_at(self.group_count);
@@ -93,6 +88,28 @@ impl Finish {
             }
         })
     }
+}
+
+/// The columns of a result of which `types` are made: expressions over the groups and aggregates of `sink`, where any
+/// output is one. Of a variance those that the host needs come, one behind the other.
+pub(super) fn result(finish: &[Finish], types: &[DataType], sink: &Sink) -> Result<Vec<(Device, DataType)>, Reason> {
+    let is_computed = |step: &Finish| matches!(step, Finish::Average { .. } | Finish::DecimalAverage { .. });
+    let Sink::Aggregate { groups, aggregates } = sink else { return Ok(Vec::new()) };
+    if !finish.iter().any(is_computed) {
+        return Ok(Vec::new());
+    }
+    let mut columns = Vec::new();
+    let part = |index: &usize| (Device::Reg(groups.len() + index), aggregates[*index].data_type.clone());
+    for (step, data_type) in finish.iter().zip(types) {
+        match step {
+            Finish::Variance { sum, squares, count, .. } => columns.extend([sum, squares, count].map(part)),
+            Finish::FloatVariance { sum, squares, count, extremes: (low, high), .. } => {
+                columns.extend([sum, squares, low, high, count].map(part));
+            }
+            step => columns.push((step.over_registers(groups.len())?, data_type.clone())),
+        }
+    }
+    Ok(columns)
 }
 
 fn translate_call(

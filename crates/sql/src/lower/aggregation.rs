@@ -3,6 +3,7 @@
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use warpcube_engine::BindingCache;
 
+use super::aggregate::result;
 use super::columns::rewrite;
 use super::describe::describe;
 use super::graph::{Core, Graph, Grouped, Input};
@@ -49,6 +50,9 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
     }
     let Aggregation { mut fragment, tables, arguments, finish } = Aggregation::of(&grouped)?;
     fragment.overflow = facts.overflow;
+    if let Some(root) = fragment.pipelines.last() {
+        fragment.result = result(&finish, &grouped.types, &root.sink)?;
+    }
     Ok(Lowered {
         fragment,
         tables,

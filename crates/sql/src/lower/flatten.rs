@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, FetchType, Limit, LogicalPlan, SkipType};
 
 use super::Reason;
 use super::columns::{BaseColumn, rewrite, text};
-use super::graph::{Core, Graph, Grouped, Relation, RowLimit};
+use super::graph::{Core, Graph, Grouped, Relation, RowLimit, source_of};
 use super::tables::TableFacts;
 use crate::shared::SharedTable;
 use crate::walk::Walk;
@@ -61,14 +61,15 @@ impl Graph {
             LogicalPlan::SubqueryAlias(alias) => self.flatten(&alias.input, facts, core),
             LogicalPlan::Aggregate(aggregate) if !facts.apart => {
                 let grouped = Grouped::of(aggregate, facts)?;
-                if grouped.group_count == 0 || grouped.has_exact_sums() {
-                    return Err("its input has an aggregation that is not scanned".into());
-                }
                 let relation = self.add(Relation::Groups(Box::new(grouped)), core);
                 Ok(BaseColumn::all(relation, aggregate.schema.fields()))
             }
             LogicalPlan::Join(join) => self.join(join, facts, core),
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.flatten(&sort.input, facts, core),
+            LogicalPlan::Sort(sort) => match sort.fetch {
+                None => self.flatten(&sort.input, facts, core),
+                Some(fetch) if facts.apart || fetch == 0 => Err("its input has first rows".into()),
+                Some(fetch) => self.first_rows(sort, (fetch as u64, 0), facts, core),
+            },
             LogicalPlan::Limit(limit) => self.limit(limit, facts, core),
             other => Err(format!("its input has a {}", kind_of(other))),
         }
@@ -80,13 +81,24 @@ impl Graph {
         else {
             return Err("its input has a limit that is computed".into());
         };
+        let (skip, rows) = (skip as u64, fetch.map_or(u64::MAX, |rows| rows as u64));
+        if let LogicalPlan::Sort(sort) = source_of(&limit.input) {
+            // The rows of an order, not any.
+            let (Some(fetch), true) = (sort.fetch, std::ptr::eq(source_of(&limit.input), limit.input.as_ref())) else {
+                return Err("its input has a limit above an order".into());
+            };
+            let found = rows.saturating_add(skip).min(fetch as u64);
+            if facts.apart || found <= skip {
+                return Err("its input has first rows".into());
+            }
+            return self.first_rows(sort, (found, skip), facts, core);
+        }
         if !core.members.is_empty() {
             return Err("its input has a limit beside other joins".into());
         }
         let before = std::mem::replace(&mut self.is_limited, true);
         let columns = self.flatten(&limit.input, facts, core);
         self.is_limited = before;
-        let (skip, rows) = (skip as u64, fetch.map_or(u64::MAX, |rows| rows as u64));
         core.limit = Some(match core.limit {
             None => RowLimit { skip, rows },
             Some(below) => {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
-use datafusion::logical_expr::{Expr, Operator};
-use warpcube_engine::JoinKind;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, SortExpr};
+use warpcube_engine::{JoinKind, TopKAlgorithm};
 
 use super::Reason;
 use super::columns::{BaseColumn, ColumnId, RelationId, relations};
@@ -24,8 +24,8 @@ pub(crate) enum Relation {
     Table(Arc<TableInfo>),
     /// The groups of an aggregation below.
     Groups(Box<Grouped>),
-    /// The rows of a shared table.
-    Shared(Box<SharedRows>),
+    /// Rows that a pipeline of their own leaves: those of a shared table, or the first ones by an order.
+    Inner(Box<InnerRows>),
     /// No rows: the one column of a mark join, which tells whether a row of the core that it hangs on has a match.
     Mark,
 }
@@ -36,7 +36,8 @@ impl Relation {
         match self {
             Relation::Table(table) => table.rows.unwrap_or(0),
             Relation::Mark => 0,
-            Relation::Shared(shared) => shared.graph.rows_max(),
+            Relation::Inner(rows) => rows.rows(),
+            Relation::Groups(grouped) if grouped.group_count == 0 => 1,
             Relation::Groups(grouped) => {
                 grouped.inputs.iter().map(|input| input.graph.rows_max()).sum::<u64>() / ROWS_PER_GROUP
             }
@@ -137,15 +138,37 @@ pub(crate) struct Input {
     pub(super) calls: Vec<Expr>,
 }
 
-/// The rows of a shared table, over base columns of a graph of their own.
+/// Rows that a pipeline of their own leaves, over base columns of a graph of their own.
 #[derive(Debug)]
-pub(crate) struct SharedRows {
-    pub(super) id: usize,
+pub(crate) struct InnerRows {
+    /// The shared table that they are, if they are one.
+    pub(super) id: Option<usize>,
     pub(super) graph: Graph,
     pub(super) core: Core,
     /// Its columns.
     pub(super) outputs: Vec<Expr>,
     pub(super) types: Vec<DataType>,
+    /// The order of which they are the first rows; all of them if there is none.
+    pub(super) order: Option<InnerOrder>,
+}
+
+/// An order whose first rows another operator reads.
+#[derive(Debug)]
+pub(crate) struct InnerOrder {
+    pub(super) keys: Vec<SortExpr>,
+    /// Rows that are found, and how many of them are left out.
+    pub(super) rows: u64,
+    pub(super) skip: u64,
+    /// The algorithm that was asked for.
+    pub(super) algorithm: Option<TopKAlgorithm>,
+}
+
+impl InnerRows {
+    /// Rows, as far as they are known.
+    pub(super) fn rows(&self) -> u64 {
+        let all = self.graph.rows_max();
+        self.order.as_ref().map_or(all, |order| all.min(order.rows - order.skip))
+    }
 }
 
 impl Graph {
@@ -233,6 +256,16 @@ impl Hanging {
     pub(super) fn all_members(&self, visit: &mut impl FnMut(RelationId)) {
         self.core.all_members(visit);
         self.mark.into_iter().for_each(visit);
+    }
+}
+
+/// What a plan projects and filters.
+pub(super) fn source_of(plan: &LogicalPlan) -> &LogicalPlan {
+    match plan {
+        LogicalPlan::Projection(projection) => source_of(&projection.input),
+        LogicalPlan::Filter(filter) => source_of(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => source_of(&alias.input),
+        source => source,
     }
 }
 

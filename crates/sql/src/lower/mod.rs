@@ -90,7 +90,7 @@ pub(crate) struct Lowered {
     pub(crate) tables: Vec<Arc<TableInfo>>,
     /// Most groups of its result that are worth bringing back, where that matters.
     pub(crate) groups_max: Option<u64>,
-    /// How each output column is made from the fragment's batch.
+    /// How each output column is made of groups and aggregates; of rows each column is one.
     pub(crate) finish: Vec<Finish>,
     /// What the fragment takes before it is bound.
     pub(crate) arguments: Vec<Argument>,
@@ -131,18 +131,19 @@ impl Lowered {
         matches!(self.fragment.pipelines.last().map(|root| &root.sink), Some(Sink::Rows { .. }))
     }
 
-    /// The fragment with the accumulators of exact sums in place of their values; `None` if it has no exact sums.
-    pub(crate) fn with_sum_states(&self) -> Option<Lowered> {
+    /// The fragment that gives groups and aggregates as they are, of exact sums the accumulators.
+    pub(crate) fn with_states(&self) -> Lowered {
         let mut fragment = self.fragment.clone();
-        let root = fragment.branches(fragment.pipelines.len().checked_sub(1)?);
-        let calls = fragment.pipelines.get_mut(root)?.iter_mut().flat_map(|branch| match &mut branch.sink {
+        fragment.result.clear();
+        let root = fragment.branches(fragment.pipelines.len().saturating_sub(1));
+        let branches = fragment.pipelines.get_mut(root).unwrap_or_default();
+        let calls = branches.iter_mut().flat_map(|branch| match &mut branch.sink {
             Sink::Aggregate { aggregates, .. } => aggregates.as_mut_slice(),
             _ => &mut [],
         });
-        let mut sums = calls.filter(|call| call.kind == AggregateKind::ExactSum).peekable();
-        sums.peek()?;
+        let sums = calls.filter(|call| call.kind == AggregateKind::ExactSum);
         sums.for_each(|call| call.data_type = DataType::Binary);
-        Some(self.with_fragment(fragment))
+        self.with_fragment(fragment)
     }
 
     /// The same with other device work, for which nothing is bound yet.
@@ -316,7 +317,7 @@ fn first_rows(sort: &Sort, facts: &TableFacts, refused: &mut Vec<Refused>) -> st
 
 /// The join that a plan works on, row by row or as a whole.
 fn join_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
-    match rows::source_of(plan) {
+    match graph::source_of(plan) {
         join @ LogicalPlan::Join(_) => Some(join),
         LogicalPlan::Aggregate(aggregate) => join_of(&aggregate.input),
         LogicalPlan::Sort(sort) => join_of(&sort.input),

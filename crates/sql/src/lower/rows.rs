@@ -17,20 +17,10 @@ use datafusion::logical_expr::{FetchType, Join, Limit, LogicalPlan, Projection, 
 use warpcube_engine::{BindingCache, Sink};
 
 use super::describe::describe;
-use super::graph::{Core, Graph};
+use super::graph::{Core, Graph, source_of};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{Finish, Lowered, Reason, Refused, device, reducers, unions};
-
-/// What a plan projects and filters.
-pub(super) fn source_of(plan: &LogicalPlan) -> &LogicalPlan {
-    match plan {
-        LogicalPlan::Projection(projection) => source_of(&projection.input),
-        LogicalPlan::Filter(filter) => source_of(&filter.input),
-        LogicalPlan::SubqueryAlias(alias) => source_of(&alias.input),
-        source => source,
-    }
-}
 
 /// Whether a plan is an aggregation by groups.
 pub(super) fn is_grouped(plan: &LogicalPlan) -> bool {

@@ -11,17 +11,19 @@
 //! table that has the same rows each time is copied where the part has some of its readers alone, so that the part
 //! stays on the device; sums of floats differ from run to run in their last bits, and are not copied.
 //!
-//! Groups are scanned where they were accumulated. Any other table is a list of rows.
+//! Groups are scanned where they were accumulated. Any other table is a list of rows. The first rows of an order that
+//! another operator reads are left by a pipeline of their own, too.
 
 use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
-use warpcube_engine::Sink;
+use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr, TableScan};
+use warpcube_engine::{JoinKind, OrderKey, Sink, TopK};
 
 use super::calls::as_function;
-use super::columns::{BaseColumn, ColumnId, RelationId, renumber, text};
+use super::columns::{BaseColumn, ColumnId, RelationId, renumber, rewrite, text};
 use super::expr::Translator;
-use super::graph::{Core, Graph, Relation, SharedRows};
+use super::graph::{Core, Graph, Hanging, InnerOrder, InnerRows, Relation};
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::writer::Writer;
@@ -29,6 +31,9 @@ use super::{Reason, reducers};
 use crate::shared::{Shared, SharedTable};
 use crate::values::FloatSums;
 use crate::walk::PlanWalk;
+
+/// Most first rows that are found on the device, those that an OFFSET skips included.
+pub(super) const ROWS_MAX: usize = 1 << 20;
 
 impl Graph {
     /// Adds what a reader of a shared table scans to `core`; the result has an expression for each of its columns.
@@ -74,42 +79,100 @@ impl Graph {
             core.filters.extend(own.filters.iter().map(|filter| renumber(filter, member, relation)));
             return Ok(outputs.iter().map(|output| renumber(output, member, relation)).collect());
         }
-        reducers::reduce(&mut graph, &mut own);
-        let fields = table.plan.schema().fields();
-        let types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
-        let rows = SharedRows { id: table.id, graph, core: own, outputs, types };
-        let relation = self.add(Relation::Shared(Box::new(rows)), core);
-        Ok(BaseColumn::all(relation, fields))
+        let schema = table.plan.schema();
+        Ok(self.inner_rows(InnerRows::of(graph, own, outputs, schema, Some(table.id)), schema, core))
+    }
+
+    /// Adds the first rows of an order to `core`, of which so many are found and some of these left out; the result has
+    /// an expression for each of their columns.
+    pub(super) fn first_rows(
+        &mut self,
+        sort: &Sort,
+        (rows, skip): (u64, u64),
+        facts: &TableFacts,
+        core: &mut Core,
+    ) -> Result<Vec<Expr>, Reason> {
+        if rows > ROWS_MAX as u64 {
+            return Err(format!("the first {rows} rows of an order, where {ROWS_MAX} are the most"));
+        }
+        let (mut graph, mut own) = (Graph::new(facts.options.clone()), Core::default());
+        let outputs = graph.flatten(&sort.input, facts, &mut own)?;
+        own.without_limit("an order")?;
+        // Rows that have several matches have no number to be known by.
+        let multiplies = |hanging: &Hanging| matches!(hanging.kind, JoinKind::Inner | JoinKind::Left);
+        if own.members.len() > 1 || own.hanging.iter().any(multiplies) {
+            return Err("its input has the first rows of a join".into());
+        }
+        let schema = sort.input.schema();
+        let key = |key: &SortExpr| Ok::<_, Reason>(key.with_expr(rewrite(&key.expr, schema, &outputs)?));
+        let keys = sort.expr.iter().map(key).collect::<Result<_, _>>()?;
+        let order = InnerOrder { keys, rows, skip, algorithm: facts.topk };
+        let inner = InnerRows::of(graph, own, outputs, schema, None);
+        Ok(self.inner_rows(InnerRows { order: Some(order), ..inner }, schema, core))
+    }
+
+    fn inner_rows(&mut self, rows: InnerRows, schema: &DFSchema, core: &mut Core) -> Vec<Expr> {
+        let relation = self.add(Relation::Inner(Box::new(rows)), core);
+        BaseColumn::all(relation, schema.fields())
+    }
+}
+
+impl InnerRows {
+    /// All rows of a core; `schema` has their columns.
+    fn of(mut graph: Graph, mut core: Core, outputs: Vec<Expr>, schema: &DFSchema, id: Option<usize>) -> InnerRows {
+        reducers::reduce(&mut graph, &mut core);
+        let types = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        InnerRows { id, graph, core, outputs, types, order: None }
+    }
+
+    /// The sink that leaves them.
+    fn sink(&self, translator: &Translator) -> Result<Sink, Reason> {
+        let columns = self.outputs.iter().zip(&self.types);
+        let columns = columns.map(|(expr, ty)| Ok((translator.translate(expr)?, ty.clone())));
+        let columns = columns.collect::<Result<Vec<_>, Reason>>()?;
+        let Some(InnerOrder { keys, rows, skip, algorithm }) = &self.order else {
+            return Ok(Sink::Rows { columns, limit: None });
+        };
+        let key = |key: &SortExpr| {
+            let expr = translator.translate(&key.expr)?;
+            Ok(OrderKey { expr, descending: !key.asc, nulls_first: key.nulls_first })
+        };
+        let keys = keys.iter().map(key).collect::<Result<_, Reason>>()?;
+        let (k, outputs) = (Some(*rows), columns);
+        Ok(Sink::TopK(TopK { keys, k, skip: *skip, outputs, algorithm: *algorithm }))
+    }
+
+    /// The expressions that its sink reads.
+    fn reads(&self) -> Vec<Expr> {
+        let keys = self.order.iter().flat_map(|order| &order.keys).map(|key| &key.expr);
+        self.outputs.iter().chain(keys).cloned().collect()
     }
 }
 
 impl Writer<'_, '_> {
-    /// Writes the pipelines of a shared table, once; `translator` gets registers for its columns.
-    pub(super) fn shared(
+    /// Writes the pipelines of rows, once; `translator` gets registers for their columns.
+    pub(super) fn inner(
         &mut self,
         relation: RelationId,
-        rows: &SharedRows,
+        rows: &InnerRows,
         translator: &mut Translator,
     ) -> Result<usize, Reason> {
-        let known = self.written.shared.get(&rows.id).map(|(pipeline, _)| *pipeline);
+        let known = rows.id.and_then(|id| self.written.shared.get(&id)).map(|(pipeline, _)| *pipeline);
         let pipeline = match known {
             Some(known) => known,
             None => {
-                let mut tree = Tree::plan(&rows.graph, &rows.core, &rows.outputs)?;
+                let reads = rows.reads();
+                let mut tree = Tree::plan(&rows.graph, &rows.core, &reads)?;
                 // Arguments are numbered in one list.
                 tree.arguments = self.tree.arguments.take();
                 let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
-                let root = writer.root(&rows.outputs, |translator| {
-                    let columns = rows.outputs.iter().zip(&rows.types);
-                    let columns = columns.map(|(expr, ty)| Ok((translator.translate(expr)?, ty.clone())));
-                    Ok(Sink::Rows { columns: columns.collect::<Result<_, Reason>>()?, limit: None })
-                });
+                let root = writer.root(&reads, |translator| rows.sink(translator));
                 self.written = writer.written;
                 self.tree.arguments.replace(tree.arguments);
                 self.push(root?)
             }
         };
-        self.written.shared.insert(rows.id, (pipeline, Vec::new()));
+        self.written.shared.extend(rows.id.map(|id| (id, (pipeline, Vec::new()))));
         for position in 0..rows.types.len() {
             translator.add(ColumnId { relation, position });
         }

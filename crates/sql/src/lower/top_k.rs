@@ -21,15 +21,13 @@ use warpcube_engine::{BindingCache, OrderKey, Sink, TopK};
 
 use super::columns::rewrite;
 use super::describe::describe;
-use super::graph::{Core, Graph};
-use super::rows::{is_grouped, source_of};
+use super::graph::{Core, Graph, source_of};
+use super::rows::is_grouped;
+use super::shared::ROWS_MAX;
 use super::tables::TableFacts;
 use super::tree::Tree;
 use super::{Finish, Lowered, Reason, reducers};
 use crate::walk::PlanWalk;
-
-/// Most rows that are found on the device, those that an OFFSET skips included.
-const ROWS_MAX: usize = 1 << 20;
 
 /// Whether a sort is one of a join or of groups.
 pub(super) fn orders_output(sort: &Sort) -> bool {
@@ -166,7 +164,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         };
         let outputs = outputs.iter().zip(sort.input.schema().fields()).map(output).collect::<Result<_, _>>()?;
         let k = sort.fetch.map(|fetch| fetch as u64);
-        Ok(Sink::TopK(TopK { keys, k, outputs, algorithm: facts.topk }))
+        Ok(Sink::TopK(TopK { keys, k, skip: 0, outputs, algorithm: facts.topk }))
     })?;
     fragment.overflow = facts.overflow;
     Ok(Lowered {

@@ -67,7 +67,7 @@ const OWN: RelationId = RelationId(usize::MAX);
 impl Written {
     fn fragment(self) -> (Fragment, Vec<Arc<TableInfo>>) {
         let Written { pipelines, unions, tables, infos, .. } = self;
-        (Fragment { tables, pipelines, unions, overflow: Overflow::default() }, infos)
+        (Fragment { tables, pipelines, unions, result: Vec::new(), overflow: Overflow::default() }, infos)
     }
 
     /// Writes an aggregation with all below it; branches of a union are the last pipelines, side by side. The result
@@ -235,7 +235,7 @@ impl<'a> Writer<'a, '_> {
         let source = match tree.graph.relation(relation) {
             Relation::Table(info) => Source::Table(self.table(info, &own, &mut translator)?),
             Relation::Groups(grouped) => Source::Output(self.groups(relation, grouped, &mut translator)?),
-            Relation::Shared(shared) => Source::Output(self.shared(relation, shared, &mut translator)?),
+            Relation::Inner(rows) => Source::Output(self.inner(relation, rows, &mut translator)?),
             Relation::Mark => return Err("a mark without a join".into()),
         };
         let is_own = |filter: &&Expr| relations(filter).iter().all(|read| *read == relation);

@@ -106,10 +106,14 @@ impl Placing {
                     let columns = table.columns.iter().map(|column| self.column(info, *column)).collect();
                     (info.rows.unwrap_or(ROWS_UNKNOWN), source_kind(info), columns)
                 }
-                // At most as many as the rows that were grouped.
+                // At most as many as the rows that were grouped, or are wanted.
                 Source::Output(of) => (rows_of[fragment.branches(of)].iter().sum(), SourceKind::Memory, Vec::new()),
             };
-            rows_of.push(rows);
+            rows_of.push(match &pipeline.sink {
+                Sink::Aggregate { groups, .. } if groups.is_empty() => 1,
+                Sink::TopK(top) => top.k.map_or(rows, |k| rows.min(k)),
+                _ => rows,
+            });
             let probes = pipeline.steps.iter().filter(|step| matches!(step, Step::Probe(_))).count() as u32;
             PassWork {
                 rows,
@@ -121,7 +125,7 @@ impl Placing {
                     Sink::Aggregate { groups, aggregates } => {
                         SinkWork::Aggregate { aggregates: aggregates.len() as u32, keys: groups.len() as u32 }
                     }
-                    Sink::TopK(top) if sorts_rows => {
+                    Sink::TopK(top) if sorts_rows && top.k.is_none() => {
                         SinkWork::Sort { keys: top.keys.len() as u32, columns: top.outputs.len() as u32 }
                     }
                     Sink::TopK(top) => SinkWork::TopK { keys: top.keys.len() as u32 },

@@ -110,7 +110,7 @@ pub fn fragment(columns: &[usize], pipelines: Vec<Pipeline>) -> Fragment {
         columns: (0..*columns).collect(),
     };
     let tables = columns.iter().enumerate().map(table).collect();
-    Fragment { tables, pipelines, unions: Vec::new(), overflow: Overflow::Raise }
+    Fragment { tables, pipelines, unions: Vec::new(), result: Vec::new(), overflow: Overflow::Raise }
 }
 
 /// A fragment over one table.

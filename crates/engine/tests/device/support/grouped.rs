@@ -70,6 +70,7 @@ pub(super) fn finish(
     let (by, aggregates): (&[_], &[_]) = match &pipeline.sink {
         Sink::Aggregate { groups, aggregates } => (groups, aggregates),
         Sink::Rows { columns, .. } => (columns, &[]),
+        Sink::TopK(top) => (&top.outputs, &[]),
         _ => panic!("the root gives rows"),
     };
     if by.is_empty() && groups.is_empty() && matches!(pipeline.sink, Sink::Aggregate { .. }) {

@@ -16,6 +16,7 @@ use super::calendar::{date_part, months_later};
 use super::grouped::{Groups, State, finish};
 use super::scalar::{Scalar, scalars};
 use super::source::MemoryTable;
+use super::top_k::ranked;
 
 /// A value with its type.
 pub type Typed = (Ty, Option<Scalar>);
@@ -92,14 +93,19 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             continue;
         }
         if index + 1 == fragment.pipelines.len() && !raised && !maybe {
-            match finish(pipeline, groups, fragment.overflow) {
+            let types = || group_types(fragment, tables, index);
+            match finish(pipeline, groups, fragment.overflow).and_then(|rows| computed(fragment, types, rows)) {
                 Ok(rows) => return Outcome::Rows(rows),
                 Err(Raised) => raised = true,
             }
-        } else if matches!(pipeline.sink, Sink::Aggregate { .. } | Sink::Rows { .. }) {
+        } else if !matches!(pipeline.sink, Sink::Build { .. }) {
             let types = group_types(fragment, tables, index);
             match finish(pipeline, groups, fragment.overflow) {
                 Ok(rows) => {
+                    let rows = match &pipeline.sink {
+                        Sink::TopK(top) => ranked(rows, top),
+                        _ => rows,
+                    };
                     if let (Sink::Aggregate { groups, .. }, true) = (&pipeline.sink, is_probed(fragment, index)) {
                         built[index] = probed_groups(&rows, groups.len(), &types);
                     }
@@ -110,6 +116,23 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         }
     }
     Outcome::Raises { certain: raised }
+}
+
+/// The columns of a result of groups.
+fn computed(
+    fragment: &Fragment,
+    types: impl FnOnce() -> Vec<Ty>,
+    rows: Vec<Vec<Option<Scalar>>>,
+) -> Result<Vec<Vec<Option<Scalar>>>, Raised> {
+    if fragment.result.is_empty() {
+        return Ok(rows);
+    }
+    let types = types();
+    let row = |row: Vec<Option<Scalar>>| {
+        let registers: Vec<Typed> = types.iter().copied().zip(row).collect();
+        fragment.result.iter().map(|(expr, _)| Ok(evaluate(expr, &registers, fragment.overflow)?.1)).collect()
+    };
+    rows.into_iter().map(row).collect()
 }
 
 fn is_probed(fragment: &Fragment, pipeline: usize) -> bool {
@@ -225,7 +248,8 @@ fn group_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: usize) ->
     let (keys, aggregates) = match &fragment.pipelines[pipeline].sink {
         Sink::Aggregate { groups, aggregates } => (groups, aggregates.as_slice()),
         Sink::Rows { columns, .. } => (columns, [].as_slice()),
-        _ => panic!("no groups"),
+        Sink::TopK(top) => (&top.outputs, [].as_slice()),
+        Sink::Build { .. } => panic!("no groups"),
     };
     let keys = keys.iter().map(|(expr, _)| type_of(expr, &registers));
     keys.chain(aggregates.iter().map(|call| Ty::of(&call.data_type).unwrap())).collect()
@@ -299,7 +323,13 @@ fn sink(
             groups.insert(vec![format!("{:012}", groups.len())], (values, Vec::new()));
             Ok(false)
         }
-        Sink::TopK(_) => panic!("support::top_k has its rows"),
+        // Keys, then what is given of the rows that come first.
+        Sink::TopK(top) => {
+            let exprs = top.keys.iter().map(|key| &key.expr).chain(top.outputs.iter().map(|(expr, _)| expr));
+            let values = exprs.map(|expr| Ok(evaluate(expr, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;
+            groups.insert(vec![format!("{:012}", groups.len())], (values, Vec::new()));
+            Ok(false)
+        }
         Sink::Aggregate { groups: by, aggregates } => {
             let values =
                 by.iter().map(|(expr, _)| Ok(evaluate(expr, registers, rule)?.1)).collect::<Result<Vec<_>, _>>()?;

@@ -30,7 +30,7 @@ pub fn first_rows(table: &MemoryTable, steps: Vec<Step>, keys: Vec<OrderKey>, k:
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let columns = types.len();
     let outputs = types.into_iter().enumerate().map(|(column, data_type)| (Expr::Reg(column), data_type)).collect();
-    let sink = Sink::TopK(TopK { keys, k: Some(k), outputs, algorithm: None });
+    let sink = Sink::TopK(TopK { keys, k: Some(k), skip: 0, outputs, algorithm: None });
     super::build::fragment(&[columns], vec![Pipeline { source: Source::Table(0), steps, sink }])
 }
 
@@ -50,6 +50,11 @@ fn expected(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<Vec<Option<Scal
     let keys = top.keys.iter().map(|key| (key.expr.clone(), DataType::Null));
     root.sink = Sink::Rows { columns: keys.chain(top.outputs.iter().cloned()).collect(), limit: None };
     let Outcome::Rows(rows) = interpret(&all, tables) else { panic!("rows raise nothing") };
+    ranked(rows, &top)
+}
+
+/// The first of rows of keys and outputs by an order, the outputs alone.
+pub(super) fn ranked(rows: Vec<Vec<Option<Scalar>>>, top: &TopK) -> Vec<Vec<Option<Scalar>>> {
     let mut ranked: Vec<_> =
         rows.into_iter().map(|mut row| (row.drain(..top.keys.len()).collect::<Vec<_>>(), row)).collect();
     let compare = |key: &OrderKey, left: &Option<Scalar>, right: &Option<Scalar>| match (left, right) {
@@ -75,7 +80,8 @@ fn expected(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<Vec<Option<Scal
         let orders = top.keys.iter().zip(left.iter().zip(right)).map(|(key, (left, right))| compare(key, left, right));
         orders.fold(Ordering::Equal, Ordering::then)
     });
-    ranked.into_iter().take(top.k.map_or(usize::MAX, |k| k as usize)).map(|(_, outputs)| outputs).collect()
+    let first = ranked.into_iter().take(top.k.map_or(usize::MAX, |k| k as usize));
+    first.skip(top.skip as usize).map(|(_, outputs)| outputs).collect()
 }
 
 /// Runs a fragment on an engine and compares rows and their order with those found row by row.

@@ -1,0 +1,83 @@
+//! A row of a result as the device leaves it, for first rows and for groups: a bit a column that tells NULL from a
+//! value, in words of 64, then the values. A value takes a word; a decimal wider than 64 bits takes two.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use warpcube_column::Dictionary;
+
+use crate::error::Result;
+use crate::facts::{Facts, Texts, analyse};
+use crate::ir::{Expr, Overflow, Ty};
+use crate::plan::group_values::{GroupRead, GroupValue};
+
+/// A column of a result.
+#[derive(Debug, Clone)]
+pub(crate) struct RowColumn {
+    pub(crate) data_type: DataType,
+    pub(crate) ty: Ty,
+    pub(crate) dictionary: Option<Arc<Dictionary>>,
+    /// The column whose strings' places these are, if they are.
+    pub(crate) texts: Option<Texts>,
+    /// Its first word among those of a row's values.
+    pub(crate) word: usize,
+    /// Whether it takes two words, the lower one first.
+    pub(crate) wide: bool,
+}
+
+/// The columns of a result.
+#[derive(Debug, Clone)]
+pub(crate) struct RowLayout {
+    pub(crate) columns: Vec<RowColumn>,
+}
+
+impl RowLayout {
+    /// The layout of these columns over registers of these facts.
+    ///
+    /// # Errors
+    /// What the device does not compute.
+    pub(crate) fn of(
+        columns: &[(Expr, DataType)],
+        registers: &[Option<Facts>],
+        overflow: Overflow,
+    ) -> Result<RowLayout> {
+        let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
+        let (values, _) = analyse(&exprs, registers, overflow)?;
+        let (mut laid_out, mut word) = (Vec::with_capacity(values.len()), 0);
+        for (value, (_, data_type)) in values.iter().zip(columns) {
+            let wide = value.ty == Ty::I128 && !value.is_narrow();
+            let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
+            laid_out.push(RowColumn { data_type, ty: value.ty, dictionary, texts: value.texts, word, wide });
+            word += 1 + usize::from(wide);
+        }
+        Ok(RowLayout { columns: laid_out })
+    }
+
+    /// Words of validity.
+    pub(crate) fn valid_words(&self) -> usize {
+        self.columns.len().div_ceil(64)
+    }
+
+    /// Words of a row.
+    pub(crate) fn words(&self) -> usize {
+        self.valid_words() + self.columns.last().map_or(0, |column| column.word + 1 + usize::from(column.wide))
+    }
+
+    /// The values of rows whose words are columns, of columns with these facts.
+    pub(crate) fn values(&self, facts: &[Facts]) -> Vec<GroupValue> {
+        let value = |(position, (column, facts)): (usize, (&RowColumn, &Facts))| {
+            let (valid, word) = ((position / 64, (position % 64) as u32), self.valid_words() + column.word);
+            GroupValue {
+                facts: facts.clone(),
+                read: GroupRead::Stored { valid, word, wide: column.wide },
+                first_cell: 0,
+            }
+        };
+        self.columns.iter().zip(facts).enumerate().map(value).collect()
+    }
+
+    /// Whether any column has places of strings.
+    pub(crate) fn has_texts(&self) -> bool {
+        self.columns.iter().any(|column| column.texts.is_some())
+    }
+}
