@@ -65,7 +65,7 @@ fn averages_are_computed_by_every_kind_of_grouping() {
 fn averages_of_groups_of_a_union() {
     let mut fragment = averages(&[(0, DataType::Int64)]);
     fragment.pipelines.push(fragment.pipelines[0].clone());
-    fragment.unions = vec![0..2];
+    fragment.unions.push(0..2);
     check_orders(&fragment, &[&facts(4_000, 200, 3)]);
 }
 
