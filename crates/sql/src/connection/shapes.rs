@@ -46,7 +46,7 @@ impl Connection {
             };
             holed = match shape {
                 Shape::Planned(shape) => break shape,
-                Shape::Narrower(kept) => match holed.narrowed(sql, &kept) {
+                Shape::Narrower(fits) => match holed.narrowed(sql, &fits) {
                     Some(narrowed) => narrowed,
                     None => return Ok(None),
                 },

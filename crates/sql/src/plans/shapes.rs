@@ -35,7 +35,7 @@ const SHAPES_MAX: usize = 256;
 pub(crate) enum Shape {
     /// Its text has a plan.
     Planned(Arc<PlannedShape>),
-    /// Those of its holes that are false are constants of a narrower shape: they are not compared with columns alone.
+    /// Holes for which it has `false` are constants of a narrower shape: more than columns is compared with them.
     Narrower(Arc<[bool]>),
     /// Statements of that shape are planned one by one.
     Unfit,
@@ -44,6 +44,7 @@ pub(crate) enum Shape {
 /// The plan of a shape.
 #[derive(Debug)]
 pub(crate) struct PlannedShape {
+    /// The plan of its text.
     pub(crate) template: Template,
     /// The types of the parameters.
     pub(crate) types: Vec<DataType>,

@@ -23,6 +23,7 @@ use crate::placement::Basis;
 /// An optimised plan with parameters of known types.
 #[derive(Debug)]
 pub(crate) struct Template {
+    /// The plan, not yet lowered.
     pub(crate) optimized: LogicalPlan,
     /// Whether each parameter is compared with columns of its type and with nothing else, so that a fragment may take
     /// its value.
