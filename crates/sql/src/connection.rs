@@ -439,9 +439,9 @@ impl Connection {
     }
 
     /// DataFusion's own context below this connection, for embedding programs and tests. What such a program changes in
-    /// it (functions, rules, settings of DataFusion) is this connection's, from its next statement on; tables and object
-    /// stores are the database's. Rows that are written through it into memory tables are not noticed: write with
-    /// [`Connection::execute`].
+    /// it (functions, rules, settings of DataFusion) is this connection's, from its next statement on; tables and
+    /// object stores are the database's. Rows that are written through it into memory tables are not noticed: write
+    /// with [`Connection::execute`].
     pub fn context(&self) -> &SessionContext {
         self.settle();
         self.give();

@@ -321,7 +321,7 @@ impl SchemaProvider for ConnectionSchema {
     ) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
         // DataFusion's own tables in memory change while they are planned; the rows go over into one of ours.
         let ours = |table: &MemTable| MemoryTable::of_registered(&name, table, self.common.clone());
-        let table = match table.downcast_ref::<MemTable>().and_then(ours) {
+        let table = match table.downcast_ref::<MemTable>().map(ours).transpose()? {
             Some(memory) => Arc::new(memory) as Arc<dyn TableProvider>,
             None => table,
         };

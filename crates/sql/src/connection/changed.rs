@@ -78,7 +78,7 @@ pub(super) fn returned(count: SendableRecordBatchStream, returning: Arc<Returnin
     let schema = returning.schema();
     let rows = async move {
         count.try_collect::<Vec<_>>().await?;
-        Ok::<_, DataFusionError>(futures::stream::iter(returning.take().into_iter().map(Ok)))
+        Ok::<_, DataFusionError>(futures::stream::iter(returning.take().map(Ok)))
     };
     Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::once(rows).try_flatten()))
 }

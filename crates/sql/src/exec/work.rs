@@ -14,6 +14,7 @@ use std::time::Instant;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::physical_planning_context::SubqueryIndex;
 use datafusion::physical_plan::execute_stream;
@@ -166,20 +167,31 @@ impl Work {
     }
 
     /// Requests the kernels and runs the original plan on the CPU meanwhile; gives its rows, or none if the kernels are
-    /// compiled before them. The compilation goes on, for the next statement that needs the kernels.
+    /// compiled before them, or the memory pool has no room for the rows. The compilation goes on, for the next
+    /// statement that needs the kernels.
     async fn while_compiling(&self, behind: &NotCompiled) -> Result<Option<SendableRecordBatchStream>> {
         let compilation = self.engine.device().request(&behind.programs, Priority::Soon);
-        let compiled = spawn_blocking(move || drop(compilation.wait()));
-        let rows = async { self.cpu_rows().await?.try_collect::<Vec<RecordBatch>>().await };
+        let mut compiled = spawn_blocking(move || drop(compilation.wait()));
+        let consumer = MemoryConsumer::new("rows of the CPU while kernels are compiled");
+        let memory = consumer.register(&self.exec.state.runtime_env().memory_pool);
+        let rows = async { within(self.cpu_rows().await?, &memory).await };
         let rows = tokio::select! {
-            _ = compiled => return Ok(None),
+            _ = &mut compiled => return Ok(None),
             rows = rows => rows?,
+        };
+        let Some(rows) = rows else {
+            memory.free();
+            _ = compiled.await;
+            return Ok(None);
         };
         if let Some(report) = &self.report {
             report.add_load(&behind.loaded);
         }
         self.tell_of_cpu("its kernels were not compiled yet");
-        let rows = stream::iter(rows.into_iter().map(Ok));
+        let rows = stream::iter(rows.into_iter().map(move |batch| {
+            memory.shrink(batch.get_array_memory_size());
+            Ok(batch)
+        }));
         Ok(Some(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), rows))))
     }
 
@@ -306,6 +318,18 @@ impl Work {
     }
 }
 
+/// All rows of a stream, charged to a reservation; none once it has no room for them.
+async fn within(mut rows: SendableRecordBatchStream, memory: &MemoryReservation) -> Result<Option<Vec<RecordBatch>>> {
+    let mut kept = Vec::new();
+    while let Some(batch) = rows.try_next().await? {
+        if memory.try_grow(batch.get_array_memory_size()).is_err() {
+            return Ok(None);
+        }
+        kept.push(batch);
+    }
+    Ok(Some(kept))
+}
+
 /// Runs blocking work: long work on a thread for it, short work on this worker, whose queue another worker takes over
 /// meanwhile.
 async fn off_the_workers<T: Send + 'static>(short: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
@@ -324,4 +348,28 @@ pub(crate) struct PlanningState(pub(crate) Arc<SessionState>);
 fn planning_state(state: &SessionState) -> SessionState {
     let whole = state.config().get_extension::<PlanningState>();
     whole.map_or_else(|| state.clone(), |whole| whole.0.as_ref().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn rows_are_gathered_as_far_as_the_pool_has_room() {
+        let values: Arc<dyn arrow::array::Array> = Arc::new(Int64Array::from_iter_values(0..1000));
+        let batch = RecordBatch::try_from_iter([("v", values)]).unwrap();
+        let bytes = batch.get_array_memory_size();
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(3 * bytes));
+        for (batches, has_room) in [(3, true), (4, false)] {
+            let memory = MemoryConsumer::new("").register(&pool);
+            let rows = stream::iter(vec![batch.clone(); batches]).map(Ok);
+            let rows = Box::pin(RecordBatchStreamAdapter::new(batch.schema(), rows));
+            let kept = within(rows, &memory).await.unwrap();
+            assert_eq!(kept.map(|kept| kept.len()), has_room.then_some(batches));
+            assert_eq!(pool.reserved(), 3 * bytes);
+        }
+    }
 }

@@ -22,7 +22,9 @@ pub(crate) struct Ledger(Mutex<Entries>);
 
 #[derive(Debug)]
 struct Entries {
-    /// In the database's pool.
+    /// The database's.
+    pool: Arc<dyn MemoryPool>,
+    /// In that pool.
     reservation: MemoryReservation,
     /// By address the bytes of a buffer, and its charges.
     buffers: HashMap<usize, (usize, usize)>,
@@ -40,7 +42,7 @@ impl Ledger {
     /// A ledger that charges to a pool.
     pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Ledger {
         let reservation = registered(pool);
-        Ledger(Mutex::new(Entries { reservation, buffers: HashMap::new(), bytes: 0 }))
+        Ledger(Mutex::new(Entries { pool: pool.clone(), reservation, buffers: HashMap::new(), bytes: 0 }))
     }
 
     /// Charges a batch of a table.
@@ -81,6 +83,10 @@ impl Ledger {
     /// Charges everything to another pool, whether or not it has room: the rows are there.
     pub(crate) fn move_to(&self, pool: &Arc<dyn MemoryPool>) {
         let mut entries = self.0.lock();
+        if Arc::ptr_eq(&entries.pool, pool) {
+            return;
+        }
+        entries.pool = pool.clone();
         let reservation = registered(pool);
         reservation.grow(entries.bytes);
         entries.reservation = reservation;
@@ -138,5 +144,64 @@ fn explained(table: &str, error: datafusion::error::DataFusionError) -> SqlError
             SqlError::Memory(format!("table '{table}' and the tables in memory do not fit ({text})"))
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+
+    use super::*;
+
+    /// The most that a pool ever had reserved.
+    #[derive(Debug)]
+    struct Peak(GreedyMemoryPool, Mutex<usize>);
+
+    impl std::fmt::Display for Peak {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.name())
+        }
+    }
+
+    impl MemoryPool for Peak {
+        fn name(&self) -> &str {
+            "peak"
+        }
+
+        fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+            self.0.grow(reservation, additional);
+            let mut peak = self.1.lock();
+            *peak = (*peak).max(self.0.reserved());
+        }
+
+        fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+            self.0.shrink(reservation, shrink);
+        }
+
+        fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> datafusion::error::Result<()> {
+            self.0.try_grow(reservation, additional)
+        }
+
+        fn reserved(&self) -> usize {
+            self.0.reserved()
+        }
+    }
+
+    #[test]
+    fn tables_are_charged_once_whatever_pool_they_move_to() {
+        let pools = [(); 2].map(|()| Arc::new(Peak(GreedyMemoryPool::new(1 << 20), Mutex::default())));
+        let [first, second]: [Arc<dyn MemoryPool>; 2] = [pools[0].clone(), pools[1].clone()];
+        let ledger = Arc::new(Ledger::new(&first));
+        let values: Arc<dyn arrow::array::Array> = Arc::new(Int64Array::from_iter_values(0..1000));
+        let batch = RecordBatch::try_from_iter([("v", values)]).unwrap();
+        let charge = ledger.charge("t", &batch).unwrap();
+        let bytes = first.reserved();
+        ledger.move_to(&first);
+        assert_eq!((first.reserved(), *pools[0].1.lock()), (bytes, 0), "all rows are registered anew");
+        ledger.move_to(&second);
+        assert_eq!((first.reserved(), second.reserved(), *pools[1].1.lock()), (0, bytes, bytes));
+        drop(charge);
+        assert_eq!(second.reserved(), 0);
     }
 }

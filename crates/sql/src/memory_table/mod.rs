@@ -219,17 +219,22 @@ impl MemoryTable {
     }
 
     /// A table of the rows that an embedding program registered, as they are now.
-    pub(crate) fn of_registered(name: &str, table: &MemTable, common: Common) -> Option<MemoryTable> {
+    ///
+    /// # Errors
+    /// [`SqlError::Memory`] if the pool has no room for them, and for a table that is being written.
+    pub(crate) fn of_registered(name: &str, table: &MemTable, common: Common) -> Result<MemoryTable> {
         let mut partitions = Vec::new();
         for partition in &table.batches {
             let mut charged = Charged::default();
-            for batch in partition.try_read().ok()?.iter() {
-                charged.push(batch.clone(), Arc::new(common.ledger.charge(name, batch).ok()?));
+            let batches = partition.try_read();
+            let batches = batches.map_err(|_| SqlError::Execution(format!("table '{name}' is being written")))?;
+            for batch in batches.iter() {
+                charged.push(batch.clone(), Arc::new(common.ledger.charge(name, batch)?));
             }
             partitions.push(charged);
         }
         let rules = Rules::of(name, table.schema());
-        MemoryTable::new(name, rules, BTreeMap::new(), partitions, common).ok()
+        MemoryTable::new(name, rules, BTreeMap::new(), partitions, common)
     }
 
     /// The table at its current version, in a role.

@@ -12,15 +12,19 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::TryStreamExt;
 use parking_lot::Mutex;
+
+use super::{Charge, Charged};
+use crate::error::Result;
 
 /// The SELECT of a statement, and what it has given.
 #[derive(Debug)]
 pub(crate) struct Returning {
     plan: Arc<dyn ExecutionPlan>,
     changed: Mutex<Vec<RecordBatch>>,
-    result: Mutex<Vec<RecordBatch>>,
+    result: Mutex<Charged>,
 }
 
 impl Returning {
@@ -33,17 +37,34 @@ impl Returning {
         self.plan.schema()
     }
 
-    /// Computes the SELECT over these rows.
-    pub(super) async fn compute(&self, rows: Vec<RecordBatch>, context: &Arc<TaskContext>) -> DataFusionResult<()> {
-        *self.changed.lock() = rows;
-        let result = collect(self.plan.clone(), context.clone()).await?;
+    /// Computes the SELECT over these rows; `charge` charges a batch that it gives.
+    ///
+    /// # Errors
+    /// Those of the SELECT, and [`SqlError::Memory`](crate::SqlError::Memory) if what it gives does not fit.
+    pub(super) async fn compute(
+        &self,
+        rows: Charged,
+        charge: impl Fn(&RecordBatch) -> Result<Arc<Charge>>,
+        context: &Arc<TaskContext>,
+    ) -> DataFusionResult<()> {
+        let Charged { charges, batches } = rows;
+        *self.changed.lock() = batches;
+        let mut result = Charged::default();
+        let mut selected = execute_stream(self.plan.clone(), context.clone())?;
+        while let Some(batch) = selected.try_next().await? {
+            let charge = charge(&batch)?;
+            result.push(batch, charge);
+        }
+        drop(charges);
+        self.changed.lock().clear();
         *self.result.lock() = result;
         Ok(())
     }
 
-    /// What the SELECT gave, once.
-    pub(crate) fn take(&self) -> Vec<RecordBatch> {
-        std::mem::take(&mut *self.result.lock())
+    /// What the SELECT gave, once. A batch is charged until it is taken from there.
+    pub(crate) fn take(&self) -> impl Iterator<Item = RecordBatch> + use<> {
+        let Charged { charges, batches } = std::mem::take(&mut *self.result.lock());
+        charges.into_iter().zip(batches).map(|(_, batch)| batch)
     }
 }
 

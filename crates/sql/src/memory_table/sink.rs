@@ -20,7 +20,7 @@ use futures::TryStreamExt;
 
 use super::keys::{Changes, Edit, KeyIndex};
 use super::versions::{Change, failed};
-use super::{Action, Charge, Returning, Role, Shared, Version};
+use super::{Action, Charge, Charged, Returning, Role, Shared, Version};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 
@@ -267,18 +267,18 @@ impl DataSink for RowsSink {
             self.take(&batch, &mut collected)?;
         }
         if let Some(returning) = context.session_config().get_extension::<Returning>() {
-            let rows = match self.role {
-                Role::Rows => collected.rows.clone(),
-                // Rows that leave as they were, then those that come.
+            // Rows that leave as they were, then those that come, which are charged.
+            let charge = |batch: &RecordBatch| self.charge(batch).map(Arc::new);
+            let mut rows = match self.role {
+                Role::Rows => Charged::default(),
                 _ => {
                     let is_deleted = |(_, new): &&Change| new.is_none();
                     let deleted: Vec<Change> = collected.changes.iter().filter(is_deleted).copied().collect();
-                    let mut rows = self.base.rows_of(&deleted)?;
-                    rows.extend(collected.rows.iter().cloned());
-                    rows
+                    self.base.rows_of(&deleted, &charge)?
                 }
             };
-            returning.compute(rows, context).await?;
+            rows.batches.extend(collected.rows.iter().cloned());
+            returning.compute(rows, charge, context).await?;
         }
         let writing = match self.role {
             Role::Rows => Some(self.shared.writers.clone().lock_owned().await),

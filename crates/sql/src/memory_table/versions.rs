@@ -103,18 +103,20 @@ impl Version {
         (found, places)
     }
 
-    /// The rows that change, each once, in the table's order.
-    pub(super) fn rows_of(&self, changes: &[Change]) -> Result<Vec<RecordBatch>> {
+    /// Copies of the rows that change, each once, in the table's order.
+    pub(super) fn rows_of(&self, changes: &[Change], charge: ChargeBatch) -> Result<Charged> {
         let mut numbers: Vec<u64> = changes.iter().map(|(row, _)| *row).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let (mut left, mut first, mut found) = (numbers.as_slice(), 0, Vec::new());
+        let (mut left, mut first, mut found) = (numbers.as_slice(), 0, Charged::default());
         for batch in self.partitions.iter().flatten() {
             let end = first + batch.num_rows() as u64;
             let (here, later) = left.split_at(left.partition_point(|row| *row < end));
             if !here.is_empty() {
                 let places = UInt64Array::from_iter_values(here.iter().map(|row| row - first));
-                found.push(take_record_batch(batch, &places).map_err(failed)?);
+                let rows = take_record_batch(batch, &places).map_err(failed)?;
+                let charge = charge(&rows)?;
+                found.push(rows, charge);
             }
             (left, first) = (later, end);
         }

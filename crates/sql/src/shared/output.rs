@@ -3,7 +3,8 @@
 //! The first reader starts a task that runs the plan of the table. The task takes the next batch only when a reader
 //! has read all before it, so that it stops with its readers; it holds no lock while it waits, and depends on no
 //! reader being polled. Batches are kept in their order until the statement ends. Their bytes are reserved in the
-//! memory pool; where that refuses, all that is in memory goes to a file, which each reader reads by itself.
+//! memory pool; where that refuses, all that is in memory goes to a file, which each reader reads by itself. A thread
+//! that may block writes it, under no lock; the task takes the next batch once it is written.
 //!
 //! ```text
 //! parts     [ file, 310 batches | file, 12 batches | memory, 4 batches ]
@@ -32,6 +33,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 
 use super::Shared;
 use crate::error::SqlError;
@@ -227,7 +229,7 @@ impl Rows {
                 continue;
             }
             let end = match batches.next().await {
-                Some(Ok(batch)) => self.keep(batch).err(),
+                Some(Ok(batch)) => self.keep(batch).await.err(),
                 Some(Err(error)) => Some(error),
                 None => {
                     self.end(End::All);
@@ -247,22 +249,34 @@ impl Rows {
         self.supply.notify_waiters();
     }
 
-    fn keep(&self, batch: RecordBatch) -> Result<()> {
+    async fn keep(&self, batch: RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
         let bytes = bytes_of(&batch)?;
-        let mut buffer = self.buffer.lock();
-        let is_past = buffer.memory.size().saturating_add(bytes) > buffer.memory_max;
-        let is_refused = is_past || buffer.memory.try_grow(bytes).is_err();
-        if is_refused {
-            buffer.memory.grow(bytes);
-        }
-        buffer.push(batch);
-        let least = FILE_BYTES_MIN.max(buffer.bytes_in_files / FILES);
-        if is_refused && buffer.memory.size() >= least {
-            buffer.spill(&self.files)?;
-        }
+        let batches = {
+            let mut buffer = self.buffer.lock();
+            let is_past = buffer.memory.size().saturating_add(bytes) > buffer.memory_max;
+            let is_refused = is_past || buffer.memory.try_grow(bytes).is_err();
+            if is_refused {
+                buffer.memory.grow(bytes);
+            }
+            buffer.push(batch);
+            let least = FILE_BYTES_MIN.max(buffer.bytes_in_files / FILES);
+            match buffer.parts.last() {
+                Some(Part { rows: PartRows::Memory(batches), .. }) if is_refused && buffer.memory.size() >= least => {
+                    batches.clone()
+                }
+                _ => return Ok(()),
+            }
+        };
+        // Readers read what is in memory meanwhile.
+        let (files, count) = (self.files.clone(), batches.len());
+        let written = spawn_blocking(move || files.spill_record_batch_and_finish(&batches, "a shared table")).await;
+        let Some(file) = written.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?? else {
+            return exec_err!("a shared table was spilled to no file");
+        };
+        self.buffer.lock().move_to(file, count);
         Ok(())
     }
 
@@ -300,17 +314,13 @@ impl Buffer {
         self.batches += 1;
     }
 
-    /// Moves what is in memory to a file.
-    fn spill(&mut self, files: &SpillManager) -> Result<()> {
-        let Some(Part { rows, .. }) = self.parts.last_mut() else { return Ok(()) };
-        let PartRows::Memory(batches) = rows else { return Ok(()) };
-        let Some(file) = files.spill_record_batch_and_finish(batches, "a shared table")? else {
-            return exec_err!("a shared table was spilled to no file");
-        };
-        *rows = PartRows::File { file, batches: batches.len() };
+    /// Puts a file in the place of all batches in memory, which it has.
+    fn move_to(&mut self, file: Arc<dyn SpillFile>, batches: usize) {
+        if let Some(part) = self.parts.last_mut() {
+            part.rows = PartRows::File { file, batches };
+        }
         self.bytes_in_files += self.memory.size();
         self.memory.free();
-        Ok(())
     }
 }
 
@@ -381,14 +391,18 @@ fn bytes_of(batch: &RecordBatch) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use std::pin::Pin;
+    use std::sync::mpsc::{Receiver, Sender, channel};
 
     use arrow::array::{ArrayRef, Int64Array};
+    use datafusion::execution::TempFileFactory;
+    use datafusion::execution::disk_manager::DiskManagerBuilder;
     use datafusion::execution::runtime_env::RuntimeEnvBuilder;
     use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
     use datafusion::prelude::{SessionConfig, SessionContext};
     use futures::TryStreamExt;
 
     use super::*;
+    use crate::spill::Spill;
 
     type Batches = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
@@ -396,7 +410,12 @@ mod tests {
 
     /// The output of a query, under a limit of memory.
     async fn output(sql: &str, memory: usize) -> (Arc<Output>, Arc<TaskContext>) {
-        let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc().unwrap();
+        output_in(sql, RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0)).await
+    }
+
+    /// The output of a query in a runtime.
+    async fn output_in(sql: &str, runtime: RuntimeEnvBuilder) -> (Arc<Output>, Arc<TaskContext>) {
+        let runtime = runtime.build_arc().unwrap();
         let context = SessionContext::new_with_config_rt(SessionConfig::new().with_target_partitions(1), runtime);
         let fails = |_: &[ColumnarValue]| -> Result<ColumnarValue> { panic!("a function that panics") };
         let (of, gives) = (vec![DataType::Int64], DataType::Int64);
@@ -446,6 +465,48 @@ mod tests {
             output.clear();
             assert_eq!(context.memory_pool().reserved(), 0);
         }
+    }
+
+    /// Files that are made once they may be.
+    #[derive(Debug)]
+    struct HeldFiles {
+        files: Spill,
+        asked: Sender<()>,
+        may: std::sync::Mutex<Receiver<()>>,
+    }
+
+    impl TempFileFactory for HeldFiles {
+        fn create_temp_file(&self, description: &str) -> Result<Arc<dyn SpillFile>> {
+            _ = self.asked.send(());
+            _ = self.may.lock().unwrap().recv();
+            self.files.create_temp_file(description)
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn readers_and_other_tasks_go_on_while_a_file_is_written() {
+        let ((asked, is_asked), (lets, may)) = (channel(), channel());
+        let files = HeldFiles { files: Spill::new(None, 1 << 30), asked, may: std::sync::Mutex::new(may) };
+        let mut disk = DiskManagerBuilder::default();
+        disk.set_temp_file_factory(Arc::new(files));
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(6 << 20, 1.0).with_disk_manager_builder(disk);
+        let sql = format!("SELECT value, repeat('x', 30) AS s FROM generate_series(1, {ROWS})");
+        let (output, context) = output_in(&sql, runtime).await;
+        let ahead = reader(&output, &context);
+        let reading = tokio::spawn(async move { ahead.try_collect::<Vec<_>>().await });
+        is_asked.recv().unwrap();
+        // The only worker and the lock of what is kept are free.
+        let (other, done) = channel();
+        let mut behind = reader(&output, &context);
+        let read = tokio::spawn(async move {
+            let first = behind.try_next().await.unwrap().unwrap();
+            _ = other.send(first.num_rows());
+        });
+        let first = done.recv_timeout(std::time::Duration::from_secs(20));
+        drop(lets);
+        assert!(first.is_ok_and(|rows| rows > 0));
+        read.await.unwrap();
+        assert_eq!(sum(&reading.await.unwrap().unwrap()), ROWS * (ROWS + 1) / 2);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::catalog::MemTable;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 use warpcube_sql::{Connection, Database, DatabaseOptions};
@@ -218,4 +220,43 @@ async fn tables_in_memory_are_held_to_the_limit() {
     session.collect(groups).await.unwrap();
     session.set("warpcube.memory_limit", "auto").unwrap();
     session.collect(&create("large", 5_000_000)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_returning_gives_are_held_to_the_limit() {
+    let session = session("6MiB");
+    let create = "CREATE TABLE t AS SELECT value AS k, repeat('x', 500) AS s FROM generate_series(1, 4000)";
+    session.collect(create).await.unwrap();
+    for change in [
+        "DELETE FROM t RETURNING repeat(s, 4) AS r",
+        "UPDATE t SET k = -k RETURNING repeat(s, 4) AS r",
+        "INSERT INTO t SELECT value, 'y' FROM generate_series(1, 4000) RETURNING repeat(s, 2000) AS r",
+    ] {
+        let error = run(&session, change).await.map(|_| ()).unwrap_err();
+        let expected = "SQL-009 out of memory on the CPU: table 't' and the tables in memory do not fit";
+        assert!(error.starts_with(expected), "{change}: {error}");
+        assert_eq!(one(&session, "SELECT count(*), min(k) FROM t").await.0, "4000 1", "{change}");
+    }
+    // What fits is given, and is not charged any more once it has been read.
+    for _ in 0..5 {
+        let given = session.collect("UPDATE t SET k = k + 1 RETURNING s").await.unwrap();
+        assert_eq!(given.iter().map(RecordBatch::num_rows).sum::<usize>(), 4000);
+    }
+    session.collect("DELETE FROM t RETURNING k").await.unwrap();
+    session.collect("DROP TABLE t").await.unwrap();
+    session.collect(create).await.unwrap();
+}
+
+#[tokio::test]
+async fn tables_that_a_program_registers_are_held_to_the_limit() {
+    let session = session("1MiB");
+    let table = |rows: i64| {
+        let values: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+        let batch = RecordBatch::try_from_iter([("v", values)]).unwrap();
+        Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap())
+    };
+    let error = session.context().register_table("t", table(1_000_000)).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("table 't' and the tables in memory do not fit"), "{error}");
+    session.context().register_table("t", table(1000)).unwrap();
+    assert_eq!(one(&session, "SELECT sum(v) FROM t").await.0, "499500");
 }
