@@ -9,9 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::TextFile;
 use super::layers::{module_of, paths, paths_given_on};
 
-/// Crates whose files still lie in circles.
-const EXEMPT: [&str; 1] = ["sql"];
-
 /// Circles that stay, by crate and files, each with what recurs in it.
 const KEPT: [(&str, &[&str], &str); 1] =
     [("column", &["format/dictionary", "format/encoding"], "the codes of a dictionary have an encoding of their own")];
@@ -28,15 +25,11 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
         Some(folder.strip_prefix("crates/").unwrap_or(folder).to_string())
     };
     let crates: BTreeSet<String> = files.iter().filter_map(name).collect();
-    crates.iter().flat_map(|name| findings(name, files, EXEMPT.contains(&name.as_str()))).collect()
+    crates.iter().flat_map(|name| findings(name, files)).collect()
 }
 
-fn findings(name: &str, files: &[TextFile], is_exempt: bool) -> Vec<String> {
+fn findings(name: &str, files: &[TextFile]) -> Vec<String> {
     let circles = circles(&uses(name, files));
-    if is_exempt {
-        let message = format!("crate {name} has no circle of files any more: take it out of EXEMPT");
-        return if circles.is_empty() { vec![format!("xtask/src/tidy/circles.rs: {message}")] } else { Vec::new() };
-    }
     let words = |circle: &Vec<Module>| circle.iter().map(|module| module.join("/")).collect::<Vec<_>>();
     let is_kept = |circle: &Vec<String>| KEPT.iter().any(|(of, files, _)| *of == name && circle == files);
     let found = circles.iter().map(words).filter(|circle| !is_kept(circle));
@@ -135,13 +128,11 @@ mod tests {
             file("four.rs", "use crate::three::T;"),
         ];
         let expected = "crates/a/src: files in a circle: one, two/inner, two/last";
-        assert_eq!(findings("a", &files, false), [expected]);
-        assert_eq!(findings("a", &files, true), Vec::<String>::new());
-        // Without the last edge there is none, and the exemption is needless.
+        assert_eq!(findings("a", &files), [expected]);
+        // Without the last edge there is none.
         let open = [&files[0], &files[1], &files[2], &files[3]]
             .map(|file| TextFile { path: file.path.clone(), text: file.text.clone() });
-        assert_eq!(findings("a", &open, false), Vec::<String>::new());
-        assert_eq!(findings("a", &open, true).len(), 1);
+        assert_eq!(findings("a", &open), Vec::<String>::new());
     }
 
     #[test]
@@ -150,6 +141,6 @@ mod tests {
             file("part/mod.rs", "mod one; pub use one::One; pub fn shared() {}"),
             file("part/one.rs", "use super::shared; mod tests { use super::*; }"),
         ];
-        assert_eq!(findings("a", &files, false), Vec::<String>::new());
+        assert_eq!(findings("a", &files), Vec::<String>::new());
     }
 }

@@ -14,7 +14,6 @@
 //! Groups are scanned where they were accumulated. Any other table is a list of rows. The first rows of an order that
 //! another operator reads are left by a pipeline of their own, too.
 
-use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr, TableScan};
