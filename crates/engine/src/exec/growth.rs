@@ -3,8 +3,8 @@
 //! ([`crate::codegen::stops`]).
 //!
 //! Launch groups before the one that has stopped are done, and so are members of this one that do not stop. What lies
-//! behind did nothing and runs from its start. Kernels and grids stay, for a warp finds its state by them: programs do not
-//! tell sizes, and where they differ the run begins anew.
+//! behind did nothing and runs from its start. Kernels and grids stay, for a warp finds its state by them: programs do
+//! not tell sizes, and where they differ the run begins anew.
 
 use std::collections::BTreeSet;
 

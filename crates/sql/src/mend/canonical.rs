@@ -167,6 +167,22 @@ impl ScalarUDFImpl for Canonical {
     }
 }
 
+/// Whether an expression is made of constants alone.
+pub(super) fn is_constant(expr: &Expr) -> bool {
+    let is_leaf = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::Column(_)
+                | Expr::OuterReferenceColumn(_, _)
+                | Expr::Placeholder(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+        )
+    };
+    !expr.exists(|expr| Ok(is_leaf(expr))).unwrap_or(true)
+}
+
 #[cfg(test)]
 mod tests {
     use arrow::array::Float64Array;

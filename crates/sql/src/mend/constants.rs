@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::canonical::{is_arithmetic, is_float, literal, makes_nan, one_zero};
+use super::canonical::{is_arithmetic, is_constant, is_float, literal, makes_nan, one_zero};
 use super::{each_expression, list_floats, nullif};
 use crate::walk::{PlanWalk, Walk};
 
@@ -108,22 +108,6 @@ fn may_make_nan(expr: &Expr, schema: &DFSchema) -> bool {
         Expr::TryCast(cast) => makes_nan(&cast.expr, cast.field.data_type(), schema),
         _ => false,
     }
-}
-
-/// Whether an expression is made of constants alone.
-pub(super) fn is_constant(expr: &Expr) -> bool {
-    let is_leaf = |expr: &Expr| {
-        matches!(
-            expr,
-            Expr::Column(_)
-                | Expr::OuterReferenceColumn(_, _)
-                | Expr::Placeholder(_)
-                | Expr::ScalarSubquery(_)
-                | Expr::AggregateFunction(_)
-                | Expr::WindowFunction(_)
-        )
-    };
-    !expr.exists(|expr| Ok(is_leaf(expr))).unwrap_or(true)
 }
 
 fn is_signed_zero(value: &ScalarValue) -> bool {

@@ -19,7 +19,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::constants::is_constant;
+use super::canonical::is_constant;
 use super::in_zone::per_second;
 use super::lists::simplifier;
 use super::{chain, each_expression};

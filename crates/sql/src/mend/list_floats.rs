@@ -20,8 +20,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use super::canonical::canonical_nans;
-use super::constants::is_constant;
+use super::canonical::{canonical_nans, is_constant};
 
 /// Functions that compare values of lists.
 const NAMES: [&str; 18] = [
