@@ -181,10 +181,9 @@ impl Settled {
 /// Whether two states plan with the very same functions, rules and options. A copy of a map has its entries in the same
 /// order; one that was changed since counts as another where it has them in another order.
 fn plans_alike(one: &SessionState, other: &SessionState) -> bool {
-    fn functions<T: ?Sized>(one: &HashMap<String, Arc<T>>, other: &HashMap<String, Arc<T>>) -> bool {
-        let is_same =
-            |(one, other): ((&String, &Arc<T>), (&String, &Arc<T>))| Arc::ptr_eq(one.1, other.1) && one.0 == other.0;
-        one.len() == other.len() && one.iter().zip(other).all(is_same)
+    fn functions<T>(one: &HashMap<String, Arc<T>>, other: &HashMap<String, Arc<T>>) -> bool {
+        let mut both = one.iter().zip(other);
+        one.len() == other.len() && both.all(|(one, other)| Arc::ptr_eq(one.1, other.1) && one.0 == other.0)
     }
     fn rules<T: ?Sized>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
         one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
