@@ -34,6 +34,7 @@ mod growth;
 mod guards;
 mod held_filters;
 pub(crate) mod in_zone;
+mod inserted_columns;
 mod intervals;
 mod joins;
 pub(crate) mod lengths;
@@ -101,6 +102,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
+    rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(whole_times::WholeTimes));
     rules.push(Arc::new(views::ViewsAlone));
     rules.push(Arc::new(zones::SessionZone));
