@@ -13,6 +13,7 @@
 mod arguments;
 mod arithmetic;
 mod bounds;
+pub(crate) mod calendar;
 mod canonical;
 mod cast_functions;
 mod casts;

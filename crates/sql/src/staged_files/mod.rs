@@ -32,7 +32,7 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
 use lossless::lossless;
-pub use lossless::{has_no_number, no_number};
+pub use lossless::unwritable;
 use null_folders::with_null_folders;
 
 use crate::access::Access;
