@@ -59,7 +59,7 @@ use crate::values::SettingOrigin;
 pub use cubes::CubeLoad;
 
 use changed::Locked;
-use parsed::{check_view, declares_types, executed, plan_parsed, resolved};
+use parsed::{check_view, deallocates_all, declares_types, executed, plan_parsed, resolved};
 use prepared::{PreparedStatements, executed_anew};
 
 /// A statement that runs.
@@ -254,6 +254,11 @@ impl Connection {
         check_view(&state, &parsed)?;
         let declared = Declared::take(&mut parsed)?;
         let has_types = declares_types(&parsed);
+        if deallocates_all(&parsed) {
+            report.commit()?;
+            self.deallocate_all().await;
+            return Ok(self.nothing(report));
+        }
         let references = state.resolve_table_references(&parsed)?;
         let tables = match &fresh {
             Some(fresh) => resolved(fresh.tables().iter().cloned(), &state),

@@ -71,6 +71,6 @@ pub use progress::Progress;
 pub use report::{FragmentReport, Phase, Place, StatementReport, Summary};
 pub use settings::{Assignment, DatabaseSettings, Owner, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use show::setting_names;
-pub use staged_files::{has_no_number, no_number};
+pub use staged_files::unwritable;
 pub use statement::{OwnStatement, Script, ScriptStatement};
 pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Overflow, Placement, SettingOrigin, TopKChoice};

@@ -14,7 +14,9 @@ const NAMES_SHOWN: usize = 3;
 /// Bytes of the longest literal that is shown as a value.
 const VALUE_BYTES_MAX: usize = 10_000;
 /// Phrases about DataFusion's code with those for people.
-const PHRASES: [(&str, &str); 24] = [
+const PHRASES: [(&str, &str); 29] = [
+    ("Unsupported LIMIT expression: Some(ScalarSubquery(<subquery>))", "LIMIT of a subquery; it takes a constant"),
+    ("Unsupported OFFSET expression: Some(ScalarSubquery(<subquery>))", "OFFSET of a subquery; it takes a constant"),
     ("Unsupported ast node in sqltorel: ", "expression "),
     ("Unsupported ast node ", "in FROM: "),
     (" in create_relation", ""),
@@ -32,6 +34,9 @@ const PHRASES: [(&str, &str); 24] = [
     ("Schema error: ", ""),
     ("Arrow error: ", ""),
     ("Unsupported LIMIT expression: ", "LIMIT of what is no constant: "),
+    ("Unsupported OFFSET expression: ", "OFFSET of what is no constant: "),
+    ("Unable to cast to Date32 for converting from i64 to i32 failed", "to_date() of what is no date"),
+    (" must be an INTEGER, TIMESTAMP, DATE or NULL, got ", " must be a BIGINT, TIMESTAMP, DATE or NULL, got "),
     (" to store in a Decimal128 of precision ", " for a DECIMAL of precision "),
     (" in the physical expr", ""),
     (
@@ -300,6 +305,10 @@ mod tests {
                 "EXISTS (SELECT …) at this place: it may stand in WHERE, HAVING and ON, over a plain SELECT",
             ),
             ("Physical plan does not support logical expression x, ", "x at this place"),
+            (
+                "Unsupported OFFSET expression: Some(ScalarSubquery(<subquery>))",
+                "OFFSET of a subquery; it takes a constant",
+            ),
             ("f(Decimal128(0.5,1,1), Decimal128(2, 1))", "f(0.5, Decimal128(2, 1))"),
             ("AvgAccumulator for (Utf8 --> Int64)", "AVG for (Utf8 to Int64)"),
             ("any_value(IntervalMonthDayNano(\"IntervalMonthDayNano { days: 1 }\"))", "any_value(an interval)"),

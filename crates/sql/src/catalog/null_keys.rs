@@ -47,10 +47,14 @@ pub(super) fn has_null_keys(listing: &ListingTable, files: &[PathBuf]) -> bool {
     !names.is_empty() && files.iter().any(|path| is_null(path))
 }
 
-/// The same table at other places, with keys as text.
-pub(crate) fn with_text_keys(table: &ListingTable, urls: Vec<ListingTableUrl>) -> DataFusionResult<ListingTable> {
+/// The same table at other places, with its keys as text if they are to be.
+pub(crate) fn at_places(
+    table: &ListingTable,
+    urls: Vec<ListingTableUrl>,
+    has_text_keys: bool,
+) -> DataFusionResult<ListingTable> {
     let mut options = table.options().clone();
-    for (_, kind) in &mut options.table_partition_cols {
+    for (_, kind) in options.table_partition_cols.iter_mut().filter(|_| has_text_keys) {
         *kind = DataType::Utf8;
     }
     let schema = file_schema(table);
@@ -87,7 +91,7 @@ impl NullKeys {
         };
         let keys = table.options().table_partition_cols.iter();
         let keys: Vec<_> = keys.map(|(name, kind)| Arc::new(Field::new(name, kind.clone(), true))).collect();
-        let texts = with_text_keys(table, table.table_paths().clone())?;
+        let texts = at_places(table, table.table_paths().clone(), true)?;
         let file_schema = file_schema(table);
         let fields: Vec<_> = file_schema.fields().iter().cloned().chain(keys.iter().cloned()).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, file_schema.metadata().clone()));

@@ -14,7 +14,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
-    CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Volatility,
+    Cast, CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    Volatility,
 };
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::prelude::SessionContext;
@@ -217,7 +218,7 @@ fn check_defaults<'a>(
         let Ok(field) = schema.field_with_name(column) else { continue };
         let computed = || -> Result<()> {
             check_kinds([field.data_type(), &default.get_type(&DFSchema::empty())?])?;
-            let value = default.clone().cast_to(field.data_type(), &DFSchema::empty())?;
+            let value = Expr::Cast(Cast::new(Box::new(default.clone()), field.data_type().clone()));
             let plan = analyzed(&LogicalPlanBuilder::empty(true).project([value.alias(column)])?.build()?, state)?;
             for value in plan.expressions() {
                 if value.exists(|expr| Ok(has_other_values(expr)))? {

@@ -3,12 +3,13 @@
 //! DataFusion 55.2 reads each VALUES within an INSERT, however deep it stands, with the types of the table's columns:
 //! `INSERT INTO t SELECT k * 2 FROM (VALUES (1.5)) v(k)` doubles 1 where the column is an integer, and statements that
 //! change tables, which are INSERTs here, would look for other rows than those that WHERE names. So the source takes
-//! the place of the INSERT until it is planned, also below EXPLAIN and PREPARE. VALUES that are the whole source stay
-//! as they are: their cells are of the columns' types one by one. The file goes once DataFusion does so.
+//! the place of the INSERT until it is planned, also below EXPLAIN and PREPARE. Its columns are cast once types are
+//! coerced ([`crate::mend`]). VALUES that are the whole source stay as they are: their cells are cast to the columns'
+//! types one by one. The file goes once DataFusion does so.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, TimeUnit};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
@@ -17,7 +18,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    DmlStatement, Explain, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, PlanType, Prepare,
+    Cast, DmlStatement, Explain, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, PlanType, Prepare, Projection,
     Statement as PlanStatement, ToStringifiedPlan, WriteOp,
 };
 use datafusion::sql::parser::Statement as ParsedStatement;
@@ -28,7 +29,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::catalog::plan_statement;
 use crate::error::{Result, SqlError};
-use crate::mend::mixed::check_kinds;
+use crate::memory_table::Role;
+use crate::mend::mixed::{check_column, is_on_calendar};
 use crate::syntax;
 use crate::walk::Walk;
 
@@ -50,8 +52,7 @@ pub(super) async fn plan(state: &SessionState, mut parsed: ParsedStatement) -> D
     };
     if values_of(source).is_some() {
         check_cells(state, name, &insert.columns, source).await?;
-        // A NULL where there must be none is for the table to refuse, which names the row.
-        return with_nulls(plan_statement(state, parsed).await?);
+        return with_cells(plan_statement(state, parsed).await?);
     }
     let (name, table) = syntax::found_table(state, name).await?;
     let columns = insert.columns.iter().map(syntax::column_name).collect::<Result<Vec<_>>>()?;
@@ -95,8 +96,12 @@ fn within(plan: LogicalPlan, target: &Target) -> Result<LogicalPlan> {
 }
 
 impl Target {
-    /// INSERT of a source's rows: its columns by position, cast to the types of the table's, and defaults for the rest.
+    /// INSERT of a source's rows: its columns by position, and defaults for the rest.
     fn of(&self, source: LogicalPlan) -> Result<LogicalPlan> {
+        let source = match Role::of_name(self.name.table()) {
+            Some((Role::Changed, _)) => with_cast_branches(source, &self.table.schema())?,
+            _ => source,
+        };
         let schema = self.table.schema();
         let mut places = vec![None; schema.fields().len()];
         match self.columns.is_empty() {
@@ -119,14 +124,13 @@ impl Target {
             let value = match place {
                 Some(place) => {
                     let (qualifier, given) = source.schema().qualified_field(*place);
-                    check_kind(field, given.data_type())?;
-                    let column = Expr::Column(Column::from((qualifier, given)));
-                    column.cast_to(field.data_type(), source.schema())?
+                    check_column(field, given.data_type())?;
+                    Expr::Column(Column::from((qualifier, given)))
                 }
                 None => {
                     let default = self.table.get_column_default(field.name()).cloned();
                     let default = default.unwrap_or(Expr::Literal(ScalarValue::Null, None));
-                    default.cast_to(field.data_type(), &DFSchema::empty())?
+                    Expr::Cast(Cast::new(Box::new(default), field.data_type().clone()))
                 }
             };
             Ok(value.alias(field.name()))
@@ -139,15 +143,34 @@ impl Target {
     }
 }
 
-/// Refuses a number for a column of dates, and a date for one of numbers.
-fn check_kind(column: &Field, given: &DataType) -> Result<()> {
-    check_kinds([column.data_type(), given]).map_err(|error| match SqlError::from(error) {
-        SqlError::Planning(reason) => SqlError::Planning(format!("column '{}': {reason}", column.name())),
-        other => other,
-    })
+/// The changes of a table with each branch of a MERGE's values cast to the type of its column: clauses of MERGE set a
+/// column each for itself, and have no type in common.
+fn with_cast_branches(source: LogicalPlan, schema: &Schema) -> Result<LogicalPlan> {
+    let LogicalPlan::Projection(mut rows) = source else { return Ok(source) };
+    let case_of = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Case(_));
+    // UPDATE has one action for all of its rows.
+    if rows.expr.len() != schema.fields().len() || !rows.expr.get(1).is_some_and(case_of) {
+        return Ok(LogicalPlan::Projection(rows));
+    }
+    let input = rows.input.schema().clone();
+    for (value, field) in rows.expr.iter_mut().zip(schema.fields()).skip(2) {
+        let cast = |branch: &mut Box<Expr>| -> Result<()> {
+            check_column(field, &branch.get_type(&input)?)?;
+            **branch = Expr::Cast(Cast::new(std::mem::take(branch), field.data_type().clone()));
+            Ok(())
+        };
+        let case = match value {
+            Expr::Alias(alias) => alias.expr.as_mut(),
+            value => value,
+        };
+        if let Expr::Case(case) = case {
+            case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr).try_for_each(cast)?;
+        }
+    }
+    Ok(LogicalPlan::Projection(Projection::try_new(rows.expr, rows.input)?))
 }
 
-/// The same for constants of VALUES, which the planner casts cell by cell.
+/// Refuses numbers in VALUES for columns of dates, and dates for those of numbers: the planner casts cell by cell.
 async fn check_cells(state: &SessionState, name: &ObjectName, columns: &[ObjectName], source: &Query) -> Result<()> {
     let Some(values) = values_of(source) else { return Ok(()) };
     let (_, table) = syntax::found_table(state, name).await?;
@@ -157,20 +180,65 @@ async fn check_cells(state: &SessionState, name: &ObjectName, columns: &[ObjectN
         true => schema.fields().get(place).cloned(),
         false => schema.fields().iter().find(|field| Some(field.name()) == named.get(place)).cloned(),
     };
+    let has_kind = |field: &Field| field.data_type().is_numeric() || is_on_calendar(field.data_type());
+    let (mut computed, mut fields) = (Vec::new(), Vec::new());
     for row in &values.rows {
         for (place, cell) in row.content.iter().enumerate() {
-            if let (Some(given), Some(field)) = (constant_type(cell), field(place)) {
-                check_kind(&field, &given)?;
+            match (constant_type(cell), field(place)) {
+                (Some(given), Some(field)) => check_column(&field, &given)?,
+                (None, Some(field)) if has_kind(&field) && !matches!(cell, SqlExpr::Value(_)) => {
+                    computed.push(cell.clone());
+                    fields.push(field);
+                }
+                _ => {}
             }
         }
     }
-    Ok(())
+    let types = computed_types(state, source, computed).await;
+    fields
+        .iter()
+        .zip(types)
+        .try_for_each(|(field, given)| given.map_or(Ok(()), |given| Ok(check_column(field, &given)?)))
+}
+
+/// The types of cells once they are coerced; none of those that cannot be planned, whose error the statement gives.
+async fn computed_types(state: &SessionState, source: &Query, cells: Vec<SqlExpr>) -> Vec<Option<DataType>> {
+    let mut query = source.clone();
+    let Some(row) = values_of_mut(&mut query).and_then(|values| {
+        values.rows.truncate(1);
+        values.rows.first_mut()
+    }) else {
+        return Vec::new();
+    };
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    row.content = cells;
+    (query.order_by, query.limit_clause) = (None, None);
+    let statement = ParsedStatement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    let Ok(plan) = plan_statement(state, statement).await else { return Vec::new() };
+    let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {});
+    match analyzed {
+        Ok(LogicalPlan::Values(values)) => {
+            let type_of = |cell: &Expr| cell.get_type(&DFSchema::empty()).ok();
+            values.values.first().map(|row| row.iter().map(type_of).collect()).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn values_of(source: &Query) -> Option<&Values> {
     match source.body.as_ref() {
         SetExpr::Values(values) => Some(values),
         SetExpr::Query(query) => values_of(query),
+        _ => None,
+    }
+}
+
+fn values_of_mut(source: &mut Query) -> Option<&mut Values> {
+    match source.body.as_mut() {
+        SetExpr::Values(values) => Some(values),
+        SetExpr::Query(query) => values_of_mut(query),
         _ => None,
     }
 }
@@ -193,15 +261,24 @@ fn constant_type(cell: &SqlExpr) -> Option<DataType> {
     }
 }
 
-/// The plan with VALUES whose columns may all be NULL.
-fn with_nulls(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+/// The plan with VALUES whose cells are cast to the types of their columns: the planner casts none where the first
+/// branch of a CASE has the type. A cell may be NULL: the table refuses a NULL where there must be none, and names the
+/// row.
+fn with_cells(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let of_node = |plan: LogicalPlan| match plan {
-        LogicalPlan::Values(mut values) if values.schema.fields().iter().any(|field| !field.is_nullable()) => {
+        LogicalPlan::Values(mut values) => {
             let fields = values
                 .schema
                 .iter()
                 .map(|(qualifier, field)| (qualifier.cloned(), Arc::new(field.as_ref().clone().with_nullable(true))));
             values.schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), values.schema.metadata().clone())?);
+            for row in &mut values.values {
+                for (cell, field) in row.iter_mut().zip(values.schema.fields()) {
+                    if !matches!(cell, Expr::Literal(..) | Expr::Cast(_)) {
+                        *cell = Expr::Cast(Cast::new(Box::new(std::mem::take(cell)), field.data_type().clone()));
+                    }
+                }
+            }
             Ok(Transformed::yes(LogicalPlan::Values(values)))
         }
         plan @ LogicalPlan::Projection(_) => Ok(Transformed::yes(plan.recompute_schema()?)),

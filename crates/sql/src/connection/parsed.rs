@@ -75,6 +75,13 @@ pub(super) fn declares_types(parsed: &ParsedStatement) -> bool {
     matches!(statement.as_ref(), SqlStatement::Prepare { data_types, .. } if !data_types.is_empty())
 }
 
+/// Whether a `DEALLOCATE` is of all prepared statements.
+pub(super) fn deallocates_all(parsed: &ParsedStatement) -> bool {
+    let ParsedStatement::Statement(statement) = parsed else { return false };
+    let SqlStatement::Deallocate { name, prepare: _ } = statement.as_ref() else { return false };
+    name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all")
+}
+
 /// The name of the prepared statement that an `EXECUTE` names.
 pub(super) fn executed(parsed: &ParsedStatement) -> Option<String> {
     let ParsedStatement::Statement(statement) = parsed else { return None };

@@ -6,15 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, ParamValues, ScalarValue, TableReference};
+use datafusion::common::{DFSchema, ParamValues, ScalarValue, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
-    Cast, Deallocate, Execute, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Prepare,
-    Statement as PlanStatement,
+    Cast, Deallocate, Execute, Expr, LogicalPlan, LogicalPlanBuilder, Prepare, Statement as PlanStatement,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::parser::Statement as ParsedStatement;
@@ -105,6 +104,14 @@ impl Connection {
         own.statements.lock().insert(name, Arc::new(prepared));
         own.changes.fetch_add(1, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Forgets all prepared statements.
+    pub(super) async fn deallocate_all(&self) {
+        let own = &self.inner.prepared;
+        let _alone = own.preparing.write().await;
+        own.statements.lock().clear();
+        own.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Forgets a prepared statement.
@@ -210,7 +217,7 @@ pub(super) fn executed_anew(
     }
     let values = prepared.values(&execute.parameters, state)?;
     let plan = input.as_ref().clone().replace_params_with_values(&ParamValues::List(values))?;
-    Ok((with_casts(plan)?, prepared.returning.clone()))
+    Ok((plan, prepared.returning.clone()))
 }
 
 impl Fresh {
@@ -266,26 +273,14 @@ impl Prepared {
     /// The parameters as values: of the declared types, or, where a value is the same in it, of the type that the
     /// statement's own expressions ask for, otherwise of their own type.
     fn values(&self, parameters: &[Expr], state: &SessionState) -> Result<Vec<ScalarAndMetadata>> {
-        // Folds `DATE '2020-01-01'` and `7 * 24`.
-        let context = SimplifyContext::builder()
-            .with_schema(Arc::new(DFSchema::empty()))
-            .with_config_options(state.config_options().clone())
-            .with_query_execution_start_time(state.execution_props().query_execution_start_time)
-            .build();
-        let simplifier = ExprSimplifier::new(context);
+        let simplifier = simplifier(state);
         // Where one field is missing, it is not known of which parameter.
         let fields = if self.fields.len() == parameters.len() { self.fields.as_slice() } else { &[] };
         let value = |(number, parameter): (usize, &Expr)| {
-            let simplified = simplifier.simplify(parameter.clone())?;
-            let Expr::Literal(value, metadata) = simplified else {
-                let reason = format!("'{parameter}' as a parameter of EXECUTE; it takes constants");
-                return Err(SqlError::Unsupported(reason));
-            };
-            let own = ScalarAndMetadata::new(value.clone(), metadata);
+            let own = constant(parameter, &simplifier, state)?;
             let Some(field) = fields.get(number) else { return Ok(own) };
-            if value.data_type().is_numeric() {
-                check_kinds([field.data_type(), &value.data_type()])?;
-            }
+            let value = own.value();
+            check_kinds([field.data_type(), &value.data_type()])?;
             if self.has_types {
                 return cast_as_in_sql(own, field, &simplifier, state);
             }
@@ -293,7 +288,7 @@ impl Prepared {
             // A decimal that is a whole number is none where it divides, and no integer's quotient has its digits.
             let is_same = |cast: &ScalarAndMetadata| {
                 let is_kept = keeps_kind(&value.data_type(), &cast.value().data_type());
-                value.is_null() || is_kept && cast.value().cast_to(&value.data_type()).is_ok_and(|back| back == value)
+                value.is_null() || is_kept && cast.value().cast_to(&value.data_type()).is_ok_and(|back| back == *value)
             };
             Ok(cast.ok().filter(is_same).unwrap_or(own))
         };
@@ -301,22 +296,45 @@ impl Prepared {
     }
 }
 
-/// An INSERT whose columns are cast to those of its table as CAST has it: parameters in VALUES have their own types.
-fn with_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let LogicalPlan::Dml(mut insert) = plan else { return Ok(plan) };
-    let input = Arc::unwrap_or_clone(insert.input);
-    let input = input.transform_up(|plan| Ok(Transformed::yes(plan.recompute_schema()?)))?.data;
-    let table = insert.target.schema();
-    let item = |(column, field): (Column, &FieldRef)| {
-        let name = column.name.clone();
-        Ok(Expr::Column(column).cast_to(field.data_type(), input.schema())?.alias(name))
+/// Folds constants as in a statement that begins now.
+fn simplifier(state: &SessionState) -> ExprSimplifier {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(DFSchema::empty()))
+        .with_config_options(state.config_options().clone())
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    ExprSimplifier::new(context)
+}
+
+/// The value of an argument of EXECUTE, as `SELECT <argument>` gives it.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] for an argument with a subquery or a volatile function, and those of computing it.
+fn constant(argument: &Expr, simplifier: &ExprSimplifier, state: &SessionState) -> Result<ScalarAndMetadata> {
+    if let Expr::Literal(value, metadata) = argument {
+        return Ok(ScalarAndMetadata::new(value.clone(), metadata.clone()));
+    }
+    let is_open = |expr: &Expr| {
+        Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+            || expr.is_volatile_node())
     };
-    let items = input.schema().columns().into_iter().zip(table.fields()).map(item).collect::<Result<Vec<_>>>()?;
-    insert.input = match input.schema().fields().len() == items.len() {
-        true => Arc::new(LogicalPlanBuilder::from(input).project(items)?.build()?),
-        false => Arc::new(input),
-    };
-    Ok(LogicalPlan::Dml(insert))
+    if argument.exists(is_open)? {
+        let reason = format!("'{argument}' as a parameter of EXECUTE; it takes constants");
+        return Err(SqlError::Unsupported(reason));
+    }
+    let plan = LogicalPlanBuilder::empty(true).project([argument.clone()])?.build()?;
+    let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    let computed = analyzed.expressions().pop().ok_or_else(|| SqlError::Internal("an argument that is lost".into()))?;
+    let computed = simplifier.simplify(computed.unalias())?;
+    if let Expr::Literal(value, metadata) = computed {
+        return Ok(ScalarAndMetadata::new(value, metadata));
+    }
+    // What the simplifier leaves, as a cast that fails, is computed, and gives its error.
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
+        .map_err(|error| SqlError::Internal(error.to_string()))?;
+    let value = state.create_physical_expr(computed, &DFSchema::empty())?.evaluate(&row)?.into_array(1)?;
+    Ok(ScalarAndMetadata::new(ScalarValue::try_from_array(&value, 0)?, None))
 }
 
 /// A value of a declared type, by the rules that CAST has in a statement.
@@ -331,15 +349,8 @@ fn cast_as_in_sql(
         return Ok(value.cast_storage_to(to)?);
     }
     let own = Expr::Literal(value.value().clone(), None);
-    let cast = Expr::Cast(Cast::new(Box::new(own), to.clone()));
-    let plan = LogicalPlanBuilder::empty(true).project([cast])?.build()?;
-    let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
-    let mut cast = analyzed.expressions();
-    match cast.pop().map(|cast| simplifier.simplify(cast.unalias())).transpose()? {
-        Some(Expr::Literal(cast, _)) if cast.data_type() == *to => Ok(ScalarAndMetadata::new(cast, value.metadata)),
-        // A value that is not of the type is an error of the cast.
-        _ => Ok(value.cast_storage_to(to)?),
-    }
+    let cast = constant(&Expr::Cast(Cast::new(Box::new(own), to.clone())), simplifier, state)?;
+    Ok(ScalarAndMetadata::new(cast.value, value.metadata))
 }
 
 /// Whether a value of one type computes as it is when it is one of another: an integer may be any number, and what is

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ScalarValue, internal_err};
+use datafusion::datasource::sink::DataSinkExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
@@ -203,6 +204,7 @@ impl DevicePlanner {
         physical.query = as_written(physical.query, &planned.plan)?;
         let Some(explained) = explained else {
             let plan = physical.into_plan();
+            check_sink(&plan)?;
             DevicePlanner::keep_operators(planned, &plan, state)?;
             return Ok(plan);
         };
@@ -222,6 +224,17 @@ impl DevicePlanner {
             Explained::Run => None,
         };
         Ok(Arc::new(ExplainExec::new(plan, notes, (engine, no_device), outputs)))
+    }
+}
+
+/// Refuses to write rows of other types than those of their table or file: sinks take the bytes of any column.
+fn check_sink(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
+    let Some(sink) = plan.downcast_ref::<DataSinkExec>() else { return Ok(()) };
+    let (rows, table) = (sink.input().schema(), sink.sink().schema());
+    let mut columns = rows.fields().iter().zip(table.fields());
+    match columns.find(|(from, to)| from.data_type() != to.data_type()) {
+        Some((from, to)) => internal_err!("column '{}' of {} takes {}", to.name(), to.data_type(), from.data_type()),
+        None => Ok(()),
     }
 }
 

@@ -1,13 +1,12 @@
 //! The rules that all rows of a table keep, held where batches enter it.
 //!
-//! A batch that enters has the table's schema: values of other types are cast, and what a type does not hold is an
+//! A batch that enters has the types of the table's columns: the statement's plan casts to them, and another type is an
 //! error. Then come NOT NULL and CHECK. Keys are held when a version is made ([`super::versions`]). An error names the
 //! row by its values.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::physical_plan::PhysicalExpr;
@@ -68,18 +67,9 @@ impl Rules {
     /// A batch as one of the table, its columns taken by position.
     ///
     /// # Errors
-    /// A value that the column's type does not hold, a NULL where there must be none, and a row that a CHECK refuses.
+    /// A column of another type, a NULL where there must be none, and a row that a CHECK refuses.
     pub(crate) fn admit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let options = CastOptions { safe: false, format_options: FormatOptions::default() };
-        let mut columns = Vec::with_capacity(batch.num_columns());
-        for (column, field) in batch.columns().iter().zip(self.schema.fields()) {
-            let column = match column.data_type() == field.data_type() {
-                true => column.clone(),
-                false => cast_with_options(column, field.data_type(), &options)
-                    .map_err(|error| self.broken(&format!("column '{}': {error}", field.name())))?,
-            };
-            columns.push(column);
-        }
+        let columns = batch.columns().to_vec();
         for (column, field) in columns.iter().zip(self.schema.fields()).filter(|(_, field)| !field.is_nullable()) {
             if let Some(row) = column.logical_nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
                 let row = show(batch, row);

@@ -1,8 +1,8 @@
 //! Casts read, round and raise as SQL's do, by one walk over a plan once types are coerced.
 //!
 //! Each change stands in a file of its own, with the defect that it mends: functions of `cast_functions` take the place
-//! of a cast (`text_decimals`, `failing_casts`), the others that of its operand. A cast that a change makes goes
-//! through those behind it.
+//! of a cast (`text_decimals`, `calendar`, `failing_casts`), the others that of its operand. A cast that a change makes
+//! goes through those behind it.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
@@ -44,7 +44,7 @@ impl AnalyzerRule for MendedCasts {
 
 /// The expression in a cast's place, if there is another.
 fn mended(cast: &Conversion, raises_early: bool) -> Option<Expr> {
-    if let Some(read) = CastFunction::of_text(cast) {
+    if let Some(read) = CastFunction::of_text(cast).or_else(|| CastFunction::of_number(cast)) {
         return Some(read);
     }
     let schema = cast.schema;

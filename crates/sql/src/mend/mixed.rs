@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -302,7 +302,8 @@ fn check(operands: [&Expr; 2], schema: &DFSchema) -> Result<()> {
     }
 }
 
-fn is_on_calendar(data_type: &DataType) -> bool {
+/// Whether a type is one of dates, timestamps or times of day.
+pub(crate) fn is_on_calendar(data_type: &DataType) -> bool {
     use DataType::{Date32, Date64, Time32, Time64, Timestamp};
     matches!(data_type, Date32 | Date64 | Timestamp(..) | Time32(_) | Time64(_))
 }
@@ -322,6 +323,17 @@ pub(crate) fn check_kinds<'a>(types: impl IntoIterator<Item = &'a DataType> + Cl
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a number for a column of dates, and a date for one of numbers.
+///
+/// # Errors
+/// [`SqlError::Planning`], with the column and both types.
+pub(crate) fn check_column(column: &Field, given: &DataType) -> Result<()> {
+    check_kinds([column.data_type(), given]).map_err(|error| match SqlError::from(error) {
+        SqlError::Planning(reason) => SqlError::Planning(format!("column '{}': {reason}", column.name())).into(),
+        other => other.into(),
+    })
 }
 
 /// What expressions become that have several types which DataFusion does not bring together.

@@ -13,6 +13,7 @@
 mod arguments;
 mod arithmetic;
 mod bounds;
+pub(crate) mod calendar;
 mod canonical;
 mod cast_functions;
 mod casts;
@@ -34,6 +35,7 @@ mod growth;
 mod guards;
 mod held_filters;
 pub(crate) mod in_zone;
+mod inserted_columns;
 mod intervals;
 mod joins;
 pub(crate) mod lengths;
@@ -102,6 +104,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
+    rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(whole_times::WholeTimes));
     rules.push(Arc::new(views::ViewsAlone));
     rules.push(Arc::new(zones::SessionZone));

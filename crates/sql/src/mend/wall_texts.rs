@@ -2,10 +2,13 @@
 //!
 //! Arrow 59 moves `2024-01-01 08:00:00+02` to UTC before it forgets the zone: 06:00, and for a text near midnight
 //! another day. As in PostgreSQL, the zone of a text is left out where the target has none. Instants (TIMESTAMP WITH
-//! TIME ZONE) read it.
+//! TIME ZONE) read it. Arrow asks for seconds, reads no time of day within a timestamp, and takes a number that is a
+//! text, `'1'`, for nanoseconds of a time of day: here `2024-01-01 08:00` is read by all three, and a time of day has a
+//! colon.
 //!
-//! The file goes once Arrow's cast to a timestamp without a zone ignores the offset.
+//! The file goes once Arrow's casts of texts do so.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::timezone::Tz;
@@ -20,27 +23,68 @@ use datafusion::logical_expr::{
 
 use super::conversion::Conversion;
 use super::each_value;
+use crate::syntax;
 
-/// The operand without its zone, of a cast of a text to a type without one.
-pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
-    if !is_on_wall(cast.to) || !cast.is_of_text() {
-        return None;
-    }
-    match cast.operand {
-        Expr::Literal(value, metadata) => {
-            let text = value.try_as_str().flatten()?;
-            let bare = without_zone(text);
-            let literal = || Expr::Literal(ScalarValue::Utf8(Some(bare.to_string())), metadata.clone());
-            (text != bare).then(literal)
+/// What a text becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Wall {
+    /// A date, with a time of day or without one.
+    Day,
+    /// A time of day alone.
+    Time,
+}
+
+impl Wall {
+    fn of(data_type: &DataType) -> Option<Wall> {
+        use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+        match data_type {
+            Timestamp(_, None) | Date32 | Date64 => Some(Wall::Day),
+            Time32(_) | Time64(_) => Some(Wall::Time),
+            _ => None,
         }
-        Expr::ScalarFunction(function) if function.name() == NAME => None,
-        operand => Some(FUNCTION.call(vec![operand.clone()])),
+    }
+
+    /// The text as Arrow reads it.
+    fn bare(self, text: &str) -> Cow<'_, str> {
+        let bare = without_zone(text);
+        let whole = if has_all_digits(bare) { None } else { syntax::whole(bare) };
+        let whole = whole.map_or(Cow::Borrowed(bare), Cow::Owned);
+        match self {
+            Wall::Day => whole,
+            Wall::Time if has_all_digits(&whole) => Cow::Owned(whole[DATE_BYTES + 1..].to_string()),
+            Wall::Time if whole.contains(':') => whole,
+            // No digits alone, which would be a number.
+            Wall::Time => Cow::Owned(format!("{whole}:")),
+        }
     }
 }
 
-fn is_on_wall(data_type: &DataType) -> bool {
-    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
-    matches!(data_type, Timestamp(_, None) | Date32 | Date64 | Time32(_) | Time64(_))
+/// Bytes of `2024-01-01`.
+const DATE_BYTES: usize = 10;
+
+/// Whether a text begins like `2024-01-01 08:00:00`.
+fn has_all_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let signs = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
+    bytes.len() > 18
+        && text.is_char_boundary(DATE_BYTES + 1)
+        && matches!(bytes[DATE_BYTES], b' ' | b'T' | b't')
+        && signs.iter().all(|(place, sign)| bytes[*place] == *sign)
+}
+
+/// The operand without its zone, of a cast of a text to a type without one.
+pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
+    let wall = Wall::of(cast.to).filter(|_| cast.is_of_text())?;
+    match cast.operand {
+        Expr::Literal(value, metadata) => {
+            let text = value.try_as_str().flatten()?;
+            let bare = wall.bare(text);
+            let literal = || Expr::Literal(ScalarValue::Utf8(Some(bare.to_string())), metadata.clone());
+            (text != bare).then(literal)
+        }
+        Expr::ScalarFunction(function) if WALLS.iter().any(|(name, _)| *name == function.name()) => None,
+        operand => Some(FUNCTIONS[wall as usize].call(vec![operand.clone()])),
+    }
 }
 
 /// The text of a time of day or a timestamp without the offset or the name of a zone at its end.
@@ -53,27 +97,32 @@ fn without_zone(text: &str) -> &str {
     if !zone.is_empty() && is_zone() { &text[..end] } else { text }
 }
 
-/// The function's name in plans that travel.
-const NAME: &str = "warpcube_without_zone";
+/// The functions' names in plans that travel, in the order of [`Wall`].
+const WALLS: [(&str, Wall); 2] = [("warpcube_without_zone", Wall::Day), ("warpcube_time_of_day", Wall::Time)];
 
-static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    Arc::new(ScalarUDF::new_from_impl(WithoutZone { signature: Signature::any(1, Volatility::Immutable) }))
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
+    WALLS.map(|(name, wall)| {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(WithoutZone { name, wall, signature }))
+    })
 });
 
 /// The function of a name, for plans that come from another session.
 pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
-    (name == NAME).then(|| FUNCTION.clone())
+    FUNCTIONS.iter().find(|function| function.name() == name).cloned()
 }
 
 /// Texts without their zones; no statement can call it, since no registry has it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct WithoutZone {
+    name: &'static str,
+    wall: Wall,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for WithoutZone {
     fn name(&self) -> &str {
-        NAME
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -87,7 +136,8 @@ impl ScalarUDFImpl for WithoutZone {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         each_value(&arguments.args[0], |texts| {
             let texts = cast(texts, &DataType::LargeUtf8)?;
-            let bare: LargeStringArray = texts.as_string::<i64>().iter().map(|text| text.map(without_zone)).collect();
+            let bare = |text| self.wall.bare(text);
+            let bare: LargeStringArray = texts.as_string::<i64>().iter().map(|text| text.map(bare)).collect();
             Ok(Arc::new(bare))
         })
     }
@@ -114,6 +164,21 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(without_zone(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_are_as_arrow_reads_them() {
+        for (text, day, time) in [
+            ("2024-01-01 08:00+02", "2024-01-01 08:00:00", "08:00:00"),
+            ("2024-1-5 8:03:07.25 Europe/Berlin", "2024-01-05 08:03:07.25", "08:03:07.25"),
+            ("2024-01-01T08:00:00.5Z", "2024-01-01T08:00:00.5", "08:00:00.5"),
+            ("2024-01-01", "2024-01-01", "2024-01-01:"),
+            ("8:00", "8:00", "8:00"),
+            ("1", "1", "1:"),
+            ("äöüäöüäöüäöü", "äöüäöüäöüäöü", "äöüäöüäöüäöü:"),
+        ] {
+            assert_eq!((Wall::Day.bare(text).as_ref(), Wall::Time.bare(text).as_ref()), (day, time), "{text}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Values that a text format has no word for.
 //!
 //! The defect: arrow's writer of JSON (59) writes NULL for NaN and the infinities, and both writers of text write bytes
-//! as digits that are read back as text. Here bytes are refused, and a value that is no number ends the statement.
+//! as digits that are read back as text; of dates and times past the calendar that of JSON writes the text of an error.
+//! Here bytes are refused, and a value that is no number, or that no calendar has, ends the statement.
 //!
 //! It goes when the writers refuse what they cannot write.
 
@@ -15,6 +16,8 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::SqlError;
+use crate::mend::calendar::beyond;
+use crate::words::sql_name;
 
 /// The rows of `input`, each value of which a format (by its extension) has a word for.
 pub(super) fn lossless(input: LogicalPlan, format: &str) -> crate::error::Result<LogicalPlan> {
@@ -31,10 +34,10 @@ pub(super) fn lossless(input: LogicalPlan, format: &str) -> crate::error::Result
     if format == "csv" {
         return Ok(input);
     }
-    // Types are settled when the plan is analysed: any column may become one of floats.
+    // Types are settled when the plan is analysed: any column may become one of floats or dates.
     let of_sink = |column: Column| {
-        let finite = ScalarUDF::from(Finite::new(&column.name)).call(vec![Expr::Column(column.clone())]);
-        finite.alias_qualified(column.relation, column.name)
+        let written = ScalarUDF::from(Writable::new(&column.name)).call(vec![Expr::Column(column.clone())]);
+        written.alias_qualified(column.relation, column.name)
     };
     let columns: Vec<Expr> = schema.columns().into_iter().map(of_sink).collect();
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
@@ -62,50 +65,65 @@ fn any(data_type: &DataType, is_one: &dyn Fn(&DataType) -> bool) -> bool {
     }
 }
 
-/// Whether a value of an array, or within one, is NaN or infinite, which JSON has no number for.
-pub fn has_no_number(array: &dyn Array) -> bool {
+/// Why JSON has no word for a value of a column, or for one within it: NaN and the infinities are no numbers there, and
+/// a date or a time may be past the calendar.
+pub fn unwritable(column: &str, array: &dyn Array) -> Option<String> {
+    let no_number = || {
+        format!(
+            "column '{column}' has NaN or an infinity, which JSON has no number for; write it as text (CAST {column} \
+             AS VARCHAR) or leave it out"
+        )
+    };
+    let no_date = || {
+        let kind = sql_name(array.data_type());
+        format!("column '{column}' of {kind} has a value that no calendar has; write it as a number or leave it out")
+    };
+    let is_beyond = |array: &dyn Array| beyond(array).is_some_and(|beyond| beyond.true_count() > 0);
+    has(array, &is_no_number).then(no_number).or_else(|| has(array, &is_beyond).then(no_date))
+}
+
+fn is_no_number(array: &dyn Array) -> bool {
     match array.data_type() {
         DataType::Float16 => array.as_primitive::<Float16Type>().iter().flatten().any(|value| !value.is_finite()),
         DataType::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(|value| !value.is_finite()),
         DataType::Float64 => array.as_primitive::<Float64Type>().iter().flatten().any(|value| !value.is_finite()),
-        DataType::List(_) => array.as_list::<i32>().iter().flatten().any(|list| has_no_number(&list)),
-        DataType::LargeList(_) => array.as_list::<i64>().iter().flatten().any(|list| has_no_number(&list)),
-        DataType::FixedSizeList(_, _) => array.as_fixed_size_list().iter().flatten().any(|list| has_no_number(&list)),
-        DataType::Map(_, _) => array.as_map().iter().flatten().any(|entries| has_no_number(&entries)),
-        DataType::Struct(_) => array.as_struct().columns().iter().any(|column| has_no_number(column)),
-        DataType::Dictionary(_, _) => downcast_dictionary_array!(
-            array => has_no_number(array.values()),
-            _ => false
-        ),
         _ => false,
     }
 }
 
-/// The error of a column with a value that is no number.
-pub fn no_number(column: &str) -> String {
-    format!(
-        "column '{column}' has NaN or an infinity, which JSON has no number for; write it as text (CAST {column} AS \
-         VARCHAR) or leave it out"
-    )
+/// Whether an array is one that is sought, or has one within.
+fn has(array: &dyn Array, is_sought: &dyn Fn(&dyn Array) -> bool) -> bool {
+    match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>().iter().flatten().any(|list| has(&list, is_sought)),
+        DataType::LargeList(_) => array.as_list::<i64>().iter().flatten().any(|list| has(&list, is_sought)),
+        DataType::FixedSizeList(_, _) => array.as_fixed_size_list().iter().flatten().any(|list| has(&list, is_sought)),
+        DataType::Map(_, _) => array.as_map().iter().flatten().any(|entries| has(&entries, is_sought)),
+        DataType::Struct(_) => array.as_struct().columns().iter().any(|column| has(column, is_sought)),
+        DataType::Dictionary(_, _) => downcast_dictionary_array!(
+            array => has(array.values(), is_sought),
+            _ => false
+        ),
+        _ => is_sought(array),
+    }
 }
 
-/// Its argument, or an error where a value of it is no number.
+/// Its argument, or an error where JSON has no word for a value of it.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Finite {
+struct Writable {
     column: String,
     signature: Signature,
 }
 
-impl Finite {
-    fn new(column: &str) -> Finite {
+impl Writable {
+    fn new(column: &str) -> Writable {
         // Volatile: no rule may conclude anything of what it does not give.
-        Finite { column: column.to_string(), signature: Signature::any(1, Volatility::Volatile) }
+        Writable { column: column.to_string(), signature: Signature::any(1, Volatility::Volatile) }
     }
 }
 
-impl ScalarUDFImpl for Finite {
+impl ScalarUDFImpl for Writable {
     fn name(&self) -> &str {
-        "finite_in_json"
+        "writable_in_json"
     }
 
     fn signature(&self) -> &Signature {
@@ -119,13 +137,14 @@ impl ScalarUDFImpl for Finite {
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = arguments.args.swap_remove(0);
         let rows = arguments.number_rows;
-        let is_wrong = match &value {
-            ColumnarValue::Array(array) => has_no_number(array),
-            ColumnarValue::Scalar(scalar) => rows > 0 && has_no_number(&scalar.to_array()?),
+        let reason = match &value {
+            ColumnarValue::Array(array) => unwritable(&self.column, array),
+            ColumnarValue::Scalar(scalar) if rows > 0 => unwritable(&self.column, &scalar.to_array()?),
+            ColumnarValue::Scalar(_) => None,
         };
-        match is_wrong {
-            true => Err(DataFusionError::Execution(no_number(&self.column))),
-            false => Ok(value),
+        match reason {
+            Some(reason) => Err(DataFusionError::Execution(reason)),
+            None => Ok(value),
         }
     }
 }

@@ -32,11 +32,11 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{LogicalPlan, WriteOp};
 
 use lossless::lossless;
-pub use lossless::{has_no_number, no_number};
+pub use lossless::unwritable;
 use null_folders::with_null_folders;
 
 use crate::access::Access;
-use crate::catalog::{files_of_set, listing_of, replaceable_files, with_text_keys};
+use crate::catalog::{at_places, files_of_set, listing_of, replaceable_files};
 use crate::error::{Result, SqlError};
 use crate::file_sets;
 use crate::locations::{local_path, url_of};
@@ -122,7 +122,8 @@ impl Staged {
                     let option = copy.options.get("execution.keep_partition_by_columns").map(|value| value.trim());
                     let kept = option.map_or(options.execution.keep_partition_by_columns, |value| value == "true");
                     let input = Arc::unwrap_or_clone(copy.input);
-                    copy.input = Arc::new(with_null_folders(input, &copy.partition_by, kept)?);
+                    let keys: Vec<_> = copy.partition_by.iter().map(|key| (key.clone(), None)).collect();
+                    copy.input = Arc::new(with_null_folders(input, &keys, kept)?);
                 }
                 // What is written has this name, whatever characters of patterns are in it.
                 let path = local_path(&copy.output_url);
@@ -148,8 +149,8 @@ impl Staged {
             LogicalPlan::Dml(mut dml) if matches!(dml.op, WriteOp::Insert(_)) => {
                 let provider = source_as_provider(&dml.target)?;
                 if let Some(table) = listing_of(provider.as_ref()) {
-                    let keys: Vec<String> =
-                        table.options().table_partition_cols.iter().map(|(key, _)| key.clone()).collect();
+                    let keys = table.options().table_partition_cols.iter();
+                    let keys: Vec<_> = keys.map(|(key, kind)| (key.clone(), Some(kind.clone()))).collect();
                     let format = &table.options().format;
                     check_insert(table)?;
                     dml.input = Arc::new(lossless(Arc::unwrap_or_clone(dml.input), &format.get_ext())?);
@@ -171,9 +172,9 @@ impl Staged {
                         Some(place) => vec![ListingTableUrl::parse(place.location(true))?],
                         None => table.table_paths().clone(),
                     };
-                    dml.target = provider_as_source(Arc::new(with_text_keys(table, urls)?));
+                    let kept = options.execution.keep_partition_by_columns;
+                    dml.target = provider_as_source(Arc::new(at_places(table, urls, !kept)?));
                     if !keys.is_empty() {
-                        let kept = options.execution.keep_partition_by_columns;
                         dml.input = Arc::new(with_null_folders(Arc::unwrap_or_clone(dml.input), &keys, kept)?);
                     }
                     staged = place;

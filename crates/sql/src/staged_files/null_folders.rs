@@ -18,13 +18,20 @@ use datafusion::logical_expr::{
 
 use crate::catalog::NULL_KEY;
 
-/// The rows of `input` with `keys` as the sink has to be given them; `kept` says that they stay in the files.
-pub(super) fn with_null_folders(input: LogicalPlan, keys: &[String], kept: bool) -> Result<LogicalPlan> {
+/// The rows of `input` with `keys` as the sink has to be given them: values of their types, where a table has types for
+/// them. `kept` says that they stay in the files.
+pub(super) fn with_null_folders(
+    input: LogicalPlan,
+    keys: &[(String, Option<DataType>)],
+    kept: bool,
+) -> Result<LogicalPlan> {
     let of_sink = |column: Column| {
         let column_expr = Expr::Column(column.clone());
-        if !keys.contains(&column.name) {
-            return Ok(column_expr);
-        }
+        let Some((_, kind)) = keys.iter().find(|(key, _)| *key == column.name) else { return Ok(column_expr) };
+        let column_expr = match kind {
+            Some(kind) => cast(column_expr, kind.clone()),
+            None => column_expr,
+        };
         let key = match kept {
             true => ScalarUDF::from(NotNull::new(&column.name)).call(vec![column_expr]),
             false => when(column_expr.clone().is_null(), lit(NULL_KEY)).otherwise(cast(column_expr, DataType::Utf8))?,

@@ -276,7 +276,6 @@ impl VisitorMut for Mends {
 
     /// A column of VALUES with a double is one of doubles.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
         self.windows.leave();
         each_values(&mut query.body, &mut |values| {
             let columns = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
@@ -291,7 +290,8 @@ impl VisitorMut for Mends {
                 }
             }
         });
-        ControlFlow::Continue(())
+        let done = self.scopes.leave().map_or(Ok(()), |ended| scopes::around_branches(query, ended));
+        self.go_on(done)
     }
 
     /// Windows have no names.

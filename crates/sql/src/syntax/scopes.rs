@@ -5,17 +5,21 @@
 //! another, that is read more than once or that says MATERIALIZED is given a name of its own, and stands under its old
 //! one in FROM. [`crate::shared`] finds the copies by that name.
 //!
+//! Of a table of WITH RECURSIVE whose query is a UNION, DataFusion reads the branches alone. What stands around them
+//! belongs to a query in parentheses where the table does not read itself, and is refused where it does.
+//!
 //! Invariant: tables are numbered in the order in which a visitor enters their queries.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    CteAsMaterialized, Ident, ObjectName, Query, TableAlias, TableFactor, VisitorMut,
+    CteAsMaterialized, Ident, ObjectName, Query, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 
 use super::items::{MARK, folded};
 use super::relations::parts;
+use crate::error::{Result, SqlError};
 
 /// What stands behind the mark in the name of a table, before its number.
 const NUMBER: &str = " #";
@@ -73,6 +77,14 @@ struct Table {
     number: usize,
     /// What it is called now; none where it kept its name.
     renamed: Option<Ident>,
+    /// Whether its query reads it.
+    reads_itself: bool,
+}
+
+/// A table of WITH RECURSIVE whose query ends.
+pub(super) struct Ended<'s> {
+    pub(super) name: &'s str,
+    pub(super) reads_itself: bool,
 }
 
 /// The tables of a query's WITH.
@@ -117,7 +129,7 @@ impl Scopes {
                 if let Some(renamed) = &renamed {
                     table.alias.name = renamed.clone();
                 }
-                scope.tables.push(Table { name, number, renamed });
+                scope.tables.push(Table { name, number, renamed, reads_itself: false });
             }
             scope.recursive = with.recursive;
             scope.visible = usize::from(with.recursive).min(scope.tables.len());
@@ -125,15 +137,15 @@ impl Scopes {
         self.queries.push(scope);
     }
 
-    /// Leaves a query: the next table of the WITH that it stands in is visible from now on.
-    pub(super) fn leave(&mut self) {
+    /// Leaves a query: the next table of the WITH that it stands in is visible from now on. Gives the table of WITH
+    /// RECURSIVE whose query it was.
+    pub(super) fn leave(&mut self) -> Option<Ended<'_>> {
         self.queries.pop();
-        if let Some(scope) = self.queries.last_mut()
-            && scope.visited < scope.tables.len()
-        {
-            scope.visited += 1;
-            scope.visible = (scope.visited + usize::from(scope.recursive)).min(scope.tables.len());
-        }
+        let scope = self.queries.last_mut().filter(|scope| scope.visited < scope.tables.len())?;
+        scope.visited += 1;
+        scope.visible = (scope.visited + usize::from(scope.recursive)).min(scope.tables.len());
+        let Table { name, reads_itself, .. } = &scope.tables[scope.visited - 1];
+        scope.recursive.then_some(Ended { name, reads_itself: *reads_itself })
     }
 
     /// Notes the read of a table of FROM, and gives it the name that it is found by.
@@ -143,10 +155,11 @@ impl Scopes {
         let Some((scope, place)) = self.found(&folded(&own)) else { return };
         let reader = self.queries.iter().rev().find_map(|scope| scope.tables.get(scope.visited));
         let reader = reader.map(|table| table.number);
-        let scope = &self.queries[scope];
-        let (table, is_within_itself) = (&scope.tables[place], place == scope.visited);
-        if !is_within_itself {
-            self.readers[table.number].push(reader);
+        let scope = &mut self.queries[scope];
+        let (table, is_within_itself) = (&mut scope.tables[place], place == scope.visited);
+        match is_within_itself {
+            true => table.reads_itself = true,
+            false => self.readers[table.number].push(reader),
         }
         if let Some(renamed) = &table.renamed {
             *name = ObjectName::from(vec![renamed.clone()]);
@@ -166,6 +179,32 @@ impl Scopes {
             Some((query, place))
         })
     }
+}
+
+/// Has DataFusion read what stands around the branches of a UNION, in the query of a table of WITH RECURSIVE.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] for a clause around branches that read the table.
+pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: Ended) -> Result<()> {
+    let clauses = [
+        ("WITH", query.with.is_some()),
+        ("ORDER BY", query.order_by.is_some()),
+        ("LIMIT and OFFSET", query.limit_clause.is_some()),
+    ];
+    let Some((clause, _)) = clauses.iter().find(|(_, is_there)| *is_there) else { return Ok(()) };
+    if !matches!(*query.body, SetExpr::SetOperation { .. }) {
+        return Ok(());
+    }
+    if reads_itself {
+        return Err(SqlError::Unsupported(format!(
+            "{clause} around the UNION of '{name}', which reads itself; write it where '{name}' is read"
+        )));
+    }
+    let mut outer = query.clone();
+    (outer.with, outer.order_by, outer.limit_clause) = (None, None, None);
+    let inner = std::mem::replace(query, outer);
+    query.body = Box::new(SetExpr::Query(Box::new(inner)));
+    Ok(())
 }
 
 /// How often each table is computed if a copy of it stands in the place of each read, two for all that is more.

@@ -145,7 +145,7 @@ fn build(
     if width.is_none() {
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
-    let options = FormatOptions::default().with_null("NULL").with_display_error(true);
+    let options = FormatOptions::default().with_null("NULL").with_display_error(false);
     let names = schema.fields().iter().map(|field| escape::line(field.name()).into_owned());
     let mut rows: Vec<Vec<String>> = vec![names.collect()];
     for batch in batches {
@@ -154,8 +154,12 @@ fn build(
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref() as &dyn Array, &options))
             .collect::<Result<Vec<_>, _>>()?;
-        let cell = |formatter: &ArrayFormatter<'_>, row| escape::lines(&formatter.value(row).to_string()).into_owned();
-        rows.extend((0..batch.num_rows()).map(|row| formatters.iter().map(|f| cell(f, row)).collect()));
+        let cell = |formatter: &ArrayFormatter<'_>, row| {
+            formatter.value(row).try_to_string().map(|text| escape::lines(&text).into_owned())
+        };
+        for row in 0..batch.num_rows() {
+            rows.push(formatters.iter().map(|formatter| cell(formatter, row)).collect::<Result<_, _>>()?);
+        }
     }
     let longest = |column: usize, from: usize| rows[from..].iter().map(|row| characters(&row[column])).max();
     let unbroken = |column: usize| match is_unbroken(schema.field(column).data_type()) {

@@ -15,7 +15,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
-use warpcube_sql::{has_no_number, no_number, shown_durations};
+use warpcube_sql::{shown_durations, unwritable};
 
 use super::ResultWriter;
 
@@ -90,7 +90,7 @@ fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
             columns.push(column.clone());
             continue;
         }
-        let options = FormatOptions::default().with_null("NULL");
+        let options = FormatOptions::default().with_null("NULL").with_display_error(false);
         let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
         let text = |row| column.is_valid(row).then(|| formatter.value(row).try_to_string()).transpose();
         let texts: StringArray = (0..column.len()).map(text).collect::<Result<_, _>>()?;
@@ -135,8 +135,10 @@ fn check_names(schema: &Schema) -> io::Result<()> {
 impl<F: JsonFormat + Send> ResultWriter for Json<F> {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         let fields = batch.schema_ref().fields();
-        if let Some((field, _)) = fields.iter().zip(batch.columns()).find(|(_, column)| has_no_number(column)) {
-            return Err(io::Error::other(no_number(field.name())));
+        if let Some(reason) =
+            fields.iter().zip(batch.columns()).find_map(|(field, column)| unwritable(field.name(), column))
+        {
+            return Err(io::Error::other(reason));
         }
         with_days(batch).and_then(|batch| self.writer.write(&batch)).map_err(as_io)
     }

@@ -37,6 +37,14 @@ fn json_refuses_what_it_has_no_word_for() {
         place.run(&["--format", format, "-c", "SELECT 1 AS a, 2 AS a WHERE false", "-o", "none.json"]).error(1);
         assert!(!place.path("none.json").exists());
     }
+    // The text of an error is no value, in no format.
+    for format in ["table", "json", "ndjson", "csv", "tsv"] {
+        for query in ["to_timestamp_seconds(9007199254740993)", "[to_timestamp_seconds(9007199254740993)]"] {
+            let output = place.run(&["--format", format, "-c", &format!("SELECT 1 AS a, {query} AS x")]);
+            let error = output.error(1);
+            assert!(error.starts_with("CLI-002 cannot write the standard output: "), "{format}: {error}");
+        }
+    }
     assert_eq!(formatted("ndjson", "SELECT 'NaN'::double::text AS x"), "{\"x\":\"NaN\"}\n");
     assert_eq!(formatted("csv", "SELECT 1 AS a, 'NaN'::double AS a"), "a,a\n1,NaN\n");
 }

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::super::items::folded;
-use super::super::{Mends, relations, visits};
+use super::super::{Mends, TableOfWith, relations, visits};
 use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, ROW, Role};
 
@@ -186,8 +186,10 @@ pub(crate) async fn found_table(
     state: &SessionState,
     name: &ObjectName,
 ) -> Result<(TableReference, Arc<dyn TableProvider>)> {
-    let unknown = || SqlError::UnknownTable { name: name.to_string(), nearest: None };
     let parts: Vec<String> = idents(name)?.into_iter().map(folded).collect();
+    let of_with = parts.last().and_then(|part| TableOfWith::of(part)).map(|table| table.name.to_string());
+    let unknown =
+        || SqlError::UnknownTable { name: of_with.clone().unwrap_or_else(|| name.to_string()), nearest: None };
     let reference = match parts.as_slice() {
         [table] => TableReference::bare(table.as_str()),
         [schema, table] => TableReference::partial(schema.as_str(), table.as_str()),
