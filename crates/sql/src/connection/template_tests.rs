@@ -16,13 +16,13 @@ async fn a_template_gives_the_plan_that_planning_anew_gives() {
         let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display());
         session.collect(&sql).await.unwrap();
     }
-    let state = session.context().state();
+    let (state, catalogs) = (session.context().state(), &session.inner.database.shared.catalogs);
     for (name, sql) in SSB_QUERIES {
         let holed = holed(sql).expect("constants");
         let plan = state.create_logical_plan(&holed.text).await.unwrap();
         let types = parameters(&plan, holed.constants.len()).unwrap();
         let types = types.into_iter().map(|data_type| data_type.expect("a comparison with a column")).collect();
-        let template = Template::new(state.optimize(&plan).unwrap(), true, session.catalogs()).unwrap();
+        let template = Template::new(state.optimize(&plan).unwrap(), true, catalogs).unwrap();
         let shape = PlannedShape { template, types, tables: [].into(), has_decimals: true };
         let values = shape.values(&holed.constants).expect("values of the columns' types");
         let by_template = shape.template.with_values(values, &state).unwrap();

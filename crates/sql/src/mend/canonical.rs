@@ -15,6 +15,8 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
+use crate::walk::Walk;
+
 /// Values that are looked at together for a NaN.
 const CHUNK: usize = 1024;
 
