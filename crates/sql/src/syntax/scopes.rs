@@ -203,7 +203,7 @@ pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: E
     let mut outer = query.clone();
     (outer.with, outer.order_by, outer.limit_clause) = (None, None, None);
     let inner = std::mem::replace(query, outer);
-    query.body = Box::new(SetExpr::Query(Box::new(inner)));
+    *query.body = SetExpr::Query(Box::new(inner));
     Ok(())
 }
 
