@@ -65,6 +65,16 @@ pub(crate) struct Kernels {
     pub(crate) ends: Option<Kernel>,
 }
 
+impl Kernels {
+    /// Whether the warps of a launch group are those of another binding: each finds its state by its place in the grid.
+    pub(crate) fn has_grid_of(&self, other: &Kernels, group: usize) -> bool {
+        let grid = |kernels: &Kernels| {
+            kernels.launches.get(group).map(|launch| (launch.shape.grid, launch.shape.block, launch.firsts.clone()))
+        };
+        grid(self) == grid(other)
+    }
+}
+
 /// A bound fragment with its compiled kernels.
 pub(crate) struct Binding {
     pub(crate) fragment: Arc<BoundFragment>,
@@ -78,7 +88,7 @@ pub(crate) struct Binding {
     columns: Vec<Weak<ResidentColumn>>,
     /// Where the device has the rows of each table, if it alone knows them.
     counts: Vec<Option<u64>>,
-    pub(crate) guesses: Guesses,
+    guesses: Guesses,
     /// Recordings that are not in use, each over an arena of its own.
     recorded: Mutex<Vec<Recorded>>,
     /// Bytes of a result that come with a run.
@@ -130,8 +140,8 @@ impl Binding {
         }
     }
 
-    /// A binding to the same columns and kernels, of a fragment that has the same programs.
-    pub(crate) fn with_fragment(&self, fragment: BoundFragment, guesses: Guesses) -> Binding {
+    /// A binding to the same columns and kernels, of the same shape with other constants.
+    pub(crate) fn with_fragment(&self, fragment: BoundFragment) -> Binding {
         Binding {
             fragment: Arc::new(fragment),
             in_haste: self.in_haste,
@@ -140,7 +150,7 @@ impl Binding {
             refused: OnceLock::new(),
             columns: self.columns.clone(),
             counts: self.counts.clone(),
-            guesses,
+            guesses: self.guesses,
             recorded: Mutex::default(),
             first_bytes: FIRST_BYTES.start().to_owned().into(),
             device_ns: self.device_ns.load(Ordering::Relaxed).into(),

@@ -73,7 +73,7 @@ pub(super) fn taken_over(
     cache: &BindingCache,
     tuning: &Tuning,
 ) -> Option<Arc<Binding>> {
-    let taken = Arc::new(binding.with_fragment(binding.fragment.with_constants_of(fragment, tuning)?, binding.guesses));
+    let taken = Arc::new(binding.with_fragment(binding.fragment.with_constants_of(fragment, tuning)?));
     cache.keep(&taken);
     Some(taken)
 }

@@ -3,8 +3,8 @@
 //! ([`crate::codegen::stops`]).
 //!
 //! Launch groups before the one that has stopped are done, and so are members of this one that do not stop. What lies
-//! behind did nothing and runs from its start. Kernels and grids stay, for a warp finds its state by them: programs do
-//! not tell sizes, and where they differ the run begins anew.
+//! behind did nothing and runs from its start. A warp finds its state by its place in the grid: where the grid of the
+//! group is another one, as that of kernels that were compiled with more effort meanwhile, the run begins anew.
 
 use std::collections::BTreeSet;
 
@@ -74,9 +74,6 @@ pub(crate) struct Moves(Vec<Move>);
 impl Moves {
     /// The moves from one binding of a fragment to another with more room.
     pub(crate) fn between(old: &BoundFragment, new: &BoundFragment, stop: &Stop) -> Option<Moves> {
-        if old.parts != new.parts {
-            return None;
-        }
         let mut moves = Moves(Vec::new());
         let mut moved = BTreeSet::new();
         for (group, launch) in old.launch_groups.iter().enumerate().take(stop.group + 1) {

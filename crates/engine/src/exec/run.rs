@@ -265,9 +265,12 @@ impl Engine {
                 return Ok(Err(TooSmall::Room));
             };
             self.compile_moves(&moves, report)?;
-            let resumed = Resumed { moves, old: binding.fragment.clone(), arena, group: stop.group };
-            let next = Arc::new(binding.with_fragment(bound, guesses));
+            let next = Arc::new(self.prepare(bound, tables, guesses, false, report)?);
             cache.keep(&next);
+            if !next.kernels.has_grid_of(&binding.kernels, stop.group) {
+                return Ok(Err(TooSmall::Room));
+            }
+            let resumed = Resumed { moves, old: binding.fragment.clone(), arena, group: stop.group };
             outcome = self.execute_bound(&next, tables, options, Some(resumed), report)?;
             // The smaller arena is gone.
             *reserved = room;

@@ -6,10 +6,14 @@
 //! as a constant is, so both texts have the same syntax tree. What the parameters are compared with is looked at in the
 //! plan ([`super::shapes`]).
 //!
+//! A comparison that a text has twice keeps its constants: the optimiser takes what branches of an OR have in common out
+//! of them, and parameters are never equal.
+//!
 //! Texts that are no queries, and texts with parameters, have no shape. All other constants are part of the shape:
 //! those of arithmetic, arguments of functions, NULL, limits, all that a select list holds, since it names columns, and
 //! HAVING of subqueries within conditions, of which the optimiser asks what they give for no row.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use arrow::compute::kernels::cast_utils::{Parser, string_to_timestamp_nanos};
@@ -102,7 +106,7 @@ pub(crate) fn holed(sql: &str) -> Option<Holed> {
         return None;
     }
     let (tokens, _) = tokens(sql);
-    let mut reader = Reader { sql, tokens: &tokens, holes: Vec::new() };
+    let mut reader = Reader { sql, tokens: &tokens, holes: Vec::new(), comparisons: Vec::new() };
     if !matches!(reader.word(0).as_deref(), Some("select" | "with")) {
         return None;
     }
@@ -115,6 +119,7 @@ pub(crate) fn holed(sql: &str) -> Option<Holed> {
             && is_open
             && let Some(behind) = reader.comparison(at).or_else(|| reader.mirrored(at))
         {
+            reader.close_comparison(at, behind);
             at = behind;
             continue;
         }
@@ -140,7 +145,7 @@ pub(crate) fn holed(sql: &str) -> Option<Holed> {
         }
         at += 1;
     }
-    Holed::of(sql, reader.holes)
+    Holed::of(sql, reader.distinct())
 }
 
 /// The days from 1970-01-01 to a date that is written with ten characters.
@@ -173,9 +178,30 @@ struct Reader<'a> {
     sql: &'a str,
     tokens: &'a [Token],
     holes: Vec<(Constant, Range<usize>)>,
+    /// The comparisons with holes: their text without blanks, and how many holes there are behind each.
+    comparisons: Vec<(String, usize)>,
 }
 
 impl Reader<'_> {
+    /// Notes the comparison whose holes came last: from the last token of the operand before `at` to `behind`.
+    fn close_comparison(&mut self, at: usize, behind: usize) {
+        let words: Vec<&str> = (at.saturating_sub(1)..behind).map(|at| self.slice(at)).collect();
+        self.comparisons.push((words.join(" "), self.holes.len()));
+    }
+
+    /// The holes of comparisons that the text has once.
+    fn distinct(self) -> Vec<(Constant, Range<usize>)> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        self.comparisons.iter().for_each(|(text, _)| *counts.entry(text).or_default() += 1);
+        let mut left = self.comparisons.iter().peekable();
+        let mut is_kept = |number: usize| {
+            while left.next_if(|(_, end)| *end <= number).is_some() {}
+            left.peek().is_none_or(|(text, _)| counts[text.as_str()] == 1)
+        };
+        let kept: Vec<bool> = (0..self.holes.len()).map(&mut is_kept).collect();
+        self.holes.into_iter().zip(kept).filter_map(|(hole, kept)| kept.then_some(hole)).collect()
+    }
+
     fn slice(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| &self.sql[token.range.clone()])
     }
@@ -414,6 +440,10 @@ mod tests {
             (
                 "select a from t where (5 + 1 < b or 5 < b) and c + 2 > d and f('x') and b ilike 'a%'",
                 "select a from t where (5 + 1 < b or $1 < b) and c + 2 > d and f('x') and b ilike $2 | 5, like 'a%'",
+            ),
+            (
+                "select a from t where b > 5 and c in ('x', 'y') or b>9 and c in ('x','y')",
+                "select a from t where b > $1 and c in ('x', 'y') or b> $2 and c in ('x','y') | 5, 9",
             ),
             (
                 "select a from t where b > timestamp '1970-01-01 00:00:01.5' and c < timestamp '1970-01-02'",
