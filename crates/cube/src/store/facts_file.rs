@@ -338,7 +338,9 @@ pub(super) fn live_of((name, removed): &index::Named, cells: usize) -> Option<Bi
         return None;
     }
     let mut live = vec![true; cells];
-    removed.iter().try_for_each(|cell| Some(*live.get_mut(usize::try_from(*cell).ok()?)? = false))?;
+    for cell in removed {
+        *live.get_mut(usize::try_from(*cell).ok()?)? = false;
+    }
     Some(live.into_iter().collect())
 }
 

@@ -220,6 +220,9 @@ pub(super) fn executed_anew(
     Ok((plan, prepared.returning.clone()))
 }
 
+/// A template, the values that a statement takes for its parameters, and whether the template was made now.
+type Filling = (Arc<Template>, Vec<ScalarValue>, bool);
+
 impl Fresh {
     /// The tables that the statement names.
     pub(super) fn tables(&self) -> &[TableReference] {
@@ -234,7 +237,7 @@ impl Fresh {
         execute: &Execute,
         (epoch, catalogs): (Epoch, &Catalogs),
         templates: &Templates,
-    ) -> Result<Option<(Arc<Template>, Vec<ScalarValue>, bool)>> {
+    ) -> Result<Option<Filling>> {
         let Fresh { prepared, input } = self;
         let count = prepared.fields.len();
         if count == 0 || count != execute.parameters.len() || !plans::are_immutable(&execute.parameters)? {

@@ -268,7 +268,7 @@ mod tests {
         let plan = DFSchema::try_from_qualified_schema("t", &schema).unwrap();
         let base = base(7, 0, "x", DataType::Int64, true);
         let column = Expr::Column(Column::new(Some("t"), "x"));
-        assert_eq!(rewrite(&(column + lit(1i64)), &plan, &[base.clone()]).unwrap(), base + lit(1i64));
+        assert_eq!(rewrite(&(column + lit(1i64)), &plan, std::slice::from_ref(&base)).unwrap(), base + lit(1i64));
         assert!(rewrite(&Expr::Column(Column::new_unqualified("y")), &plan, &[]).unwrap_err().contains("'y'"));
     }
 }

@@ -15,9 +15,11 @@ use warpcube_engine::DictionaryFunction;
 
 use crate::error::panic_text;
 
-/// The derived columns of each table in the order of their numbers, by the table's key: the column that each is
-/// derived from, and its name. Fragments keep the numbers across devices.
-static NUMBERED: LazyLock<Mutex<HashMap<String, Vec<(usize, String)>>>> = LazyLock::new(Mutex::default);
+/// The derived columns of a table in the order of their numbers: the column that each is derived from, and its name.
+type Numbered = Vec<(usize, String)>;
+
+/// The derived columns of each table, by the table's key. Fragments keep the numbers across devices.
+static NUMBERED: LazyLock<Mutex<HashMap<String, Numbered>>> = LazyLock::new(Mutex::default);
 
 /// A column that is a function of one of its table's.
 #[derive(Debug, Clone)]

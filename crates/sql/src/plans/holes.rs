@@ -6,8 +6,8 @@
 //! as a constant is, so both texts have the same syntax tree. What the parameters are compared with is looked at in the
 //! plan ([`super::shapes`]).
 //!
-//! A comparison that a text has twice keeps its constants: the optimiser takes what branches of an OR have in common out
-//! of them, and parameters are never equal.
+//! A comparison that a text has twice keeps its constants: the optimiser takes what branches of an OR have in common
+//! out of them, and parameters are never equal.
 //!
 //! Texts that are no queries, and texts with parameters, have no shape. All other constants are part of the shape:
 //! those of arithmetic, arguments of functions, NULL, limits, all that a select list holds, since it names columns, and
