@@ -1,16 +1,15 @@
 //! Replacements that stop: by an error at every step, and by the end of the process at random points.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Error};
+use std::io::Error;
 use std::path::Path;
-use std::time::Duration;
 
 use tempfile::tempdir;
 use warpcube_cube::store::{self, Held, Step, StoreError};
 
 use crate::cubes::{expected_names, names, numbered};
-use crate::lock::{child, child_folder};
+use crate::interruptions::{full_disk, killed};
+use crate::lock::child_folder;
 
 /// Steps of a replacement by `numbered(3)`, which has all optional files but the origin, and the model of others.
 const STEPS: usize = 18;
@@ -22,16 +21,7 @@ const DELAY_MICROSECONDS: u64 = 25_000;
 /// Replaces the cube and fails at a step; a write that fails leaves half a file.
 fn fail_at(held: &Held, step: usize) -> (usize, Result<u64, StoreError>) {
     let mut steps = 0;
-    let outcome = held.replace_in_steps(&numbered(3), &mut |next| {
-        steps += 1;
-        if steps <= step {
-            return Ok(());
-        }
-        if let Step::Write(path) = next {
-            fs::write(path, b"half a fi")?;
-        }
-        Err(Error::other("the disk is full"))
-    });
+    let outcome = held.replace_in_steps(&numbered(3), &mut full_disk(step, &mut steps));
     (steps, outcome)
 }
 
@@ -100,18 +90,10 @@ fn child_replaces() {
 
 /// Ends a process that replaces the cube in a loop; returns the generation that it finished last and the one that it
 /// began last.
-fn kill(folder: &Path, delay: Duration) -> (u64, u64) {
+fn kill(folder: &Path) -> (u64, u64) {
     let before = store::info(folder).unwrap().generation;
-    let mut child = child("crash::child_replaces", folder);
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let number = |line: &str, verb: &str| line.strip_prefix(verb).map(|number| number.parse::<u64>().unwrap());
-    assert!(lines.any(|line| number(&line, "begins ").is_some()), "the child began no replacement");
     let (mut begun, mut ended) = (before + 1, before);
-    std::thread::sleep(delay);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    for line in lines {
-        // The last line may be cut.
+    for line in killed("crash::child_replaces", folder, DELAY_MICROSECONDS) {
         let whole = |verb| line.strip_prefix(verb).and_then(|number| number.parse::<u64>().ok());
         begun = begun.max(whole("begins ").unwrap_or(0));
         ended = ended.max(whole("ended ").unwrap_or(0));
@@ -126,8 +108,7 @@ fn a_process_killed_at_random_points_leaves_the_old_or_the_new_cube() {
     store::create(&folder, &numbered(1)).unwrap();
     let (mut interrupted, mut leftovers) = (0, 0);
     for round in 0..KILLS {
-        let random = RandomState::new().hash_one(round);
-        let (ended, begun) = kill(&folder, Duration::from_micros(random % DELAY_MICROSECONDS));
+        let (ended, begun) = kill(&folder);
         let generation = store::info(&folder).unwrap().generation;
         assert!(ended <= generation && generation <= begun, "round {round}: {generation} of {ended} to {begun}");
         assert_eq!(store::open(&folder).unwrap(), numbered(generation), "round {round}");

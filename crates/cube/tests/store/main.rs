@@ -3,6 +3,7 @@
 mod crash;
 mod cubes;
 mod damage;
+mod interruptions;
 mod lock;
 mod reuse;
 mod round_trip;

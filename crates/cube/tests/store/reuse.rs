@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Error};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use tempfile::tempdir;
 use warpcube_cube::change::change;
 use warpcube_cube::facts::Facts;
 use warpcube_cube::schemes::Scheme;
-use warpcube_cube::store::{self, Held, Step, StoredCube};
+use warpcube_cube::store::{self, Held, StoredCube};
 
 use crate::cubes::{expected_names, names, small};
-use crate::lock::{child, child_folder};
+use crate::interruptions::{full_disk, killed};
+use crate::lock::child_folder;
 
 /// Processes that are ended at a random point.
 const KILLS: u32 = 100;
@@ -127,15 +126,7 @@ fn an_error_at_any_step_leaves_the_files_that_its_manifest_names() {
         held.replace(&changed(&held, "rename D0:e1 to first")).unwrap();
         let (before, next) = (held.open().unwrap(), changed(&held, "rename D0:e1 to second"));
         let mut steps = 0;
-        let outcome = held.replace_in_steps(&next, &mut |next| {
-            steps += 1;
-            match next {
-                _ if steps <= step => return Ok(()),
-                Step::Write(path) => fs::write(path, b"half a fi")?,
-                _ => {}
-            }
-            Err(Error::other("the disk is full"))
-        });
+        let outcome = held.replace_in_steps(&next, &mut full_disk(step, &mut steps));
         let found = held.open().unwrap();
         assert!(found == next || (outcome.is_err() && found == before), "step {step}");
         if found == next {
@@ -178,12 +169,7 @@ fn a_rename_killed_at_random_points_leaves_the_old_or_the_new_name_above_the_sam
     let (first, facts) = (files(&folder)["facts-1.warpcols"], small().facts);
     let mut leftovers = 0;
     for round in 0..KILLS {
-        let mut child = child("reuse::child_renames", &folder);
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        assert!(lines.any(|line| line.starts_with("begins ")), "the child began no replacement");
-        std::thread::sleep(Duration::from_micros(RandomState::new().hash_one(round) % DELAY_MICROSECONDS));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        killed("reuse::child_renames", &folder, DELAY_MICROSECONDS);
         let (cube, generation) = (store::open(&folder).unwrap(), store::info(&folder).unwrap().generation);
         assert_eq!(cube.facts, facts, "round {round}");
         assert!(cube.model.dimensions()[0].find(&format!("g{generation}")).is_ok(), "round {round}: {generation}");

@@ -1,19 +1,17 @@
 //! Facts in several segments: their files, replacements that stop, damage.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Error};
-use std::time::Duration;
 
 use tempfile::tempdir;
 use warpcube_cube::change::change;
 use warpcube_cube::facts::{Rule, SegmentTuning, ValueType};
 use warpcube_cube::schemes::Scheme;
-use warpcube_cube::store::{self, Held, Role, Step, StoredCube};
+use warpcube_cube::store::{self, Held, Role, StoredCube};
 
 use crate::cubes::{Row, expected_names, facts, model, names};
 use crate::damage::{files, rewrite};
-use crate::lock::{child, child_folder};
+use crate::interruptions::{full_disk, killed};
+use crate::lock::child_folder;
 use crate::reuse::replaced;
 
 /// Processes that are ended at a random point.
@@ -110,15 +108,7 @@ fn an_error_at_any_step_leaves_the_old_or_the_new_segments() {
         let held = Held::lock(&folder).unwrap();
         held.replace(&changed(&held, 2)).unwrap();
         let mut steps = 0;
-        let outcome = held.replace_in_steps(&changed(&held, 3), &mut |next| {
-            steps += 1;
-            match next {
-                _ if steps <= step => return Ok(()),
-                Step::Write(path) => fs::write(path, b"half a fi")?,
-                _ => {}
-            }
-            Err(Error::other("the disk is full"))
-        });
+        let outcome = held.replace_in_steps(&changed(&held, 3), &mut full_disk(step, &mut steps));
         let number = if *held.open().unwrap().facts.merged() == version(2).facts { 2 } else { 3 };
         assert_eq!(*held.open().unwrap().facts.merged(), version(number).facts, "step {step}");
         assert!(outcome.is_err() || number == 3, "step {step}");
@@ -157,12 +147,7 @@ fn a_change_killed_at_random_points_leaves_the_old_or_the_new_facts() {
     store::create(&folder, &version(1)).unwrap();
     let (mut leftovers, mut several) = (0, 0);
     for round in 0..KILLS {
-        let mut child = child("segments::child_changes", &folder);
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        assert!(lines.any(|line| line.starts_with("begins ")), "the child began no replacement");
-        std::thread::sleep(Duration::from_micros(RandomState::new().hash_one(round) % DELAY_MICROSECONDS));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        killed("segments::child_changes", &folder, DELAY_MICROSECONDS);
         let (cube, generation) = (store::open(&folder).unwrap(), store::info(&folder).unwrap().generation);
         assert_eq!(*cube.facts.merged(), version(generation).facts, "round {round}: {generation}");
         several += u32::from(cube.facts.segments().len() > 1);

@@ -1,16 +1,14 @@
 //! Cubes of one folder that are replaced together: all of them or none, wherever the replacement stops.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Error};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tempfile::tempdir;
 use warpcube_cube::store::{self, Held, RECORD_NAME, Step, StoreError, replace_together_in_steps};
 
 use crate::cubes::{expected_names, names, numbered};
-use crate::lock::{child, child_folder};
+use crate::interruptions::{full_disk, killed};
+use crate::lock::child_folder;
 
 const CUBES: [&str; 3] = ["a", "b", "c"];
 /// Processes that are ended at a random point.
@@ -63,15 +61,7 @@ fn an_error_at_any_step_leaves_all_cubes_old_or_all_new() {
         let parent = temporary.path();
         create(parent);
         let mut steps = 0;
-        let outcome = replace_all(parent, 2, &mut |next| {
-            steps += 1;
-            match next {
-                _ if steps <= step => return Ok(()),
-                Step::Write(path) => fs::write(path, b"half a fi")?,
-                _ => {}
-            }
-            Err(Error::other("the disk is full"))
-        });
+        let outcome = replace_all(parent, 2, &mut full_disk(step, &mut steps));
         let context = format!("step {step}");
         let found = number(parent, &context);
         match outcome {
@@ -139,12 +129,7 @@ fn processes_killed_at_random_points_leave_all_cubes_old_or_all_new() {
     create(parent);
     let (mut records, mut leftovers, mut before) = (0, 0, 1);
     for round in 0..KILLS {
-        let mut child = child("together::child_replaces_together", parent);
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        assert!(lines.any(|line| line.starts_with("begins ")), "the child began no replacement");
-        std::thread::sleep(Duration::from_micros(RandomState::new().hash_one(round) % DELAY_MICROSECONDS));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        killed("together::child_replaces_together", parent, DELAY_MICROSECONDS);
         records += u32::from(parent.join(RECORD_NAME).exists());
         leftovers += u32::from(folders(parent).iter().any(|folder| names(folder) != expected_names(folder)));
         let context = format!("round {round}");

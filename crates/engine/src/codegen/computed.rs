@@ -40,19 +40,13 @@ impl BoundGroups {
         let output = params.add("uint64_t*", Argument::Zone(output));
         let places = params.add("uint64_t", Argument::U64(self.places));
         // A table of one group has it whether rows have come or not.
-        let (marks, mark) = match self.grouping {
-            Grouping::Single => (String::new(), "1"),
-            _ => {
-                let marks = params.add(&format!("const {}*", self.mark_type()), Argument::Zone(self.memory.seen));
-                (
-                    marks.clone(),
-                    if self.mark_bytes() == 8 { "marks[place]" } else { "marks[place] != 0 ? place + 1 : 0" },
-                )
-            }
-        };
-        let marks = match marks.as_str() {
-            "" => String::new(),
-            marks => format!("    const {}* const marks = {marks};\n", self.mark_type()),
+        let (marks, mark) = if self.grouping == Grouping::Single {
+            (String::new(), "1")
+        } else {
+            let ty = self.mark_type();
+            let marks = params.add(&format!("const {ty}*"), Argument::Zone(self.memory.seen));
+            let of_place = if self.mark_bytes() == 8 { "marks[place]" } else { "marks[place] != 0 ? place + 1 : 0" };
+            (format!("    const {ty}* const marks = {marks};\n"), of_place)
         };
         let (columns, registers) = self.columns(&mut params);
         let mut next = 0;
