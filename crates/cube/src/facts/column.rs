@@ -47,7 +47,8 @@ impl Values {
 pub struct FactColumn {
     /// Name, rule and type.
     pub measure: FactMeasure,
-    /// One value a cell: sums of an AVG ([`Facts::carries`] has what they are beyond the type), row counts of a COUNT.
+    /// One value a cell: sums of an AVG ([`super::Segment::carries`] has what they are beyond the type), row counts of
+    /// a COUNT.
     pub values: Values,
     /// Filled cells, without those that a later segment has replaced or removed; absent if all are filled.
     pub filled: Option<Bitmap>,

@@ -28,7 +28,7 @@ pub(super) struct Folded {
     pub(super) counts: Option<Vec<u64>>,
     /// Absent if each is 0.
     pub(super) carries: Option<Vec<i64>>,
-    /// What the rows of each cell cancelled ([`super::Facts::cancelled`]); absent if it is 0 everywhere.
+    /// What the rows of each cell cancelled ([`super::Segment::cancelled`]); absent if it is 0 everywhere.
     pub(super) cancelled: Option<Vec<f64>>,
 }
 

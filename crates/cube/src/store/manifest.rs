@@ -90,12 +90,12 @@ pub struct SegmentSummary {
     /// Its cells.
     pub cells: u64,
     /// Those of them that later segments replaced or removed: as many numbers are in a file of their own.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub removed: u64,
 }
 
-fn is_none(removed: &u64) -> bool {
-    *removed == 0
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn first() -> u64 {
