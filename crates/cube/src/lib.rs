@@ -1,11 +1,10 @@
-//! Multidimensional cubes: dimensions with weighted hierarchies, sparse storage schemes and the aggregation of areas.
+//! Multidimensional cubes: dimensions with weighted hierarchies, their storage and the aggregation of areas.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`key`] | keys of cells: the coordinates of a cell in one integer |
 //! | [`model`], [`facts`] | dimensions and measures; filled base cells sorted by key |
 //! | [`define`], [`build`] | definition files; model and facts of the rows that their queries give |
-//! | [`store`], [`schemes`] | a cube as a folder of immutable files; storage schemes of sparse arrays |
+//! | [`store`] | a cube as a folder of immutable files, its cells in a scheme of [`warpcube_arrays`] |
 //! | [`query`], [`ask`], [`answer`], [`view`] | text of a query, its area, its aggregation, its cross-tab |
 //! | [`algorithm`] | names of all algorithms of aggregation |
 //! | [`aggregate`], [`device`] | the algorithms on the CPU and on a device |
@@ -27,14 +26,11 @@ pub mod demo;
 pub mod device;
 pub mod error;
 pub mod facts;
-pub mod key;
 pub mod matrix;
 pub mod matrix_market;
 pub mod model;
 pub mod palo;
 pub mod progress;
 pub mod query;
-pub mod random;
-pub mod schemes;
 pub mod store;
 pub mod view;

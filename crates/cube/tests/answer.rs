@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
+use warpcube_arrays::random::Random;
 use warpcube_column::Residency;
 use warpcube_cube::aggregate::{Area, Cells, Decision, Place, Progress};
 use warpcube_cube::answer::{Aggregator, Answer, AskOptions, Cube, CubeError, SourceCell, TableAnswer, long_schema};
@@ -15,7 +16,6 @@ use warpcube_cube::device::{DeviceAggregation, DeviceAlgorithm, FactsSource, Pla
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, KeyLayout, Loader, Rule, ValueType};
 use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
 use warpcube_cube::query::random_cross_tab;
-use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_gpu::{Device, EmulatorOptions};
 

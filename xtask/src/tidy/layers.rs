@@ -22,8 +22,8 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
     (
         "cube",
         &[
-            &["algorithm", "error", "key", "matrix", "progress", "random"],
-            &["facts", "schemes"],
+            &["algorithm", "error", "matrix", "progress"],
+            &["facts"],
             &["model", "aggregate"],
             &["define", "palo", "query", "device"],
             &["*"],

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use rayon::prelude::*;
 use warpcube_cube::facts::{FactColumn, FactMeasure, Facts, KeyLayout, Keys, PAGE_CELLS, Rule, ValueType, Values};
 
-use warpcube_cube::random::{Random, mixed};
+use warpcube_arrays::random::{Random, mixed};
 
 use super::elements::BenchCube;
 

@@ -1,7 +1,7 @@
 //! The consolidated elements of a benchmark cube, and the targets of its queries.
 
+use warpcube_arrays::random::Random;
 use warpcube_cube::aggregate::{Area, TargetMap};
-use warpcube_cube::random::Random;
 
 use super::definition::{Definition, DimensionDefinition, Part, Query, Targets};
 

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use serde_json::json;
 use tokio::runtime::Handle;
+use warpcube_arrays::random::Random;
 use warpcube_cube::aggregate::{self, Algorithm, CellValue, Cells, TARGETS_MAX};
 use warpcube_cube::answer::{AlgorithmName, TableAnswer};
 use warpcube_cube::query::random_cross_tab;
-use warpcube_cube::random::Random;
 use warpcube_cube::view::cross_tab_text;
 use warpcube_gpu::Device;
 use warpcube_sql::{Connection, CubeAnswer, CubeQueryOptions, OpenCube, SqlError};

@@ -1,6 +1,6 @@
 //! Names of cases.
 
-use warpcube_cube::schemes::Scheme;
+use warpcube_arrays::Scheme;
 
 use crate::report;
 

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warpcube_cube::schemes::formulas::{self, Statistics, Words};
-use warpcube_cube::schemes::{GroupBy, Scheme, Storage};
+use warpcube_arrays::formulas::{self, Statistics, Words};
+use warpcube_arrays::{GroupBy, Scheme, Storage};
 
 use super::case::Operation;
 use super::data::{Data, mix};

@@ -2,8 +2,8 @@
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
-use warpcube_cube::schemes::generate::Specification;
-use warpcube_cube::schemes::{Cells, GroupBy, Shape, SubArray};
+use warpcube_arrays::generate::Specification;
+use warpcube_arrays::{Cells, GroupBy, Shape, SubArray};
 
 /// Seeds of the thesis's data sets A, the cells, and B, the cells to look up.
 const SEEDS: [u64; 2] = [1, 2];
@@ -33,7 +33,7 @@ pub(super) struct Data {
 impl Data {
     /// An array of so many cells, and lookups of `lookups` tuples that are spread over it.
     pub(super) fn new(dimensions: usize, cells: usize, sparsity: f64, lookups: usize) -> Result<Data, String> {
-        let failed = |error: warpcube_cube::schemes::SchemeError| error.to_string();
+        let failed = |error: warpcube_arrays::SchemeError| error.to_string();
         let specification = Specification::new(dimensions, cells, sparsity, SEEDS[0]).map_err(failed)?;
         let cells = specification.hundredths().map_err(failed)?;
         let others = Specification::of_shape(cells.shape().clone(), lookups, SEEDS[1]).map_err(failed)?;

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warpcube_cube::device::schemes::{Aggregation, DeviceArray, Lookup, Retrieval};
-use warpcube_cube::schemes::Storage;
+use warpcube_arrays::Storage;
+use warpcube_arrays::device::{Aggregation, DeviceArray, Lookup, Retrieval};
 use warpcube_gpu::{Device, Stream, Work};
 
 use super::case::Operation;

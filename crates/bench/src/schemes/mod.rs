@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
-use warpcube_cube::schemes::generate::{DIMENSIONS, SPARSITIES};
-use warpcube_cube::schemes::{Limits, Scheme};
+use warpcube_arrays::generate::{DIMENSIONS, SPARSITIES};
+use warpcube_arrays::{Limits, Scheme};
 use warpcube_gpu::Device;
 
 use crate::report;

@@ -95,7 +95,7 @@ impl Products {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use warpcube_arrays::random::Random;
 
     /// Additions of products in an order of their own.
     fn additions(products: &[Product], order: &[usize]) -> f64 {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::text::{ColumnType, Encoding, TextFormat, give_text_format};
 use super::{MonthName, Named};
 use crate::model::{NumberFormat, Rule, SCALE_MAX, Span, ValueType};
-use crate::schemes::Scheme;
+use warpcube_arrays::Scheme;
 
 /// A cube.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -7,9 +7,9 @@ use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
 
 use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
-use crate::key::DIMENSIONS_MAX;
 use crate::model::{Rule, folded};
 use crate::query::MEASURES;
+use warpcube_arrays::key::DIMENSIONS_MAX;
 
 /// Most levels of a dimension with names: each is a column in SQL.
 const LEVELS_MAX: usize = 1000;

@@ -11,7 +11,7 @@ mod rows;
 pub use catalogue::{products, regions};
 pub use rows::{FactRows, ROWS, facts};
 
-use crate::random::Random;
+use warpcube_arrays::random::Random;
 
 /// The definition file.
 pub const DEFINITION: &str = include_str!("../../demo/plan.yaml");

@@ -26,7 +26,7 @@ use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
 use super::error::DeviceError;
 use crate::facts::{Bitmap, Keys, Segment};
-use crate::key::{Key, KeyLayout};
+use warpcube_arrays::key::{Key, KeyLayout};
 
 /// Kernel text that reads these keys.
 pub(super) const RESIDENT_KEYS: &str = include_str!("../../kernels/resident_keys.cuh");

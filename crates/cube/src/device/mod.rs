@@ -31,7 +31,6 @@ mod measure;
 mod plan;
 mod resident;
 mod scan;
-pub mod schemes;
 mod source;
 mod source_based;
 mod statement;

@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::resident::{keep_values, put_addresses};
 use super::workspace::Workspace;
 use crate::aggregate::{places, strides};
-use crate::key::{DIMENSIONS_MAX, KeyLayout};
+use warpcube_arrays::key::{DIMENSIONS_MAX, KeyLayout};
 
 /// The word of a base element without a class.
 const NONE: u32 = 1 << 31;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::key::KeyError;
+use warpcube_arrays::key::KeyError;
 
 /// An error of facts. Dimensions count from 0, rows from 0 within one append.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

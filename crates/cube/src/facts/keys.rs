@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::key::KeyLayout;
+use warpcube_arrays::key::KeyLayout;
 
 /// Keys of stored cells, strictly ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]

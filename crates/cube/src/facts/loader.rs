@@ -7,7 +7,7 @@ use super::fold::{Folded, Groups, RowColumn, extend_optional};
 use super::{
     Bitmap, FactColumn, FactMeasure, Facts, FactsError, InputColumn, InputValues, Keys, Rule, Segment, Values,
 };
-use crate::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
+use warpcube_arrays::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
 
 /// Collects rows and folds them into [`Facts`].
 ///

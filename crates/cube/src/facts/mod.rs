@@ -41,4 +41,4 @@ pub use store::Facts;
 pub(crate) use arrow::count_array;
 pub(crate) use precise::{Large, Precise};
 
-pub use crate::key::KeyLayout;
+pub use warpcube_arrays::key::KeyLayout;

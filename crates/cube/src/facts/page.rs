@@ -8,7 +8,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Keys;
-use crate::key::KeyLayout;
+use warpcube_arrays::key::KeyLayout;
 
 /// Cells of a page where the caller names no size. A page of 64-bit keys fills half of a 64 KB first-level cache.
 pub const PAGE_CELLS: usize = 4096;

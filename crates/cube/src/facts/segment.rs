@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Bitmap, FactColumn, FactsError, Keys, Pages, Rule, Values};
-use crate::key::KeyLayout;
+use warpcube_arrays::key::KeyLayout;
 
 /// Cells sorted by key, one a key.
 ///

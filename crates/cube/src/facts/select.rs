@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rayon::prelude::*;
 
 use super::{FactColumn, Facts, Keys, Segment, Values};
-use crate::key::KeyLayout;
+use warpcube_arrays::key::KeyLayout;
 
 impl Facts {
     /// The cells at these places, whose keys ascend, with keys of another layout.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{FactColumn, FactMeasure, FactsError, Keys, Segment};
-use crate::key::KeyLayout;
+use warpcube_arrays::key::KeyLayout;
 
 /// The filled base cells of a cube.
 ///

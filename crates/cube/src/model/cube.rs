@@ -4,7 +4,7 @@ use super::layout::layout_of;
 use super::names::folded;
 use super::{Change, Dimension, Effect, ElementKind, Measure};
 use crate::error::{ModelError, Result};
-use crate::key::{DIMENSIONS_MAX, KeyLayout};
+use warpcube_arrays::key::{DIMENSIONS_MAX, KeyLayout};
 
 /// Version of the stored form that is written and read.
 pub const MODEL_VERSION: u64 = 1;

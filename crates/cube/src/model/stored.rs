@@ -12,7 +12,7 @@ use super::{
     Hierarchy, Measure,
 };
 use crate::error::{ModelError, Result};
-use crate::key::KeyLayout;
+use warpcube_arrays::key::KeyLayout;
 
 /// The version, read before the other fields: those of another version may differ.
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::{BoundQuery, bind, parse, quoted};
 use crate::model::{CubeModel, Dimension, ElementId, ElementKind};
-use crate::random::Random;
+use warpcube_arrays::random::Random;
 
 /// Elements of a list of names.
 const LIST_MAX: u64 = 12;

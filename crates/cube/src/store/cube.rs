@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::{FactMeasure, Facts};
 use crate::model::{CubeModel, ElementId, Measure};
 use crate::palo::{DimensionOrigin, Field, LineEnd};
-use crate::schemes::Scheme;
+use warpcube_arrays::Scheme;
 
 /// A cube with its facts and all that is stored beside them.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use super::folder::{MANIFEST_NAME, parent_of};
 use super::holder::Holder;
 use crate::error::ModelError;
 use crate::facts::FactsError;
-use crate::schemes::SchemeError;
+use warpcube_arrays::SchemeError;
 
 /// Cubes that an error names at most.
 const NAMES_MAX: usize = 8;

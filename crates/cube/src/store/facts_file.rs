@@ -34,8 +34,8 @@ use super::manifest::{ColumnSummary, INDEX_PREFIX};
 use super::pages::{PAGE_ROWS, Pages, Value, encode_column, page_rows};
 use crate::facts::{Bitmap, FactColumn, FactMeasure, Keys, Rule, Segment, ValueType, Values};
 use crate::model::CubeModel;
-use crate::schemes::Scheme;
-use crate::schemes::restore::Words;
+use warpcube_arrays::Scheme;
+use warpcube_arrays::restore::Words;
 
 /// Writes a segment to a file, with their keys or the index of another scheme.
 ///

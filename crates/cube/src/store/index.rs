@@ -1,6 +1,6 @@
 //! The index of the facts in a storage scheme: which arrays its file has, and the keys that they stand for.
 //!
-//! The arrays are those of [`crate::schemes`], all in words of 64 bits, which pages pack. Arrays with an entry a cell
+//! The arrays are those of [`warpcube_arrays`], all in words of 64 bits, which pages pack. Arrays with an entry a cell
 //! are columns of the facts' file; pointers, bitmaps and directories have lengths of their own and a file each. Rank
 //! tables are not stored, since they follow from the bitmap. BESS has no index of this kind: its array is the keys.
 //! PTCS is no scheme of files: a trie of the same keys costs its links, and they serve changes in memory alone.
@@ -8,10 +8,10 @@
 use std::borrow::Cow;
 
 use crate::facts::{FactColumn, Keys, Segment};
-use crate::key::KeyLayout;
 use crate::model::CubeModel;
-use crate::schemes::restore::{HIGH, Words, restore};
-use crate::schemes::{ArrayData, Cells, Limits, Scheme, SchemeError, Shape};
+use warpcube_arrays::key::KeyLayout;
+use warpcube_arrays::restore::{HIGH, Words, restore};
+use warpcube_arrays::{ArrayData, Cells, Limits, Scheme, SchemeError, Shape};
 
 /// Arrays that have an entry for each cell; names of coordinates have a number behind them.
 const OF_CELLS: [&str; 5] = ["ind", "offset", "bei", "cind", "rind"];

@@ -16,8 +16,8 @@ use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION, SegmentSummary}
 use super::{arrow_file, texts};
 use crate::facts::Facts;
 use crate::model::CubeModel;
-use crate::schemes::restore::Words;
-use crate::schemes::{Scheme, UnknownScheme};
+use warpcube_arrays::restore::Words;
+use warpcube_arrays::{Scheme, UnknownScheme};
 
 /// Opens the cube of a folder; a change by another process meanwhile does not show. Pages are decoded on all cores of
 /// the current rayon pool.

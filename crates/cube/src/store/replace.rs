@@ -32,7 +32,7 @@ use super::within::check_outside;
 use super::{arrow_file, facts_file, texts};
 use crate::facts::{Facts, Segment};
 use crate::model::CubeModel;
-use crate::schemes::Scheme;
+use warpcube_arrays::Scheme;
 
 /// Name of the manifest until it is renamed.
 const NEXT_MANIFEST: &str = "cube.json.new";

@@ -1,12 +1,12 @@
 //! Bytes of the facts' index in every storage scheme, measured by encoding its arrays; the choice among them.
 //!
-//! The formulas of the thesis ([`crate::schemes::formulas`]) predict arrays of whole words. Pages are packed, and the
+//! The formulas of the thesis ([`warpcube_arrays::formulas`]) predict arrays of whole words. Pages are packed, and the
 //! order changes: ascending keys take a byte or two a cell, a pointer for every row takes its bits for empty rows too.
 
 use super::error::{Result, StoreError};
 use super::{StoredCube, facts_file, index};
 use crate::facts::{Keys, Segment};
-use crate::schemes::{Scheme, SchemeError};
+use warpcube_arrays::{Scheme, SchemeError};
 
 /// A scheme is chosen before BESS where its index has at most this share of the bytes of BESS, in percent.
 ///

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use warpcube_arrays::Scheme;
 use warpcube_cube::aggregate::Algorithm;
 use warpcube_cube::answer::{AlgorithmName, Cube};
 use warpcube_cube::device::DeviceAlgorithm;
 use warpcube_cube::model::Span;
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, StoreError, StoredCube};
 
 use crate::algorithms::{cells, run};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use proptest::prelude::*;
+use warpcube_arrays::Scheme;
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
 use warpcube_cube::palo::{DimensionOrigin, Field, LineEnd};
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
 
 /// A dimension of `bases` base elements, a text element and a total over all bases.

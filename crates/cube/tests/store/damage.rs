@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
+use warpcube_arrays::Scheme;
 use warpcube_cube::facts::{Rule, ValueType};
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, StoreError, StoredCube};
 
 use crate::cubes::{facts, model, names, small};

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use tempfile::tempdir;
+use warpcube_arrays::Scheme;
 use warpcube_cube::change::change;
 use warpcube_cube::facts::Facts;
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, StoredCube};
 
 use crate::cubes::{expected_names, names, small};

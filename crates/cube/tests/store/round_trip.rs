@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use tempfile::tempdir;
+use warpcube_arrays::Scheme;
 use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{Change, ElementId, ElementKind};
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Role, StoreError, StoredCube};
 
 use crate::cubes::{cubes, expected_names, facts, model, names, small};

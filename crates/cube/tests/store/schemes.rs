@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tempfile::tempdir;
+use warpcube_arrays::{Scheme, SchemeError};
 use warpcube_cube::facts::{Rule, ValueType};
-use warpcube_cube::schemes::{Scheme, SchemeError};
 use warpcube_cube::store::{self, Held, Role, StoreError, StoredCube, chosen, scheme_sizes};
 
 use crate::cubes::{Row, expected_names, facts, model, names};

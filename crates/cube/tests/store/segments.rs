@@ -3,9 +3,9 @@
 use std::fs;
 
 use tempfile::tempdir;
+use warpcube_arrays::Scheme;
 use warpcube_cube::change::change;
 use warpcube_cube::facts::{Rule, SegmentTuning, ValueType};
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Role, StoredCube};
 
 use crate::cubes::{Row, expected_names, facts, model, names};

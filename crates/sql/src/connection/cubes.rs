@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use tokio::runtime::Handle;
+use warpcube_arrays::Scheme;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
@@ -15,7 +16,6 @@ use warpcube_cube::catalog::{self, Catalog, Removal};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::facts::SegmentTuning;
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::{self, Held, Manifest, SchemeSize, Step, StoreError, StoredCube};
 
 use super::Connection;

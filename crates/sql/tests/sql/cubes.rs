@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
+use warpcube_arrays::Scheme;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::define::StorageChoice;
-use warpcube_cube::schemes::Scheme;
 use warpcube_cube::store::Held;
 use warpcube_gpu::Device;
 use warpcube_sql::{Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, SqlError, StatementReport};

@@ -7,7 +7,7 @@ use crate::algorithm::{MapPlace, SourceVariant};
 use crate::device::DeviceError;
 use crate::device::plan::{PLACES_MAX, Summed, check_bound, whole_weight};
 use crate::facts::Facts;
-use crate::key::DIMENSIONS_MAX;
+use warpcube_arrays::key::DIMENSIONS_MAX;
 
 /// Largest map in shared memory in bytes.
 const SHARED_MAP_BYTES_MAX: usize = 64 << 10;

@@ -16,7 +16,7 @@ use crate::device::resident::{keep_values, put_addresses};
 use crate::device::scan::padded;
 use crate::device::statement::{Held, Steps};
 use crate::device::workspace::Workspace;
-use crate::key::KeyLayout;
+use warpcube_arrays::key::KeyLayout;
 
 /// Threads of kernels over miniblocks, slots and cells.
 const THREADS: u32 = 256;

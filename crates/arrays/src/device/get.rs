@@ -1,4 +1,4 @@
-//! Bulk random access on a device. `kernels/schemes/get.cuh` is the device's side of this file.
+//! Bulk random access on a device. `kernels/get.cuh` is the device's side of this file.
 
 use warpcube_gpu::prims::search::{Search, SearchMethod, SearchSide};
 use warpcube_gpu::prims::{DeviceSlice, Element, Queue};

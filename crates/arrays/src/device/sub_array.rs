@@ -1,4 +1,4 @@
-//! Sub-arrays on a device. `kernels/schemes/sub_array.cuh` is the device's side of this file.
+//! Sub-arrays on a device. `kernels/sub_array.cuh` is the device's side of this file.
 
 use warpcube_gpu::prims::search::{Search, SearchMethod, SearchSide};
 use warpcube_gpu::prims::{
@@ -8,7 +8,7 @@ use warpcube_gpu::{DeviceBuffer, Kernel, Params, Stream};
 
 use super::array::{DeviceArray, DeviceValue, PointerKind, operand, padded};
 use super::error::Result;
-use crate::schemes::{Cells, SubArray};
+use crate::{Cells, SubArray};
 
 /// The retrieval of one sub-array, with its memory: planned once, launched any number of times.
 ///

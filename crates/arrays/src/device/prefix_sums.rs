@@ -1,4 +1,4 @@
-//! Aggregation by prefixes of the dimensions on a device. `kernels/schemes/prefix_sums.cuh` is the device's side of
+//! Aggregation by prefixes of the dimensions on a device. `kernels/prefix_sums.cuh` is the device's side of
 //! this file.
 
 use warpcube_gpu::prims::histogram::{Histogram, HistogramBins};
@@ -7,7 +7,7 @@ use warpcube_gpu::{DeviceBuffer, Kernel, LaunchShape, Params, Stream};
 
 use super::array::{DeviceArray, DeviceValue, PointerKind, THREADS, operand};
 use super::error::{DeviceSchemeError, Result};
-use crate::schemes::GroupBy;
+use crate::GroupBy;
 
 /// Most threads that add up one group within a warp.
 const WIDTH_MAX: u64 = 32;

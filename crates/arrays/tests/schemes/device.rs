@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use warpcube_cube::device::schemes::{DeviceArray, DeviceSchemeError, DeviceValue, Lookup};
-use warpcube_cube::schemes::generate::Specification;
-use warpcube_cube::schemes::{Cells, GroupBy, Limits, Scheme, SchemeError, Shape, Storage, SubArray, Value};
+use warpcube_arrays::device::{DeviceArray, DeviceSchemeError, DeviceValue, Lookup};
+use warpcube_arrays::generate::Specification;
+use warpcube_arrays::{Cells, GroupBy, Limits, Scheme, SchemeError, Shape, Storage, SubArray, Value};
 use warpcube_gpu::prims::search::SearchMethod;
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 

@@ -10,7 +10,7 @@
 //! first link.
 
 use crate::key::Key;
-use crate::schemes::{Result, SchemeError, Sizes, Value};
+use crate::{Result, SchemeError, Sizes, Value};
 
 /// Most nodes: numbers below the mark of no node.
 const NODES_MAX: usize = NONE as usize;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use warpcube_cube::schemes::{Cells, Limits, Scheme, Shape, Storage, SubArray, Value};
+use warpcube_arrays::{Cells, Limits, Scheme, Shape, Storage, SubArray, Value};
 
 /// The array as a map from tuples to values.
 pub type Map<V> = BTreeMap<Vec<u32>, V>;

@@ -1,8 +1,8 @@
 //! Bytes of schemes: those of the arrays, those predicted and those of the thesis's formulas.
 
 use proptest::prelude::*;
-use warpcube_cube::schemes::formulas::{Statistics, Words, predicted, thesis};
-use warpcube_cube::schemes::{Cells, Limits, Scheme, Shape, Storage};
+use warpcube_arrays::formulas::{Statistics, Words, predicted, thesis};
+use warpcube_arrays::{Cells, Limits, Scheme, Shape, Storage};
 
 use crate::model::{Array, Map, array};
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use warpcube_cube::schemes::generate::Specification;
-use warpcube_cube::schemes::{Cells, Limits, Scheme, Storage, SubArray};
+use warpcube_arrays::generate::Specification;
+use warpcube_arrays::{Cells, Limits, Scheme, Storage, SubArray};
 
 /// What every scheme has to find in the array.
 struct Expected {

@@ -120,7 +120,7 @@ fn preferences(access: Access, dimensions: usize) -> Vec<(Scheme, &'static str)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes::Shape;
+    use crate::Shape;
 
     /// Cells at every `step`-th place of a shape.
     fn every(sizes: &[u32], step: u32) -> Cells<i64> {

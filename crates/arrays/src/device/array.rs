@@ -1,4 +1,4 @@
-//! An array in a storage scheme on a device. `kernels/schemes/array.cuh` is the device's side of this file.
+//! An array in a storage scheme on a device. `kernels/array.cuh` is the device's side of this file.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Module, Params, Pr
 
 use super::error::{DeviceSchemeError, Result};
 use crate::key::{DIMENSIONS_MAX, KeyLayout};
-use crate::schemes::{ArrayData, NamedArray, Scheme, Shape, Storage, Value};
+use crate::{ArrayData, NamedArray, Scheme, Shape, Storage, Value};
 
 /// Threads of a block of all kernels.
 pub(super) const THREADS: u32 = 256;
@@ -260,10 +260,10 @@ fn program<V: DeviceValue>(key: Element, kind: PointerKind) -> Program {
     let definitions = format!("#define WC_KEY {key}\n#define WC_POINTERS {}\n#define WC_VALUE {sum}\n", kind as u32);
     let text = [
         &definitions,
-        include_str!("../../../kernels/schemes/array.cuh"),
-        include_str!("../../../kernels/schemes/get.cuh"),
-        include_str!("../../../kernels/schemes/sub_array.cuh"),
-        include_str!("../../../kernels/schemes/prefix_sums.cuh"),
+        include_str!("../../kernels/array.cuh"),
+        include_str!("../../kernels/get.cuh"),
+        include_str!("../../kernels/sub_array.cuh"),
+        include_str!("../../kernels/prefix_sums.cuh"),
     ];
     Program::new("storage scheme", text.concat())
 }

@@ -144,7 +144,7 @@ pub(crate) fn build<V: Value>(cells: &Cells<V>) -> Result<Box<dyn Storage<V>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes::Shape;
+    use crate::Shape;
 
     #[test]
     fn offsets_of_the_thesis_have_one_partition() {

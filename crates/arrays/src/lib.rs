@@ -1,8 +1,8 @@
-//! Storage schemes for sparse arrays: how the filled cells of a k-dimensional array are kept, found and added up.
+//! Sparse arrays: keys of cells, and how the filled cells of a k-dimensional array are kept, found and added up.
 //!
 //! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, chapters 3 and 4 ("the
 //! thesis" in the files of this module). A scheme is built from sorted [`Cells`] by [`Scheme::build`] and used by the
-//! trait [`Storage`].
+//! trait [`Storage`]; [`device`] has those that kernels read. [`key`] has the keys of cells that cubes use too.
 //!
 //! Invariants: every scheme gives the same answers; the map between tuples and index entries is a bijection; an empty
 //! cell is not zero. Arrays that kernels read are plain arrays, named by [`Storage::arrays`].
@@ -14,17 +14,20 @@ mod bxcrs;
 mod cells;
 mod choice;
 mod coordinate;
+pub mod device;
 mod error;
 pub mod formulas;
 pub mod generate;
 mod group_by;
 mod hybrid;
+pub mod key;
 mod limits;
 mod linear;
 mod lockstep;
 mod offset_value;
 mod pointers;
 mod ptcs;
+pub mod random;
 mod ranked_bitmap;
 pub mod restore;
 mod scheme;

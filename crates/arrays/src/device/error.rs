@@ -2,7 +2,7 @@
 
 use warpcube_gpu::GpuError;
 
-use crate::schemes::{Scheme, SchemeError};
+use crate::{Scheme, SchemeError};
 
 /// Result of an operation on a storage scheme on a device.
 pub type Result<T> = std::result::Result<T, DeviceSchemeError>;

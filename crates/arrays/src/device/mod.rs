@@ -2,7 +2,7 @@
 //!
 //! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, chapter 5. A
 //! [`DeviceArray`] holds the arrays of a scheme that was built on the CPU; all schemes are one layout of keys within
-//! blocks (`kernels/schemes/array.cuh`). Each operation is an object with its memory: [`Lookup`], [`Retrieval`],
+//! blocks (`kernels/array.cuh`). Each operation is an object with its memory: [`Lookup`], [`Retrieval`],
 //! [`Aggregation`]. Its `launch` puts work on a queue and does not wait, so that the work can be recorded; its `read`
 //! copies results to the host. [`DeviceArray::get`], [`DeviceArray::sub_array`] and [`DeviceArray::prefix_sums`] do
 //! both, and give what the CPU's `Storage` gives.

@@ -1,7 +1,7 @@
 //! Insertions, removals and replacements.
 
 use proptest::prelude::*;
-use warpcube_cube::schemes::{Limits, Scheme, SchemeError, Shape};
+use warpcube_arrays::{Limits, Scheme, SchemeError, Shape};
 
 use crate::model::{Array, Map, array, tuple};
 
@@ -96,7 +96,7 @@ fn tuples_out_of_place_change_nothing() {
 #[test]
 fn keys_of_two_words_are_inserted_and_removed() {
     let shape = Shape::new([16; 32]).unwrap();
-    let cells = warpcube_cube::schemes::Cells::<f64>::empty(shape);
+    let cells = warpcube_arrays::Cells::<f64>::empty(shape);
     let mut trie = Scheme::Ptcs.build(&cells, &Limits::default()).unwrap();
     for dimension in 0..32 {
         let mut tuple = [15; 32];

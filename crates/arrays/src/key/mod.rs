@@ -10,4 +10,4 @@ pub use layout::{DIMENSIONS_MAX, KEY_BITS_MAX, KeyError, KeyLayout, coordinate_b
 pub use word::Key;
 
 /// One tuple of coordinates; as many entries as there are dimensions count.
-pub(crate) type Tuple = [u32; DIMENSIONS_MAX];
+pub type Tuple = [u32; DIMENSIONS_MAX];

@@ -1,6 +1,6 @@
 //! Arrays by name: those of the thesis's example, tables 2.2 to 2.4 and 3.1 to 3.4.
 
-use warpcube_cube::schemes::{ArrayData, Cells, Limits, Scheme, Shape, Storage};
+use warpcube_arrays::{ArrayData, Cells, Limits, Scheme, Shape, Storage};
 
 /// The cells of figure 2.1 as far as tables 2.2, 3.1 and 3.3 print them, values in tenths.
 const TUPLES: [[u32; 3]; 13] = [

@@ -1,6 +1,6 @@
 //! Shapes at the limits of schemes: one place, 32 dimensions, coordinates of 32 bits, keys of 64, 65 and 128 bits.
 
-use warpcube_cube::schemes::{Cells, Limits, Scheme, SchemeError, Shape, Storage, SubArray};
+use warpcube_arrays::{Cells, Limits, Scheme, SchemeError, Shape, Storage, SubArray};
 
 use crate::model::{Array, Map};
 

@@ -1,7 +1,7 @@
 //! Every operation of every scheme equals the map.
 
 use proptest::prelude::*;
-use warpcube_cube::schemes::{Access, Cells, Limits, Scheme, Storage, SubArray, choose, convert};
+use warpcube_arrays::{Access, Cells, Limits, Scheme, Storage, SubArray, choose, convert};
 
 use crate::model::{Array, Map, array, cells_of, sub_array, sums, tuple};
 
