@@ -9,7 +9,8 @@
 # DATA      folder for generated data (default: /tmp/warpcube-data)
 # ANSWERS   folder of the reference's answers at scale 1, compared in stage answers if given
 # TESTS     the program of crates/sql/tests/sql (stages sql, sql-sanitizer and fuzz)
-# PRIMS_TESTS   the program of crates/gpu/tests/prims (stage primitives-sanitizer)
+# PRIMS_TESTS   the program of crates/gpu/tests/prims (stage primitives-sanitizer), and
+# OPERATORS_TESTS that of crates/bench/tests/operators
 # BASE      an older program (stage base-turns)
 # CUBE_TESTS    the programs of crates/cube/tests (stages cube-tests and cube-sanitizer)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
@@ -26,6 +27,7 @@ out=${OUT:-gpu/out}
 data=${DATA:-/tmp/warpcube-data}
 tests=${TESTS:-target/release/deps/sql}
 prims_tests=${PRIMS_TESTS:-target/release/deps/prims}
+operators_tests=${OPERATORS_TESTS:-target/release/deps/operators}
 export FUZZ_FROM=${FUZZ_FROM:-100000} FUZZ_SEEDS=${FUZZ_SEEDS:-2000} FUZZ_ROWS=${FUZZ_ROWS:-1000000}
 mkdir -p "$out" "$data"
 failed=0
@@ -155,17 +157,19 @@ for stage in "$@"; do
         done
         ;;
     primitives-sanitizer)
-        # The tests of primitives on the GPU (PRIMS_TESTS: their program), then each that launches kernels under each
-        # tool, in processes side by side: kernels come from the cache then.
+        # The tests of primitives and of operators on the GPU (PRIMS_TESTS and OPERATORS_TESTS: their programs), then
+        # each that launches kernels under each tool, in processes side by side: kernels come from the cache then.
         export WARPCUBE_TEST_DEVICE=cuda
         without="--skip small_device --skip refused --skip scratch_memory"
         limit primitives-tests 200 "$prims_tests" --test-threads 8 $without
+        limit operators-tests 200 "$operators_tests" --test-threads 8 $without
         limit primitives-sanitizer 400 bash -c '
-            tests=$1 logs=$2/primitives-sanitizer without=$3
+            logs=$1/primitives-sanitizer without=$2
+            shift 2
             mkdir -p "$logs"
             # Racecheck loses track of a kernel now and then, or hangs, and tries again.
             one() {
-                local log=$logs/$1-${2//:/_}.log status try
+                local tests=$3 log=$logs/$1-${2//:/_}.log status try
                 for try in 1 2 3; do
                     timeout 150 compute-sanitizer --tool "$1" --force-blocking-launches --error-exitcode 9 \
                         "$tests" --test-threads 1 --exact "$2" >"$log" 2>&1
@@ -175,14 +179,16 @@ for stage in "$@"; do
                 [ $status -eq 0 ] || echo "$1 $2: exit $status after $try tries"
             }
             export -f one
-            export tests logs
-            for tool in ${TOOLS:-memcheck racecheck synccheck}; do
-                "$tests" --list $without | sed -n "s|^\(.*\): test$|one $tool \1|p"
+            export logs
+            for tests in "$@"; do
+                for tool in ${TOOLS:-memcheck racecheck synccheck}; do
+                    "$tests" --list $without | sed -n "s|^\(.*\): test$|one $tool \1 $tests|p"
+                done
             done | xargs -P "${JOBS:-15}" -d "\n" -n 1 bash -c | tee "$logs/failed.txt"
             grep -h "^========= .*SUMMARY" "$logs"/*.log | sort | uniq -c
             grep -h "^test result" "$logs"/*.log | cut -d. -f1 | sort | uniq -c
             [ ! -s "$logs/failed.txt" ]
-        ' primitives-sanitizer "$prims_tests" "$out" "$without"
+        ' primitives-sanitizer "$out" "$without" "$prims_tests" "$operators_tests"
         unset WARPCUBE_TEST_DEVICE
         ;;
     cube)

@@ -10,6 +10,7 @@ use warpcube_gpu::{Device, DeviceBuffer, GpuError, Stream, Work};
 
 use super::args::PrimitiveArgs;
 use super::rivals::Rivals;
+use crate::operators::roofline::Roofline;
 use crate::report::Case;
 use crate::stats::Sample;
 use crate::suite::{COMMIT, Filter, Run, is_named, today};

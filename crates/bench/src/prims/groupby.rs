@@ -2,15 +2,14 @@
 //! ordered keys; each beside the prediction of the roofline.
 
 use serde_json::json;
-use warpcube_gpu::prims::hash_group_by::TUNING;
-use warpcube_gpu::prims::{
-    DeviceSlice, Element, GroupSpec, GroupStrategy, Groups, HashGroupBy, Pairs, TableTuning, TileTuning,
-};
+use warpcube_gpu::prims::{DeviceSlice, Element, TileTuning};
 use warpcube_gpu::{Kernel, Params};
 
 use super::Bench;
 use super::hashed::{kernel, room, scratch, walk, word};
 use super::keyed::KEYED;
+use crate::operators::hash_group_by::{GroupSpec, GroupStrategy, Groups, HashGroupBy, TUNING};
+use crate::operators::key_slots::{Pairs, TableTuning};
 use crate::stats::Sample;
 use crate::suite::Failure;
 

@@ -2,15 +2,14 @@
 //! range; each beside the prediction of the roofline.
 
 use serde_json::json;
-use warpcube_gpu::prims::hash_join::TUNING;
-use warpcube_gpu::prims::{
-    DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Pairs, TableTuning, TileTuning,
-};
+use warpcube_gpu::prims::{DeviceSlice, Element, TileTuning};
 use warpcube_gpu::{Kernel, Params};
 
 use super::Bench;
 use super::hashed::{kernel, room, scratch, walk, word};
 use super::keyed::KEYED;
+use crate::operators::hash_join::{HashJoin, JoinSpec, JoinStrategy, TUNING};
+use crate::operators::key_slots::{KeyRange, Pairs, TableTuning};
 use crate::suite::Failure;
 
 /// Tables of linear probing, as powers of two bytes; half of the slots of 8 bytes are taken.

@@ -1,13 +1,13 @@
 //! Ordered aggregation of 2^28 sorted keys of 32 bits: counts, and sums of a column of 32 bits, by number of runs.
 
 use serde_json::json;
-use warpcube_gpu::prims::{
-    DeviceSlice, Element, OrderedAggregation, OrderedForm, OrderedOperands, Reduction, Scan, ScanKind, TileTuning,
-};
+use warpcube_gpu::prims::{DeviceSlice, Element, Reduction, Scan, ScanKind, TileTuning};
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, Params, Work};
 
 use super::Bench;
 use super::hashed::{heads, kernel, numbers, room, scratch, taken, walk, word};
+use crate::operators::ordered::{OrderedAggregation, OrderedForm, OrderedOperands};
+use crate::operators::roofline::Roofline;
 use crate::stats::Sample;
 use crate::suite::Failure;
 

@@ -10,14 +10,15 @@
 use std::path::Path;
 
 use serde_json::json;
-use warpcube_gpu::prims::{
-    Aggregate, DeviceSlice, Element, OrderedAlgorithm, OrderedData, OrderedFinding, OrderedFindings, OrderedForm,
-    OrderedTuner, Reduce, Reduction, TunedPlan,
-};
+use warpcube_gpu::prims::{DeviceSlice, Element, Reduce, Reduction};
 
 use super::Bench;
 use super::hashed::{heads, room, scratch, taken, zipf_heads};
 use super::ordered::{COUNT, SUM, Shared};
+use crate::operators::ordered::{
+    Aggregate, OrderedAlgorithm, OrderedData, OrderedFinding, OrderedFindings, OrderedForm, OrderedTuner, TunedPlan,
+};
+use crate::operators::roofline::Roofline;
 use crate::suite::Failure;
 
 /// The prefix of the cases' names.
@@ -210,7 +211,7 @@ mod tests {
             date: crate::suite::today(),
             aggregate: Aggregate::Count,
             data: data(rows),
-            plan: warpcube_gpu::prims::OrderedPlan::new(OrderedAlgorithm::SinglePass),
+            plan: crate::operators::ordered::OrderedPlan::new(OrderedAlgorithm::SinglePass),
             ms,
         };
         let path = std::env::temp_dir().join(format!("warpcube-findings-{}", std::process::id()));

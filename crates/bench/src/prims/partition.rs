@@ -8,6 +8,7 @@ use warpcube_gpu::prims::{Element, PartitionBy, RadixPartition, Records};
 use super::Bench;
 use super::hashed::{kernel, numbers, room, scratch, walk, word};
 use super::keyed::KEYED;
+use crate::operators::roofline::Roofline;
 use crate::suite::Failure;
 
 /// A sum over rows that does not know their order, and the rows whose key a range of keys has not, which begins where

@@ -1,10 +1,12 @@
 //! Projections of two columns of 2^29 floats: a linear combination, and its sigmoid.
 
 use serde_json::json;
-use warpcube_gpu::prims::{DeviceSlice, Element, Project, Projection, project};
+use warpcube_gpu::prims::{DeviceSlice, Element};
 
 use super::Bench;
 use super::hashed::{floats, room, taken};
+use crate::operators::project::{Project, Projection, project};
+use crate::operators::roofline::Roofline;
 use crate::suite::Failure;
 
 /// Rows at both ends and in the middle that are compared.

@@ -11,6 +11,7 @@ use warpcube_gpu::{LaunchShape, Params};
 use super::Bench;
 use super::hashed::{kernel, numbers, room, walk, word};
 use super::keyed::KEYED;
+use crate::operators::roofline::Roofline;
 use crate::stats::Sample;
 use crate::suite::Failure;
 

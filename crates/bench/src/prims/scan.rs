@@ -6,6 +6,7 @@ use warpcube_gpu::prims::{Element, Reduction, Scan, ScanKind};
 
 use super::Bench;
 use super::hashed::{kernel, numbers, room, scratch, walk, word};
+use crate::operators::roofline::Roofline;
 use crate::suite::Failure;
 
 /// Counts the rows whose sum is not that of the row before and its item.

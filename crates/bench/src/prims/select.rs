@@ -6,6 +6,7 @@ use warpcube_gpu::{Kernel, Params, Stream};
 
 use super::Bench;
 use super::hashed::{floats, kernel, room, scratch, taken, walk, word};
+use crate::operators::roofline::Roofline;
 use crate::suite::Failure;
 
 /// Items at both ends of the input whose order is compared.

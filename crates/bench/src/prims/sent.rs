@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use warpcube_gpu::prims::{
-    DeviceSlice, Element, Moved, Predicate, Project, Projection, Select, SelectOperands, SelectOrder,
-};
+use warpcube_gpu::prims::{DeviceSlice, Element, Moved, Predicate, Select, SelectOperands, SelectOrder};
 use warpcube_gpu::{Event, GpuError, HostBuffer, Stream};
 
 use super::hashed::{floats, room, scratch, taken, word};
 use super::project::{A, B};
 use super::{Bench, project};
+use crate::operators::project::{Project, Projection};
+use crate::operators::roofline::Roofline;
 use crate::stats::{Sample, repeat};
 use crate::suite::Failure;
 

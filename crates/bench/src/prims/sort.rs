@@ -15,6 +15,7 @@ use warpcube_gpu::prims::{
 use warpcube_gpu::{DeviceBuffer, GpuError, Kernel, LaunchShape, Module, Params, Program};
 
 use super::Bench;
+use crate::operators::roofline::Roofline;
 use crate::stats::Sample;
 use crate::suite::Failure;
 

@@ -1,8 +1,7 @@
 //! Programs of primitives compile for GPUs, where NVRTC is installed.
 
-use crate::cuda::nvrtc;
-use crate::error::GpuError;
-use crate::program::{Effort, Program};
+use warpcube_gpu::cuda::nvrtc;
+use warpcube_gpu::{Effort, GpuError, Program};
 
 /// Hopper as programs run there; Ampere and Blackwell for workstations with the least effort, a third of the time.
 /// Instructions and launch bounds that an architecture lacks are refused at every effort.

@@ -1,11 +1,11 @@
-//! Device primitives: the operations that query pipelines, cubes and benchmarks are built from.
+//! Device primitives: the operations that query pipelines, cubes and benchmarks are built from. What is built from them
+//! for benchmarks alone (joins, aggregations) are operators of the crate `warpcube-bench`.
 //!
 //! Each primitive is one concept under one name: the kernel file `kernels/prims/<name>.cuh`, the launcher and its
 //! tuning `prims/<name>.rs`, the plain-Rust reference beside the launcher, the test `tests/prims/<name>.rs` and the
 //! benchmark of `warpcube-bench primitives` (`large/<name>` where a suite of the papers has none). Some share files:
 //! partition and split are a selection that keeps the other rows too, and lie in the kernels and tests of `select`,
-//! which is also what others call compaction; unique and run-length encode are aggregations of `ordered`, scatter lies
-//! beside gather.
+//! which is also what others call compaction; scatter lies beside gather.
 //!
 //! A launcher is made once for a device and the types of its operands, which compiles its kernels. Its `launch` puts
 //! work on a [`Queue`] (a stream, or recorded work) and never waits. Invariants: types, lengths and the size of the
@@ -13,22 +13,16 @@
 //! counts are 64-bit; input is not written unless the launcher says so; no launch reads what none has written.
 //!
 //! Keys are of all [`Element`]s, and so are items and payload that move. Refused are: sums of 16 bytes, and sums of
-//! floats but in `f64` ([`Sum`]); scans and segmented forms of the least and largest of 16 bytes; projections of other
-//! columns than floats; in [`HashJoin`] and [`HashGroupBy`] other keys and values than `u32`; row numbers and offsets
-//! other than `u32` and `u64`.
+//! floats but in `f64` ([`Sum`]); scans and segmented forms of the least and largest of 16 bytes; row numbers and
+//! offsets other than `u32` and `u64`.
 
 mod element;
 mod gather;
 #[cfg(test)]
 mod gpu_programs;
-pub mod hash_group_by;
-pub mod hash_join;
-mod key_slots;
-mod lookback;
+pub mod lookback;
 mod monoid;
-mod ordered;
 mod partition;
-mod project;
 mod queue;
 pub mod radix_partition;
 mod reduce;
@@ -41,21 +35,15 @@ mod select;
 mod single_pass_tests;
 mod slice;
 mod split;
-mod sum;
-mod tile;
+pub mod sum;
+pub mod tile;
 pub mod topk;
 mod tuning;
 
 pub use element::{Element, Key, OrderedBits};
 pub use gather::{Gather, Scatter, gather, scatter};
 pub use monoid::{Monoid, Reduction};
-pub use ordered::{
-    Aggregate, DataShape, FusedAggregation, FusedTuning, Fusion, OrderedAggregation, OrderedAlgorithm, OrderedData,
-    OrderedFinding, OrderedFindings, OrderedForm, OrderedLauncher, OrderedOperands, OrderedPlan, OrderedTuner,
-    RunLengthEncode, TunedPlan, Unique, Variant, ordered_aggregation,
-};
 pub use partition::{Partition, partition};
-pub use project::{Project, Projection, project};
 pub use queue::Queue;
 pub use reduce::{Reduce, largest, least, sum};
 pub use scan::{Scan, ScanKind, scan};
@@ -72,10 +60,7 @@ pub mod radix_sort;
 pub mod search;
 pub mod segmented_sort;
 pub mod sort;
-pub use hash_group_by::{GroupSpec, GroupStrategy, Groups, HashGroupBy};
-pub use hash_join::{HashJoin, JoinSpec, JoinStrategy};
 pub use histogram::{Histogram, HistogramBins, HistogramTuning};
-pub use key_slots::{KeyRange, Pairs, TableTuning};
 pub use merge::{Merge, MergeTuning};
 pub use radix_partition::{PartitionBy, RadixPartition};
 pub use radix_sort::{RadixAlgorithm, RadixOrder, RadixSort, RadixTuning, Records};
@@ -95,7 +80,10 @@ pub const KEYS: &str = include_str!("../../kernels/prims/keys.cuh");
 pub const ONE_BLOCK: &str = include_str!("../../kernels/prims/one_block.cuh");
 
 /// Refuses an operand that is not as long as the operation.
-pub(crate) fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, length: u64) -> Result<()> {
+///
+/// # Errors
+/// [`GpuError::Contract`] with both lengths.
+pub fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, length: u64) -> Result<()> {
     if slice.len() == length {
         return Ok(());
     }
@@ -104,7 +92,10 @@ pub(crate) fn check_length(operation: &str, operand: &str, slice: &DeviceSlice, 
 }
 
 /// Refuses an operand of another type than the launcher was made for.
-pub(crate) fn check_element(operation: &str, operand: &str, slice: &DeviceSlice, element: Element) -> Result<()> {
+///
+/// # Errors
+/// [`GpuError::Contract`] with both types.
+pub fn check_element(operation: &str, operand: &str, slice: &DeviceSlice, element: Element) -> Result<()> {
     if slice.element() == element {
         return Ok(());
     }
@@ -113,7 +104,10 @@ pub(crate) fn check_element(operation: &str, operand: &str, slice: &DeviceSlice,
 }
 
 /// Refuses scratch memory that is too small.
-pub(crate) fn check_scratch(operation: &str, scratch: &DeviceBuffer, bytes: usize) -> Result<()> {
+///
+/// # Errors
+/// [`GpuError::Contract`] with both sizes in bytes.
+pub fn check_scratch(operation: &str, scratch: &DeviceBuffer, bytes: usize) -> Result<()> {
     if scratch.bytes() >= bytes {
         return Ok(());
     }

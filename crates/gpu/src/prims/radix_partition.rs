@@ -133,8 +133,11 @@ impl RadixPartition {
         self.launch_at(queue, [input, output], by, starts, (scratch, 0))
     }
 
-    /// The same with counters in the scratch memory from an offset on.
-    pub(crate) fn launch_at(
+    /// The same with counters in the scratch memory from an offset in bytes on.
+    ///
+    /// # Errors
+    /// As [`RadixPartition::launch`].
+    pub fn launch_at(
         &self,
         queue: &mut impl Queue,
         [input, output]: [Records<'_>; 2],

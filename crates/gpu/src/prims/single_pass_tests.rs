@@ -3,8 +3,8 @@
 use crate::prims::gpu_programs::compile_for_gpus;
 use crate::prims::monoid::Joined;
 use crate::prims::{
-    Element, Moved, OrderedForm, Predicate, Projection, Reduce, Reduction, Scan, ScanKind, SelectOrder, gather,
-    partition, project, reduce, scan, scan_keyed, segmented, select, split,
+    Element, Moved, Predicate, Reduce, Reduction, Scan, ScanKind, SelectOrder, gather, partition, reduce, scan,
+    scan_keyed, segmented, select, split,
 };
 use crate::program::Program;
 
@@ -54,25 +54,9 @@ fn selections() -> Vec<Program> {
     forms.iter().map(|form| form.program(form.tuning()).unwrap()).collect()
 }
 
-fn aggregations() -> Vec<Program> {
-    let (counts, sums) = (Some(Element::U32), Some((Element::U32, Element::U64)));
-    let forms = [
-        OrderedForm { key: Element::U32, count: counts, sum: None },
-        OrderedForm { key: Element::U32, count: None, sum: sums },
-        OrderedForm { key: Element::U64, count: Some(Element::U64), sum: Some((Element::F64, Element::F64)) },
-        OrderedForm { key: Element::I128, count: None, sum: None },
-        OrderedForm { key: Element::U8, count: counts, sum: None },
-        OrderedForm { key: Element::F32, count: counts, sum: Some((Element::I64, Element::I64)) },
-    ];
-    forms.map(|form| form.program(form.tuning()).unwrap()).to_vec()
-}
-
 fn movers() -> Vec<Program> {
     let gathers = [(Element::U32, Element::U32), (Element::I128, Element::U64), (Element::U8, Element::U32)];
-    let gathers = gathers.map(|(value, index)| gather::program(value, index));
-    let projections = [(Element::F32, Projection::Linear), (Element::F32, Projection::Sigmoid)];
-    let projections = projections.map(|(item, projection)| project::program(item, projection).unwrap());
-    gathers.into_iter().chain(projections).collect()
+    gathers.map(|(value, index)| gather::program(value, index)).to_vec()
 }
 
 fn segments() -> Vec<Program> {
@@ -106,7 +90,7 @@ fn keyed_scans() -> Vec<Program> {
 
 #[test]
 fn kernels_compile_for_gpus() {
-    [scans(), keyed_scans(), reductions(), selections(), aggregations(), movers(), segments()]
+    [scans(), keyed_scans(), reductions(), selections(), movers(), segments()]
         .iter()
         .flatten()
         .for_each(compile_for_gpus);

@@ -8,9 +8,11 @@ use crate::prims::Element;
 
 /// How a kernel adds up elements of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SumType {
-    pub(crate) input: Element,
-    pub(crate) sum: Element,
+pub struct SumType {
+    /// The type of items.
+    pub input: Element,
+    /// The type of their sum.
+    pub sum: Element,
 }
 
 impl SumType {
@@ -18,7 +20,7 @@ impl SumType {
     ///
     /// # Errors
     /// [`GpuError::Contract`] if kernels cannot: a sum has at least the bytes of its items, up to 8, and their kind.
-    pub(crate) fn new(operation: &str, input: Element, sum: Element) -> Result<SumType> {
+    pub fn new(operation: &str, input: Element, sum: Element) -> Result<SumType> {
         let fits = match sum {
             Element::U32 => matches!(input, Element::U8 | Element::U32),
             Element::U64 => matches!(input, Element::U8 | Element::U32 | Element::U64),
@@ -34,7 +36,7 @@ impl SumType {
     }
 
     /// What kernels call the types: `WC_IN`, `WC_SUM` (unsigned for integers, so that they may wrap), `WC_WIDEN`.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         let sum = match self.sum {
             Element::U32 | Element::I32 => "uint32_t",
             Element::U64 | Element::I64 => "uint64_t",

@@ -5,7 +5,7 @@ use crate::error::{GpuError, Result};
 use crate::prims::DeviceSlice;
 
 /// Kernel text of tiles.
-pub(crate) const TILE: &str = include_str!("../../kernels/prims/tile.cuh");
+pub const TILE: &str = include_str!("../../kernels/prims/tile.cuh");
 
 /// Shape of a kernel's tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub struct TileTuning {
 
 impl TileTuning {
     /// The shape with fewer threads in more blocks, as far as needed for shared memory of `available` bytes.
-    pub(crate) fn fitting(self, available: usize, shared_bytes: impl Fn(TileTuning) -> usize) -> TileTuning {
+    pub fn fitting(self, available: usize, shared_bytes: impl Fn(TileTuning) -> usize) -> TileTuning {
         let mut tuning = self;
         while shared_bytes(tuning) > available && tuning.threads > 128 {
             tuning = TileTuning { threads: tuning.threads / 2, blocks: tuning.blocks * 2, ..tuning };
@@ -29,17 +29,17 @@ impl TileTuning {
     }
 
     /// Items of a tile where a lane holds `vector` items of a row.
-    pub(crate) fn items(self, vector: u32) -> u64 {
+    pub fn items(self, vector: u32) -> u64 {
         u64::from(self.threads) * u64::from(self.rows) * u64::from(vector)
     }
 
     /// Tiles of `n` items.
-    pub(crate) fn tiles(self, vector: u32, n: u64) -> u64 {
+    pub fn tiles(self, vector: u32, n: u64) -> u64 {
         n.div_ceil(self.items(vector))
     }
 
     /// The definitions that kernels take their shape from.
-    pub(crate) fn text(self, vector: u32) -> String {
+    pub fn text(self, vector: u32) -> String {
         let TileTuning { threads, rows, blocks } = self;
         format!(
             "#define WC_THREADS {threads}\n#define WC_ROWS {rows}\n\
@@ -51,7 +51,7 @@ impl TileTuning {
     ///
     /// # Errors
     /// [`GpuError::Contract`] if a grid cannot have so many blocks.
-    pub(crate) fn shape(self, operation: &str, tiles: u64, shared_bytes: usize) -> Result<LaunchShape> {
+    pub fn shape(self, operation: &str, tiles: u64, shared_bytes: usize) -> Result<LaunchShape> {
         let grid = u32::try_from(tiles).ok().filter(|grid| *grid <= i32::MAX as u32);
         let grid = grid.ok_or_else(|| {
             GpuError::Contract(format!("{operation}: {tiles} tiles, and a grid has {} blocks at most", i32::MAX))
@@ -61,12 +61,12 @@ impl TileTuning {
 }
 
 /// Items of 16 bytes, where the widest operand has elements of so many bytes.
-pub(crate) const fn vector_items(bytes: usize) -> u32 {
+pub const fn vector_items(bytes: usize) -> u32 {
     (16 / bytes) as u32
 }
 
 /// Whether kernels may load and store `vector` elements of each slice at once.
-pub(crate) fn are_aligned(slices: &[&DeviceSlice], vector: u32) -> bool {
+pub fn are_aligned(slices: &[&DeviceSlice], vector: u32) -> bool {
     slices.iter().all(|slice| {
         let bytes = (vector as usize * slice.element().bytes()).min(16);
         slice.is_aligned(bytes as u64)

@@ -2,13 +2,16 @@
 
 use warpcube_gpu::prims::topk::{Algorithm, TopK, TopKSpec};
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, GroupSpec, GroupStrategy, Groups, HashGroupBy, HashJoin, Histogram, HistogramBins, JoinSpec,
-    JoinStrategy, KeyRange, Merge, Nulls, Pairs, PartitionBy, RadixAlgorithm, RadixOrder, RadixPartition, RadixSort,
-    RadixTuning, Records, RunLengthEncode, Search, SearchMethod, SearchSide, SegmentedSort, Sort, SortColumn, SortKey,
-    Unique,
+    DeviceSlice, Element, Histogram, HistogramBins, Merge, Nulls, PartitionBy, RadixAlgorithm, RadixOrder,
+    RadixPartition, RadixSort, RadixTuning, Records, Search, SearchMethod, SearchSide, SegmentedSort, Sort, SortColumn,
+    SortKey,
 };
 
 use super::{Given, Large};
+use crate::operators::hash_group_by::{GroupSpec, GroupStrategy, Groups, HashGroupBy};
+use crate::operators::hash_join::{HashJoin, JoinSpec, JoinStrategy};
+use crate::operators::key_slots::{KeyRange, Pairs};
+use crate::operators::ordered::{RunLengthEncode, Unique};
 use crate::stats::Sample;
 use crate::suite::Failure;
 

@@ -1,11 +1,12 @@
 //! Primitives over rows in their order.
 
 use warpcube_gpu::prims::{
-    DeviceSlice, Element, Gather, Moved, Partition, Predicate, Project, Projection, Reduce, Reduction, Scan, ScanKind,
-    Scatter, SegmentedReduce, SegmentedScan, Select, SelectOperands, SelectOrder, Split,
+    DeviceSlice, Element, Gather, Moved, Partition, Predicate, Reduce, Reduction, Scan, ScanKind, Scatter,
+    SegmentedReduce, SegmentedScan, Select, SelectOperands, SelectOrder, Split,
 };
 
 use super::{Given, Large};
+use crate::operators::project::{Project, Projection};
 use crate::stats::Sample;
 use crate::suite::Failure;
 

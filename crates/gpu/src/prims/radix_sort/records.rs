@@ -120,7 +120,7 @@ impl RadixOrder {
     }
 
     /// Passes over the data, and the bits of a digit.
-    pub(crate) fn passes(&self) -> (u32, u32) {
+    pub fn passes(&self) -> (u32, u32) {
         let bits = self.bits.end - self.bits.start;
         let passes = bits.div_ceil(DIGIT_BITS);
         (passes, bits.div_ceil(passes.max(1)))

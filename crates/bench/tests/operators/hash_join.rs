@@ -1,8 +1,9 @@
 //! Hash joins against the plain-Rust reference.
 
+use warpcube_bench::operators::hash_join::{HashJoin, JoinSpec, JoinStrategy, hash_join};
+use warpcube_bench::operators::key_slots::{KeyRange, Pairs, TableTuning};
 use warpcube_gpu::LaneOrder;
-use warpcube_gpu::prims::hash_join::hash_join;
-use warpcube_gpu::prims::{DeviceSlice, Element, HashJoin, JoinSpec, JoinStrategy, KeyRange, Pairs, TableTuning};
+use warpcube_gpu::prims::{DeviceSlice, Element};
 
 use crate::common::{SMALL, assert_refused, given, lengths, noise, room, scratch, taken};
 use crate::emulated_support::{ORDERS, Rig, orders};

@@ -1,7 +1,8 @@
 //! Projections, against plain Rust.
 
+use warpcube_bench::operators::project::{Project, Projection, project};
 use warpcube_gpu::LaneOrder;
-use warpcube_gpu::prims::{Element, Project, Projection, project};
+use warpcube_gpu::prims::Element;
 
 use crate::common::{assert_refused, given, lengths, noise, room, taken};
 use crate::emulated_support::{ORDERS, Rig, orders};

@@ -1,9 +1,7 @@
 //! One launcher for all algorithms of ordered aggregation.
 
-use crate::buffer::DeviceBuffer;
-use crate::device::Device;
-use crate::error::Result;
-use crate::prims::Queue;
+use warpcube_gpu::prims::Queue;
+use warpcube_gpu::{Device, DeviceBuffer, Result};
 
 use super::{FusedAggregation, FusedTuning, OrderedAggregation, OrderedAlgorithm, OrderedForm, OrderedOperands};
 

@@ -4,21 +4,17 @@
 //! L2 cache holds it. Rows of more groups are sorted, and ordered rows need no table ([`OrderedAggregation`]).
 //! [`GroupSpec::choose`] takes the strategy that the roofline predicts to be the fastest.
 
-use super::key_slots::{KEY_SLOTS, KeySlots, TableTuning};
-use super::radix_sort::{RadixAlgorithm, RadixOrder, RadixSort, Records};
-use super::roofline::DeviceRates;
-use super::tile::{TILE, TileTuning, are_aligned, vector_items};
-use super::tuning::Measured;
-use super::{
-    DeviceSlice, Element, KEYS, KeyRange, OrderedAggregation, OrderedForm, OrderedOperands, Pairs, Queue,
-    check_element, check_length, check_scratch,
+use warpcube_gpu::prims::roofline::DeviceRates;
+use warpcube_gpu::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
+use warpcube_gpu::prims::{
+    DeviceSlice, Element, KEYS, Measured, Queue, RadixAlgorithm, RadixOrder, RadixSort, Records, check_element,
+    check_length, check_scratch,
 };
-use crate::backend::LaunchShape;
-use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
-use crate::device::{Device, Kernel};
-use crate::error::{GpuError, Result};
-use crate::launch::Params;
-use crate::program::Program;
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Result};
+
+use super::key_slots::{KEY_SLOTS, KeyRange, KeySlots, Pairs, TableTuning};
+use super::ordered::{OrderedAggregation, OrderedForm, OrderedOperands};
+use super::roofline::Roofline;
 
 const NAME: &str = "hash_group_by";
 /// Items of 16 bytes.
@@ -334,7 +330,7 @@ fn program(tuning: TableTuning) -> Program {
         tuning.tile.text(VECTOR),
         tuning.shared_threads
     );
-    let text = include_str!("../../kernels/prims/hash_group_by.cuh");
+    let text = include_str!("../../kernels/hash_group_by.cuh");
     Program::new(NAME, [&definitions, KEYS, TILE, KEY_SLOTS, text].concat())
 }
 
@@ -350,9 +346,10 @@ pub fn hash_group_by(rows: &[(u32, u32)]) -> Vec<(u32, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use warpcube_gpu::prims::roofline::H200;
+
     use super::*;
-    use crate::prims::gpu_programs::compile_for_gpus;
-    use crate::prims::roofline::H200;
+    use crate::operators::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {

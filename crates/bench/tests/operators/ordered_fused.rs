@@ -1,11 +1,11 @@
 //! Ordered aggregation in five, three, two kernels or one, in each variant, against plain Rust; and the tuner.
 
-use warpcube_gpu::LaneOrder;
-use warpcube_gpu::prims::{
-    Aggregate, DeviceSlice, Element, FusedAggregation, FusedTuning, Fusion, Key, OrderedAlgorithm, OrderedData,
-    OrderedFinding, OrderedFindings, OrderedForm, OrderedOperands, OrderedPlan, OrderedTuner, Sum, Variant,
-    ordered_aggregation,
+use warpcube_bench::operators::ordered::{
+    Aggregate, FusedAggregation, FusedTuning, Fusion, OrderedAlgorithm, OrderedData, OrderedFinding, OrderedFindings,
+    OrderedForm, OrderedOperands, OrderedPlan, OrderedTuner, Variant, ordered_aggregation,
 };
+use warpcube_gpu::LaneOrder;
+use warpcube_gpu::prims::{DeviceSlice, Element, Key, Sum};
 
 use crate::common::{assert_refused, given, noise, room, scratch, taken};
 use crate::emulated_support::{Rig, orders};

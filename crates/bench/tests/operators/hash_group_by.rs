@@ -1,7 +1,8 @@
 //! Hash aggregations against the plain-Rust reference.
 
-use warpcube_gpu::prims::hash_group_by::hash_group_by;
-use warpcube_gpu::prims::{Element, GroupSpec, GroupStrategy, Groups, HashGroupBy, Pairs, TableTuning, TileTuning};
+use warpcube_bench::operators::hash_group_by::{GroupSpec, GroupStrategy, Groups, HashGroupBy, hash_group_by};
+use warpcube_bench::operators::key_slots::{Pairs, TableTuning};
+use warpcube_gpu::prims::{Element, TileTuning};
 use warpcube_gpu::{LaneOrder, Work};
 
 use crate::common::{assert_refused, given, lengths, noise, room, scratch, taken};

@@ -7,19 +7,16 @@
 //! into the L2 cache is probed at a time. [`JoinSpec::choose`] takes the strategy that the roofline predicts to be the
 //! fastest.
 
-use super::key_slots::{KEY_SLOTS, KeySlots, TableTuning};
-use super::radix_partition::{PARTITIONS, PartitionBy, RadixPartition};
-use super::radix_sort::Records;
-use super::roofline::DeviceRates;
-use super::tile::{TILE, TileTuning, are_aligned, vector_items};
-use super::tuning::Measured;
-use super::{DeviceSlice, Element, KEYS, KeyRange, Pairs, Queue, check_element, check_length, check_scratch};
-use crate::backend::LaunchShape;
-use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
-use crate::device::{Device, Kernel};
-use crate::error::{GpuError, Result};
-use crate::launch::Params;
-use crate::program::Program;
+use warpcube_gpu::prims::radix_partition::{PARTITIONS, PartitionBy, RadixPartition};
+use warpcube_gpu::prims::roofline::DeviceRates;
+use warpcube_gpu::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
+use warpcube_gpu::prims::{
+    DeviceSlice, Element, KEYS, Measured, Queue, Records, check_element, check_length, check_scratch,
+};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Result};
+
+use super::key_slots::{KEY_SLOTS, KeyRange, KeySlots, Pairs, TableTuning};
+use super::roofline::Roofline;
 
 const NAME: &str = "hash_join";
 /// Items of 16 bytes.
@@ -408,7 +405,7 @@ fn queue_bytes(threads: u32) -> usize {
 /// The program of all kernels.
 fn program(tuning: TableTuning) -> Program {
     let definitions = tuning.tile.text(VECTOR) + &format!("#define WC_SHARED_THREADS {}\n", tuning.shared_threads);
-    let text = include_str!("../../kernels/prims/hash_join.cuh");
+    let text = include_str!("../../kernels/hash_join.cuh");
     Program::new(NAME, [&definitions, KEYS, TILE, KEY_SLOTS, text].concat())
 }
 
@@ -424,9 +421,10 @@ pub fn hash_join(build: &[(u32, u32)], probe: &[(u32, u32)]) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use warpcube_gpu::prims::roofline::H200;
+
     use super::*;
-    use crate::prims::gpu_programs::compile_for_gpus;
-    use crate::prims::roofline::H200;
+    use crate::operators::gpu_programs::compile_for_gpus;
 
     #[test]
     fn kernels_compile_for_gpus() {

@@ -5,20 +5,15 @@
 //! tile of `local` chunks, always. Counts and sums are zeroed as far as there is room for runs, so outputs that are no
 //! longer than they need to be save time.
 
-use crate::backend::LaunchShape;
-use crate::buffer::{DeviceBuffer, PART_BYTES_MIN};
-use crate::device::{Device, Kernel};
-use crate::error::{GpuError, Result};
-use crate::launch::Params;
-use crate::prims::lookback::{self, LOOKBACK};
-use crate::prims::tile::{TILE, are_aligned};
-use crate::prims::{DeviceSlice, KEYS, Queue, check_scratch};
-use crate::program::Program;
+use warpcube_gpu::prims::lookback::{self, LOOKBACK};
+use warpcube_gpu::prims::tile::{TILE, are_aligned};
+use warpcube_gpu::prims::{DeviceSlice, KEYS, Queue, check_scratch};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, LaunchShape, PART_BYTES_MIN, Params, Program, Result};
 
 use super::{Checked, FusedTuning, Fusion, NAME, OrderedForm, OrderedOperands, Variant};
 
-const POSITIONS: &str = include_str!("../../../kernels/prims/ordered/positions.cuh");
-const AGGREGATE: &str = include_str!("../../../kernels/prims/ordered/aggregate.cuh");
+const POSITIONS: &str = include_str!("../../../kernels/ordered/positions.cuh");
+const AGGREGATE: &str = include_str!("../../../kernels/ordered/aggregate.cuh");
 /// Rows that positions of 32 bits tell apart.
 pub(super) const ROWS_MAX: u64 = 1 << 32;
 /// Rows of a chunk at most, as in the paper; partial sums of a chunk have 16 bits in shared memory.
@@ -218,10 +213,11 @@ pub(crate) fn program(form: OrderedForm, fusion: Fusion, variant: Variant, tunin
 
 #[cfg(test)]
 mod tests {
+    use warpcube_gpu::EmulatorOptions;
+    use warpcube_gpu::prims::Element;
+
     use super::*;
-    use crate::emulated::EmulatorOptions;
-    use crate::prims::Element;
-    use crate::prims::gpu_programs::{compile_for_gpus, compile_for_hopper};
+    use crate::operators::gpu_programs::{compile_for_gpus, compile_for_hopper};
 
     #[test]
     fn blocks_of_a_row_a_thread_bound_forms_that_have_them() {

@@ -1,10 +1,10 @@
 //! Ordered aggregation, unique and run-length encode, against plain Rust.
 
-use warpcube_gpu::LaneOrder;
-use warpcube_gpu::prims::{
-    DeviceSlice, Element, Key, OrderedAggregation, OrderedForm, OrderedOperands, RunLengthEncode, Sum, Unique,
-    ordered_aggregation,
+use warpcube_bench::operators::ordered::{
+    OrderedAggregation, OrderedForm, OrderedOperands, RunLengthEncode, Unique, ordered_aggregation,
 };
+use warpcube_gpu::LaneOrder;
+use warpcube_gpu::prims::{DeviceSlice, Element, Key, Sum};
 
 use crate::common::{SMALL, assert_refused, given, lengths, noise, room, scratch, taken};
 use crate::emulated_support::{ORDERS, Rig, orders};

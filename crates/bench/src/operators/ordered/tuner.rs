@@ -7,11 +7,8 @@
 //! kernels with a private variable end at 13.9 ms if the local size comes first (32, with chunks of 16), where counts
 //! with chunks of 4 take 6.8 (one H200, 2026-11-23, 2^28 rows).
 
-use crate::device::Device;
-use crate::error::{GpuError, Result};
-use crate::prims::DeviceSlice;
-use crate::recording::Work;
-use crate::stream::Stream;
+use warpcube_gpu::prims::DeviceSlice;
+use warpcube_gpu::{Device, GpuError, Result, Stream, Work};
 
 use super::{FusedTuning, OrderedAlgorithm, OrderedForm, OrderedOperands, OrderedPlan};
 
@@ -50,17 +47,6 @@ pub struct OrderedTuner<'a> {
 }
 
 impl OrderedTuner<'_> {
-    /// The best shape of every algorithm, the fastest first.
-    ///
-    /// # Errors
-    /// As [`OrderedTuner::tune`].
-    pub fn tune_all(&mut self) -> Result<Vec<TunedPlan>> {
-        let tuned = OrderedAlgorithm::all().map(|algorithm| self.tune(algorithm));
-        let mut tuned = tuned.collect::<Result<Vec<_>>>()?;
-        tuned.sort_by(|a, b| a.ms.total_cmp(&b.ms));
-        Ok(tuned)
-    }
-
     /// The best shape of an algorithm: the chunk with the default's local size, the local size, and the chunk again
     /// where that changed.
     ///

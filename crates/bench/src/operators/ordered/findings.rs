@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::error::{GpuError, Result};
+use warpcube_gpu::{GpuError, Result};
 
 use super::fused::ROWS_MAX;
 use super::{FusedTuning, OrderedAlgorithm, OrderedForm, OrderedPlan};
@@ -219,8 +219,10 @@ impl fmt::Display for DataShape {
 
 #[cfg(test)]
 mod tests {
+    use warpcube_gpu::prims::Element;
+
     use super::*;
-    use crate::prims::{Element, Fusion, Variant};
+    use crate::operators::ordered::{Fusion, Variant};
 
     const COUNT: OrderedForm = OrderedForm { key: Element::U32, count: Some(Element::U64), sum: None };
     const SUM: OrderedForm = OrderedForm { count: None, sum: Some((Element::U32, Element::U64)), ..COUNT };

@@ -1,12 +1,11 @@
 //! Slots of keys of 32 bits in tables: by multiply-shift hashing, or the key's own place in a range.
-//! `kernels/prims/key_slots.cuh` is the device's side of this file.
+//! `kernels/key_slots.cuh` is the device's side of this file.
 
-use super::{DeviceSlice, Element, TileTuning, check_element, check_length};
-use crate::error::{GpuError, Result};
-use crate::launch::Params;
+use warpcube_gpu::prims::{DeviceSlice, Element, TileTuning, check_element, check_length};
+use warpcube_gpu::{GpuError, Params, Result};
 
 /// Kernel text of slots.
-pub(crate) const KEY_SLOTS: &str = include_str!("../../kernels/prims/key_slots.cuh");
+pub(crate) const KEY_SLOTS: &str = include_str!("../../kernels/key_slots.cuh");
 
 /// The factor of multiply-shift hashing: 2^32 over the golden ratio, made odd (Knuth 3, 6.4). Keys that follow each
 /// other, or lie apart by one step, go to places far from each other.
@@ -104,8 +103,9 @@ impl KeySlots {
 
 #[cfg(test)]
 mod tests {
+    use warpcube_gpu::prims::radix_partition::{PartitionBy, radix_partition};
+
     use super::*;
-    use crate::prims::radix_partition::{PartitionBy, radix_partition};
 
     /// The slot of a key; none if the range has not got the key.
     fn home(slots: KeySlots, key: u32) -> Option<u64> {

@@ -16,15 +16,11 @@ pub use fused::FusedAggregation;
 pub use plan::{OrderedLauncher, OrderedPlan};
 pub use tuner::{OrderedTuner, TunedPlan};
 
-use crate::buffer::DeviceBuffer;
-use crate::device::{Device, Kernel};
-use crate::error::{GpuError, Result};
-use crate::launch::Params;
-use crate::prims::lookback::{self, LOOKBACK};
-use crate::prims::sum::{Sum, SumType};
-use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
-use crate::prims::{DeviceSlice, Element, KEYS, Key, Queue, check_element, check_length};
-use crate::program::Program;
+use warpcube_gpu::prims::lookback::{self, LOOKBACK};
+use warpcube_gpu::prims::sum::{Sum, SumType};
+use warpcube_gpu::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
+use warpcube_gpu::prims::{DeviceSlice, Element, KEYS, Key, Queue, check_element, check_length};
+use warpcube_gpu::{Device, DeviceBuffer, GpuError, Kernel, Params, Program, Result};
 
 const NAME: &str = "ordered aggregation";
 /// Items of a lane, a bit each in a word of marks.
@@ -168,7 +164,7 @@ impl OrderedForm {
             return Err(GpuError::Contract(format!("{NAME}: no tiles of {tuning:?} with {vector} items a row")));
         }
         let text = tuning.text(vector) + &self.types()?;
-        let kernel = include_str!("../../kernels/prims/ordered.cuh");
+        let kernel = include_str!("../../kernels/ordered.cuh");
         Ok(Program::new("ordered", [&text, KEYS, TILE, LOOKBACK, kernel].concat()))
     }
 }
@@ -321,4 +317,24 @@ pub fn ordered_aggregation<K: Key, S: Sum>(keys: &[K], values: impl IntoIterator
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::gpu_programs::compile_for_gpus;
+
+    #[test]
+    fn kernels_compile_for_gpus() {
+        let (counts, sums) = (Some(Element::U32), Some((Element::U32, Element::U64)));
+        let forms = [
+            OrderedForm { key: Element::U32, count: counts, sum: None },
+            OrderedForm { key: Element::U32, count: None, sum: sums },
+            OrderedForm { key: Element::U64, count: Some(Element::U64), sum: Some((Element::F64, Element::F64)) },
+            OrderedForm { key: Element::I128, count: None, sum: None },
+            OrderedForm { key: Element::U8, count: counts, sum: None },
+            OrderedForm { key: Element::F32, count: counts, sum: Some((Element::I64, Element::I64)) },
+        ];
+        forms.iter().for_each(|form| compile_for_gpus(&form.program(form.tuning()).unwrap()));
+    }
 }
