@@ -17,8 +17,8 @@ mod source;
 mod units;
 
 pub use device::{
-    ColumnLayout, ColumnReader, Constant, GROUP_SLOTS, LINE_BYTES, PLAIN_LIBRARY, Relation, ResidentColumn, RowCount,
-    Segment, TILE_SLOTS, View, decoding_library, program_of_texts, programs_of_first_loads, programs_of_plain_loads,
+    ColumnLayout, ColumnReader, Constant, GROUP_SLOTS, LINE_BYTES, PLAIN_LIBRARY, Relation, ResidentColumn, Segment,
+    TILE_SLOTS, View, decoding_library, program_of_texts, programs_of_first_loads, programs_of_plain_loads,
 };
 pub use error::{ColumnError, Result};
 pub use format::EncodingChoice;

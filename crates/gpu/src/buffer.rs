@@ -150,11 +150,6 @@ impl DeviceBuffer {
         }
     }
 
-    /// Whether this is memory of a device.
-    pub fn is_of(&self, device: &Device) -> bool {
-        Arc::ptr_eq(&self.inner.device, &device.shared)
-    }
-
     pub(crate) fn device(&self) -> &Arc<DeviceShared> {
         &self.inner.device
     }

@@ -105,12 +105,6 @@ impl MemoryPool {
         self.state.lock().usage
     }
 
-    /// Sets the budget in bytes; reservations made before stay valid.
-    pub fn set_budget(&self, bytes: u64) {
-        self.state.lock().usage.budget = bytes;
-        self.changed.notify_all();
-    }
-
     /// Reserves `bytes`, or none if the budget has no room for all of them.
     pub fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         let usage = &mut self.state.lock().usage;

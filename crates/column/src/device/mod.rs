@@ -16,7 +16,7 @@ pub(crate) use encode::{encode_best, encode_column};
 pub use kernels::{Constant, PLAIN_LIBRARY, View, decoding_library};
 pub(crate) use profile::profile;
 pub use reader::{ColumnLayout, ColumnReader, GROUP_SLOTS, LINE_BYTES, TILE_SLOTS};
-pub use relation::{Relation, RowCount};
+pub use relation::Relation;
 pub(crate) use remap::remap_codes;
 pub(crate) use segment::{Encoded, Lookup, Room};
 pub use segment::{ResidentColumn, Segment};

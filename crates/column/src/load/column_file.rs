@@ -128,7 +128,7 @@ impl ColumnFiles {
         let elapsed = start.elapsed();
         tracing::info!(table = source.name(), columns = columns.len(), bytes, ?elapsed, "restored from a file");
         let report = LoadReport { bytes, restored: bytes, elapsed, ..LoadReport::default() };
-        restored.loaded = Some(Loaded { relation: Relation::new(opened.chunk_rows().into(), columns), report });
+        restored.loaded = Some(Loaded { relation: Relation { chunks: opened.chunk_rows().into(), columns }, report });
         Ok(restored)
     }
 

@@ -202,8 +202,8 @@ pub(crate) fn load(
         report.add(&second.report);
     }
     let columns = columns.into_iter().map(|column| Arc::new(column.expect("bytes have no limit"))).collect();
-    let relation = Relation::new(chunks.into(), columns);
-    report.rows = relation.rows_max();
+    let relation = Relation { chunks: chunks.into(), columns };
+    report.rows = relation.rows();
     report.elapsed = start.elapsed();
     Ok(Loaded { relation, report })
 }

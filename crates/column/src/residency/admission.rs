@@ -357,7 +357,7 @@ impl<'a, E, F: Fn(&[Relation]) -> Result<u64, E>> Admission<'a, F> {
         let bytes = column.bytes();
         self.report.add(&LoadReport { bytes, restored: bytes, elapsed: start.elapsed(), ..LoadReport::default() });
         let chunks = column.segments().iter().map(|segment| segment.rows()).collect();
-        let relation = Relation::new(chunks, vec![Arc::new(column)]);
+        let relation = Relation { chunks, columns: vec![Arc::new(column)] };
         residency.ledger.lock().enter(&source.key(), version, source, (relation, ColumnOrigin::Host))
     }
 

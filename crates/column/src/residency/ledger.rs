@@ -215,7 +215,7 @@ impl Ledger {
         if count_hits {
             columns.iter().for_each(|column| entry.columns.get_mut(column).expect("found above").hits += 1);
         }
-        (Some(Relation::new(entry.chunks.clone(), pinned)), Vec::new())
+        (Some(Relation { chunks: entry.chunks.clone(), columns: pinned }), Vec::new())
     }
 
     /// Columns that are not resident, in ascending order, with their host copies.

@@ -156,7 +156,7 @@ fn a_file_without_columns_has_rows() {
     let (_folder, _) = keep(&source);
     drop(restart(&source, &[0]));
     let (_, pinned) = restart(&source, &[]);
-    assert_eq!((pinned.tables[0].rows_max(), source.scans().len()), (ROWS as u64, 1));
+    assert_eq!((pinned.tables[0].rows(), source.scans().len()), (ROWS as u64, 1));
 }
 
 #[test]

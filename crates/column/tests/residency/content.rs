@@ -188,7 +188,7 @@ fn a_request_without_columns_has_rows() {
     let source = Source::integers("t", 2, 3_000);
     let residency = residency(BUDGET);
     let pinned = admit(&residency, &source, &[], 0).unwrap();
-    assert_eq!((pinned.tables[0].rows_max(), pinned.tables[0].columns.len()), (3_000, 0));
+    assert_eq!((pinned.tables[0].rows(), pinned.tables[0].columns.len()), (3_000, 0));
     let both = admit(&residency, &source, &[1], 0).unwrap();
     assert_eq!(both.tables[0].chunks, pinned.tables[0].chunks);
 }
@@ -197,7 +197,7 @@ fn a_request_without_columns_has_rows() {
 fn an_empty_table_has_no_chunks() {
     let residency = residency(BUDGET);
     let pinned = admit(&residency, &Source::integers("t", 2, 0), &[0, 1], 0).unwrap();
-    assert_eq!((pinned.tables[0].rows_max(), pinned.tables[0].columns.len()), (0, 2));
+    assert_eq!((pinned.tables[0].rows(), pinned.tables[0].columns.len()), (0, 2));
     assert_eq!(pinned.tables[0].columns[0].facts().statistics.integers, None);
 }
 
@@ -218,7 +218,7 @@ fn a_new_version_replaces_the_old_one_and_running_statements_keep_theirs() {
     source.0.version.store(2, Ordering::SeqCst);
     assert!(!residency.is_resident("t", "2", &[0]));
     let new = admit(&residency, &source, &[0], 0).unwrap();
-    assert_eq!((old.tables[0].rows_max(), new.tables[0].rows_max()), (2_000, 4_000));
+    assert_eq!((old.tables[0].rows(), new.tables[0].rows()), (2_000, 4_000));
     assert_eq!(values(&residency, &old.tables[0], 0)[1_999], 19_990);
     assert!(residency.is_resident("t", "2", &[0]) && !residency.is_resident("t", "1", &[0]));
 }
@@ -231,7 +231,7 @@ fn other_rows_of_the_same_version_are_detected() {
     source.0.partitions.lock()[0].truncate(0);
     // The first attempt finds other rows and forgets the table; the second loads all columns.
     let pinned = admit(&residency, &source, &[0, 1], 0).unwrap();
-    assert_eq!(pinned.tables[0].rows_max(), 0);
+    assert_eq!(pinned.tables[0].rows(), 0);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Relations of residency: schema, facts of columns, numbers of rows.
+//! Relations of residency: schema, facts of columns.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::DataType;
-use warpcube_column::{EncodingChoice, LoadLimits, Relation, RowCount};
+use warpcube_column::{EncodingChoice, LoadLimits};
 
 use crate::source::*;
 
@@ -24,7 +24,7 @@ fn a_table_is_a_relation_with_facts() {
     let limits = LoadLimits { encoding: EncodingChoice::Auto, ..plain() };
     let pinned = admit_with(&residency, &[source.request(&[2, 0])], 0, &limits).unwrap();
     let relation = &pinned.tables[0];
-    assert_eq!((relation.rows_max(), &relation.chunks[..]), (3_000, &[2_000, 1_000][..]));
+    assert_eq!((relation.rows(), &relation.chunks[..]), (3_000, &[2_000, 1_000][..]));
     let schema = relation.schema();
     let fields = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type(), field.is_nullable()));
     let expected = [("text", &DataType::Utf8, true), ("rising", &DataType::Int64, false)];
@@ -37,17 +37,4 @@ fn a_table_is_a_relation_with_facts() {
     let known = residency.facts("t", "1", 0).unwrap();
     assert!(Arc::ptr_eq(&known, relation.columns[1].facts()));
     assert!(residency.facts("t", "1", 1).is_none());
-}
-
-#[test]
-fn a_row_count_on_the_device_is_read() {
-    let source = Source::new("t", columns(), &[2_000, 1_000], 700);
-    let residency = residency(64 << 20);
-    let pinned = admit(&residency, &source, &[0], 0).unwrap();
-    let mut stream = residency.device().stream().unwrap();
-    assert_eq!(pinned.tables[0].count(&mut stream).unwrap(), 3_000);
-    let count = residency.device().buffer(8, "a count of rows").unwrap();
-    stream.upload(&count, 0, &1_234u64.to_le_bytes()).unwrap();
-    let relation = Relation { rows: RowCount::OnDevice(count), ..pinned.tables[0].clone() };
-    assert_eq!((relation.rows_max(), relation.count(&mut stream).unwrap()), (3_000, 1_234));
 }

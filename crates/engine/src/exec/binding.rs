@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use warpcube_column::{Relation, ResidentColumn, RowCount};
+use warpcube_column::{Relation, ResidentColumn};
 use warpcube_gpu::{Compilation, DeviceBuffer, Kernel, LaunchShape};
 
 use crate::error::EngineError;
@@ -86,8 +86,6 @@ pub(crate) struct Binding {
     /// Why a run over these columns was refused, if one was.
     pub(crate) refused: OnceLock<EngineError>,
     columns: Vec<Weak<ResidentColumn>>,
-    /// Where the device has the rows of each table, if it alone knows them.
-    counts: Vec<Option<u64>>,
     guesses: Guesses,
     /// Recordings that are not in use, each over an arena of its own.
     recorded: Mutex<Vec<Recorded>>,
@@ -95,14 +93,6 @@ pub(crate) struct Binding {
     first_bytes: AtomicUsize,
     /// Nanoseconds that the last run took on the device; zero where none has ended.
     device_ns: AtomicU64,
-}
-
-/// Where the device has the rows of a table, if it alone knows them.
-fn count(table: &Relation) -> Option<u64> {
-    match &table.rows {
-        RowCount::Known(_) => None,
-        RowCount::OnDevice(count) => Some(count.pointer().word()),
-    }
 }
 
 /// Time on the device from which on a run is not short.
@@ -122,22 +112,9 @@ impl Binding {
         in_haste: bool,
     ) -> Binding {
         let columns = tables.iter().flat_map(|table| &table.columns).map(Arc::downgrade).collect();
-        let counts = tables.iter().map(count).collect();
         let (recorded, first_bytes) = (Mutex::default(), FIRST_BYTES.start().to_owned().into());
         let (refused, better, device_ns) = (OnceLock::new(), Arc::default(), AtomicU64::new(0));
-        Binding {
-            fragment,
-            in_haste,
-            better,
-            kernels,
-            refused,
-            columns,
-            counts,
-            guesses,
-            recorded,
-            first_bytes,
-            device_ns,
-        }
+        Binding { fragment, in_haste, better, kernels, refused, columns, guesses, recorded, first_bytes, device_ns }
     }
 
     /// A binding to the same columns and kernels, of the same shape with other constants.
@@ -149,7 +126,6 @@ impl Binding {
             kernels: self.kernels.clone(),
             refused: OnceLock::new(),
             columns: self.columns.clone(),
-            counts: self.counts.clone(),
             guesses: self.guesses,
             recorded: Mutex::default(),
             first_bytes: FIRST_BYTES.start().to_owned().into(),
@@ -200,7 +176,6 @@ impl Binding {
         let columns = || tables.iter().flat_map(|table| &table.columns);
         // A weak reference keeps the address taken: equal addresses are the same column.
         self.guesses == guesses
-            && tables.iter().map(count).eq(self.counts.iter().copied())
             && columns().count() == self.columns.len()
             && columns().zip(&self.columns).all(|(column, known)| std::ptr::eq(Arc::as_ptr(column), known.as_ptr()))
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
-use warpcube_column::{Pinned, Relation, RowCount, TableRequest};
+use warpcube_column::{Pinned, Relation, TableRequest};
 use warpcube_gpu::{DeviceBuffer, GpuError, Priority, Program, Reservation, Stream, size_class};
 
 use crate::codegen::memory::{CANCEL_OFFSET, TICKETS_OFFSET};
@@ -48,35 +48,6 @@ struct Resumed {
     group: usize,
 }
 
-/// The tables of a run.
-#[derive(Clone, Copy)]
-enum Tables<'a> {
-    /// They are loaded where they are not on the device.
-    Asked(&'a [TableRequest]),
-    /// They are there.
-    Given(&'a [Relation]),
-}
-
-impl<'a> Tables<'a> {
-    fn requests(self) -> &'a [TableRequest] {
-        match self {
-            Tables::Asked(requests) => requests,
-            Tables::Given(_) => &[],
-        }
-    }
-
-    /// Those that are given, or those that were asked for.
-    fn or<'b>(self, asked: &'b [Relation]) -> &'b [Relation]
-    where
-        'a: 'b,
-    {
-        match self {
-            Tables::Asked(_) => asked,
-            Tables::Given(relations) => relations,
-        }
-    }
-}
-
 impl Engine {
     /// Runs a fragment over its tables (`requests`, one for each of `fragment.tables`, in that order).
     ///
@@ -93,32 +64,6 @@ impl Engine {
         self.run_again(fragment, &BindingCache::default(), requests, options)
     }
 
-    /// As [`Engine::run_again`], over relations on this engine's device, one for each of `fragment.tables`: columns of
-    /// other tables, and rows that only the device has counted.
-    ///
-    /// # Errors
-    /// Those of [`Engine::run_again`]; malformed for relations of another device.
-    pub fn run_over(
-        &self,
-        fragment: &Fragment,
-        cache: &BindingCache,
-        relations: &[Relation],
-        options: &RunOptions,
-    ) -> Result<(RecordBatch, RunReport)> {
-        let is_here = |buffer: &DeviceBuffer| buffer.is_of(self.device());
-        let are_here = |relation: &Relation| {
-            let segments = || relation.columns.iter().flat_map(|column| column.segments());
-            let buffers = segments().flat_map(|segment| std::iter::once(segment.values()).chain(segment.validity()));
-            let lookups = relation.columns.iter().filter_map(|column| column.lookup());
-            let counted = matches!(&relation.rows, RowCount::OnDevice(count) if !is_here(count));
-            !counted && buffers.chain(lookups).all(is_here)
-        };
-        if !relations.iter().all(are_here) {
-            return Err(EngineError::Malformed("a run over relations of another device".into()));
-        }
-        self.run_tables(fragment, cache, Tables::Given(relations), options)
-    }
-
     /// As [`Engine::run`], for a fragment that is run repeatedly: `cache` is this fragment's own and keeps what binding
     /// found, for as long as the columns stay where they are.
     pub fn run_again(
@@ -128,21 +73,11 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
-        self.run_tables(fragment, cache, Tables::Asked(requests), options)
-    }
-
-    fn run_tables(
-        &self,
-        fragment: &Fragment,
-        cache: &BindingCache,
-        tables: Tables,
-        options: &RunOptions,
-    ) -> Result<(RecordBatch, RunReport)> {
         let mut guesses = cache.guesses(options.group_slots.unwrap_or(self.tuning.group_slots));
         let mut report = RunReport::default();
         let mut long_runs = 0;
         loop {
-            match self.attempt(fragment, cache, tables, options, guesses, &mut report)? {
+            match self.attempt(fragment, cache, requests, options, guesses, &mut report)? {
                 Ok(batch) => return Ok((batch, report)),
                 // More room is known to be needed by now.
                 Err(TooSmall::Room | TooSmall::Stopped) => {}
@@ -304,7 +239,7 @@ impl Engine {
         &self,
         fragment: &Fragment,
         cache: &BindingCache,
-        asked: Tables,
+        requests: &[TableRequest],
         options: &RunOptions,
         guesses: Guesses,
         report: &mut RunReport,
@@ -312,8 +247,8 @@ impl Engine {
         let found: Mutex<Option<Found>> = Mutex::new(None);
         let start: Mutex<Option<(Duration, BindingOrigin)>> = Mutex::new(None);
         let span = tracing::info_span!("admit").entered();
-        let mut pinned: Pinned = self.residency.admit(asked.requests(), &options.limits, |tables| -> Result<u64> {
-            let (tables, clock) = (asked.or(tables), Instant::now());
+        let mut pinned: Pinned = self.residency.admit(requests, &options.limits, |tables| -> Result<u64> {
+            let clock = Instant::now();
             let _span = tracing::info_span!("bind").entered();
             let own = cache.get(tables, guesses);
             let latest = || cache.latest(guesses).filter(|latest| latest.is_for(tables, guesses));
@@ -339,7 +274,7 @@ impl Engine {
         report.bind += bind;
         report.origin = origin;
         report.loaded.add(&pinned.loaded);
-        let tables = asked.or(&pinned.tables);
+        let tables = &pinned.tables[..];
         let done = match found.into_inner().expect("admission binds") {
             Found::Kept(binding) => self.execute_kept(binding, cache, tables, (options, guesses), report)?,
             Found::New(fragment) => {

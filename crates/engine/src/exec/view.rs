@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use warpcube_column::format::Encoding;
-use warpcube_column::{ColumnLayout, Relation, ResidentColumn, RowCount};
+use warpcube_column::{ColumnLayout, Relation, ResidentColumn};
 use warpcube_gpu::{DeviceBuffer, DevicePtr};
 
 use crate::arena::{Pointer, Zone};
@@ -52,12 +52,8 @@ pub(super) fn of_table<'pin>(number: usize, table: &'pin Relation) -> View<'pin>
             pointers: pointers.collect(),
         }
     };
-    let count = match &table.rows {
-        RowCount::Known(_) => None,
-        RowCount::OnDevice(count) => Some(Pointer::Address(count.pointer())),
-    };
     let columns = table.columns.iter().enumerate().map(column).collect();
-    View { chunks: table.chunks.to_vec(), has_entries: false, count, columns, values: Vec::new() }
+    View { chunks: table.chunks.to_vec(), has_entries: false, count: None, columns, values: Vec::new() }
 }
 
 /// The view of groups: keys, then cells, as plain columns with a row a place.
