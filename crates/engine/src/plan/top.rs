@@ -171,9 +171,6 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
     let outputs_raise = may_raise(input, &outputs, registers)?;
     let (facts, _) = analyse(&outputs, registers, input.overflow)?;
-    if input.multiplies() && input.scanned {
-        return unsupported("the first rows by an order of a join with several matches, which another operator reads");
-    }
     if input.multiplies() {
         return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
     }

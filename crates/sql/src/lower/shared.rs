@@ -95,14 +95,16 @@ impl Graph {
             return Err(format!("the first {rows} rows of an order, where {ROWS_MAX} are the most"));
         }
         let (mut graph, mut own) = (Graph::new(facts.options.clone()), Core::default());
-        let outputs = graph.flatten(&sort.input, facts, &mut own)?;
+        let mut outputs = graph.flatten(&sort.input, facts, &mut own)?;
         own.without_limit("an order")?;
-        // Rows that have several matches have no number to be known by.
+        let schema = sort.input.schema();
+        // A top-k knows rows by their numbers, which those of a join get in a list.
         let multiplies = |hanging: &Hanging| matches!(hanging.kind, JoinKind::Inner | JoinKind::Left);
         if own.members.len() > 1 || own.hanging.iter().any(multiplies) {
-            return Err("its input has the first rows of a join".into());
+            let rows = InnerRows::of(graph, own, outputs, schema, None);
+            (graph, own) = (Graph::new(facts.options.clone()), Core::default());
+            outputs = graph.inner_rows(rows, schema, &mut own);
         }
-        let schema = sort.input.schema();
         let key = |key: &SortExpr| Ok::<_, Reason>(key.with_expr(rewrite(&key.expr, schema, &outputs)?));
         let keys = sort.expr.iter().map(key).collect::<Result<_, _>>()?;
         let order = InnerOrder { keys, rows, skip, algorithm: facts.topk };
