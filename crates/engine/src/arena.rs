@@ -4,20 +4,20 @@
 //! [ constants: uploaded in one copy | zeroed in one fill | result: its head zeroed too | scratch: undefined ]
 //! ```
 //!
-//! A [`Zone`] is a range of it; zones are aligned to 256 bytes. On the emulated device a *redzone* lies behind each
-//! zone, which the device watches: a kernel that leaves its zone is found there and does not damage the next one.
+//! A [`Region`] is a range of it; regions are aligned to 256 bytes. On the emulated device a *redzone* lies behind each
+//! region, which the device watches: a kernel that leaves its region is found there and does not damage the next one.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use warpcube_gpu::DevicePtr;
 
-/// Alignment of zones in bytes.
+/// Alignment of regions in bytes.
 const ALIGNMENT: usize = 256;
 /// Least bytes of a redzone.
 const REDZONE_BYTES: usize = 256;
 
-/// Part of the arena a zone lies in.
+/// Part of the arena a region lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Constant,
@@ -28,13 +28,13 @@ enum Part {
 
 /// A range of the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Zone {
+pub(crate) struct Region {
     part: Part,
     offset: usize,
     bytes: usize,
 }
 
-impl Zone {
+impl Region {
     /// Size in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.bytes
@@ -46,110 +46,112 @@ impl Zone {
 pub(crate) enum Pointer<'pin> {
     /// Of memory outside of the arena.
     Address(DevicePtr<'pin>),
-    /// So many bytes into a zone.
-    Within(Zone, usize),
+    /// So many bytes into a region.
+    Within(Region, usize),
 }
 
 /// Layout of an arena and the content of its constants.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arena {
     constants: Vec<u8>,
-    /// Constants that are addresses within the arena: offset, zone and distance from its start.
-    addresses: Vec<(usize, Zone, usize)>,
+    /// Constants that are addresses within the arena: offset, region and distance from its start.
+    addresses: Vec<(usize, Region, usize)>,
     zeroed: usize,
     result_head: usize,
     result: usize,
     scratch: usize,
-    /// Bytes between zones.
+    /// Bytes between regions.
     gap: usize,
-    zones: Vec<Zone>,
+    regions: Vec<Region>,
 }
 
 impl Arena {
-    /// An arena without zones, which will have redzones or not.
+    /// An arena without regions, which will have redzones or not.
     pub(crate) fn new(redzones: bool) -> Arena {
         Arena { gap: if redzones { REDZONE_BYTES } else { 0 }, ..Arena::default() }
     }
 
-    /// Bytes from a zone's start to that of the next one.
+    /// Bytes from a region's start to that of the next one.
     fn extent(&self, bytes: usize) -> usize {
         bytes.next_multiple_of(ALIGNMENT) + self.gap
     }
 
-    fn zone(&mut self, part: Part, offset: usize, bytes: usize) -> Zone {
-        let zone = Zone { part, offset, bytes };
-        self.zones.push(zone);
-        zone
+    fn region(&mut self, part: Part, offset: usize, bytes: usize) -> Region {
+        let region = Region { part, offset, bytes };
+        self.regions.push(region);
+        region
     }
 
-    /// A zone that is uploaded.
-    pub(crate) fn constant(&mut self, content: &[u8]) -> Zone {
+    /// A region that is uploaded.
+    pub(crate) fn constant(&mut self, content: &[u8]) -> Region {
         let offset = self.constants.len();
         self.constants.extend_from_slice(content);
         self.constants.resize(offset + self.extent(content.len()), 0);
-        self.zone(Part::Constant, offset, content.len())
+        self.region(Part::Constant, offset, content.len())
     }
 
-    /// An arena without zones, as that of the same statement with other constants.
+    /// An arena without regions, as that of the same statement with other constants.
     pub(crate) fn beside(&self) -> Arena {
         Arena { gap: self.gap, ..Arena::default() }
     }
 
-    /// All zones, in the order in which they were made.
-    pub(crate) fn zones(&self) -> &[Zone] {
-        &self.zones
+    /// All regions, in the order in which they were made.
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
     }
 
-    /// Whether zones are constants of as many bytes as those of another arena, which has no others.
-    pub(crate) fn is_laid_out_as(&self, zones: &[Zone], other: &Arena) -> bool {
-        let is_same = |(own, new): (&Zone, &Zone)| {
+    /// Whether regions are constants of as many bytes as those of another arena, which has no others.
+    pub(crate) fn is_laid_out_as(&self, regions: &[Region], other: &Arena) -> bool {
+        let is_same = |(own, new): (&Region, &Region)| {
             own.part == Part::Constant && new.part == Part::Constant && own.bytes == new.bytes
         };
-        zones.len() == other.zones.len() && other.addresses.is_empty() && zones.iter().zip(&other.zones).all(is_same)
+        regions.len() == other.regions.len()
+            && other.addresses.is_empty()
+            && regions.iter().zip(&other.regions).all(is_same)
     }
 
-    /// Copies the constants of another arena to zones that are laid out as all of its.
-    pub(crate) fn take_constants(&mut self, zones: &[Zone], other: &Arena) {
-        for (own, new) in zones.iter().zip(&other.zones) {
+    /// Copies the constants of another arena to regions that are laid out as all of its.
+    pub(crate) fn take_constants(&mut self, regions: &[Region], other: &Arena) {
+        for (own, new) in regions.iter().zip(&other.regions) {
             self.constants[own.offset..][..own.bytes].copy_from_slice(&other.constants[new.offset..][..new.bytes]);
         }
     }
 
-    /// A zone of addresses that is uploaded.
-    pub(crate) fn pointers(&mut self, pointers: &[Pointer<'_>]) -> Zone {
+    /// A region of addresses that is uploaded.
+    pub(crate) fn pointers(&mut self, pointers: &[Pointer<'_>]) -> Region {
         let outside = |pointer: &Pointer<'_>| match pointer {
             Pointer::Address(address) => address.word(),
             Pointer::Within(..) => 0,
         };
         let content: Vec<u64> = pointers.iter().map(outside).collect();
-        let zone = self.constant(bytemuck::cast_slice(&content));
+        let region = self.constant(bytemuck::cast_slice(&content));
         let within = |(index, pointer): (usize, &Pointer<'_>)| match pointer {
-            Pointer::Within(target, distance) => Some((zone.offset + 8 * index, *target, *distance)),
+            Pointer::Within(target, distance) => Some((region.offset + 8 * index, *target, *distance)),
             Pointer::Address(_) => None,
         };
         self.addresses.extend(pointers.iter().enumerate().filter_map(within));
-        zone
+        region
     }
 
-    /// A zone that is zero when the first kernel starts.
-    pub(crate) fn zeroed(&mut self, bytes: usize) -> Zone {
+    /// A region that is zero when the first kernel starts.
+    pub(crate) fn zeroed(&mut self, bytes: usize) -> Region {
         let offset = self.zeroed;
         self.zeroed += self.extent(bytes);
-        self.zone(Part::Zeroed, offset, bytes)
+        self.region(Part::Zeroed, offset, bytes)
     }
 
-    /// The one zone of the result, whose first `head` bytes are zero when the first kernel starts.
-    pub(crate) fn result(&mut self, head: usize, bytes: usize) -> Zone {
+    /// The one region of the result, whose first `head` bytes are zero when the first kernel starts.
+    pub(crate) fn result(&mut self, head: usize, bytes: usize) -> Region {
         assert_eq!(self.result, 0, "an arena has one result");
         (self.result_head, self.result) = (head, self.extent(bytes));
-        self.zone(Part::Result, 0, bytes)
+        self.region(Part::Result, 0, bytes)
     }
 
-    /// A zone whose content is undefined.
-    pub(crate) fn scratch(&mut self, bytes: usize) -> Zone {
+    /// A region whose content is undefined.
+    pub(crate) fn scratch(&mut self, bytes: usize) -> Region {
         let offset = self.scratch;
         self.scratch += self.extent(bytes);
-        self.zone(Part::Scratch, offset, bytes)
+        self.region(Part::Scratch, offset, bytes)
     }
 
     /// Content of the constants, of an arena that starts there.
@@ -158,8 +160,8 @@ impl Arena {
             return Cow::Borrowed(&self.constants);
         }
         let mut constants = self.constants.clone();
-        for (offset, zone, distance) in &self.addresses {
-            let target = start.offset(self.offset(*zone) + distance);
+        for (offset, region, distance) in &self.addresses {
+            let target = start.offset(self.offset(*region) + distance);
             constants[*offset..offset + 8].copy_from_slice(&target.word().to_le_bytes());
         }
         Cow::Owned(constants)
@@ -175,19 +177,19 @@ impl Arena {
         self.constants.len() + self.zeroed + self.result + self.scratch
     }
 
-    /// What lies between zones, for [`warpcube_gpu::DeviceBuffer::set_redzones`]; nothing where there are no redzones.
+    /// What lies between regions, for [`warpcube_gpu::DeviceBuffer::set_redzones`]; nothing where redzones are off.
     pub(crate) fn redzones(&self) -> Vec<Range<usize>> {
-        let behind = |zone: &Zone| {
-            let start = self.offset(*zone);
-            start + zone.bytes..start + self.extent(zone.bytes)
+        let behind = |region: &Region| {
+            let start = self.offset(*region);
+            start + region.bytes..start + self.extent(region.bytes)
         };
-        if self.gap == 0 { Vec::new() } else { self.zones.iter().map(behind).collect() }
+        if self.gap == 0 { Vec::new() } else { self.regions.iter().map(behind).collect() }
     }
 
-    /// Where a zone begins, in bytes from the arena's start; final once all zones are laid out.
-    pub(crate) fn offset(&self, zone: Zone) -> usize {
-        zone.offset
-            + match zone.part {
+    /// Where a region begins, in bytes from the arena's start; final once all regions are laid out.
+    pub(crate) fn offset(&self, region: Region) -> usize {
+        region.offset
+            + match region.part {
                 Part::Constant => 0,
                 Part::Zeroed => self.constants.len(),
                 Part::Result => self.constants.len() + self.zeroed,
@@ -229,11 +231,11 @@ mod tests {
     #[test]
     fn redzones_fill_what_zones_leave() {
         let mut arena = Arena::new(true);
-        let zones =
+        let regions =
             [arena.scratch(10), arena.zeroed(300), arena.constant(&[1; 256]), arena.result(24, 100), arena.zeroed(0)];
         let mut ranges = arena.redzones();
         assert!(ranges.iter().all(|range| range.len() >= REDZONE_BYTES));
-        ranges.extend(zones.map(|zone| arena.offset(zone)..arena.offset(zone) + zone.bytes()));
+        ranges.extend(regions.map(|region| arena.offset(region)..arena.offset(region) + region.bytes()));
         ranges.sort_by_key(|range| (range.start, range.end));
         let end = ranges.iter().fold(0, |end, range| {
             assert_eq!(range.start, end);

@@ -1,10 +1,10 @@
 //! Functions of a string column as tables indexed by code.
 //!
 //! A table has one entry for each string of the dictionary and one more, the last, for NULL. Tables of large
-//! dictionaries are computed by several threads, and the last ones are kept, for whatever statement asks for the same
+//! dictionaries are computed by several threads, and the last ones are cached, for whatever statement asks for the same
 //! function. Two ways make new constants cheap over large dictionaries. Strings for which a comparison or a LIKE of a
 //! beginning holds are neighbours there, and are searched for. A function of what another function gives, as
-//! `substr(s, 1, 2) IN ('13', '31')`, is computed for that one's different results alone, whose table is kept too.
+//! `substr(s, 1, 2) IN ('13', '31')`, is computed for that one's different results alone, whose table is cached too.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray, UInt32Ar
 use arrow::compute::{CastOptions, cast, cast_with_options, concat, take};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
 use parking_lot::Mutex;
-use warpcube_column::{Dictionary, cores, is_string};
+use warpcube_column::{Dictionary, Storage, cores, is_string};
 
 use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{BinaryOp, DictionaryFunction, Expr, Ty};
@@ -23,10 +23,10 @@ use crate::ir::{BinaryOp, DictionaryFunction, Expr, Ty};
 const STRINGS_PER_THREAD: usize = 64 << 10;
 /// Most threads that compute one table.
 const THREADS_MAX: usize = 16;
-/// Bytes of tables that are kept.
-const KEPT_BYTES_MAX: usize = 64 << 20;
-/// Tables that are kept at most: each look-up passes over them.
-const KEPT_MAX: usize = 256;
+/// Bytes of cached tables.
+const CACHED_BYTES_MAX: usize = 64 << 20;
+/// Cached tables at most: each look-up passes over them.
+const CACHED_MAX: usize = 256;
 /// Strings of a sample that tells whether a function gives few different strings, and most that are few.
 const SAMPLE: usize = 1024;
 const FEW_RESULTS: usize = SAMPLE / 4;
@@ -39,7 +39,8 @@ pub(crate) struct LookupTable {
     /// The codes for which a truth value is true, where they are neighbours for any constants: there are no values.
     run: Option<Range<usize>>,
     values: Vec<u8>,
-    c_type: &'static str,
+    /// How an entry lies.
+    storage: Storage,
     /// Whether the result for NULL is NULL.
     null_of_null: bool,
     /// A byte an entry, if a result for a string is NULL.
@@ -57,7 +58,7 @@ impl LookupTable {
             strings,
             run: None,
             values: Vec::new(),
-            c_type: "int64_t",
+            storage: Storage::I64,
             null_of_null,
             valid: None,
             range: None,
@@ -72,14 +73,14 @@ impl LookupTable {
         self.strings + 1
     }
 
-    /// Values as bytes of [`LookupTable::c_type`]; none where the table is a run.
+    /// Entries, one behind the other; none where the table is a run.
     pub(crate) fn values(&self) -> &[u8] {
         &self.values
     }
 
-    /// C type of an entry.
-    pub(crate) fn c_type(&self) -> &'static str {
-        self.c_type
+    /// How an entry lies.
+    pub(crate) fn storage(&self) -> Storage {
+        self.storage
     }
 
     /// A byte an entry, zero where the result is NULL; `None` if all results for strings are valid.
@@ -120,20 +121,10 @@ impl LookupTable {
     pub(crate) fn dictionary(&self) -> Option<Arc<Dictionary>> {
         self.dictionary.clone()
     }
-
-    /// Bytes of an entry.
-    fn width(&self) -> usize {
-        match self.c_type {
-            "uint8_t" => 1,
-            "uint16_t" => 2,
-            "uint32_t" => 4,
-            _ => 8,
-        }
-    }
 }
 
-/// A table that is kept, for the very dictionary that it was made of.
-struct Kept {
+/// A cached table, for the very dictionary that it was made of.
+struct CachedTable {
     dictionary: Weak<Dictionary>,
     function: Arc<dyn DictionaryFunction>,
     ty: Ty,
@@ -141,17 +132,17 @@ struct Kept {
 }
 
 /// The tables computed last, the newest in front.
-static KEPT: Mutex<VecDeque<Kept>> = Mutex::new(VecDeque::new());
+static CACHE: Mutex<VecDeque<CachedTable>> = Mutex::new(VecDeque::new());
 
-/// The table of a function, if it is kept.
-fn kept(dictionary: &Arc<Dictionary>, function: &Arc<dyn DictionaryFunction>, ty: Ty) -> Option<Arc<LookupTable>> {
-    let is_same = |kept: &&Kept| {
-        std::ptr::eq(kept.dictionary.as_ptr(), Arc::as_ptr(dictionary))
-            && kept.ty == ty
-            && (std::ptr::addr_eq(Arc::as_ptr(&kept.function), Arc::as_ptr(function))
-                || kept.function.is_same(function.as_ref()))
+/// The table of a function, if it is cached.
+fn cached(dictionary: &Arc<Dictionary>, function: &Arc<dyn DictionaryFunction>, ty: Ty) -> Option<Arc<LookupTable>> {
+    let is_same = |cached: &&CachedTable| {
+        std::ptr::eq(cached.dictionary.as_ptr(), Arc::as_ptr(dictionary))
+            && cached.ty == ty
+            && (std::ptr::addr_eq(Arc::as_ptr(&cached.function), Arc::as_ptr(function))
+                || cached.function.is_same(function.as_ref()))
     };
-    KEPT.lock().iter().find(is_same).map(|kept| kept.table.clone())
+    CACHE.lock().iter().find(is_same).map(|cached| cached.table.clone())
 }
 
 /// Applies a function to all strings of a dictionary.
@@ -160,21 +151,21 @@ pub(crate) fn evaluate(
     function: &Arc<dyn DictionaryFunction>,
     ty: Ty,
 ) -> Result<Arc<LookupTable>> {
-    if let Some(table) = kept(dictionary, function, ty) {
+    if let Some(table) = cached(dictionary, function, ty) {
         return Ok(table);
     }
     let table = Arc::new(compute(dictionary, function, ty)?);
-    let mut kept = KEPT.lock();
-    kept.retain(|kept| kept.dictionary.strong_count() > 0);
-    kept.push_front(Kept {
+    let mut cache = CACHE.lock();
+    cache.retain(|cached| cached.dictionary.strong_count() > 0);
+    cache.push_front(CachedTable {
         dictionary: Arc::downgrade(dictionary),
         function: function.clone(),
         ty,
         table: table.clone(),
     });
-    let bytes = |kept: &Kept| kept.table.values.len() + kept.table.valid.as_ref().map_or(0, Vec::len);
-    while kept.len() > KEPT_MAX || kept.len() > 1 && kept.iter().map(bytes).sum::<usize>() > KEPT_BYTES_MAX {
-        kept.pop_back();
+    let bytes = |cached: &CachedTable| cached.table.values.len() + cached.table.valid.as_ref().map_or(0, Vec::len);
+    while cache.len() > CACHED_MAX || cache.len() > 1 && cache.iter().map(bytes).sum::<usize>() > CACHED_BYTES_MAX {
+        cache.pop_back();
     }
     Ok(table)
 }
@@ -235,7 +226,7 @@ fn compute(dictionary: &Arc<Dictionary>, function: &Arc<dyn DictionaryFunction>,
         DataType::Float32 | DataType::Float64 => {
             let results = cast(&results, &DataType::Float64).map_err(refused)?;
             let numbers = results.as_primitive::<arrow::datatypes::Float64Type>();
-            table.c_type = "double";
+            table.storage = Storage::F64;
             table.values = numbers.iter().flat_map(|number| number.unwrap_or_default().to_le_bytes()).collect();
         }
         other if is_string(other) => strings_of(&mut table, &results)?,
@@ -269,7 +260,7 @@ fn refused(error: arrow::error::ArrowError) -> EngineError {
 
 /// Whether a sample of the strings has few different results.
 fn gives_few(dictionary: &Arc<Dictionary>, function: &Arc<dyn DictionaryFunction>) -> Result<bool> {
-    if kept(dictionary, function, Ty::U32).is_some() {
+    if cached(dictionary, function, Ty::U32).is_some() {
         return Ok(true);
     }
     let positions = (0..SAMPLE).map(|at| (at * dictionary.len() / SAMPLE) as u32);
@@ -283,13 +274,13 @@ fn gives_few(dictionary: &Arc<Dictionary>, function: &Arc<dyn DictionaryFunction
 fn run_of(run: Range<usize>, strings: usize) -> LookupTable {
     let true_share = run.len() as f64 / strings.max(1) as f64;
     let table = LookupTable::new(strings, true);
-    LookupTable { run: Some(run), c_type: "uint8_t", range: Some((0, 1)), is_truth: true, true_share, ..table }
+    LookupTable { run: Some(run), storage: Storage::U8, range: Some((0, 1)), is_truth: true, true_share, ..table }
 }
 
 /// The table of `second` over what `first` gives: strings.
 fn composed(first: &LookupTable, second: &LookupTable) -> LookupTable {
-    let codes = first.values.chunks_exact(first.width());
-    match first.width() {
+    let codes = first.values.chunks_exact(first.storage.width());
+    match first.storage.width() {
         1 => composed_by(first, second, codes.map(|code| usize::from(code[0]))),
         2 => composed_by(first, second, codes.map(|code| usize::from(u16::from_le_bytes([code[0], code[1]])))),
         _ => composed_by(
@@ -302,7 +293,7 @@ fn composed(first: &LookupTable, second: &LookupTable) -> LookupTable {
 
 /// The same by the codes of what `first` gives.
 fn composed_by(first: &LookupTable, second: &LookupTable, codes: impl Iterator<Item = usize> + Clone) -> LookupTable {
-    let (null, width) = (second.strings, second.width());
+    let (null, width) = (second.strings, second.storage.width());
     // A code of a result that is NULL is any.
     let nulls: Vec<usize> = match &first.valid {
         Some(valid) => valid.iter().enumerate().filter(|(_, valid)| **valid == 0).map(|(at, _)| at).collect(),
@@ -347,7 +338,7 @@ fn truth_values(results: &BooleanArray) -> (Vec<u8>, Option<Vec<u8>>) {
 }
 
 fn join_truth_values(table: &mut LookupTable, parts: Vec<(Vec<u8>, Option<Vec<u8>>)>, of_null: &BooleanArray) {
-    table.c_type = "uint8_t";
+    table.storage = Storage::U8;
     table.range = Some((0, 1));
     table.is_truth = true;
     let (of_null, _) = truth_values(of_null);
@@ -371,10 +362,10 @@ fn share_of_true(values: &[u8]) -> f64 {
 fn strings_of(table: &mut LookupTable, results: &ArrayRef) -> Result<()> {
     let results = cast(results, &DataType::Utf8).map_err(refused)?;
     let (dictionary, codes) = Dictionary::of(results.as_string::<i32>())?;
-    (table.c_type, table.values) = match dictionary.len() {
-        ..=0x100 => ("uint8_t", codes.into_iter().map(|code| code as u8).collect()),
-        0x101..=0x1_0000 => ("uint16_t", codes.into_iter().flat_map(|code| (code as u16).to_le_bytes()).collect()),
-        _ => ("uint32_t", codes.into_iter().flat_map(u32::to_le_bytes).collect()),
+    (table.storage, table.values) = match dictionary.len() {
+        ..=0x100 => (Storage::U8, codes.into_iter().map(|code| code as u8).collect()),
+        0x101..=0x1_0000 => (Storage::U16, codes.into_iter().flat_map(|code| (code as u16).to_le_bytes()).collect()),
+        _ => (Storage::U32, codes.into_iter().flat_map(u32::to_le_bytes).collect()),
     };
     table.range = Some((0, dictionary.len().max(1) as i128 - 1));
     table.dictionary = Some(Arc::new(dictionary));

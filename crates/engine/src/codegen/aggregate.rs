@@ -4,7 +4,7 @@ use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::error::{EngineError, Result};
 use crate::ir::{AggregateCall, AggregateKind};
-use crate::plan::cells::{Cell, CellOp, Cells, Part, Read};
+use crate::plan::cells::{Accumulators, Cell, CellOp, Part, Read};
 use crate::plan::float_limbs::FloatLimbs;
 
 /// What goes into a cell.
@@ -25,7 +25,7 @@ const COUNTED: &str = "1ULL";
 type Fixed = Vec<(String, FloatLimbs, String)>;
 
 /// Writes the arguments of aggregates; what goes into each cell.
-pub(crate) fn cells(emitter: &mut Emitter, plan: &Cells, aggregates: &[AggregateCall]) -> Result<Vec<CellText>> {
+pub(crate) fn cells(emitter: &mut Emitter, plan: &Accumulators, aggregates: &[AggregateCall]) -> Result<Vec<CellText>> {
     let counted = |cell: &Cell| CellText { op: cell.op, value: COUNTED.into(), condition: None };
     let mut cells: Vec<CellText> = plan.cells.iter().map(counted).collect();
     let mut fixed = Fixed::new();

@@ -42,7 +42,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
     }
     let entry = match table.memory.index {
         Index::Bitmap(bitmap) => {
-            let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Zone(bitmap)));
+            let bits = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Region(bitmap)));
             let packed = packed.word().to_string();
             rows.line(&format!("const uint32_t bit = 1u << ({packed} & 31u);"));
             if unique != Unique::No {
@@ -77,11 +77,11 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
     let entry = match matches {
         None => entry,
         Some((_, matches)) => {
-            let mut zone = |c_type: &str, zone| {
-                rows.with_emitter(|emitter| emitter.params.add(&format!("{c_type}*"), Argument::Zone(zone)))
+            let mut region = |c_type: &str, region| {
+                rows.with_emitter(|emitter| emitter.params.add(&format!("{c_type}*"), Argument::Region(region)))
             };
             let [counts, ranks, entries] =
-                [matches.counts, matches.ranks, matches.entries].map(|of| zone("uint32_t", of));
+                [matches.counts, matches.ranks, matches.entries].map(|of| region("uint32_t", of));
             rows.line(&format!("{ranks}[number] = wc_fetch_add({counts} + {entry}, (uint32_t)1);"));
             rows.line(&format!("{entries}[number] = (uint32_t){entry} + 1;"));
             "number".to_string()
@@ -90,7 +90,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
     if let Some((slots, ends)) = table.ends.zip(table.memory.ends) {
         enter_whole(rows, table, &extremes);
         let target = rows.with_emitter(|emitter| hash_table(emitter, ends.seen, slots, table.seed));
-        let cells = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(ends.cells)));
+        let cells = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Region(ends.cells)));
         rows.line(&format!("bool is_new;\nconst uint64_t end = wc_table_enter({target}, {RUN_KEY}, &is_new);"));
         rows.line(&long_run("end"));
         for (index, cell) in extremes.drain(..).enumerate() {
@@ -100,9 +100,9 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
         return Ok(());
     }
     let mut extremes = extremes.into_iter();
-    for ((expr, column), zone) in payload.iter().zip(&table.payload).zip(&table.memory.payload) {
+    for ((expr, column), region) in payload.iter().zip(&table.payload).zip(&table.memory.payload) {
         let c_type = format!("{}*", column.c_type);
-        let target = rows.with_emitter(|emitter| emitter.params.add(&c_type, Argument::Zone(*zone)));
+        let target = rows.with_emitter(|emitter| emitter.params.add(&c_type, Argument::Region(*region)));
         if let Some(cell) = extremes.next() {
             let test = cell.condition.map_or_else(String::new, |condition| format!("if ({condition}) "));
             rows.line(&format!("{test}atomicMax({target} + {entry}, ({}){});", column.c_type, cell.value));
@@ -141,7 +141,7 @@ fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory) {
             rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
         }
         Numbering::Counted => {
-            let counter = Argument::Zone(matches.numbers);
+            let counter = Argument::Region(matches.numbers);
             let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", counter));
             let most = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(plan.rows)));
             rows.line(&format!("const uint64_t number = wc_fetch_add({counter}, (uint64_t)1);"));
@@ -154,9 +154,9 @@ fn number(rows: &mut RowWriter, plan: &MatchesPlan, matches: MatchesMemory) {
 /// Writes what enters a run that is all there is of its key: nothing else writes these entries.
 fn enter_whole(rows: &mut RowWriter, table: &BoundTable, totals: &[CellText]) {
     rows.line(WHOLE_RUN);
-    for ((column, zone), total) in table.payload.iter().zip(&table.memory.payload).zip(totals) {
+    for ((column, region), total) in table.payload.iter().zip(&table.memory.payload).zip(totals) {
         let c_type = format!("{}*", column.c_type);
-        let target = rows.with_emitter(|emitter| emitter.params.add(&c_type, Argument::Zone(*zone)));
+        let target = rows.with_emitter(|emitter| emitter.params.add(&c_type, Argument::Region(*region)));
         rows.line(&format!("{target}[{RUN_KEY}] = ({}){};", column.c_type, total.value));
     }
     rows.line("return;\n}");

@@ -2,7 +2,7 @@
 //! the columns of its group and stores them as a row ([`crate::plan::row_layout`]). It reads a table as the kernel
 //! that gathers groups does (`compact.cuh`) and leaves rows behind the same head: error, flags, number of rows.
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::memory::{BoundGroups, Control};
 use crate::codegen::params::{Argument, ParamList};
@@ -24,27 +24,27 @@ pub(crate) struct ComputedKernel {
 }
 
 impl BoundGroups {
-    /// Writes the kernel that leaves `computed` in the zone `output`.
+    /// Writes the kernel that leaves `computed` in the region `output`.
     ///
     /// # Errors
     /// What the device does not compute.
     pub(crate) fn compute(
         &self,
         computed: &ComputedPlan,
-        (control, output): (Control, Zone),
+        (control, output): (Control, Region),
         arena: &mut Arena,
         overflow: Overflow,
     ) -> Result<ComputedKernel> {
         let mut params = ParamList::default();
-        let control = params.add("const uint64_t*", Argument::Zone(control.zone));
-        let output = params.add("uint64_t*", Argument::Zone(output));
+        let control = params.add("const uint64_t*", Argument::Region(control.region));
+        let output = params.add("uint64_t*", Argument::Region(output));
         let places = params.add("uint64_t", Argument::U64(self.places));
         // A table of one group has it whether rows have come or not.
         let (marks, mark) = if self.grouping == Grouping::Single {
             (String::new(), "1")
         } else {
             let ty = self.mark_type();
-            let marks = params.add(&format!("const {ty}*"), Argument::Zone(self.memory.seen));
+            let marks = params.add(&format!("const {ty}*"), Argument::Region(self.memory.seen));
             let of_place = if self.mark_bytes() == 8 { "marks[place]" } else { "marks[place] != 0 ? place + 1 : 0" };
             (format!("    const {ty}* const marks = {marks};\n"), of_place)
         };
@@ -101,14 +101,14 @@ impl BoundGroups {
         let mut text = String::new();
         let mut registers = vec![Some(Value::new(facts[0].clone(), "entry".into(), None))];
         if let Some(words) = self.memory.words {
-            let words = params.add("const uint64_t*", Argument::Zone(words));
+            let words = params.add("const uint64_t*", Argument::Region(words));
             for word in 0..self.pack.words {
                 text += &format!("const uint64_t w{word} = {words}[place * {} + {word}];\n", self.pack.words);
                 registers.push(Some(Value::new(facts[1 + word].clone(), format!("w{word}"), None)));
             }
         }
         let first_cell = registers.len();
-        let cells = params.add("const uint64_t*", Argument::Zone(self.memory.cells));
+        let cells = params.add("const uint64_t*", Argument::Region(self.memory.cells));
         let places = params.add("uint64_t", Argument::U64(self.places));
         let copies = (self.copies > 1).then(|| params.add("uint64_t", Argument::U64(self.copies)));
         for (cell, facts) in facts[first_cell..].iter().enumerate() {

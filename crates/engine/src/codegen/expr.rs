@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::ops::Deref;
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result};
 use crate::facts::{self, FIRST_DAY, Facts, LAST_DAY, fits_i64};
@@ -227,15 +227,15 @@ impl<'a> Emitter<'a> {
     /// A search among sorted constants.
     fn among(&mut self, inner: &Expr, values: &[i64]) -> Result<Value> {
         let value = self.emit(inner)?;
-        let zone = self.arena.constant(bytemuck::cast_slice(values));
-        let constants = self.params.add("const int64_t*", Argument::Zone(zone));
+        let region = self.arena.constant(bytemuck::cast_slice(values));
+        let constants = self.params.add("const int64_t*", Argument::Region(region));
         let count = self.params.add("uint64_t", Argument::U64(values.len() as u64));
-        let code = match (value.ty, value.c_type()) {
-            (_, "__int128") => {
+        let code = match value.ty {
+            _ if value.is_wide() => {
                 format!("({0} == (__int128)(int64_t){0} && wc_among({constants}, {count}, (int64_t){0}))", value.code)
             }
             // Past all constants, where a signed integer would be negative.
-            (Ty::U64, _) => format!("((int64_t){0} >= 0 && wc_among({constants}, {count}, (int64_t){0}))", value.code),
+            Ty::U64 => format!("((int64_t){0} >= 0 && wc_among({constants}, {count}, (int64_t){0}))", value.code),
             _ => format!("wc_among({constants}, {count}, (int64_t){})", value.code),
         };
         let facts = Facts::new(Ty::Bool, value.valid.is_some(), Some((0, 1)));
@@ -552,14 +552,14 @@ impl<'a> Emitter<'a> {
             }
             None => input.code.clone(),
         };
-        let zone: Zone = self.arena.constant(table.values());
-        let pointer = self.params.add(&format!("const {}*", table.c_type()), Argument::Zone(zone));
+        let region: Region = self.arena.constant(table.values());
+        let pointer = self.params.add(&format!("const {}*", table.storage().c_name()), Argument::Region(region));
         let result_valid = match table.validity() {
             _ if table.null_in_null_out() => valid,
             None => None,
             Some(bytes) => {
-                let zone = self.arena.constant(bytes);
-                let pointer = self.params.add("const uint8_t*", Argument::Zone(zone));
+                let region = self.arena.constant(bytes);
+                let pointer = self.params.add("const uint8_t*", Argument::Region(region));
                 Some(self.define("bool", &format!("wc_load_cached({pointer} + {code}) != 0")))
             }
         };

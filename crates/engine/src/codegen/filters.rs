@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use warpcube_column::ColumnReader;
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::codegen::compare::packed_test;
 use crate::codegen::ends::ends;
 use crate::codegen::expr::{Emitter, Value};
@@ -47,7 +47,7 @@ pub(crate) struct Site {
     /// Numbers of its parameters.
     pub(crate) params: Range<usize>,
     /// Its tables.
-    pub(crate) tables: Vec<Zone>,
+    pub(crate) tables: Vec<Region>,
 }
 
 /// All sites of a kernel's filters, with what writing them takes.
@@ -61,16 +61,16 @@ pub(crate) struct Filters {
     pub(crate) overflow: Overflow,
 }
 
-/// Parameters and zones before a conjunct is written.
+/// Parameters and regions before a conjunct is written.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     params: usize,
-    zones: usize,
+    regions: usize,
 }
 
 impl Before {
     pub(crate) fn of(params: &ParamList, arena: &Arena) -> Before {
-        Before { params: params.next(), zones: arena.zones().len() }
+        Before { params: params.next(), regions: arena.regions().len() }
     }
 
     /// The site of a conjunct that was written since.
@@ -81,7 +81,7 @@ impl Before {
         text: String,
         (params, arena): (&ParamList, &Arena),
     ) -> Site {
-        let tables = arena.zones()[self.zones..].to_vec();
+        let tables = arena.regions()[self.regions..].to_vec();
         Site { part, written, text, params: self.params..params.next(), tables }
     }
 }

@@ -33,8 +33,8 @@ impl BoundSink {
         ops.resize(bound.cell_count, CellOp::Add);
         match bound.grouping {
             Grouping::Single => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
-                let seen = params.add("uint8_t*", Argument::Zone(bound.memory.seen));
+                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
+                let seen = params.add("uint8_t*", Argument::Region(bound.memory.seen));
                 // Where another pipeline scans the group its cells are columns.
                 let places = (bound.places > 1).then(|| params.add("uint64_t", Argument::U64(bound.places)));
                 let at = |index: usize| match &places {
@@ -72,8 +72,8 @@ impl BoundSink {
                 let _ = writeln!(after, "    if (threadIdx.x == 0) *{seen} = 1;");
             }
             Grouping::Private => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
-                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.memory.seen));
+                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
+                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Region(bound.memory.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
                 let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
                 let cells_offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
@@ -113,8 +113,8 @@ impl BoundSink {
                 let _ = writeln!(after, "    }}");
             }
             Grouping::Shared => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
-                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Zone(bound.memory.seen));
+                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
+                let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Region(bound.memory.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
                 let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
                 let count = bound.cell_count;
@@ -142,7 +142,7 @@ impl BoundSink {
                 );
             }
             Grouping::Dense if bound.copies > 1 => {
-                let cells = params.add("uint64_t*", Argument::Zone(bound.memory.cells));
+                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
                 let copies = params.add("uint64_t", Argument::U64(bound.copies));
                 let words = params.add("uint64_t", Argument::U64(bound.places * bound.cell_count as u64));
                 let _ = writeln!(before, "    uint64_t* const copy = {cells} + (block & ({copies} - 1)) * {words};");

@@ -99,7 +99,7 @@ impl Emitter<'_> {
             unsafe_divisor = format!("{unsafe_divisor} || ({overflows})");
         }
         let operator = if op == BinaryOp::Div { "/" } else { "%" };
-        let wide = if left.c_type() == result_type { "" } else { "(__int128)" };
+        let wide = if left.is_wide() == known.facts.is_wide() { "" } else { "(__int128)" };
         let quotient = format!("{wide}{} {operator} {}", left.code, right.code);
         let code = format!("({unsafe_divisor}) ? ({result_type})0 : ({result_type})({quotient})");
         self.value(known.facts, &code, valid)

@@ -65,7 +65,7 @@ impl KeyPack {
             emitter.out.push_str(&format!("const {place_type} {place} = {code};\n"));
             if check {
                 conditions.extend(value.valid.clone());
-                if value.c_type() == "__int128" {
+                if value.is_wide() {
                     conditions.push(format!("{0} == (__int128)(int64_t){0}", value.code));
                 }
                 // A full word has no place out of bounds. A 64-bit probe value against a 32-bit place type cannot

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-use crate::arena::{Pointer, Zone};
+use crate::arena::{Pointer, Region};
 use crate::codegen::memory::BoundList;
 use crate::codegen::params::Argument;
 use crate::codegen::result_rows::packed;
@@ -16,8 +16,10 @@ impl BoundList {
         let columns: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
         let packed = packed(rows, &self.pack, &columns)?;
         let full = rows.no_room();
-        let mut zone = |zone| rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(zone)));
-        let (count, seen, words) = (zone(self.memory.count), zone(self.memory.seen), self.memory.words.map(&mut zone));
+        let mut region =
+            |region| rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Region(region)));
+        let (count, seen, words) =
+            (region(self.memory.count), region(self.memory.seen), self.memory.words.map(&mut region));
         let places = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.places)));
         rows.line(&format!("const uint64_t place = wc_fetch_add({count}, (uint64_t)1);"));
         rows.line(&format!("if (place >= {places}) {full}"));
@@ -37,7 +39,7 @@ impl BoundList {
     pub(crate) fn columns_at(&self, first: u64) -> impl Iterator<Item = Pointer<'static>> {
         let of_words =
             self.memory.words.into_iter().flat_map(|words| (0..self.pack.words).map(move |word| (words, word)));
-        let word = move |(words, word): (Zone, usize)| {
+        let word = move |(words, word): (Region, usize)| {
             Pointer::Within(words, 8 * (word * self.places as usize + first as usize))
         };
         std::iter::once(Pointer::Within(self.memory.seen, 8 * first as usize)).chain(of_words.map(word))

@@ -1,9 +1,9 @@
-//! Where in the arena lies what pipelines leave and read: zones follow from plans.
+//! Where in the arena lies what pipelines leave and read: regions follow from plans.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::arena::{Arena, Pointer, Zone};
+use crate::arena::{Arena, Pointer, Region};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::stop_memory::StopMemory;
 use crate::plan::groups::GroupsPlan;
@@ -18,14 +18,14 @@ use crate::plan::view::View;
 /// Words before the rows of a result: their number.
 pub(crate) const HEAD_WORDS: usize = 1;
 
-/// What a plan leaves, with its zones.
+/// What a plan leaves, with its regions.
 #[derive(Debug, Clone)]
-pub(crate) struct Placed<P, M> {
+pub(crate) struct Bound<P, M> {
     pub(crate) plan: Arc<P>,
     pub(crate) memory: M,
 }
 
-impl<P, M> Deref for Placed<P, M> {
+impl<P, M> Deref for Bound<P, M> {
     type Target = P;
 
     fn deref(&self) -> &P {
@@ -34,29 +34,29 @@ impl<P, M> Deref for Placed<P, M> {
 }
 
 /// A table.
-pub(crate) type BoundTable = Placed<TablePlan, TableMemory>;
+pub(crate) type BoundTable = Bound<TablePlan, TableMemory>;
 /// Groups.
-pub(crate) type BoundGroups = Placed<GroupsPlan, GroupsMemory>;
+pub(crate) type BoundGroups = Bound<GroupsPlan, GroupsMemory>;
 /// Rows of a result: the head, then words of rows.
-pub(crate) type BoundRows = Placed<ResultPlan, Zone>;
+pub(crate) type BoundRows = Bound<ResultPlan, Region>;
 /// Rows that another pipeline scans.
-pub(crate) type BoundList = Placed<ListPlan, ListMemory>;
+pub(crate) type BoundList = Bound<ListPlan, ListMemory>;
 
-/// Zones shared by all pipelines of a statement.
+/// Regions shared by all pipelines of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Control {
     /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel and one that is not used; `uint32_t` that tells whether a
     /// scan has stopped without room, then a bit a pipeline that has found none; then a ticket counter a pipeline.
-    pub(crate) zone: Zone,
+    pub(crate) region: Region,
 }
 
-/// Byte offset of the cancel word in the control zone.
+/// Byte offset of the cancel word in the control region.
 pub(crate) const CANCEL_OFFSET: usize = 16;
-/// Bytes of the control zone that tell how a run has ended.
+/// Bytes of the control region that tell how a run has ended.
 pub(crate) const CONTROL_HEAD_BYTES: usize = 32;
 /// Byte offset of the bits of pipelines that have found no room: `WC_FULL_WORD` of stops.cuh.
 pub(crate) const FULL_OFFSET: usize = 28;
-/// Byte offset of the ticket counters in the control zone.
+/// Byte offset of the ticket counters in the control region.
 pub(crate) const TICKETS_OFFSET: usize = 128;
 
 /// What the kernels of a pipeline read beside what its sink leaves.
@@ -72,15 +72,15 @@ pub(crate) struct Operands<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanMemory {
     /// Pointers: for each chunk, each column's values and validity.
-    pub(crate) segments: Zone,
+    pub(crate) segments: Region,
     /// First ticket of each chunk in its launch.
-    pub(crate) first_tickets: Zone,
+    pub(crate) first_tickets: Region,
     /// Rows of each chunk.
-    pub(crate) chunk_rows: Zone,
+    pub(crate) chunk_rows: Region,
     /// Rows of each chunk's tickets.
-    pub(crate) ticket_rows: Zone,
+    pub(crate) ticket_rows: Region,
     /// First vector of each chunk in its launch.
-    pub(crate) first_vectors: Zone,
+    pub(crate) first_vectors: Region,
     /// Number of chunks.
     pub(crate) chunks: u32,
     /// Where the number of rows is, if the device alone knows it.
@@ -93,16 +93,16 @@ pub(crate) struct ScanMemory {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountMemory {
     /// A pointer to the number of rows, a `uint64_t`.
-    count: Zone,
+    count: Region,
     /// `uint64_t` a chunk: the number of its first row.
-    pub(crate) first_rows: Zone,
+    pub(crate) first_rows: Region,
 }
 
 impl CountMemory {
     /// Declares the number of rows, `counted`, and that of the first row of the `chunk`, `first_row`.
     /// `first_rows` points to those of the chunks that the kernel knows.
     pub(crate) fn declare(self, params: &mut ParamList, first_rows: Argument) -> String {
-        let count = params.add("const uint64_t* const*", Argument::Zone(self.count));
+        let count = params.add("const uint64_t* const*", Argument::Region(self.count));
         let first_rows = params.add("const uint64_t*", first_rows);
         format!("        const uint64_t counted = **{count}, first_row = wc_load_cached({first_rows} + chunk);\n")
     }
@@ -134,12 +134,12 @@ impl ScanMemory {
     }
 }
 
-/// The zones of a table.
+/// The regions of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableMemory {
     pub(crate) index: Index,
     /// Entries of each payload column.
-    pub(crate) payload: Vec<Zone>,
+    pub(crate) payload: Vec<Region>,
     pub(crate) matches: Option<MatchesMemory>,
     pub(crate) ends: Option<EndsMemory>,
 }
@@ -148,17 +148,17 @@ pub(crate) struct TableMemory {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Index {
     /// A bit a key.
-    Bitmap(Zone),
+    Bitmap(Region),
     /// Keys.
-    Keys(Zone),
+    Keys(Region),
     /// States of slots, and words of keys, side by side.
-    Wide { states: Zone, words: Zone },
+    Wide { states: Region, words: Region },
 }
 
 impl Index {
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Index::Bitmap(zone) | Index::Keys(zone) => zone.bytes(),
+            Index::Bitmap(region) | Index::Keys(region) => region.bytes(),
             Index::Wide { states, words } => states.bytes() + words.bytes(),
         }
     }
@@ -168,28 +168,28 @@ impl Index {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndsMemory {
     /// `uint64_t` a slot: key + 1, or zero.
-    pub(crate) seen: Zone,
+    pub(crate) seen: Region,
     /// For each payload column, `uint64_t` a slot.
-    pub(crate) cells: Zone,
+    pub(crate) cells: Region,
 }
 
 /// The rows of each key of a table whose keys come several times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MatchesMemory {
     /// `uint32_t` an entry: rows of the key.
-    pub(crate) counts: Zone,
+    pub(crate) counts: Region,
     /// `uint32_t` an entry: the place of its first row in `order`.
-    pub(crate) firsts: Zone,
+    pub(crate) firsts: Region,
     /// `uint32_t` a row: its entry plus one, zero for a row that did not enter.
-    pub(crate) entries: Zone,
+    pub(crate) entries: Region,
     /// `uint32_t` a row: rows of its key that entered before.
-    pub(crate) ranks: Zone,
+    pub(crate) ranks: Region,
     /// `uint32_t` a place: the number of a row.
-    pub(crate) order: Zone,
+    pub(crate) order: Region,
     /// `uint32_t`: places given away.
-    pub(crate) total: Zone,
+    pub(crate) total: Region,
     /// `uint64_t` a chunk of the scan, the number of its first row; or one `uint64_t`, numbers given away.
-    pub(crate) numbers: Zone,
+    pub(crate) numbers: Region,
 }
 
 impl TableMemory {
@@ -219,16 +219,16 @@ impl TableMemory {
     }
 
     /// The bitmap of a table that is indexed by key.
-    pub(crate) fn bitmap(&self) -> Option<Zone> {
+    pub(crate) fn bitmap(&self) -> Option<Region> {
         match self.index {
-            Index::Bitmap(zone) => Some(zone),
+            Index::Bitmap(region) => Some(region),
             _ => None,
         }
     }
 
     /// Bytes of the table.
     pub(crate) fn bytes(&self) -> usize {
-        let payload: usize = self.payload.iter().map(|zone| zone.bytes()).sum();
+        let payload: usize = self.payload.iter().map(|region| region.bytes()).sum();
         self.index.bytes() + payload + self.ends.map_or(0, |ends| ends.seen.bytes() + ends.cells.bytes())
     }
 }
@@ -252,31 +252,31 @@ impl MatchesMemory {
     }
 }
 
-/// The zones of groups.
+/// The regions of groups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupsMemory {
     /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed, and where another pipeline scans the groups), or the
     /// slot's state where a key has several words; zero where there is no group.
-    pub(crate) seen: Zone,
+    pub(crate) seen: Region,
     /// Keys of several words, side by side.
-    pub(crate) words: Option<Zone>,
+    pub(crate) words: Option<Region>,
     /// The same where another pipeline scans the groups: 8 bytes a place for each word.
-    pub(crate) word_columns: Option<Zone>,
+    pub(crate) word_columns: Option<Region>,
     /// Cells: for each copy and cell, 8 bytes a place.
-    pub(crate) cells: Zone,
+    pub(crate) cells: Region,
     /// Groups in the order in which warps have found them.
     pub(crate) ordered: Option<OrderedMemory>,
 }
 
-/// The zones of groups that are not looked up.
+/// The regions of groups that are not looked up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OrderedMemory {
     /// `uint64_t` a place: key + 1, zero where there is no group.
-    pub(crate) seen: Zone,
+    pub(crate) seen: Region,
     /// Cells: for each cell, 8 bytes a place.
-    pub(crate) cells: Zone,
+    pub(crate) cells: Region,
     /// `uint64_t`: places given away.
-    pub(crate) counter: Zone,
+    pub(crate) counter: Region,
 }
 
 impl GroupsMemory {
@@ -301,7 +301,7 @@ impl GroupsMemory {
     }
 
     /// For each range of places side by side: marks, columns of words and cells, and the number of places.
-    pub(crate) fn ranges(&self, plan: &GroupsPlan) -> impl Iterator<Item = (Zone, Option<Zone>, Zone, u64)> {
+    pub(crate) fn ranges(&self, plan: &GroupsPlan) -> impl Iterator<Item = (Region, Option<Region>, Region, u64)> {
         let ordered = self.ordered.zip(plan.ordered).map(|(at, ordered)| (at.seen, None, at.cells, ordered.places));
         std::iter::once((self.seen, self.word_columns, self.cells, plan.places)).chain(ordered)
     }
@@ -319,15 +319,15 @@ impl GroupsPlan {
     }
 }
 
-/// The zones of a list.
+/// The regions of a list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListMemory {
     /// `uint64_t` a place: zero where there is no row.
-    pub(crate) seen: Zone,
+    pub(crate) seen: Region,
     /// Where the columns take several words, `uint64_t` a place for each word.
-    pub(crate) words: Option<Zone>,
+    pub(crate) words: Option<Region>,
     /// `uint64_t`: rows that have come.
-    pub(crate) count: Zone,
+    pub(crate) count: Region,
 }
 
 impl ListMemory {
@@ -339,56 +339,56 @@ impl ListMemory {
 
     /// Bytes of its columns.
     pub(crate) fn bytes(&self) -> usize {
-        self.seen.bytes() + self.words.map_or(0, Zone::bytes)
+        self.seen.bytes() + self.words.map_or(0, Region::bytes)
     }
 }
 
-/// The zone of a result.
-pub(crate) fn lay_out_result(arena: &mut Arena, plan: &ResultPlan) -> Zone {
+/// The region of a result.
+pub(crate) fn lay_out_result(arena: &mut Arena, plan: &ResultPlan) -> Region {
     arena.result(8 * HEAD_WORDS, 8 * (HEAD_WORDS + plan.pack.words * plan.capacity as usize))
 }
 
-/// The zones of ranks, of which the best are put in order.
+/// The regions of ranks, of which the best are put in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankedMemory {
     /// Ranks; zero where there is no row, or one that does not pass. Of candidates that the scan's last block sorts,
     /// those that were appended, and undefined behind them.
-    pub(crate) ranks: Zone,
+    pub(crate) ranks: Region,
     /// Their tails, likewise, where ranks have tails.
-    pub(crate) tails: Option<Zone>,
+    pub(crate) tails: Option<Region>,
     /// The best ranks, and where they lay; where all are sorted the latter alone, of all ranks in order.
-    pub(crate) best: [Zone; 2],
+    pub(crate) best: [Region; 2],
 }
 
 impl RankedMemory {
     fn lay_out(arena: &mut Arena, plan: &TopPlan, ranked: &RankedPlan) -> RankedMemory {
         let bytes = ranked.count as usize * plan.ranks.element().bytes();
         // The last block reads the ranks that were appended, and no others.
-        let mut zone = || if plan.by_last_block { arena.scratch(bytes) } else { arena.zeroed(bytes) };
-        let (ranks, tails) = (zone(), plan.ranks.tail_bits.map(|_| zone()));
+        let mut region = || if plan.by_last_block { arena.scratch(bytes) } else { arena.zeroed(bytes) };
+        let (ranks, tails) = (region(), plan.ranks.tail_bits.map(|_| region()));
         let [best, order] = plan.best_bytes(ranked);
         // The selection leaves places alone that no rank has taken.
         RankedMemory { ranks, tails, best: [arena.zeroed(best), arena.scratch(order)] }
     }
 }
 
-/// The zones of a top-k.
+/// The regions of a top-k.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TopMemory {
     /// `uint64_t` a chunk: the number of its first row.
-    pub(crate) first_rows: Zone,
+    pub(crate) first_rows: Region,
     pub(crate) candidates: RankedMemory,
     pub(crate) sample: Option<RankedMemory>,
     /// `uint64_t`: candidates so far.
-    pub(crate) count: Zone,
+    pub(crate) count: Region,
     /// `uint64_t`: blocks of the scan that are done, where the last of them does what follows the scan.
-    pub(crate) done: Option<Zone>,
+    pub(crate) done: Option<Region>,
     /// Scratch memory of both selections.
-    pub(crate) scratch: Zone,
+    pub(crate) scratch: Region,
     /// `uint64_t`: the head, then rows; of first rows that another pipeline scans the head alone.
-    pub(crate) output: Zone,
+    pub(crate) output: Region,
     /// Where another pipeline scans the rows: for each word of a row, 8 bytes a place.
-    pub(crate) columns: Option<Zone>,
+    pub(crate) columns: Option<Region>,
 }
 
 impl TopMemory {

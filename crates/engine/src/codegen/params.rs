@@ -5,19 +5,19 @@ use std::ops::Range;
 
 use warpcube_column::Constant;
 
-use crate::arena::Zone;
+use crate::arena::Region;
 
 /// What a member is filled with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Argument {
-    /// A pointer to a zone of the statement's arena.
-    Zone(Zone),
-    /// A pointer so many bytes into a zone.
-    Within(Zone, usize),
-    /// A pointer into a zone of so many bytes a chunk, to those of the first chunk of the launch.
-    Chunk(Zone, usize),
-    /// A pointer into a zone of so many bytes a launch of the pipeline, to those of the launch.
-    Launch(Zone, usize),
+    /// A pointer to a region of the statement's arena.
+    Region(Region),
+    /// A pointer so many bytes into a region.
+    Within(Region, usize),
+    /// A pointer into a region of so many bytes a chunk, to those of the first chunk of the launch.
+    Chunk(Region, usize),
+    /// A pointer into a region of so many bytes a launch of the pipeline, to those of the launch.
+    Launch(Region, usize),
     /// Chunks, tickets or vectors of the launch.
     Count(Counted),
     /// A signed integer.
@@ -65,8 +65,8 @@ impl ParamList {
     pub(crate) fn take_numbers(&mut self, other: ParamList) {
         for (member, (_, value)) in self.members.iter_mut().skip(other.first).zip(other.members) {
             let is_pointer = |value: &Argument| {
-                use Argument::{Chunk, Launch, Within, Zone};
-                matches!(value, Zone(_) | Within(_, _) | Chunk(_, _) | Launch(_, _))
+                use Argument::{Chunk, Launch, Region, Within};
+                matches!(value, Region(_) | Within(_, _) | Chunk(_, _) | Launch(_, _))
             };
             if !is_pointer(&value) {
                 member.1 = value;
@@ -79,7 +79,7 @@ impl ParamList {
         // Equal constants must not share a member: source text would then depend on their values, and every new
         // combination would compile anew. Zones are distinct by shape alone and may be shared.
         let known = match &argument {
-            Argument::Zone(_) | Argument::Chunk(_, _) | Argument::Launch(_, _) => {
+            Argument::Region(_) | Argument::Chunk(_, _) | Argument::Launch(_, _) => {
                 self.members.iter().position(|(known, value)| known == c_type && *value == argument)
             }
             _ => None,

@@ -130,7 +130,7 @@ impl KernelWriter<'_> {
     fn kernel(&mut self, name: &str, sink: &BoundSink) -> Result<()> {
         let (PipelinePlan { split, shared, .. }, scan) = (self.plan, self.operands.scan);
         let slots = split.slots;
-        let control = self.params.add("uint64_t*", Argument::Zone(self.operands.control.zone));
+        let control = self.params.add("uint64_t*", Argument::Region(self.operands.control.region));
         let error_slot = control.clone();
         self.error_slot.clone_from(&error_slot);
         let segments =

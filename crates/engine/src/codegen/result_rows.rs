@@ -35,7 +35,7 @@ impl BoundRows {
     pub(super) fn row(&self, rows: &mut RowWriter, columns: &[(Expr, DataType)]) -> Result<()> {
         let packed = packed(rows, &self.pack, &columns.iter().map(|(expr, _)| expr).collect::<Vec<_>>())?;
         let full = rows.no_room();
-        let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(self.memory)));
+        let output = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Region(self.memory)));
         let capacity = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(self.capacity)));
         rows.line(&format!("const uint64_t place = wc_fetch_add({output}, (uint64_t)1);"));
         match (self.grows, self.has_limit) {

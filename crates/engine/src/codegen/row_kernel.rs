@@ -2,7 +2,7 @@
 
 use warpcube_column::ColumnReader;
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::codegen::filters::{Filters, Site};
 use crate::codegen::memory::Operands;
 use crate::codegen::params::{Argument, ParamList};
@@ -29,12 +29,12 @@ pub(super) struct RowKernel<'a> {
 }
 
 impl<'a> RowKernel<'a> {
-    pub(super) fn new(input: &'a PipelineInput<'a>, operands: Operands<'a>, first_rows: Zone) -> RowKernel<'a> {
+    pub(super) fn new(input: &'a PipelineInput<'a>, operands: Operands<'a>, first_rows: Region) -> RowKernel<'a> {
         let (mut params, scan) = (ParamList::default(), operands.scan);
-        let control = params.add("uint64_t*", Argument::Zone(operands.control.zone));
-        let first_rows = params.add("const uint64_t*", Argument::Zone(first_rows));
-        let chunk_rows = params.add("const uint32_t*", Argument::Zone(scan.chunk_rows));
-        let segments = params.add("const uint64_t*", Argument::Zone(scan.segments));
+        let control = params.add("uint64_t*", Argument::Region(operands.control.region));
+        let first_rows = params.add("const uint64_t*", Argument::Region(first_rows));
+        let chunk_rows = params.add("const uint32_t*", Argument::Region(scan.chunk_rows));
+        let segments = params.add("const uint64_t*", Argument::Region(scan.segments));
         let chunks = params.add("uint64_t", Argument::U64(scan.chunks.into()));
         let readers = input.columns.iter().enumerate();
         let readers = readers
@@ -48,7 +48,7 @@ impl<'a> RowKernel<'a> {
         let leave_out = |test: String| test + "        if (number >= counted) continue;\n        (void)first_row;\n";
         let held = scan
             .count
-            .map(|count| leave_out(count.declare(&mut params, Argument::Zone(count.first_rows))))
+            .map(|count| leave_out(count.declare(&mut params, Argument::Region(count.first_rows))))
             .unwrap_or_default();
         RowKernel { input, operands, params, readers, control, first_rows, chunk_rows, segments, chunks, held, filters }
     }

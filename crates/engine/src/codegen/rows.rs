@@ -194,8 +194,8 @@ impl<'a> RowWriter<'a> {
 
     /// Writes what counts the row and lets it pass if its number is within the limit.
     fn limit(&mut self, skip: u64, rows: u64) {
-        let zone = self.arena.zeroed(8);
-        let counter = self.params.add("uint64_t*", Argument::Zone(zone));
+        let region = self.arena.zeroed(8);
+        let counter = self.params.add("uint64_t*", Argument::Region(region));
         let (skip, end) = (Argument::U64(skip), Argument::U64(skip.saturating_add(rows)));
         let (skip, end) = (self.params.add("uint64_t", skip), self.params.add("uint64_t", end));
         let number = self.name();
@@ -215,7 +215,7 @@ impl<'a> RowWriter<'a> {
         match memory.index {
             Index::Bitmap(bitmap) => {
                 let packed = key.word();
-                let bits = self.params.add("const uint32_t*", Argument::Zone(bitmap));
+                let bits = self.params.add("const uint32_t*", Argument::Region(bitmap));
                 let test = format!("const bool {found} = {inside} && wc_test_bit({bits}, {packed});");
                 self.line(&test);
                 self.line(&format!("const uint64_t {entry} = {packed};"));
@@ -299,8 +299,8 @@ impl<'a> RowWriter<'a> {
             self.line(&format!("if ({found}) {{\n{}\n}}", test(entry)));
             return Ok((entry.into(), met));
         };
-        let mut zone = |zone| self.params.add("const uint32_t*", Argument::Zone(zone));
-        let (counts, firsts, order) = (zone(matches.counts), zone(matches.firsts), zone(matches.order));
+        let mut region = |region| self.params.add("const uint32_t*", Argument::Region(region));
+        let (counts, firsts, order) = (region(matches.counts), region(matches.firsts), region(matches.order));
         let (from, count, at) = (self.name(), self.name(), self.name());
         let control = self.error_slot;
         let more = if may_raise { String::new() } else { format!(" && !{met}") };
@@ -325,8 +325,8 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         matches: MatchesMemory,
         (entry, found): (&str, &str),
     ) -> Result<()> {
-        let mut zone = |zone| self.params.add("const uint32_t*", Argument::Zone(zone));
-        let (counts, firsts, order) = (zone(matches.counts), zone(matches.firsts), zone(matches.order));
+        let mut region = |region| self.params.add("const uint32_t*", Argument::Region(region));
+        let (counts, firsts, order) = (region(matches.counts), region(matches.firsts), region(matches.order));
         if probe.kind == JoinKind::Left {
             self.line(&format!("first = WC_NO_MATCH, count = 1;\nif (!{found}) return;"));
         }
@@ -497,7 +497,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
     ) -> Result<()> {
         let (table, memory) = self.table(probe)?;
         let column: &PayloadColumn = &table.payload[position];
-        let pointer = self.params.add(&format!("const {}*", column.c_type), Argument::Zone(memory.payload[position]));
+        let pointer = self.params.add(&format!("const {}*", column.c_type), Argument::Region(memory.payload[position]));
         let stored = self.name();
         // Not through the read-only cache: this kernel may start while the one that writes the table still runs.
         let load = format!("{pointer}[{entry}]");
@@ -584,10 +584,10 @@ fn dense_key(emitter: &mut Emitter, probe: &Probe, input: &PipelineInput) -> Res
 fn bitmap_of(emitter: &mut Emitter, probe: &Probe, (input, operands): (&PipelineInput, Operands)) -> Result<String> {
     let bitmap = bound_table(input, operands, probe)?.1.bitmap();
     let bitmap = bitmap.ok_or_else(|| EngineError::Malformed("a dense probe of a hashed table".into()))?;
-    Ok(emitter.params.add("const uint32_t*", Argument::Zone(bitmap)))
+    Ok(emitter.params.add("const uint32_t*", Argument::Region(bitmap)))
 }
 
-/// The word that holds a run's flags, in the control zone behind the word of its error.
+/// The word that holds a run's flags, in the control region behind the word of its error.
 pub(super) fn flags(control: &str) -> String {
     format!("(uint32_t*)({control} + 1)")
 }

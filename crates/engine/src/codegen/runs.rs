@@ -87,7 +87,8 @@ impl RunPlan {
         rows.begin_runs();
         rows.line(&format!("const uint32_t runs = wc_find_runs<{}>(run_keys, run_starts, lane);", self.slots));
         if let Some((_, ordered)) = ordered {
-            let counter = rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Zone(ordered.counter)));
+            let counter =
+                rows.with_emitter(|emitter| emitter.params.add("uint64_t*", Argument::Region(ordered.counter)));
             rows.line(&format!("places_of_step.take({counter}, runs > 2 ? runs - 2 : 0, lane);"));
         }
         self.add_up(rows);
@@ -165,8 +166,8 @@ __syncwarp(WC_FULL_MASK);"
 /// Writes what enters a run that is a whole group.
 fn enter_ordered(rows: &mut RowWriter, plan: OrderedPlan, memory: OrderedMemory, totals: &[CellText]) {
     let (seen, cells, places) = rows.with_emitter(|emitter| {
-        let seen = emitter.params.add("uint64_t*", Argument::Zone(memory.seen));
-        let cells = emitter.params.add("uint64_t*", Argument::Zone(memory.cells));
+        let seen = emitter.params.add("uint64_t*", Argument::Region(memory.seen));
+        let cells = emitter.params.add("uint64_t*", Argument::Region(memory.cells));
         (seen, cells, emitter.params.add("uint64_t", Argument::U64(plan.places)))
     });
     let flags = rows.flags();

@@ -12,7 +12,7 @@ use crate::codegen::rows::{dense_probe, far_probe};
 use crate::error::Result;
 use crate::ir::{Expr, JoinKind, Probe};
 use crate::plan::input::PipelineInput;
-use crate::plan::shared::{Places, SharedTable};
+use crate::plan::shared::{MapIndex, SharedTable};
 
 impl SharedTable {
     /// Names of the first key of a table whose bitmap is in shared memory, and of the first past all of them.
@@ -23,9 +23,9 @@ impl SharedTable {
     /// Its name in kernels.
     pub(super) fn name(self) -> String {
         match self.places {
-            Places::Keys => format!("bits{}", self.build),
-            Places::Codes(column) => format!("map{}_{column}", self.build),
-            Places::Offsets { column, .. } => format!("bits{}_{column}", self.build),
+            MapIndex::Keys => format!("bits{}", self.build),
+            MapIndex::Codes(column) => format!("map{}_{column}", self.build),
+            MapIndex::Offsets { column, .. } => format!("bits{}_{column}", self.build),
         }
     }
 }
@@ -44,10 +44,10 @@ impl KernelWriter<'_> {
                 offset => format!("(shared + {})", self.params.add("uint64_t", Argument::U64(offset as u64))),
             };
             let Some(column) = staged.coded() else {
-                let pointer = self.params.add("const uint32_t*", Argument::Zone(bitmap));
+                let pointer = self.params.add("const uint32_t*", Argument::Region(bitmap));
                 let words = self.params.add("uint64_t", Argument::U64((bitmap.bytes() / 4) as u64));
                 let _ = writeln!(text, "    uint32_t* const {name} = (uint32_t*){place};");
-                if let Places::Offsets { words: staged, first, .. } = staged.places {
+                if let MapIndex::Offsets { words: staged, first, .. } = staged.places {
                     let staged = self.params.add("uint64_t", Argument::U64(staged as u64));
                     let first = self.params.add("int64_t", Argument::I64(first));
                     let _ = writeln!(
@@ -127,7 +127,7 @@ pub(super) fn found_by_offset(
     others_are_dropped: bool,
 ) -> Option<String> {
     let staged = staged?;
-    let Places::Offsets { column, .. } = staged.places else { return None };
+    let MapIndex::Offsets { column, .. } = staged.places else { return None };
     let name = staged.name();
     let alive = if others_are_dropped { "alive" } else { "WC_FULL_MASK" };
     let found = format!("wc_found<{slots}>(d{column}, {name}, {name}_past, {alive})");

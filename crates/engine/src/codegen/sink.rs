@@ -6,7 +6,7 @@ use crate::arena::Arena;
 use crate::codegen::aggregate::cells;
 use crate::codegen::build::build_row;
 use crate::codegen::memory::{
-    BoundGroups, BoundList, BoundRows, BoundTable, GroupsMemory, ListMemory, Placed, TableMemory, lay_out_result,
+    Bound, BoundGroups, BoundList, BoundRows, BoundTable, GroupsMemory, ListMemory, TableMemory, lay_out_result,
 };
 use crate::codegen::params::Argument;
 use crate::codegen::partials::Partials;
@@ -45,16 +45,16 @@ impl BoundSink {
     ) -> BoundSink {
         match plan {
             SinkPlan::Table(plan) => {
-                BoundSink::Table(Placed { plan: plan.clone(), memory: TableMemory::lay_out(arena, plan) })
+                BoundSink::Table(Bound { plan: plan.clone(), memory: TableMemory::lay_out(arena, plan) })
             }
             SinkPlan::Groups(plan, _) => {
                 let memory = groups.unwrap_or_else(|| GroupsMemory::lay_out(arena, plan));
-                BoundSink::Groups(Placed { plan: plan.clone(), memory })
+                BoundSink::Groups(Bound { plan: plan.clone(), memory })
             }
             SinkPlan::TopK(plan) => BoundSink::TopK(Box::new(BoundTop::lay_out(arena, plan, pipeline))),
-            SinkPlan::Rows(plan) => BoundSink::Rows(Placed { plan: plan.clone(), memory: lay_out_result(arena, plan) }),
+            SinkPlan::Rows(plan) => BoundSink::Rows(Bound { plan: plan.clone(), memory: lay_out_result(arena, plan) }),
             SinkPlan::List(plan) => {
-                BoundSink::List(Placed { plan: plan.clone(), memory: ListMemory::lay_out(arena, plan) })
+                BoundSink::List(Bound { plan: plan.clone(), memory: ListMemory::lay_out(arena, plan) })
             }
         }
     }
@@ -127,7 +127,7 @@ fn aggregate_row(
         Grouping::Dense => {
             let mark_pointer = format!("{}*", bound.mark_type());
             let seen =
-                rows.with_emitter(|emitter| emitter.params.add(&mark_pointer, Argument::Zone(bound.memory.seen)));
+                rows.with_emitter(|emitter| emitter.params.add(&mark_pointer, Argument::Region(bound.memory.seen)));
             // Looked at first: that comes from the cache, and writes of many rows to few groups wait for each other.
             rows.line(&format!("if ({seen}[{group}] == 0) {seen}[{group}] = {};", bound.mark(&group)));
             group
@@ -142,7 +142,7 @@ fn aggregate_row(
             rows.line(&full);
             if let Some(columns) = bound.memory.word_columns {
                 let (columns, places) = rows.with_emitter(|emitter| {
-                    let columns = emitter.params.add("uint64_t*", Argument::Zone(columns));
+                    let columns = emitter.params.add("uint64_t*", Argument::Region(columns));
                     (columns, emitter.params.add("uint64_t", Argument::U64(bound.places)))
                 });
                 let words = bound.pack.words;
@@ -172,7 +172,7 @@ fn aggregate_row(
             let cells = match bound.grouping {
                 Grouping::Private => "mine".to_string(),
                 Grouping::Dense if bound.copies > 1 => "copy".to_string(),
-                _ => emitter.params.add("uint64_t*", Argument::Zone(bound.memory.cells)),
+                _ => emitter.params.add("uint64_t*", Argument::Region(bound.memory.cells)),
             };
             let places = if bound.grouping == Grouping::Private { bound.pack.domain } else { bound.places };
             (cells, emitter.params.add("uint64_t", Argument::U64(places)))

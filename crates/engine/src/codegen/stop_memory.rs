@@ -1,6 +1,6 @@
 //! Where the warps of a scan that stops leave where they stand (`stops.cuh`).
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::plan::pipeline::PipelinePlan;
 
 /// Bytes from one ticket counter to the next: each has a line of memory to itself.
@@ -14,11 +14,11 @@ const STATE_BYTES: usize = 32;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StopMemory {
     /// A ticket counter a launch.
-    pub(crate) counters: Zone,
+    pub(crate) counters: Region,
     /// A state a warp.
-    pub(crate) states: Zone,
+    pub(crate) states: Region,
     /// `uint32_t` a lane, the slots that are left, then the queue, for each warp.
-    pub(crate) rows: Zone,
+    pub(crate) rows: Region,
     /// Bytes of a launch of the last two.
     pub(super) launch_bytes: [usize; 2],
     /// Words of a warp in `rows`.
@@ -26,7 +26,7 @@ pub(crate) struct StopMemory {
 }
 
 impl StopMemory {
-    /// The zones of a scan that resumes.
+    /// The regions of a scan that resumes.
     pub(crate) fn lay_out(arena: &mut Arena, plan: &PipelinePlan, multiprocessors: u32) -> Option<StopMemory> {
         if !plan.resumes {
             return None;

@@ -31,8 +31,8 @@ impl Emitter<'_> {
     pub(super) fn text_match(&mut self, register: usize, test: &TextMatch) -> Result<Value> {
         let input = self.register(register)?;
         let facts = tested(register, &input)?;
-        let zone = self.arena.constant(&test.table());
-        let table = self.params.add("const uint32_t*", Argument::Zone(zone));
+        let region = self.arena.constant(&test.table());
+        let table = self.params.add("const uint32_t*", Argument::Region(region));
         let (kind, strings) = (test.kind(), &input.code);
         let code = match self.step_slots {
             Some(slots) => {
@@ -113,8 +113,8 @@ impl Emitter<'_> {
                 format!("(uint32_t){entry}")
             }
             _ => {
-                let zone = self.arena.constant(bytemuck::cast_slice(table));
-                let pointer = self.params.add("const uint32_t*", Argument::Zone(zone));
+                let region = self.arena.constant(bytemuck::cast_slice(table));
+                let pointer = self.params.add("const uint32_t*", Argument::Region(region));
                 match &value.valid {
                     Some(valid) => format!("{valid} ? wc_load_cached({pointer} + {}) : 0u", value.code),
                     None => format!("wc_load_cached({pointer} + {})", value.code),

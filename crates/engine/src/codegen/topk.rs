@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::codegen::expr::Value;
 use crate::codegen::filters::Filters;
 use crate::codegen::memory::{Operands, RankedMemory, TopMemory};
@@ -25,7 +25,7 @@ use crate::plan::order::Planned;
 use crate::plan::top::{HEAD_WORDS, ROWS_WORD, RankedPlan, TopPlan};
 use crate::plan::topk_rank::{Part, c_type};
 
-/// A top-k with its zones and its kernels.
+/// A top-k with its regions and its kernels.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundTop {
     pub(crate) plan: Arc<TopPlan>,
@@ -93,7 +93,7 @@ impl BoundTop {
         })
     }
 
-    /// The sample with its zones.
+    /// The sample with its regions.
     pub(crate) fn sampled(&self) -> Option<(RankedPlan, RankedMemory)> {
         self.sample.zip(self.memory.sample)
     }
@@ -118,12 +118,12 @@ impl BoundTop {
     /// The last of the best ranks, and its tail.
     fn last_of(&self, (plan, ranked): (RankedPlan, RankedMemory), params: &mut ParamList) -> (String, Option<String>) {
         let (last, c_type) = (params.add("uint64_t", Argument::U64(plan.k - 1)), self.ranks.c_type());
-        let mut pointer = |c_type: &str, zone| params.add(&format!("const {c_type}*"), Argument::Zone(zone));
+        let mut pointer = |c_type: &str, region| params.add(&format!("const {c_type}*"), Argument::Region(region));
         let Some(tails) = ranked.tails else {
             return (format!("{}[{last}]", pointer(c_type, ranked.best[0])), None);
         };
         let order = pointer(self.number_type(), ranked.best[1]);
-        let mut at = |zone| format!("{}[{order}[{last}]]", pointer(c_type, zone));
+        let mut at = |region| format!("{}[{order}[{last}]]", pointer(c_type, region));
         (at(ranked.ranks), Some(at(tails)))
     }
 
@@ -149,8 +149,9 @@ impl BoundTop {
         let first_rows = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", first_rows));
         rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
         self.rank(rows, &key);
-        let candidates = rows
-            .with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(self.memory.candidates.ranks)));
+        let candidates = rows.with_emitter(|emitter| {
+            emitter.params.add(&self.pointer(), Argument::Region(self.memory.candidates.ranks))
+        });
         if self.sample.is_some() {
             rows.line("if (rank < threshold) return;");
         }
@@ -163,7 +164,7 @@ impl BoundTop {
                 if self.sample.is_some() {
                     rows.line("if (rank == threshold && tail < least_tail) return;");
                 }
-                Some(rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Zone(tails))))
+                Some(rows.with_emitter(|emitter| emitter.params.add(&self.pointer(), Argument::Region(tails))))
             }
         };
         let Some(room) = self.decision.form.appends(self.rows) else {
@@ -173,7 +174,7 @@ impl BoundTop {
         };
         let flags = rows.flags();
         let (count, room) = rows.with_emitter(|emitter| {
-            let count = emitter.params.add("uint64_t*", Argument::Zone(self.memory.count));
+            let count = emitter.params.add("uint64_t*", Argument::Region(self.memory.count));
             (count, emitter.params.add("uint64_t", Argument::U64(room)))
         });
         if self.scanned.is_some() {
@@ -250,8 +251,8 @@ impl BoundTop {
             let mut kernel = RowKernel::new(input, operands, self.memory.first_rows);
             let seed = kernel.params.add("uint64_t", Argument::U64(self.seed));
             let rows = kernel.params.add("uint64_t", Argument::U64(self.rows));
-            let ranks = kernel.params.add(&self.pointer(), Argument::Zone(sample.ranks));
-            let tails = sample.tails.map(|tails| kernel.params.add(&self.pointer(), Argument::Zone(tails)));
+            let ranks = kernel.params.add(&self.pointer(), Argument::Region(sample.ranks));
+            let tails = sample.tails.map(|tails| kernel.params.add(&self.pointer(), Argument::Region(tails)));
             let samples = kernel.params.add("uint64_t", Argument::U64(plan.count));
             let number = format!("const uint64_t number = wc_sampled_row({seed}, i, {rows});");
             let statements = kernel.rows(arena, |rows| {
@@ -279,14 +280,14 @@ impl BoundTop {
         let (numbers, at) = match self.sorts() {
             false => (best[0], "place".to_string()),
             true => {
-                let order = kernel.params.add(&format!("const {}*", self.number_type()), Argument::Zone(best[1]));
+                let order = kernel.params.add(&format!("const {}*", self.number_type()), Argument::Region(best[1]));
                 (self.memory.candidates.tails.unwrap_or(self.memory.candidates.ranks), format!("{order}[place]"))
             }
         };
-        let numbers = kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(numbers));
+        let numbers = kernel.params.add(&format!("const {}", self.pointer()), Argument::Region(numbers));
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
         let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
-        let output = kernel.params.add("uint64_t*", Argument::Zone(self.memory.output));
+        let output = kernel.params.add("uint64_t*", Argument::Region(self.memory.output));
         let threshold = self.sampled().map_or_else(
             || "0".to_string(),
             |sample| {
@@ -327,7 +328,7 @@ impl BoundTop {
         (outputs, order): (&[(Expr, DataType)], &[Planned]),
         arena: &mut Arena,
     ) -> Result<()> {
-        let output = kernel.params.add("uint64_t*", Argument::Zone(self.memory.output));
+        let output = kernel.params.add("uint64_t*", Argument::Region(self.memory.output));
         let skip = kernel.params.add("uint64_t", Argument::U64(self.skip));
         let control = &kernel.control;
         let head = format!("    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};\n");
@@ -351,19 +352,19 @@ impl BoundTop {
     fn write_last_block(
         &mut self,
         mut kernel: RowKernel,
-        done: Zone,
+        done: Region,
         (outputs, order): (&[(Expr, DataType)], &[Planned]),
         arena: &mut Arena,
     ) -> Result<()> {
         let c_type = self.ranks.c_type();
-        let done = kernel.params.add("uint64_t*", Argument::Zone(done));
+        let done = kernel.params.add("uint64_t*", Argument::Region(done));
         let candidates =
-            kernel.params.add(&format!("const {}", self.pointer()), Argument::Zone(self.memory.candidates.ranks));
-        let count = kernel.params.add("const uint64_t*", Argument::Zone(self.memory.count));
+            kernel.params.add(&format!("const {}", self.pointer()), Argument::Region(self.memory.candidates.ranks));
+        let count = kernel.params.add("const uint64_t*", Argument::Region(self.memory.count));
         let room = kernel.params.add("uint64_t", Argument::U64(self.candidates.count));
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
         let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
-        let output = kernel.params.add("uint64_t*", Argument::Zone(self.memory.output));
+        let output = kernel.params.add("uint64_t*", Argument::Region(self.memory.output));
         let control = &kernel.control;
         let head = format!(
             "    if (!wc_is_last_block({done}, blocks, (uint32_t*)wc_shared())) return;
@@ -408,7 +409,7 @@ impl BoundTop {
             }
             Some(columns) => {
                 let (columns, places) = rows.with_emitter(|emitter| {
-                    let columns = emitter.params.add("uint64_t*", Argument::Zone(columns));
+                    let columns = emitter.params.add("uint64_t*", Argument::Region(columns));
                     (columns, emitter.params.add("uint64_t", Argument::U64(self.places())))
                 });
                 rows.line(&format!("uint64_t* const out = {columns} + (i - {output});"));

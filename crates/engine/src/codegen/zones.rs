@@ -13,7 +13,7 @@ use crate::codegen::params::{Argument, Counted};
 use crate::codegen::pipeline::KernelWriter;
 use crate::ir::{Expr, Probe};
 use crate::plan::order::Item;
-use crate::plan::shared::{Places, SharedTable};
+use crate::plan::shared::{MapIndex, SharedTable};
 use crate::plan::vectors::{VectorPassing, VectorTest};
 
 /// Vectors of a whole chunk.
@@ -242,7 +242,7 @@ impl KernelWriter<'_> {
     /// The keys that a probe finds, whose ends are known in shared memory, and each of them where vectors have `few`
     /// values. The first place of the table stands for `low`.
     fn spanned(&mut self, probe: &Probe, low: i128, few: bool) -> Option<Passing> {
-        let at = |staged: &&SharedTable| staged.build == probe.build && staged.places == Places::Keys;
+        let at = |staged: &&SharedTable| staged.build == probe.build && staged.places == MapIndex::Keys;
         let staged = self.plan.shared.tables.iter().find(at)?;
         let low = format!("(int64_t){}", self.params.add("uint64_t", Argument::U64(low as i64 as u64)));
         let (first, past) = staged.span();

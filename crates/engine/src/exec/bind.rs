@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use warpcube_column::{Relation, program_of_texts};
 use warpcube_gpu::{DeviceInfo, Effort, Program};
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::codegen::computed::{self, ComputedKernel};
 use crate::codegen::library::with_library;
 use crate::codegen::memory::{BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TableMemory};
@@ -49,7 +49,7 @@ pub(crate) struct BoundFragment {
     /// Launches in order.
     pub(crate) launch_groups: Vec<LaunchGroup>,
     pub(crate) arena: Arena,
-    pub(crate) control: Zone,
+    pub(crate) control: Region,
     /// Source of the kernels that belong to no pipeline.
     behind: String,
     /// Cached result of [`BoundFragment::program`].
@@ -82,7 +82,7 @@ pub(crate) enum Root {
 #[derive(Debug, Clone)]
 pub(crate) struct Gathered {
     /// `uint64_t` error, flags, count, then for each group key and cells, or what is computed of them.
-    pub(crate) zone: Zone,
+    pub(crate) region: Region,
     /// Most groups there is room for.
     pub(crate) capacity: u64,
     /// Words of a row.
@@ -180,7 +180,7 @@ pub(crate) fn bind(
         let plan = Arc::new(plan(&input)?);
         let sink = BoundSink::lay_out(&mut arena, &plan.sink, (index, first.map(|groups| groups.memory)));
         let scan = ScanMemory::lay_out(&mut arena, &input, &plan, scanned);
-        let operands = Operands { control: Control { zone: control }, tables: &memory, scan: &scan };
+        let operands = Operands { control: Control { region: control }, tables: &memory, scan: &scan };
         let bound = generate(&input, plan, operands, sink, &mut arena)?;
         if let Some(table) = bound.table() {
             built[index] = Some(table.plan.clone());
@@ -205,7 +205,7 @@ pub(crate) fn bind(
     let finish = match &mut root {
         Root::Groups(groups, gathered) => {
             let by = (fragment.overflow, tuning);
-            *gathered = lay_out_result(&mut arena, groups, Control { zone: control }, by)?.map(Box::new);
+            *gathered = lay_out_result(&mut arena, groups, Control { region: control }, by)?.map(Box::new);
             gathered.as_ref().map(|gathered| match &gathered.computed {
                 None => ("compact".to_string(), COMPACT.to_string()),
                 Some(kernel) => (computed::COMPUTE.to_string(), kernel.source.clone()),
@@ -307,19 +307,19 @@ fn lay_out_result(
     (overflow, tuning): (Overflow, &Tuning),
 ) -> Result<Option<Gathered>> {
     let capacity = groups.places;
-    let mut zone = |row_words: usize| arena.result(24, 24 + 8 * row_words * capacity as usize);
+    let mut region = |row_words: usize| arena.result(24, 24 + 8 * row_words * capacity as usize);
     if let Some(plan) = &groups.computed {
         let row_words = plan.row.words();
-        let zone = zone(row_words);
-        let kernel = groups.compute(plan, (control, zone), arena, overflow)?;
-        return Ok(Some(Gathered { zone, capacity, row_words, computed: Some(kernel) }));
+        let region = region(row_words);
+        let kernel = groups.compute(plan, (control, region), arena, overflow)?;
+        return Ok(Some(Gathered { region, capacity, row_words, computed: Some(kernel) }));
     }
     let whole = groups.memory.seen.bytes() + groups.memory.cells.bytes();
     if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= tuning.whole_download_bytes {
         return Ok(None);
     }
     let row_words = groups.pack.words + groups.cell_count;
-    Ok(Some(Gathered { zone: zone(row_words), capacity, row_words, computed: None }))
+    Ok(Some(Gathered { region: region(row_words), capacity, row_words, computed: None }))
 }
 
 /// Whether a pipeline that is launched before this one may stop without room: one of those bound so far that resumes,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream};
 
-use crate::arena::Zone;
+use crate::arena::Region;
 use crate::codegen::library::with_library;
 use crate::codegen::memory::{
     BoundGroups, BoundList, BoundRows, BoundTable, FULL_OFFSET, HEAD_WORDS, Index, TICKETS_OFFSET,
@@ -35,7 +35,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Reads it from the head of the control zone; none if no pipeline has told that it has no room.
+    /// Reads it from the head of the control region; none if no pipeline has told that it has no room.
     pub(crate) fn of(bound: &BoundFragment, control: &[u8]) -> Option<Stop> {
         let is_full = |pipeline: &usize| {
             let byte = control.get(FULL_OFFSET + pipeline / 8).filter(|_| FULL_OFFSET + pipeline / 8 < TICKETS_OFFSET);
@@ -49,8 +49,8 @@ impl Stop {
     }
 }
 
-/// Where a zone's values begin: the zone, and bytes from its start.
-type At = (Zone, usize);
+/// Where a region's values begin: the region, and bytes from its start.
+type At = (Region, usize);
 
 /// What brings a part of one arena to another.
 #[derive(Debug, Clone)]
@@ -61,11 +61,11 @@ enum Move {
     Count(At, At, u64),
     /// The keys of a table of so many slots, with their words if they have several, to a table of as many as given,
     /// with this seed. The old table then holds the new slots.
-    Keys { from: [Zone; 2], slots: u64, to: [Zone; 2], grown: u64, seed: u64, words: usize },
+    Keys { from: [Region; 2], slots: u64, to: [Region; 2], grown: u64, seed: u64, words: usize },
     /// A value of some bytes of each entry of a table whose keys were moved.
-    Column { slots: (Zone, u64), from: At, to: At, width: u64 },
+    Column { slots: (Region, u64), from: At, to: At, width: u64 },
     /// The entries that so many rows have.
-    Rows { slots: Zone, from: Zone, to: Zone, rows: u64 },
+    Rows { slots: Region, from: Region, to: Region, rows: u64 },
 }
 
 /// Moves of what is left by the pipelines up to a launch group; none where plans differ by more than room.
@@ -106,14 +106,14 @@ impl Moves {
         }
     }
 
-    /// A zone of the same size.
-    fn whole(&mut self, from: Zone, to: Zone) -> Option<()> {
+    /// A region of the same size.
+    fn whole(&mut self, from: Region, to: Region) -> Option<()> {
         let bytes = from.bytes();
         (bytes == to.bytes()).then(|| self.0.push(Move::Bytes((from, 0), (to, 0), bytes)))
     }
 
-    /// A zone whose values begin a larger one.
-    fn begin(&mut self, from: Zone, to: Zone) -> Option<()> {
+    /// A region whose values begin a larger one.
+    fn begin(&mut self, from: Region, to: Region) -> Option<()> {
         (from.bytes() <= to.bytes()).then(|| self.0.push(Move::Bytes((from, 0), (to, 0), from.bytes())))
     }
 
@@ -141,7 +141,7 @@ impl Moves {
             _ => return None,
         };
         let slots = slots.map(|slots| (slots, from.places));
-        let column = |moves: &mut Moves, old: Zone, new: Zone, width: u64| match slots {
+        let column = |moves: &mut Moves, old: Region, new: Region, width: u64| match slots {
             None => moves.whole(old, new),
             Some(slots) => {
                 moves.0.push(Move::Column { slots, from: (old, 0), to: (new, 0), width });
@@ -184,7 +184,7 @@ impl Moves {
         }
     }
 
-    fn keys(&mut self, from: [Zone; 2], to: [Zone; 2], (old, new): (&BoundTable, &BoundTable)) -> Zone {
+    fn keys(&mut self, from: [Region; 2], to: [Region; 2], (old, new): (&BoundTable, &BoundTable)) -> Region {
         let (grown, seed, words) = (new.places, new.seed, new.pack.words);
         self.0.push(Move::Keys { from, slots: old.places, to, grown, seed, words });
         from[0]
@@ -216,8 +216,8 @@ impl Moves {
             seed: to.seed,
             words: to.pack.words,
         });
-        let mut columns = |old: Zone, new: Zone, columns: usize| {
-            let at = |zone: Zone, column: usize, places: u64| (zone, 8 * column * places as usize);
+        let mut columns = |old: Region, new: Region, columns: usize| {
+            let at = |region: Region, column: usize, places: u64| (region, 8 * column * places as usize);
             self.0.extend((0..columns).map(|column| Move::Column {
                 slots: (from.memory.seen, from.places),
                 from: at(old, column, from.places),
@@ -269,8 +269,8 @@ impl Moves {
         (old, from): (&BoundFragment, &DeviceBuffer),
         (new, to): (&BoundFragment, &DeviceBuffer),
     ) -> Result<()> {
-        let at = |(zone, distance): At| old.arena.offset(zone) + distance;
-        let at_new = |(zone, distance): At| new.arena.offset(zone) + distance;
+        let at = |(region, distance): At| old.arena.offset(region) + distance;
+        let at_new = |(region, distance): At| new.arena.offset(region) + distance;
         let kernel =
             |words: usize, name: &str| -> Result<Kernel> { Ok(device.compile(&program(words))?.kernel(name)?) };
         let launch = |stream: &mut Stream, kernel: Kernel, threads: u64, params: Params| {

@@ -1,11 +1,11 @@
 //! One step of a run: what the host gives, a kernel of the fragment, a primitive of `gpu::prims`, or what comes back.
-//! Each names its operands as zones of the arena.
+//! Each names its operands as regions of the arena.
 
 use warpcube_gpu::prims::topk::TopK as Selection;
 use warpcube_gpu::prims::{DeviceSlice, Element, Sort, SortKey};
 use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Mark, Output, Params, Work};
 
-use crate::arena::{Arena, Zone};
+use crate::arena::{Arena, Region};
 use crate::codegen::params::{Argument, Counted};
 use crate::error::Result;
 use crate::plan::pipeline::PipelinePlan;
@@ -59,10 +59,10 @@ impl Scanned {
     }
 }
 
-/// A zone of so many elements.
+/// A region of so many elements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slice {
-    pub(crate) zone: Zone,
+    pub(crate) region: Region,
     pub(crate) element: Element,
     pub(crate) len: u64,
 }
@@ -71,12 +71,12 @@ pub(crate) struct Slice {
 pub(crate) enum Primitive<'a> {
     /// What has to be zero at first is.
     Zero,
-    /// So many bytes of a zone, from a distance on, are zero.
-    Clear { zone: Zone, distance: usize, bytes: usize },
+    /// So many bytes of a region, from a distance on, are zero.
+    Clear { region: Region, distance: usize, bytes: usize },
     /// The best of some ranks are put in order, with the places they had.
-    Select { selection: &'a Selection, ranks: Slice, best: Slice, rows: Slice, scratch: Zone },
+    Select { selection: &'a Selection, ranks: Slice, best: Slice, rows: Slice, scratch: Region },
     /// The places of rows by their keys, the most significant one first.
-    Sort { sort: &'a Sort, keys: Vec<Slice>, rows: Slice, scratch: Zone },
+    Sort { sort: &'a Sort, keys: Vec<Slice>, rows: Slice, scratch: Region },
 }
 
 /// What the host gives or takes.
@@ -86,13 +86,13 @@ pub(crate) enum Host {
     Constants,
     /// A point in time.
     Time,
-    /// The bytes from a zone on, so many.
-    Takes { from: Zone, bytes: usize },
+    /// The bytes from a region on, so many.
+    Takes { from: Region, bytes: usize },
 }
 
 /// What the host gets of phases.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct HostOutputs {
     pub(crate) marks: Vec<Mark>,
     pub(crate) outputs: Vec<Output>,
 }
@@ -103,17 +103,17 @@ impl Phase<'_> {
         &self,
         work: &mut Work,
         (layout, arena): (&Arena, &DeviceBuffer),
-        taken: &mut Taken,
+        got: &mut HostOutputs,
     ) -> Result<()> {
-        let at = |zone: Zone| layout.offset(zone);
-        let slice = |of: &Slice| DeviceSlice::new(arena, at(of.zone), of.element, of.len);
+        let at = |region: Region| layout.offset(region);
+        let slice = |of: &Slice| DeviceSlice::new(arena, at(of.region), of.element, of.len);
         match self {
             Phase::Launch(Launch { kernel, shape, operands, early }) => {
                 let params = operands.iter().fold(Params::new(), |params, (operand, scan)| match operand {
-                    Argument::Zone(zone) => params.buffer_at(arena, at(*zone)),
-                    Argument::Within(zone, distance) => params.buffer_at(arena, at(*zone) + distance),
-                    Argument::Chunk(zone, bytes) => params.buffer_at(arena, at(*zone) + scan.first_chunk * bytes),
-                    Argument::Launch(zone, bytes) => params.buffer_at(arena, at(*zone) + scan.number * bytes),
+                    Argument::Region(region) => params.buffer_at(arena, at(*region)),
+                    Argument::Within(region, distance) => params.buffer_at(arena, at(*region) + distance),
+                    Argument::Chunk(region, bytes) => params.buffer_at(arena, at(*region) + scan.first_chunk * bytes),
+                    Argument::Launch(region, bytes) => params.buffer_at(arena, at(*region) + scan.number * bytes),
                     Argument::Count(Counted::Chunks) => params.u64(scan.chunks),
                     Argument::Count(Counted::Tickets) => params.u64(scan.tickets),
                     Argument::Count(Counted::Vectors) => params.u64(scan.vectors),
@@ -127,8 +127,8 @@ impl Phase<'_> {
                 let (offset, bytes) = layout.zeroed_range();
                 work.fill(arena, offset, 0, bytes)?;
             }
-            Phase::Primitive(Primitive::Clear { zone, distance, bytes }) => {
-                work.fill(arena, at(*zone) + distance, 0, *bytes)?;
+            Phase::Primitive(Primitive::Clear { region, distance, bytes }) => {
+                work.fill(arena, at(*region) + distance, 0, *bytes)?;
             }
             Phase::Primitive(Primitive::Select { selection, ranks, best, rows, scratch }) => {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;
@@ -141,9 +141,9 @@ impl Phase<'_> {
                 sort.launch(work, &keys, &slice(rows)?, &scratch)?;
             }
             Phase::Host(Host::Constants) => work.upload(arena, 0, &layout.constants(arena.pointer()))?,
-            Phase::Host(Host::Time) => taken.marks.push(work.mark()),
+            Phase::Host(Host::Time) => got.marks.push(work.mark()),
             Phase::Host(Host::Takes { from, bytes }) => {
-                taken.outputs.push(work.download(arena, at(*from), *bytes)?);
+                got.outputs.push(work.download(arena, at(*from), *bytes)?);
             }
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use warpcube_gpu::{DeviceInfo, Kernel};
 
-use crate::arena::Zone;
+use crate::arena::Region;
 use crate::codegen::memory::{BoundGroups, BoundTable, CONTROL_HEAD_BYTES, TICKETS_OFFSET};
 use crate::codegen::params::Argument;
 use crate::codegen::pipeline::BoundPipeline;
@@ -93,7 +93,7 @@ pub(crate) fn phases<'a>(
         }
     }
     let first_bytes =
-        |zone: Zone| Phase::Host(Host::Takes { from: zone, bytes: binding.first_bytes().min(zone.bytes()) });
+        |region: Region| Phase::Host(Host::Takes { from: region, bytes: binding.first_bytes().min(region.bytes()) });
     let head = Phase::Host(Host::Takes { from: bound.control, bytes: CONTROL_HEAD_BYTES });
     let time = Phase::Host(Host::Time);
     match (&bound.root, finish) {
@@ -106,10 +106,10 @@ pub(crate) fn phases<'a>(
         (Root::Groups(groups, Some(gathered)), Finish::Gather(kernel)) => {
             let operands = match &gathered.computed {
                 Some(computed) => computed.params.arguments().cloned().collect(),
-                None => compacting(groups, bound.control, gathered.zone),
+                None => compacting(groups, bound.control, gathered.region),
             };
             let launch = Launch { early, ..Launch::over(kernel, groups.places, blocks(info), operands) };
-            phases.extend([Phase::Launch(launch), time, first_bytes(gathered.zone)]);
+            phases.extend([Phase::Launch(launch), time, first_bytes(gathered.region)]);
         }
         (Root::Rows(rows), _) => {
             phases.extend(Some(time).filter(|_| !times_launches));
@@ -127,27 +127,27 @@ pub(crate) fn phases<'a>(
 }
 
 /// The operands of the kernel that gathers groups.
-fn compacting(groups: &BoundGroups, control: Zone, output: Zone) -> Vec<Argument> {
-    let zones = &groups.memory;
-    let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(zones.words.is_some());
+fn compacting(groups: &BoundGroups, control: Region, output: Region) -> Vec<Argument> {
+    let regions = &groups.memory;
+    let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(regions.words.is_some());
     vec![
-        Argument::Zone(control),
-        Argument::Zone(zones.seen),
-        Argument::Zone(zones.cells),
-        Argument::Zone(output),
+        Argument::Region(control),
+        Argument::Region(regions.seen),
+        Argument::Region(regions.cells),
+        Argument::Region(output),
         Argument::U64(groups.places),
         Argument::U64(groups.cell_count as u64),
         Argument::U64(states),
-        Argument::Zone(zones.words.unwrap_or(zones.seen)),
+        Argument::Region(regions.words.unwrap_or(regions.seen)),
         Argument::U64(groups.pack.words as u64),
         Argument::U64(groups.copies),
     ]
 }
 
 /// What has a pipeline's tickets drawn from the first one on again.
-fn drawn_anew<'a>(control: Zone, pipeline: usize) -> Phase<'a> {
+fn drawn_anew<'a>(control: Region, pipeline: usize) -> Phase<'a> {
     let distance = TICKETS_OFFSET + TICKETS_STRIDE * pipeline;
-    Phase::Primitive(Primitive::Clear { zone: control, distance, bytes: 4 })
+    Phase::Primitive(Primitive::Clear { region: control, distance, bytes: 4 })
 }
 
 /// What lays the rows of each key of a table side by side, if a key may have several.
@@ -159,9 +159,9 @@ fn gathering<'a>(
     let matches = table.matches.as_ref().zip(table.memory.matches);
     let (places, most) = (table.places, blocks(info));
     matches.into_iter().flat_map(move |(plan, at)| {
-        let operands = |zones: &[Zone], count: u64| {
-            let zones = zones.iter().map(|zone| Argument::Zone(*zone));
-            zones.chain([Argument::U64(count)]).collect::<Vec<_>>()
+        let operands = |regions: &[Region], count: u64| {
+            let regions = regions.iter().map(|region| Argument::Region(*region));
+            regions.chain([Argument::U64(count)]).collect::<Vec<_>>()
         };
         let of_places = operands(&[at.counts, at.firsts, at.total], places);
         let of_rows = operands(&[at.entries, at.ranks, at.firsts, at.order], plan.rows);
@@ -174,11 +174,11 @@ fn gathering<'a>(
 fn entering_ends<'a>(table: &BoundTable, kernel: &'a Kernel) -> Vec<Phase<'a>> {
     let Some((slots, ends)) = table.ends.zip(table.memory.ends) else { return Vec::new() };
     let columns = table.payload.iter().zip(&table.memory.payload).enumerate();
-    let phase = |(index, (column, zone)): (usize, (&PayloadColumn, &Zone))| {
+    let phase = |(index, (column, region)): (usize, (&PayloadColumn, &Region))| {
         let operands = vec![
-            Argument::Zone(ends.seen),
+            Argument::Region(ends.seen),
             Argument::Within(ends.cells, index * 8 * slots as usize),
-            Argument::Zone(*zone),
+            Argument::Region(*region),
             Argument::U64(column.width),
             Argument::U64(slots),
         ];

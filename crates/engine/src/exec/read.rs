@@ -34,7 +34,7 @@ pub(crate) fn read<'a>(
     match &bound.root {
         Root::Groups(_, Some(gathered)) => {
             let reading =
-                Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(gathered.zone) };
+                Reading { first: recorded.outputs()?[0], arena, stream, at: bound.arena.offset(gathered.region) };
             read_gathered(gathered, reading, groups_max)
         }
         Root::Groups(groups, None) => read_whole(bound, groups, recorded),
@@ -99,7 +99,7 @@ fn check(error: u64, flags: u64) -> Result<Result<(), TooSmall>> {
     })
 }
 
-/// What the head of the control zone says.
+/// What the head of the control region says.
 fn check_control(head: &[u8]) -> Result<Result<(), TooSmall>> {
     let stopped = if word(head, 3) != 0 { FLAG_STOPPED } else { 0 };
     check(word(head, 0), word(head, 1) | stopped)

@@ -6,13 +6,13 @@ use warpcube_gpu::{Device, DeviceBuffer, Recording, Stream, Work};
 
 use crate::arena::Arena;
 use crate::error::Result;
-use crate::exec::phase::{Phase, Taken};
+use crate::exec::phase::{HostOutputs, Phase};
 
 /// A recording with what to read of it.
 pub(crate) struct Recorded {
     recording: Recording,
     /// After the upload, then after each launch group if `times_launches`, else after the last.
-    taken: Taken,
+    got: HostOutputs,
     times_launches: bool,
     /// The first launch group of a run that goes on.
     from: Option<usize>,
@@ -27,11 +27,11 @@ impl Recorded {
         stream: &mut Stream,
         (times_launches, from): (bool, Option<usize>),
     ) -> Result<Recorded> {
-        let (mut work, mut taken) = (Work::new(device), Taken::default());
+        let (mut work, mut got) = (Work::new(device), HostOutputs::default());
         for phase in phases {
-            phase.record(&mut work, (layout, arena), &mut taken)?;
+            phase.record(&mut work, (layout, arena), &mut got)?;
         }
-        Ok(Recorded { recording: stream.prepare(work)?, taken, times_launches, from })
+        Ok(Recorded { recording: stream.prepare(work)?, got, times_launches, from })
     }
 
     /// Whether this is a recording over `arena`, with or without a time for each launch group.
@@ -49,14 +49,14 @@ impl Recorded {
         Ok(stream.run(&mut self.recording, &[arena])?)
     }
 
-    /// What the host has taken: control and groups, or the compacted groups.
+    /// What the host gets: control and groups, or the compacted groups.
     pub(crate) fn outputs(&self) -> Result<Vec<&[u8]>> {
-        Ok(self.taken.outputs.iter().map(|output| self.recording.output(output)).collect::<Result<_, _>>()?)
+        Ok(self.got.outputs.iter().map(|output| self.recording.output(output)).collect::<Result<_, _>>()?)
     }
 
     /// Time on the device of the last run.
     pub(crate) fn device_time(&self) -> Result<Duration> {
-        self.between(0, self.taken.marks.len() - 1)
+        self.between(0, self.got.marks.len() - 1)
     }
 
     /// Time of one launch of the last run, if launches were timed and it was part of that.
@@ -66,7 +66,7 @@ impl Recorded {
     }
 
     fn between(&self, from: usize, to: usize) -> Result<Duration> {
-        let milliseconds = self.recording.elapsed_ms(self.taken.marks[from], self.taken.marks[to])?;
+        let milliseconds = self.recording.elapsed_ms(self.got.marks[from], self.got.marks[to])?;
         Ok(Duration::from_secs_f64(milliseconds.max(0.0) / 1e3))
     }
 }

@@ -13,7 +13,7 @@ use warpcube_gpu::prims::topk::TopK as Selection;
 use warpcube_gpu::prims::{Sort, SortSpec};
 use warpcube_gpu::{Device, DeviceInfo, Kernel, Module, Program};
 
-use crate::arena::Zone;
+use crate::arena::Region;
 use crate::codegen::memory::RankedMemory;
 use crate::codegen::topk::{BoundTop, GATHER, SAMPLE};
 use crate::error::Result;
@@ -26,7 +26,7 @@ enum Finding {
     /// By a selection.
     Selected(Box<Selection>),
     /// By a sort of all, by these tails too where there are some.
-    Sorted(Box<Sort>, Option<Zone>),
+    Sorted(Box<Sort>, Option<Region>),
 }
 
 /// The kernels beside the scan.
@@ -54,7 +54,7 @@ impl BoundTop {
 
     /// The kernels, of the module with those of its own.
     pub(crate) fn kernels(&self, device: &Device, module: &Arc<Module>) -> Result<TopKernels> {
-        let finding = |ranked: &RankedPlan, tails: Option<Zone>| -> Result<Finding> {
+        let finding = |ranked: &RankedPlan, tails: Option<Region>| -> Result<Finding> {
             let selection = self.selection(ranked);
             Ok(match self.sorts() {
                 false => Finding::Selected(Box::new(Selection::new(device, &selection)?)),
@@ -91,7 +91,7 @@ impl BoundTop {
     /// What puts the best ranks in order.
     fn in_order<'a>(&self, finding: &'a Finding, (plan, at): (RankedPlan, RankedMemory)) -> Phase<'a> {
         let element = self.ranks.element();
-        let slice = |zone, element, len| Slice { zone, element, len };
+        let slice = |region, element, len| Slice { region, element, len };
         let (ranks, scratch) = (slice(at.ranks, element, plan.count), self.memory.scratch);
         Phase::Primitive(match finding {
             Finding::Selected(selection) => {

@@ -6,7 +6,7 @@ use warpcube_column::format::Encoding;
 use warpcube_column::{ColumnLayout, Relation, ResidentColumn};
 use warpcube_gpu::{DeviceBuffer, DevicePtr};
 
-use crate::arena::{Pointer, Zone};
+use crate::arena::{Pointer, Region};
 use crate::codegen::memory::{BoundGroups, BoundList};
 use crate::codegen::topk::BoundTop;
 use crate::facts::{Facts, Texts};
@@ -64,12 +64,14 @@ pub(super) fn of_groups(groups: &BoundGroups) -> View<'static> {
     let has_entries = groups.grouping != Grouping::Single;
     for (seen, word_columns, cells, places) in groups.memory.ranges(groups) {
         for (first, rows) in cut(if has_entries { places } else { 1 }) {
-            let at = |zone: Zone, column: usize| Pointer::Within(zone, 8 * (column * places as usize + first as usize));
+            let at = |region: Region, column: usize| {
+                Pointer::Within(region, 8 * (column * places as usize + first as usize))
+            };
             let words =
                 word_columns.into_iter().flat_map(|words| (0..groups.pack.words).map(move |word| (words, word)));
             let columns =
                 std::iter::once((seen, 0)).chain(words).chain((0..groups.cell_count).map(|cell| (cells, cell)));
-            columns.zip(&mut pointers).for_each(|((zone, column), own)| own.push(at(zone, column)));
+            columns.zip(&mut pointers).for_each(|((region, column), own)| own.push(at(region, column)));
             chunks.push(rows);
         }
     }
@@ -96,7 +98,7 @@ pub(super) fn of_first_rows(top: &BoundTop) -> View<'static> {
     let mut chunks = Vec::new();
     for (first, rows) in cut(top.rows_given()) {
         for (word, own) in pointers.iter_mut().enumerate() {
-            own.extend(top.memory.columns.map(|zone| Pointer::Within(zone, 8 * (word * places + first as usize))));
+            own.extend(top.memory.columns.map(|region| Pointer::Within(region, 8 * (word * places + first as usize))));
         }
         chunks.push(rows);
     }

@@ -74,6 +74,11 @@ impl Facts {
         self.ty == Ty::I128 && fits_i64(self.range)
     }
 
+    /// Whether a decimal is computed in 128 bits.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.ty == Ty::I128 && !self.is_narrow()
+    }
+
     /// Bounds, from the type where nothing better is known; floats have none.
     pub(crate) fn bounds(&self) -> Range {
         self.range.or_else(|| self.ty.bounds())

@@ -158,18 +158,18 @@ pub(crate) struct SumBounds {
 
 /// The rows that an aggregate takes, and what it takes of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Taken {
+pub(crate) struct CallInput {
     filter: Option<Expr>,
     argument: Option<Expr>,
     /// For which rows the argument is valid.
     pub(crate) valid: Validity,
 }
 
-impl Taken {
-    fn of(call: &AggregateCall, registers: &[Option<Facts>], overflow: Overflow) -> Result<Taken> {
+impl CallInput {
+    fn of(call: &AggregateCall, registers: &[Option<Facts>], overflow: Overflow) -> Result<CallInput> {
         let valid = call.argument.as_ref().map(|argument| validity(argument, registers, overflow)).transpose()?;
         let (filter, argument) = (call.filter.clone(), call.argument.clone());
-        Ok(Taken { filter, argument, valid: valid.unwrap_or(Validity::Always) })
+        Ok(CallInput { filter, argument, valid: valid.unwrap_or(Validity::Always) })
     }
 
     /// Whether there are rows that it does not take.
@@ -195,7 +195,7 @@ impl Taken {
     }
 
     /// Whether both take the same rows.
-    fn has_rows_of(&self, other: &Taken) -> bool {
+    fn has_rows_of(&self, other: &CallInput) -> bool {
         let are_valid = match (&self.valid, &other.valid) {
             (Validity::Own, Validity::Own) => same(&self.argument, &other.argument),
             (own, other) => own == other,
@@ -204,7 +204,7 @@ impl Taken {
     }
 
     /// Whether both take the same of the same rows.
-    fn is_as(&self, other: &Taken) -> bool {
+    fn is_as(&self, other: &CallInput) -> bool {
         same(&self.argument, &other.argument) && same(&self.filter, &other.filter)
     }
 }
@@ -219,16 +219,16 @@ fn same(one: &Option<Expr>, other: &Option<Expr>) -> bool {
 
 /// Cells and outputs of a sink.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cells {
+pub(crate) struct Accumulators {
     /// Cells, equal ones shared.
     pub(crate) cells: Vec<Cell>,
     /// One output an aggregate.
     pub(crate) outputs: Vec<Output>,
     /// What each aggregate takes.
-    pub(crate) taken: Vec<Taken>,
+    pub(crate) inputs: Vec<CallInput>,
 }
 
-impl Cells {
+impl Accumulators {
     /// The cells of some aggregates over registers of these facts. A global aggregation (`single`) counts its rows to
     /// tell NULL from a value.
     ///
@@ -239,10 +239,10 @@ impl Cells {
         registers: &[Option<Facts>],
         single: bool,
         bounds: SumBounds,
-    ) -> Result<Cells> {
-        let mut cells = Cells::default();
+    ) -> Result<Accumulators> {
+        let mut cells = Accumulators::default();
         for call in aggregates {
-            cells.taken.push(Taken::of(call, registers, bounds.overflow)?);
+            cells.inputs.push(CallInput::of(call, registers, bounds.overflow)?);
             cells.add(call, registers, bounds)?;
         }
         if single {
@@ -258,12 +258,12 @@ impl Cells {
 
     /// Index of a cell, shared with an equal one.
     fn cell(&mut self, op: CellOp, part: Part, call: Option<usize>, most: Option<u128>) -> usize {
-        let call = call.filter(|call| part != Part::One || self.taken[*call].is_conditional());
+        let call = call.filter(|call| part != Part::One || self.inputs[*call].is_conditional());
         let is_equal = |known: &Cell| {
             let same_rows = match (known.call, call) {
                 (None, None) => true,
-                (Some(known), Some(call)) if part == Part::One => self.taken[known].has_rows_of(&self.taken[call]),
-                (Some(known), Some(call)) => self.taken[known].is_as(&self.taken[call]),
+                (Some(known), Some(call)) if part == Part::One => self.inputs[known].has_rows_of(&self.inputs[call]),
+                (Some(known), Some(call)) => self.inputs[known].is_as(&self.inputs[call]),
                 _ => false,
             };
             (known.op, known.part, known.most) == (op, part, most) && same_rows
@@ -277,7 +277,7 @@ impl Cells {
 
     /// Adds the cells of the aggregate whose rows were noted last.
     fn add(&mut self, call: &AggregateCall, registers: &[Option<Facts>], bounds: SumBounds) -> Result<()> {
-        let position = self.taken.len() - 1;
+        let position = self.inputs.len() - 1;
         let Some(argument) = call.argument.as_ref().filter(|_| call.kind != AggregateKind::Count) else {
             // An argument that is refused is, whatever is made of it.
             let argument: Vec<&Expr> = call.argument.iter().collect();
@@ -287,7 +287,7 @@ impl Cells {
             return Ok(());
         };
         let value = analyse(&[argument], registers, bounds.overflow)?.0.remove(0);
-        let is_conditional = self.taken[position].is_conditional();
+        let is_conditional = self.inputs[position].is_conditional();
         let count = is_conditional.then(|| self.cell(CellOp::Add, Part::One, Some(position), Some(1)));
         let read = match call.kind {
             AggregateKind::Sum => self.sum(position, &value, bounds)?,
@@ -387,9 +387,9 @@ mod tests {
         AggregateCall { kind, argument, filter: None, data_type: DataType::Int64 }
     }
 
-    fn cells(aggregates: &[AggregateCall], single: bool) -> Cells {
+    fn cells(aggregates: &[AggregateCall], single: bool) -> Accumulators {
         let bounds = SumBounds { rows: 1 << 20, whole_sums: false, overflow: Overflow::Raise };
-        Cells::of(aggregates, &registers(), single, bounds).unwrap()
+        Accumulators::of(aggregates, &registers(), single, bounds).unwrap()
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
             call(AggregateKind::Count, Some(Expr::Reg(2))),
             call(AggregateKind::Count, None),
         ];
-        let Cells { cells, outputs, .. } = cells(&aggregates, false);
+        let Accumulators { cells, outputs, .. } = cells(&aggregates, false);
         let taken: Vec<_> = cells.iter().map(|cell| (cell.part, cell.call)).collect();
         let (one, integer) = (Part::One, Part::Integer);
         // A sum is NULL where no valid value went in: the count of these is that of the aggregate beside it.
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn arguments_are_registers_or_the_same_in_another_type() {
-        let is_register = |expr| cells(&[call(AggregateKind::Sum, Some(expr))], true).taken[0].is_register();
+        let is_register = |expr| cells(&[call(AggregateKind::Sum, Some(expr))], true).inputs[0].is_register();
         assert!(is_register(Expr::Cast(Box::new(Expr::Reg(0)), Ty::I64)));
         assert!(!is_register(Expr::binary(crate::ir::BinaryOp::Add, Expr::Reg(0), Expr::Reg(2))));
     }

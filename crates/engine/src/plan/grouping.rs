@@ -8,7 +8,7 @@ use crate::facts::{Facts, analyse};
 use crate::format::in_bytes;
 use crate::ir::{AggregateCall, Expr};
 use crate::plan::blocks::{LARGE_WARPS, QUEUE_BYTES_MAX, SMALL_BLOCK};
-use crate::plan::cells::{Cell, CellOp, Cells, Part, Read, SumBounds};
+use crate::plan::cells::{Accumulators, Cell, CellOp, Part, Read, SumBounds};
 use crate::plan::group_values::aggregate_facts;
 use crate::plan::groups::{Adding, Grouping, GroupsPlan};
 use crate::plan::growth::{GROUP_SLOTS_MAX, grown};
@@ -72,7 +72,7 @@ pub(crate) fn plan(
     let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let pack = KeyPack::of_groups(&values)?;
-    let cells = Cells::of(aggregates, registers, groups.is_empty(), sums)?;
+    let cells = Accumulators::of(aggregates, registers, groups.is_empty(), sums)?;
     let share = split.share();
     // Twice the rows are never filled past half.
     let most = sums.rows.clamp(16, 1 << 60).saturating_mul(2).next_power_of_two();
@@ -127,7 +127,7 @@ struct Question<'a> {
     input: &'a PipelineInput<'a>,
     split: &'a Split,
     pack: &'a KeyPack,
-    cells: &'a Cells,
+    cells: &'a Accumulators,
     /// Rows of the scan, and the share of them that comes to the sink.
     rows: u64,
     share: f64,
@@ -189,13 +189,13 @@ pub(crate) fn adding(input: &PipelineInput, groups: &GroupsPlan, split: &Split) 
         if groups.grouping != Grouping::Single {
             return Adding::Rows { all: false, narrow: false };
         }
-        let taken = cell.call.map(|call| &groups.cells.taken[call]);
-        let by_column = taken.filter(|_| cell.op == CellOp::Add).and_then(|taken| taken.by_register());
+        let of_call = cell.call.map(|call| &groups.cells.inputs[call]);
+        let by_column = of_call.filter(|_| cell.op == CellOp::Add).and_then(|of_call| of_call.by_register());
         let column = by_column.and_then(|register| column_of(input, register));
         // Every row gets to the end, so that its validity is that of the step.
         let loaded = column.filter(|column| split.in_place && split.rows.is_empty() && split.loaded.contains(column));
         let is_zero = |column: &usize| {
-            let is_itself = cell.call.is_some_and(|call| groups.cells.taken[call].is_register());
+            let is_itself = cell.call.is_some_and(|call| groups.cells.inputs[call].is_register());
             input.branch.is_none() && is_itself && input.columns[*column].layout.is_zero_where_null()
         };
         let all = match (cell.part, loaded) {

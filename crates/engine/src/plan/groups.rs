@@ -10,7 +10,7 @@ use warpcube_column::Dictionary;
 use crate::error::Result;
 use crate::facts::{Facts, Texts};
 use crate::ir::{Expr, Overflow, Ty};
-use crate::plan::cells::{Cells, Read};
+use crate::plan::cells::{Accumulators, Read};
 use crate::plan::group_values::{GroupRead, GroupValue};
 use crate::plan::keys::KeyPack;
 use crate::plan::row_layout::RowLayout;
@@ -67,7 +67,7 @@ pub(crate) struct GroupsPlan {
     /// What hashes are seeded with.
     pub(crate) seed: u64,
     /// What rows add to, and how results are read of it.
-    pub(crate) cells: Cells,
+    pub(crate) cells: Accumulators,
     /// Number of cells: one more than those where each lane counts its rows.
     pub(crate) cell_count: usize,
     /// The values of groups, where another pipeline scans them. Every group then has its packed key plus one in 8

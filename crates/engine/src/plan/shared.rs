@@ -24,7 +24,7 @@ const SPAN_BYTES: usize = 16;
 
 /// What the places of a bitmap or byte map in shared memory stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Places {
+pub(crate) enum MapIndex {
     /// The keys of the table, a bit each.
     Keys,
     /// The codes of a column, a byte each.
@@ -40,7 +40,7 @@ pub(crate) struct SharedTable {
     /// The table.
     pub(crate) build: usize,
     /// What its places are.
-    pub(crate) places: Places,
+    pub(crate) places: MapIndex,
     /// Whether the first and the last key are known, too.
     pub(crate) spanned: bool,
     /// Where it lies, in bytes.
@@ -52,17 +52,17 @@ impl SharedTable {
     fn of(input: &PipelineInput, split: &Split, (probe, table): (&Probe, &TablePlan), offset: usize) -> SharedTable {
         let build = probe.build;
         if let Some(column) = coded(input, split, probe) {
-            return SharedTable { build, places: Places::Codes(column), spanned: false, offset };
+            return SharedTable { build, places: MapIndex::Codes(column), spanned: false, offset };
         }
         let spanned = asks_for_span(input, split, build);
         let by_offset = || offsets(input, split, (probe, table)).filter(|_| !spanned);
-        SharedTable { build, places: by_offset().unwrap_or(Places::Keys), spanned, offset }
+        SharedTable { build, places: by_offset().unwrap_or(MapIndex::Keys), spanned, offset }
     }
 
     /// The column of codes that a byte a code tells of.
     pub(crate) fn coded(self) -> Option<usize> {
         match self.places {
-            Places::Codes(column) => Some(column),
+            MapIndex::Codes(column) => Some(column),
             _ => None,
         }
     }
@@ -70,9 +70,9 @@ impl SharedTable {
     /// Bytes that it takes, of a table whose bitmap takes so many.
     fn bytes(self, bitmap: usize, input: &PipelineInput) -> usize {
         match self.places {
-            Places::Keys => bitmap.next_multiple_of(16) + if self.spanned { SPAN_BYTES } else { 0 },
-            Places::Codes(column) => input.columns[column].layout.codes.next_multiple_of(16) + SPAN_BYTES,
-            Places::Offsets { words, .. } => (4 * words + 4).next_multiple_of(16),
+            MapIndex::Keys => bitmap.next_multiple_of(16) + if self.spanned { SPAN_BYTES } else { 0 },
+            MapIndex::Codes(column) => input.columns[column].layout.codes.next_multiple_of(16) + SPAN_BYTES,
+            MapIndex::Offsets { words, .. } => (4 * words + 4).next_multiple_of(16),
         }
     }
 
@@ -169,7 +169,7 @@ pub(crate) fn coded(input: &PipelineInput, split: &Split, probe: &Probe) -> Opti
 
 /// The offsets of the column that is the key of a probe, if they are packed with one reference, and the words of
 /// their bits are hardly more than those of the table's.
-fn offsets(input: &PipelineInput, split: &Split, (probe, table): (&Probe, &TablePlan)) -> Option<Places> {
+fn offsets(input: &PipelineInput, split: &Split, (probe, table): (&Probe, &TablePlan)) -> Option<MapIndex> {
     let ([Expr::Reg(column)], bitmap) = (probe.keys.as_slice(), table.bitmap_bytes()) else { return None };
     let facts = input.columns.get(*column)?;
     let layout = &facts.layout;
@@ -184,5 +184,5 @@ fn offsets(input: &PipelineInput, split: &Split, (probe, table): (&Probe, &Table
     let first = i64::try_from(reference - low).ok()?;
     let past = i128::try_from(*places).ok()? - i128::from(first);
     let words = (past.clamp(0, 1 << packed.width) as usize).div_ceil(32).max(1);
-    (4 * words <= bitmap + bitmap / 8 + 64).then_some(Places::Offsets { column: *column, words, first })
+    (4 * words <= bitmap + bitmap / 8 + 64).then_some(MapIndex::Offsets { column: *column, words, first })
 }

@@ -58,7 +58,7 @@ pub(crate) fn plan(
     let pack = KeyPack::of_join(&keys_known)?;
     let payload = columns.collect::<Result<Vec<_>>>()?;
     let entry_bytes: u64 = payload.iter().map(|column| column.width).sum();
-    let places = Places::of(&pack, entry_bytes, first, input.tuning);
+    let places = TableShape::of(&pack, entry_bytes, first, input.tuning);
     let places = if multiplies { places.for_keys(guessed) } else { places.grown(input.growth) };
     let runs = match are_extremes {
         true => RunPlan::of_extremes(
@@ -119,9 +119,9 @@ fn slots(keys: u64) -> u64 {
     (keys.max(8) * 2).next_power_of_two()
 }
 
-/// The places of a table.
+/// How many entries or slots a table has.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct TableShape {
     /// Whether entries are indexed by key.
     pub(crate) is_direct: bool,
     /// Entries or slots.
@@ -137,10 +137,10 @@ pub(crate) struct Places {
     why: String,
 }
 
-impl Places {
+impl TableShape {
     /// The places of a table for at most `rows` keys. Slots are for a share of `room` of the keys. Past
     /// [`Tuning::direct_bytes`] it is indexed by key only where slots would take more.
-    pub(crate) fn of(pack: &KeyPack, entry_bytes: u64, (rows, room): (u64, f64), tuning: &Tuning) -> Places {
+    pub(crate) fn of(pack: &KeyPack, entry_bytes: u64, (rows, room): (u64, f64), tuning: &Tuning) -> TableShape {
         let wanted = expected(rows, room, (tuning.expected_keys, 0));
         let (slots, slot) = (slots(wanted), entry_bytes + 8 * (1 + pack.words as u64));
         let slot_bytes = slots.saturating_mul(slot);
@@ -155,22 +155,22 @@ impl Places {
         };
         let (places, bytes) = if is_direct { (pack.domain, by_key) } else { (slots, slot_bytes) };
         let (grows, keys) = (!is_direct && wanted < rows, (rows, room, tuning.expected_keys));
-        Places { is_direct, places, bytes, grows, slot_bytes: slot, keys, why }
+        TableShape { is_direct, places, bytes, grows, slot_bytes: slot, keys, why }
     }
 
     /// The same after it has grown so often.
-    fn grown(self, times: u32) -> Places {
+    fn grown(self, times: u32) -> TableShape {
         let (rows, room, least) = self.keys;
         self.for_keys(expected(rows, room, (least, times)))
     }
 
     /// The same for so many keys.
-    fn for_keys(self, wanted: u64) -> Places {
+    fn for_keys(self, wanted: u64) -> TableShape {
         if self.is_direct {
             return self;
         }
         let places = slots(wanted);
-        Places { places, bytes: places.saturating_mul(self.slot_bytes), ..self }
+        TableShape { places, bytes: places.saturating_mul(self.slot_bytes), ..self }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ir::BinaryOp;
 use crate::plan::bounds::{bounded, probed};
 use crate::plan::input::PipelineInput;
 use crate::plan::order::{Item, Planned};
-use crate::plan::shared::{Places, SharedMemory, coded};
+use crate::plan::shared::{MapIndex, SharedMemory, coded};
 use crate::plan::split::Split;
 
 /// What a step tells of vectors before they are loaded.
@@ -52,7 +52,7 @@ pub(crate) fn plan(input: &PipelineInput, split: &Split, shared: &SharedMemory) 
             Item::Probe(probe, _) => {
                 let (column, low) = probed(input, split, probe)?;
                 // The ends of the keys are known where the bitmap lies in shared memory.
-                let is_staged = shared.tables.iter().any(|at| at.build == probe.build && at.places == Places::Keys);
+                let is_staged = shared.tables.iter().any(|at| at.build == probe.build && at.places == MapIndex::Keys);
                 if !is_staged || coded(input, split, probe).is_some() {
                     return None;
                 }

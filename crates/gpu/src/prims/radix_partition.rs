@@ -178,7 +178,7 @@ impl RadixPartition {
 
 /// Where keys belong, `PartitionOf` of the kernels.
 #[derive(Debug, Clone, Copy)]
-struct Places {
+struct PartitionOf {
     least: OrderedBits,
     width: OrderedBits,
     hashed: bool,
@@ -196,7 +196,7 @@ impl PartitionBy {
         PartitionBy::Range { least: 0, most: bits_most(key) }
     }
 
-    fn places(self, key: Element) -> Result<Places> {
+    fn places(self, key: Element) -> Result<PartitionOf> {
         let (PartitionBy::Hash { least, most } | PartitionBy::Range { least, most }) = self;
         if least > most || most > bits_most(key) {
             let message = format!("{NAME}: keys of {key} from the bits {least} to {most}, which are none or too wide");
@@ -204,11 +204,11 @@ impl PartitionBy {
         }
         let width = most - least;
         let shift = (OrderedBits::BITS - width.leading_zeros()).saturating_sub(BITS);
-        Ok(Places { least, width, hashed: matches!(self, PartitionBy::Hash { .. }), shift })
+        Ok(PartitionOf { least, width, hashed: matches!(self, PartitionBy::Hash { .. }), shift })
     }
 }
 
-impl Places {
+impl PartitionOf {
     /// The partition of a key by its ordered bits, of so many bytes.
     fn of(self, bits: OrderedBits, bytes: usize) -> usize {
         let Some(relative) = bits.checked_sub(self.least).filter(|relative| *relative <= self.width) else {

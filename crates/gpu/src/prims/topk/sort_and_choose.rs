@@ -34,7 +34,7 @@ pub(super) struct SortAndChoose {
 }
 
 /// Where the parts of the scratch memory begin, in bytes: keys and rows of either place, and the sort's own memory.
-struct Places {
+struct ScratchLayout {
     keys: [usize; 2],
     rows: [usize; 2],
     sort: usize,
@@ -55,11 +55,11 @@ fn tuning(spec: &TopKSpec, shared_bytes: usize) -> RadixTuning {
     RadixTuning::of(shared_bytes, spec.element, Some(spec.rows))
 }
 
-fn places(spec: &TopKSpec, sort_bytes: usize, n: u64) -> Places {
+fn places(spec: &TopKSpec, sort_bytes: usize, n: u64) -> ScratchLayout {
     let bytes = |element_bytes: usize| (n as usize * element_bytes).next_multiple_of(PART_BYTES_MIN);
     let (keys, rows) = (bytes(spec.element.bytes()), bytes(spec.rows.bytes()));
     let sort = 2 * (keys + rows);
-    Places { keys: [0, keys], rows: [2 * keys, 2 * keys + rows], sort, bytes: sort + sort_bytes }
+    ScratchLayout { keys: [0, keys], rows: [2 * keys, 2 * keys + rows], sort, bytes: sort + sort_bytes }
 }
 
 impl SortAndChoose {
