@@ -57,7 +57,13 @@ impl KernelWriter<'_> {
         let (in_place, multiplies) = (self.plan.split.in_place, self.plan.split.multiplies);
         let mut text = String::new();
         if self.resumes() {
-            text.push_str("        const uint32_t first = again ? state[WC_BASE] : begin;\n");
+            let left = if in_place { "kept[lane]" } else { "0" };
+            let _ = write!(
+                text,
+                "        const uint32_t first = again ? state[WC_BASE] : begin;
+        uint32_t entering = again ? {left} : WC_FULL_MASK;
+"
+            );
         }
         if !in_place {
             let queued = if self.resumes() { "again ? state[WC_QUEUED] : 0" } else { "0" };
@@ -80,10 +86,9 @@ impl KernelWriter<'_> {
 
     /// Of a step that an earlier launch has begun, only rows that are left are alive; those in the queue are there.
     pub(super) fn step_again(&self) -> &'static str {
-        match (self.resumes(), self.plan.split.in_place) {
-            (false, _) => "",
-            (true, true) => "            if (again && base == first) alive = kept[lane];\n",
-            (true, false) => "            if (again && base == first) alive = 0;\n",
+        match self.resumes() {
+            true => "            alive &= entering;\n            entering = WC_FULL_MASK;\n",
+            false => "",
         }
     }
 

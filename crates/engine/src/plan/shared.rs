@@ -142,6 +142,9 @@ impl SharedMemory {
             false if sink.runs().is_some() && few => {
                 (SMALL_BLOCK, tuning.blocks_runs, "rows are added up by runs".into())
             }
+            false if split.in_place && sink.grows() && few => {
+                (SMALL_BLOCK, tuning.blocks_resuming, "rows are worked on in place, by a scan that stops".into())
+            }
             false if cells_per_warp > 0 => (SMALL_BLOCK, tuning.blocks_in_place, "warps have cells".into()),
             false if split.in_place => (SMALL_BLOCK, tuning.blocks_in_place, "rows are worked on in place".into()),
             false if split.packed => (SMALL_BLOCK, tuning.blocks_packed, "packed columns are queued".into()),
