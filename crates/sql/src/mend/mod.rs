@@ -53,6 +53,7 @@ pub(crate) mod pass_through;
 mod projections;
 mod quantiles;
 mod raising;
+mod recursion;
 mod replacements;
 mod rounded_casts;
 mod rowless_subqueries;
@@ -105,6 +106,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
+    rules.insert(0, Arc::new(recursion::TypesOfSteps));
     rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(wide_comparisons::WideComparisons));
     rules.push(Arc::new(whole_times::WholeTimes));
