@@ -46,6 +46,7 @@ mod moments;
 mod names;
 mod nan;
 pub(crate) mod narrow_casts;
+mod nested_casts;
 mod nth_values;
 mod nullif;
 mod partition_keys;
