@@ -2,20 +2,24 @@
 //!
 //! DataFusion 55.2 casts the rows of each step to the types of the first term in silence: `SELECT 1 UNION ALL SELECT
 //! x + 0.5` gives 1 for ever. As in PostgreSQL such a step is an error. Integers of any width are taken, since the cast
-//! raises for what does not fit; so are types that the first term's is the common type with.
+//! raises for what does not fit; so are types that the first term's is the common type with. A CASE, whose type is that
+//! of its first branch when the planner looks, is cast here.
 //!
 //! The rule stands before all others, where the casts that the planner added are outermost. Those that a step writes
 //! itself stand twice ([`crate::syntax`]), so that they are told from the planner's.
 //!
 //! The file goes once DataFusion refuses such steps.
 
+use std::sync::Arc;
+
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Projection, RecursiveQuery};
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::conversion::is_text;
 use crate::error::SqlError;
@@ -34,41 +38,56 @@ impl AnalyzerRule for TypesOfSteps {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.apply_nested(|plan| {
-            if let LogicalPlan::RecursiveQuery(query) = plan {
-                check(query)?;
-            }
-            Ok(TreeNodeRecursion::Continue)
+        let settled = plan.transform_up_nested(|plan| match plan {
+            LogicalPlan::RecursiveQuery(query) => settled(query),
+            other => Ok(Transformed::no(other)),
         })?;
-        Ok(plan)
+        Ok(settled.data)
     }
 }
 
-fn check(query: &RecursiveQuery) -> Result<()> {
-    let LogicalPlan::Projection(Projection { expr, input, .. }) = query.recursive_term.as_ref() else { return Ok(()) };
-    for (expr, field) in expr.iter().zip(query.static_term.schema().fields()) {
-        let Some(found) = cast_from(expr, input.schema()) else { continue };
+/// A query whose step has the types of its first term.
+fn settled(mut query: RecursiveQuery) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Projection(Projection { expr, input, .. }) = query.recursive_term.as_ref() else {
+        return Ok(Transformed::no(LogicalPlan::RecursiveQuery(query)));
+    };
+    let (mut items, mut changed) = (expr.clone(), false);
+    for (item, field) in items.iter_mut().zip(query.static_term.schema().fields()) {
         let declared = field.data_type();
-        if is_lossless(&found, declared) {
-            continue;
+        let Some((found, is_cast)) = found_type(item, declared, input.schema()) else { continue };
+        if !is_lossless(&found, declared) {
+            let name = TableOfWith::of(&query.name).map_or(query.name.as_str(), |table| table.name);
+            let (column, first, step) = (field.name(), sql_name(declared), sql_name(&found));
+            return Err(SqlError::Planning(format!(
+                "column '{column}' of recursive query '{name}' is {first} in its first term and {step} in its \
+                 recursive one; write CAST(… AS {step}) in the first, or CAST(… AS {first}) in the other"
+            ))
+            .into());
         }
-        let name = TableOfWith::of(&query.name).map_or(query.name.as_str(), |table| table.name);
-        let (column, first, step) = (field.name(), sql_name(declared), sql_name(&found));
-        return Err(SqlError::Planning(format!(
-            "column '{column}' of recursive query '{name}' is {first} in its first term and {step} in its recursive \
-             one; write CAST(… AS {step}) in the first, or CAST(… AS {first}) in the other"
-        ))
-        .into());
+        if !is_cast {
+            let name = item.schema_name().to_string();
+            let value = Box::new(std::mem::take(item).unalias());
+            *item = Expr::Cast(Cast::new(value, declared.clone())).alias(name);
+            changed = true;
+        }
     }
-    Ok(())
+    if changed {
+        query.recursive_term = Arc::new(LogicalPlan::Projection(Projection::try_new(items, input.clone())?));
+    }
+    Ok(Transformed::new_transformed(LogicalPlan::RecursiveQuery(query), changed))
 }
 
-/// The type that the planner casts a column of a step from; none where it casts nothing, or a text that is written.
-fn cast_from(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
-    let Expr::Cast(Cast { expr, field }) = expr.clone().unalias() else { return None };
-    let found = expr.get_type(schema).ok()?;
-    let is_written = matches!(*expr, Expr::Literal(..)) && is_text(&found);
-    (found != *field.data_type() && !is_written).then_some(found)
+/// The type of an item of a step that has another one than the first term, once types are coerced, and whether the
+/// planner casts it; none for a text that is written.
+fn found_type(item: &Expr, declared: &DataType, schema: &DFSchema) -> Option<(DataType, bool)> {
+    let (value, is_cast) = match item.clone().unalias() {
+        Expr::Cast(Cast { expr, field }) if field.data_type() == declared => (*expr, true),
+        other => (other, false),
+    };
+    let coerced = value.clone().rewrite(&mut TypeCoercionRewriter::new(schema)).map(|coerced| coerced.data);
+    let found = coerced.as_ref().unwrap_or(&value).get_type(schema).ok()?;
+    let is_written = is_cast && matches!(value, Expr::Literal(..)) && is_text(&found);
+    (found != *declared && !is_written).then_some((found, is_cast))
 }
 
 /// Whether values of a type are values of another one, or raise.
