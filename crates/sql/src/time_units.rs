@@ -21,8 +21,8 @@ pub(crate) fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// Timestamps as multiples of a coarser unit, as PostgreSQL's `timestamp(0)` rounds: halves away from 2000, from where it
-/// counts. Types stay.
+/// Timestamps as multiples of a coarser unit, as PostgreSQL's `timestamp(0)` rounds: halves away from 2000, from where
+/// it counts. Types stay.
 pub(crate) fn rounded_to(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
     let DataType::Timestamp(fine, _) = times.data_type() else {
         return Err(DataFusionError::Internal(format!("a {} to round", times.data_type())));

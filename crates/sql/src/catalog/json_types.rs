@@ -5,8 +5,8 @@
 //! table is made of it ([`JsonValues`]), and columns have the types of all records, or of as many as
 //! `format.schema_infer_max_rec` says. A number that would be cut off, because types were taken from some records or
 //! were declared, is an error with its line, and so is one in a column that is declared as one of dates or times, where
-//! the reader would count its units; so are other values that do not fit, which the reader finds. The file goes once the
-//! reader of `arrow` refuses what it would cut off, and numbers for dates.
+//! the reader would count its units; so are other values that do not fit, which the reader finds. The file goes once
+//! the reader of `arrow` refuses what it would cut off, and numbers for dates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ const OPTION: &str = "format.schema_infer_max_rec";
 /// The columns of a table over JSON files; none where they are declared, or left to DataFusion.
 ///
 /// # Errors
-/// [`SqlError::FileRow`] for a number that a column would cut off or take for a date; [`SqlError::FileCorrupt`] for an array without an
-/// end, of which DataFusion would read what is there.
+/// [`SqlError::FileRow`] for a number that a column would cut off or take for a date; [`SqlError::FileCorrupt`] for an
+/// array without an end, of which DataFusion would read what is there.
 pub(super) async fn infer(
     state: &dyn Session,
     command: &CreateExternalTable,
@@ -93,8 +93,8 @@ fn check(path: &Path, values: Option<&JsonValues>, schema: &Schema, is_declared:
         (false, _) => {
             let kind = sql_name(&kind);
             format!(
-                "{number} is a number, and the column's type is {kind}: declare it BIGINT or DOUBLE, and write what the \
-                 number counts, as to_timestamp_millis({column})"
+                "{number} is a number, and the column's type is {kind}: declare it BIGINT or DOUBLE, and write what \
+                 the number counts, as to_timestamp_millis({column})"
             )
         }
         (true, true) => {

@@ -180,8 +180,8 @@ fn in_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(Expr::Case(case), changed))
 }
 
-/// Columns of the inputs become values of their common types. Before types are coerced, a union among the inputs has the
-/// types of its own first input, so that those of all its inputs are looked at.
+/// Columns of the inputs become values of their common types. Before types are coerced, a union among the inputs has
+/// the types of its own first input, so that those of all its inputs are looked at.
 fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     let columns = union.inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
     let mixed: Vec<Option<Common>> = (0..columns)

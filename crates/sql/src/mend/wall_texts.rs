@@ -1,5 +1,5 @@
-//! Texts that become timestamps without a zone, dates or times of day keep what their clock shows, and texts of all times
-//! may leave out seconds.
+//! Texts that become timestamps without a zone, dates or times of day keep what their clock shows, and texts of all
+//! times may leave out seconds.
 //!
 //! Arrow 59 moves `2024-01-01 08:00:00+02` to UTC before it forgets the zone: 06:00, and for a text near midnight
 //! another day. As in PostgreSQL, the zone of a text is left out where the target has none. Instants (TIMESTAMP WITH

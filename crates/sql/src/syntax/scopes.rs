@@ -210,8 +210,8 @@ pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: E
     Ok(())
 }
 
-/// Has the casts that a recursive step gives stand twice: the planner's own casts to the types of the first branch stand
-/// once (`mend/recursion.rs`).
+/// Has the casts that a recursive step gives stand twice: the planner's own casts to the types of the first branch
+/// stand once (`mend/recursion.rs`).
 fn with_casts_twice(step: &mut SetExpr) {
     let SetExpr::Select(select) = step else { return };
     for item in &mut select.projection {
