@@ -1,5 +1,5 @@
-//! Functions in the place of casts: texts that become decimals ([`super::text_decimals`]), casts that rows compute
-//! ([`super::failing_casts`]), and casts of what is within lists and structs ([`super::nested_casts`]).
+//! Functions in the place of casts: texts that become decimals ([`super::text_decimals`]), and casts that rows compute
+//! ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
 //! it.
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::conversion::Conversion;
-use super::{each_value, nested_casts, text_decimals};
+use super::{each_value, text_decimals};
 
 /// How a function converts its argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,20 +24,11 @@ enum Kind {
     Decimal,
     /// From a text to a decimal; another text becomes NULL.
     TryDecimal,
-    /// Of what is within lists and structs; what does not fit raises.
-    Nested,
-    /// Of what is within lists and structs; what does not fit becomes NULL.
-    TryNested,
 }
 
 /// How the names of functions begin; the type follows.
-const NAMES: [(&str, Kind); 5] = [
-    ("warpcube_late_cast_", Kind::Late),
-    ("warpcube_decimal_", Kind::Decimal),
-    (TRY_DECIMAL, Kind::TryDecimal),
-    ("warpcube_nested_", Kind::Nested),
-    ("warpcube_try_nested_", Kind::TryNested),
-];
+const NAMES: [(&str, Kind); 3] =
+    [("warpcube_late_cast_", Kind::Late), ("warpcube_decimal_", Kind::Decimal), (TRY_DECIMAL, Kind::TryDecimal)];
 /// How the name of a function begins that has a value for all arguments.
 pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
 
@@ -48,7 +39,6 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let is_kind = match kind {
         Kind::Late => true,
         Kind::Decimal | Kind::TryDecimal => is_read(&target),
-        Kind::Nested | Kind::TryNested => target.is_nested(),
     };
     is_kind.then(|| Arc::new(CastFunction::function(kind, &target)))
 }
@@ -82,13 +72,6 @@ impl CastFunction {
         is_taken.then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
     }
 
-    /// What casts the items of lists and the members of structs in a cast's place; none for other casts.
-    pub(super) fn of_items(cast: &Conversion) -> Option<Expr> {
-        let kind = if cast.may_fail { Kind::TryNested } else { Kind::Nested };
-        nested_casts::is_taken(&cast.from, cast.to)
-            .then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
-    }
-
     /// The same cast, which rows compute and planning does not.
     pub(super) fn late(cast: &Conversion) -> Expr {
         CastFunction::function(Kind::Late, cast.to).call(vec![cast.operand.clone()])
@@ -114,8 +97,6 @@ impl ScalarUDFImpl for CastFunction {
             Kind::Late => value.cast_to(&self.target, None),
             Kind::Decimal => each_value(value, |texts| text_decimals::read(texts, &self.target, false)),
             Kind::TryDecimal => each_value(value, |texts| text_decimals::read(texts, &self.target, true)),
-            Kind::Nested => each_value(value, |values| nested_casts::read(values, &self.target, false)),
-            Kind::TryNested => each_value(value, |values| nested_casts::read(values, &self.target, true)),
         }
     }
 }
@@ -128,16 +109,12 @@ mod tests {
     fn a_function_is_found_by_its_name() {
         let zoned = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("+01:00".into()));
         let decimal = DataType::Decimal128(12, 2);
-        let list = DataType::new_list(DataType::Int32, true);
-        for (kind, target) in
-            [(Kind::Late, &DataType::Int32), (Kind::Late, &zoned), (Kind::TryDecimal, &decimal), (Kind::Nested, &list)]
-        {
+        for (kind, target) in [(Kind::Late, &DataType::Int32), (Kind::Late, &zoned), (Kind::TryDecimal, &decimal)] {
             let made = CastFunction::function(kind, target);
             let found = function(made.name()).expect("a function of that name");
             assert_eq!(*found, made);
         }
         assert!(function("warpcube_decimal_Int32").is_none());
         assert!(function("warpcube_decimal_").is_none());
-        assert!(function("warpcube_nested_Int32").is_none());
     }
 }

@@ -1,8 +1,7 @@
 //! Casts read, round and raise as SQL's do, by one walk over a plan once types are coerced.
 //!
-//! Each change stands in a file of its own, with the defect that it mends: functions of `cast_functions` take the place
-//! of a cast (`text_decimals`, `nested_casts`, `failing_casts`), the others that of its operand. A cast that a change
-//! makes goes through those behind it.
+//! Casts of single values are those of `single_casts`, and what is within lists and structs goes through them
+//! (`nested_casts`). Functions that read texts do so as casts, and numbers are cast to no date.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -13,10 +12,9 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::cast_functions::CastFunction;
 use super::conversion::{Conversion, is_text};
 use super::mixed::{is_on_calendar, of_number};
-use super::{coarser_times, each_expression, failing_casts, narrow_casts, nested_casts, rounded_casts, wall_texts};
+use super::{each_expression, nested_casts, single_casts, wall_texts};
 use crate::error::SqlError;
 use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
@@ -42,9 +40,11 @@ impl AnalyzerRule for MendedCasts {
             each_expression(plan, is_cast, |expr, schema| {
                 expr.transform_up(|expr| {
                     let (expr, is_other) = time_of_text(expr, schema);
-                    let Some(cast) = Conversion::of(&expr, schema) else { return Ok(Transformed::no(expr)) };
+                    let Some(cast) = Conversion::of(&expr, schema) else {
+                        return Ok(Transformed::new_transformed(expr, is_other));
+                    };
                     check(&cast)?;
-                    match mended(&cast, raises_early) {
+                    match nested_casts::of_items(&cast).or_else(|| single_casts::mended(&cast, raises_early)) {
                         Some(mended) => Ok(Transformed::yes(mended)),
                         None => Ok(Transformed::new_transformed(expr, is_other)),
                     }
@@ -105,32 +105,4 @@ fn check(cast: &Conversion) -> Result<()> {
         types.extend(nested_casts::pairs(from, to).into_iter().flatten());
     }
     Ok(())
-}
-
-/// The expression in a cast's place, if there is another.
-pub(super) fn mended(cast: &Conversion, raises_early: bool) -> Option<Expr> {
-    if let Some(read) = CastFunction::of_text(cast).or_else(|| CastFunction::of_items(cast)) {
-        return Some(read);
-    }
-    let schema = cast.schema;
-    // No two of them take operands of the same types, but for texts whose zone goes before they are rounded.
-    let bare = wall_texts::operand(cast).map(|bare| cast.of_operand(bare));
-    let of_bare = bare.as_ref().and_then(|bare| Conversion::of(bare, schema));
-    let inner = of_bare.as_ref().unwrap_or(cast);
-    let made = |expr: Expr| match Conversion::of(&expr, schema).and_then(|cast| finished(&cast, raises_early)) {
-        Some(finished) => finished,
-        None => expr,
-    };
-    let operand = rounded_casts::operand(inner).map(made).or_else(|| coarser_times::operand(inner, made));
-    let within = operand.map(|operand| cast.of_operand(operand)).or(bare);
-    match &within {
-        Some(within) => finished(&Conversion::of(within, schema)?, raises_early).or_else(|| Some(within.clone())),
-        None => finished(cast, raises_early),
-    }
-}
-
-/// The changes behind all that make casts.
-fn finished(cast: &Conversion, raises_early: bool) -> Option<Expr> {
-    let widened = narrow_casts::widened(cast).map(|operand| cast.of_operand(operand));
-    widened.or_else(|| if raises_early { None } else { failing_casts::failing(cast) })
 }

@@ -60,6 +60,7 @@ mod rounded_casts;
 mod rowless_subqueries;
 mod set_operations;
 mod shifts;
+mod single_casts;
 mod sliding;
 mod sorts;
 mod spans;
@@ -166,6 +167,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| coarser_times::function(name))
         .or_else(|| wall_texts::function(name))
         .or_else(|| cast_functions::function(name))
+        .or_else(|| nested_casts::function(name))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Projection, RecursiveQuery};
@@ -25,7 +25,7 @@ use super::conversion::is_text;
 use crate::error::SqlError;
 use crate::syntax::TableOfWith;
 use crate::time_units::per_second;
-use crate::walk::PlanWalk;
+use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
 
 /// The rule.
@@ -84,7 +84,7 @@ fn found_type(item: &Expr, declared: &DataType, schema: &DFSchema) -> Option<(Da
         Expr::Cast(Cast { expr, field }) if field.data_type() == declared => (*expr, true),
         other => (other, false),
     };
-    let coerced = value.clone().rewrite(&mut TypeCoercionRewriter::new(schema)).map(|coerced| coerced.data);
+    let coerced = value.clone().rewritten_up(&mut TypeCoercionRewriter::new(schema)).map(|coerced| coerced.data);
     let found = coerced.as_ref().unwrap_or(&value).get_type(schema).ok()?;
     let is_written = is_cast && matches!(value, Expr::Literal(..)) && is_text(&found);
     (found != *declared && !is_written).then_some((found, is_cast))

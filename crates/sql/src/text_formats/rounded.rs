@@ -13,7 +13,7 @@ use arrow::datatypes::{
     TimeUnit,
 };
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
@@ -26,6 +26,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, apply_expression_roots};
 
 use crate::time_units::rounded_to;
+use crate::walk::Walk;
 
 /// Files of text some of whose columns are rounded.
 #[derive(Clone)]
@@ -78,7 +79,7 @@ impl Rounded {
             let call = ScalarFunctionExpr::new(&name, function, vec![expr], field.clone(), options.clone());
             Ok(Transformed::new(Arc::new(call) as Arc<dyn PhysicalExpr>, true, TreeNodeRecursion::Jump))
         };
-        expr.transform_down(rounded).data()
+        Ok(expr.transform_down(rounded)?.data)
     }
 }
 
