@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{TableType, provider_as_source, source_as_provider};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
@@ -26,11 +27,12 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 
-use crate::catalog::check_received;
+use crate::catalog::{check_received, with_format};
 use crate::error::{Result, SqlError, one_line};
 use crate::lower::DeviceNode;
 use crate::mend;
 use crate::shared::{SharedTable, With, hoisted};
+use crate::text_formats::{self, plain};
 use crate::walk::PlanWalk;
 
 /// First words of an encoded plan.
@@ -43,7 +45,8 @@ const HEAD_BYTES_MAX: usize = 64;
 /// Encodes what is Warpcube's own in a logical plan, for `datafusion-proto`.
 ///
 /// [`crate::Connection::encode_plan`] and [`crate::Connection::run_encoded`] use it; programs that encode plans
-/// themselves, because theirs have nodes of their own, call it for ours. A decoded plan is run by a connection's own
+/// themselves, because theirs have nodes of their own, call it for ours; `datafusion-proto` has no form for our tables
+/// over CSV and JSON, of which those two encode DataFusion's formats. A decoded plan is run by a connection's own
 /// context ([`crate::Connection::context`]), whose planner lowers device nodes and looks up tables.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlanCodec;
@@ -160,7 +163,7 @@ pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<LogicalPlan>
     let body = body(bytes).map_err(SqlError::PlanDecode)?;
     let refused = |error: DataFusionError| SqlError::PlanDecode(reason(error));
     let plan = logical_plan_from_bytes_with_extension_codec(body, context, &PlanCodec).map_err(refused)?;
-    let plan = expanded(&plan)?;
+    let plan = with_formats(expanded(&plan)?, |format| text_formats::of(format.clone()))?;
     check_kind(&plan).map_err(SqlError::PlanDecode)?;
     Ok(plan)
 }
@@ -208,22 +211,44 @@ fn reason(error: DataFusionError) -> String {
     }
 }
 
-/// A plan whose scans do not say how many rows are wanted: the limit that says so stays above, and the encoding has no
-/// place for both.
+/// A plan that `datafusion-proto` has words for: scans do not say how many rows are wanted, as the limit that says so
+/// stays above and the encoding has no place for both, and formats of files are DataFusion's own.
 fn without_hints(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let plain = plan.clone().transform_down_nested(|plan| match plan {
-        LogicalPlan::TableScan(scan) if scan.fetch.is_some() => {
-            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { fetch: None, ..scan })))
-        }
-        plan => match DeviceNode::of(&plan) {
-            Some(node) => {
-                let node = Arc::new(DeviceNode::received(without_hints(node.original())?));
-                Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
+    let plain =
+        with_formats(plan.clone(), |format| plain(format).clone())?.transform_down_nested(|plan| match plan {
+            LogicalPlan::TableScan(scan) if scan.fetch.is_some() => {
+                Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { fetch: None, ..scan })))
             }
-            None => Ok(Transformed::no(plan)),
-        },
-    })?;
+            plan => match DeviceNode::of(&plan) {
+                Some(node) => {
+                    let node = Arc::new(DeviceNode::received(without_hints(node.original())?));
+                    Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
+                }
+                None => Ok(Transformed::no(plan)),
+            },
+        })?;
     Ok(plain.data)
+}
+
+/// A plan with other formats in its tables over files.
+fn with_formats(
+    plan: LogicalPlan,
+    other: impl Fn(&Arc<dyn FileFormat>) -> Arc<dyn FileFormat>,
+) -> DataFusionResult<LogicalPlan> {
+    let replaced = plan.transform_down_nested(|plan| {
+        let LogicalPlan::TableScan(scan) = plan else { return Ok(Transformed::no(plan)) };
+        let provider = source_as_provider(&scan.source).ok();
+        let Some(table) = provider.as_ref().and_then(|provider| provider.downcast_ref::<ListingTable>()) else {
+            return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+        };
+        let format = other(&table.options().format);
+        if Arc::ptr_eq(&format, &table.options().format) {
+            return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+        }
+        let source = provider_as_source(Arc::new(with_format(table, format)?));
+        Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+    })?;
+    Ok(replaced.data)
 }
 
 /// A plan with the originals of its device nodes in their places, and the tables that these share at its root.

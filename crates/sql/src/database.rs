@@ -32,6 +32,7 @@ use crate::mend;
 use crate::plans::KeptPlans;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, DatabaseSettings, Owner, Settings};
+use crate::text_formats;
 use crate::values::SettingOrigin;
 pub(crate) use assign::{
     HEADER_NAME, SWITCHES_FILTERS, bad_value, check_known, default_value, first_options, owner, set_option,
@@ -206,7 +207,8 @@ impl Database {
             .with_optimizer_rules(mend::optimizer_rules())
             .with_physical_optimizer_rules(mend::physical_optimizer_rules())
             .with_physical_optimizer_rule(Arc::new(SortedByDevice))
-            .with_query_planner(planner.clone());
+            .with_query_planner(planner.clone())
+            .with_file_formats(text_formats::factories());
         for (name, factory) in catalog::table_factories() {
             builder = builder.with_table_factory(name, factory);
         }

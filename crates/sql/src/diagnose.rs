@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileSource, JsonSource, ParquetSource};
+use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, JsonSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::CreateExternalTable;
 use datafusion::physical_expr::utils::collect_columns;
@@ -30,6 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::csv_lines::compression;
 use crate::error::{A_CSV_FILE, A_JSON_FILE, A_PARQUET_FILE, AN_ARROW_FILE, SqlError, one_line, panic_text};
+use crate::text_formats::plain_source;
 use csv::Csv;
 
 /// What errors of files say to definitions of cubes.
@@ -263,7 +264,7 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, suspects: &mut Vec<Suspect>) {
         return;
     }
     let compression = config.file_compression_type;
-    let source: &dyn FileSource = config.file_source.as_ref();
+    let source = plain_source(config.file_source.as_ref());
     let format = if source.is::<ParquetSource>() {
         Format::Parquet
     } else if let Some(csv) = source.downcast_ref::<CsvSource>() {

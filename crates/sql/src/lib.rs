@@ -51,6 +51,8 @@ mod staged_files;
 mod statement;
 mod stream;
 mod syntax;
+mod text_formats;
+mod time_units;
 mod values;
 mod walk;
 mod words;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
@@ -41,6 +41,11 @@ pub(crate) trait Walk: TreeNode {
     /// Puts what `change` gives in the place of each node, children first.
     fn transform_up(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
         TreeNode::transform_up(self, &mut change as &mut dyn FnMut(Self) -> Changed<Self>)
+    }
+
+    /// Puts what a rewriter of DataFusion's gives on its way up in the place of each node, children first.
+    fn rewritten_up(self, rewriter: &mut impl TreeNodeRewriter<Node = Self>) -> Changed<Self> {
+        Walk::transform_up(self, |node| rewriter.f_up(node))
     }
 
     /// Puts what `enter` gives in the place of each node on the way down, and what `leave` gives on the way up.

@@ -56,6 +56,8 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
                 "progress",
                 "file_sets",
                 "span_lengths",
+                "text_formats",
+                "time_units",
             ],
             &["error", "spill"],
             &["ranges"],

@@ -97,6 +97,11 @@ impl Kinds {
         }
     }
 
+    /// The kinds of a column of which not all lines are looked at: timestamps may have microseconds in others.
+    fn of_more_lines(self) -> Kinds {
+        if self.0 & TIMESTAMP == 0 { self } else { Kinds(self.0 | SECONDS << 2) }
+    }
+
     /// The type that holds all of the values.
     pub(crate) fn data_type(self) -> DataType {
         let zone = (self.0 & INSTANT != 0).then(|| "UTC".into());
@@ -186,6 +191,8 @@ fn time(text: &str) -> Option<u16> {
 pub(crate) struct Sample {
     pub(crate) head: Vec<u8>,
     pub(crate) parts: Vec<Vec<u8>>,
+    /// Whether the file has no other lines.
+    pub(crate) is_whole: bool,
 }
 
 /// How a file is written.
@@ -258,6 +265,9 @@ impl Dialect {
         front.iter_mut().zip(&kinds).for_each(|(front, first)| *front = front.and(*first));
         let mut spread = front.clone();
         sample.parts.iter().for_each(|part| records(part, characters, &mut |record| note(&mut spread, record)));
+        if !sample.is_whole {
+            front.iter_mut().chain(&mut spread).for_each(|kinds| *kinds = kinds.of_more_lines());
+        }
         let (first, first_kinds) = first?;
         let header = match are_years(&first, &second.unwrap_or_default()) {
             true => Some(true),
@@ -454,7 +464,18 @@ mod tests {
     const NOTHING: Given = Given { delimiter: None, quote: None, escape: None, comment: None, truncated: false };
 
     fn dialect(text: &str) -> Option<Dialect> {
-        Dialect::of(&Sample { head: text.into(), parts: Vec::new() }, NOTHING)
+        Dialect::of(&Sample { head: text.into(), parts: Vec::new(), is_whole: true }, NOTHING)
+    }
+
+    #[test]
+    fn lines_that_are_not_looked_at_may_have_microseconds() {
+        let head = b"t,d,n\n2024-01-05 08:00:00,2024-01-05,1\n".to_vec();
+        for (is_whole, unit) in [(true, TimeUnit::Second), (false, TimeUnit::Microsecond)] {
+            let sample = Sample { head: head.clone(), parts: Vec::new(), is_whole };
+            let spread = Dialect::of(&sample, NOTHING).unwrap().spread;
+            let types: Vec<DataType> = spread.into_iter().map(Kinds::data_type).collect();
+            assert_eq!(types, [DataType::Timestamp(unit, None), DataType::Date32, DataType::Int64], "{is_whole}");
+        }
     }
 
     #[test]

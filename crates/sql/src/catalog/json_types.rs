@@ -4,8 +4,9 @@
 //! type of their column: 1.5 further below becomes 1. Here each file of this machine is looked through once, before a
 //! table is made of it ([`JsonValues`]), and columns have the types of all records, or of as many as
 //! `format.schema_infer_max_rec` says. A number that would be cut off, because types were taken from some records or
-//! were declared, is an error with its line; so are other values that do not fit, which the reader finds. The file goes
-//! once the reader of `arrow` refuses what it would cut off.
+//! were declared, is an error with its line, and so is one in a column that is declared as one of dates or times, where
+//! the reader would count its units; so are other values that do not fit, which the reader finds. The file goes once
+//! the reader of `arrow` refuses what it would cut off, and numbers for dates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +16,11 @@ use datafusion::catalog::Session;
 use datafusion::logical_expr::CreateExternalTable;
 use futures::StreamExt;
 
-use super::json_values::JsonValues;
+use super::json_values::{JsonValues, Misfit};
 use super::memory::{FileMemory, Stop};
 use crate::csv_lines::compression;
 use crate::error::{Result, SqlError};
+use crate::words::sql_name;
 
 /// Files looked through at once.
 const AT_ONCE: usize = 8;
@@ -28,8 +30,8 @@ const OPTION: &str = "format.schema_infer_max_rec";
 /// The columns of a table over JSON files; none where they are declared, or left to DataFusion.
 ///
 /// # Errors
-/// [`SqlError::FileRow`] for a number that a column would cut off; [`SqlError::FileCorrupt`] for an array without an
-/// end, of which DataFusion would read what is there.
+/// [`SqlError::FileRow`] for a number that a column would cut off or take for a date; [`SqlError::FileCorrupt`] for an
+/// array without an end, of which DataFusion would read what is there.
 pub(super) async fn infer(
     state: &dyn Session,
     command: &CreateExternalTable,
@@ -83,13 +85,25 @@ pub(super) async fn infer(
     Ok(schema.filter(|_| !is_declared))
 }
 
-/// Refuses a file with a number that its column would cut off.
+/// Refuses a file with a number that its column would cut off, or would take for a date or a time.
 fn check(path: &Path, values: Option<&JsonValues>, schema: &Schema, is_declared: bool) -> Result<()> {
-    let Some((column, line, number)) = values.and_then(|values| values.cut_off(schema.fields())) else { return Ok(()) };
-    let help = match is_declared {
-        true => "declare the column DOUBLE or DECIMAL".to_string(),
-        false => format!("raise {OPTION}, which types are taken from, or leave it out"),
+    let Some(misfit) = values.and_then(|values| values.misfit(schema.fields())) else { return Ok(()) };
+    let Misfit { column, line, number, kind } = misfit;
+    let reason = match (kind.is_integer(), is_declared) {
+        (false, _) => {
+            let kind = sql_name(&kind);
+            format!(
+                "{number} is a number, and the column's type is {kind}: declare it BIGINT or DOUBLE, and write what \
+                 the number counts, as to_timestamp_millis({column})"
+            )
+        }
+        (true, true) => {
+            format!("{number} is no whole number, as the column's type asks; declare the column DOUBLE or DECIMAL")
+        }
+        (true, false) => format!(
+            "{number} is no whole number, as the column's type asks; raise {OPTION}, which types are taken from, or \
+             leave it out"
+        ),
     };
-    let reason = format!("{number} is no whole number, as the column's type asks; {help}");
     Err(SqlError::FileRow { path: path.display().to_string(), line, column: Some(column), reason })
 }

@@ -37,12 +37,24 @@ struct Node {
     /// The kind of the first value.
     kind: Option<Kind>,
     is_float: bool,
+    /// The first number, with its line.
+    number: Option<(u64, String)>,
     /// The first number that is not whole, with its line.
     fraction: Option<(u64, String)>,
     members: Vec<(String, usize)>,
     items: Option<usize>,
     /// Whether the place is first met behind the records that types are taken from.
     is_late: bool,
+}
+
+/// A number that its column has no value for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Misfit {
+    pub(super) column: String,
+    pub(super) line: u64,
+    pub(super) number: String,
+    /// The type of the column, or of what is within it.
+    pub(super) kind: DataType,
 }
 
 /// The values of a file.
@@ -145,32 +157,38 @@ impl JsonValues {
         items
     }
 
-    /// The first number with a fraction in a column whose type has none: the column, the line and the number.
-    pub(super) fn cut_off(&self, fields: &Fields) -> Option<(String, u64, String)> {
-        self.cut_off_member(ROOT, fields)
+    /// The first number with a fraction in a column whose type has none, or in one of dates or times, where the reader
+    /// would count units of it.
+    pub(super) fn misfit(&self, fields: &Fields) -> Option<Misfit> {
+        self.misfit_of_member(ROOT, fields)
     }
 
-    fn cut_off_member(&self, node: usize, fields: &Fields) -> Option<(String, u64, String)> {
+    fn misfit_of_member(&self, node: usize, fields: &Fields) -> Option<Misfit> {
         fields.iter().find_map(|field| {
             let (_, member) = self.nodes[node].members.iter().find(|(name, _)| name == field.name())?;
-            let (place, line, text) = self.cut_off_at(*member, field.data_type())?;
-            Some((format!("{}{place}", field.name()), line, text))
+            let found = self.misfit_at(*member, field.data_type())?;
+            Some(Misfit { column: format!("{}{}", field.name(), found.column), ..found })
         })
     }
 
-    fn cut_off_at(&self, node: usize, data_type: &DataType) -> Option<(String, u64, String)> {
+    fn misfit_at(&self, node: usize, data_type: &DataType) -> Option<Misfit> {
+        use DataType::{Date32, Date64, Time32, Time64, Timestamp};
         let found = &self.nodes[node];
+        let misfit = |number: &Option<(u64, String)>| {
+            let (line, number) = number.clone()?;
+            Some(Misfit { column: String::new(), line, number, kind: data_type.clone() })
+        };
         match data_type {
             DataType::Struct(fields) => {
-                self.cut_off_member(node, fields).map(|(place, line, text)| (format!(".{place}"), line, text))
+                let found = self.misfit_of_member(node, fields)?;
+                Some(Misfit { column: format!(".{}", found.column), ..found })
             }
             DataType::List(items) | DataType::LargeList(items) | DataType::FixedSizeList(items, _) => {
-                let found = self.cut_off_at(found.items?, items.data_type())?;
-                Some((format!("[]{}", found.0), found.1, found.2))
+                let found = self.misfit_at(found.items?, items.data_type())?;
+                Some(Misfit { column: format!("[]{}", found.column), ..found })
             }
-            other if other.is_integer() || other.is_temporal() => {
-                found.fraction.clone().map(|(line, text)| (String::new(), line, text))
-            }
+            Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) => misfit(&found.number),
+            other if other.is_integer() || other.is_temporal() => misfit(&found.fraction),
             _ => None,
         }
     }
@@ -295,6 +313,7 @@ impl Scan {
         let (line, is_late) = (self.line, self.left == 0);
         let node = &mut self.values.nodes[node];
         node.is_float |= !is_whole && !is_late;
+        node.number.get_or_insert_with(|| (line, text.clone()));
         if !is_whole && node.fraction.is_none() && text.parse::<f64>().ok()?.fract() != 0.0 {
             node.fraction = Some((line, text));
         }
@@ -412,10 +431,16 @@ mod tests {
         let found = values(file, 1, 5).unwrap();
         let fields = found.schema().fields;
         assert_eq!(fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), ["a", "o"]);
-        assert_eq!(found.cut_off(&fields), Some(("a".into(), 4, "3.25".into())));
-        assert_eq!(found.cut_off(&fields[1..].iter().cloned().collect()), Some(("o.x[]".into(), 3, "2.5".into())));
+        let misfit = |column: &str, line, number: &str, kind| {
+            Some(Misfit { column: column.into(), line, number: number.into(), kind })
+        };
+        assert_eq!(found.misfit(&fields), misfit("a", 4, "3.25", DataType::Int64));
+        let others = fields[1..].iter().cloned().collect();
+        assert_eq!(found.misfit(&others), misfit("o.x[]", 3, "2.5", DataType::Int64));
+        let days = vec![Field::new("a", DataType::Date32, true)];
+        assert_eq!(found.misfit(&days.into()), misfit("a", 1, "1", DataType::Date32));
         let all = values(file, usize::MAX, 5).unwrap();
-        assert_eq!(all.cut_off(&all.schema().fields), None);
+        assert_eq!(all.misfit(&all.schema().fields), None);
         let mut both = found.clone();
         both.merge(&all);
         assert_eq!(both.schema().fields.len(), 3);

@@ -51,7 +51,7 @@ pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use formats::{compression_of, stored_as, written_as};
 pub(crate) use inserts::with_checked_inserts;
 pub(crate) use memory::{FileMemory, footer_facts};
-pub(crate) use null_keys::{NULL_KEY, at_places, listing_of};
+pub(crate) use null_keys::{NULL_KEY, at_places, listing_of, with_format};
 pub(crate) use row_order::RowOrder;
 pub(crate) use schema::{define, plan_statement};
 pub use snapshot::FileSnapshot;

@@ -18,8 +18,11 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result as DataFusionResult, ScalarValue, Statistics, project_schema};
 use datafusion::datasource::TableType;
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
-use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl, PartitionedFile};
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl, PartitionedFile,
+};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::functions::core::expr_fn::nullif;
@@ -60,6 +63,16 @@ pub(crate) fn at_places(
     let schema = file_schema(table);
     ListingTable::try_new(
         ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options).with_schema(schema),
+    )
+}
+
+/// The same table with another format.
+pub(crate) fn with_format(table: &ListingTable, format: Arc<dyn FileFormat>) -> DataFusionResult<ListingTable> {
+    let options = ListingOptions { format, ..table.options().clone() };
+    ListingTable::try_new(
+        ListingTableConfig::new_with_multi_paths(table.table_paths().clone())
+            .with_listing_options(options)
+            .with_schema(file_schema(table)),
     )
 }
 

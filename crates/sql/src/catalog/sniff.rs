@@ -15,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::files::by_name;
 use super::null_keys::listing_of;
 use crate::error::SqlError;
+use crate::text_formats::plain;
 use crate::words::sql_name;
 
 /// The table function.
@@ -60,7 +61,7 @@ impl Sniffed {
         let not_csv = |reason: &str| SqlError::FileFormat { path: self.place.clone(), reason: reason.into() };
         let table = by_name(state, &self.place).await?.ok_or_else(|| not_csv("it is no file"))?;
         let listing = listing_of(table.as_ref());
-        let format = listing.and_then(|listing| listing.options().format.downcast_ref::<CsvFormat>());
+        let format = listing.and_then(|listing| plain(&listing.options().format).downcast_ref::<CsvFormat>());
         let format = format.ok_or_else(|| not_csv("it is not read as CSV"))?;
         let character = |byte: u8| char::from(byte).to_string();
         let quoted = |text: &str| text.replace('\'', "''");

@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::Reason;
-use crate::mend::in_zone::per_second;
+use crate::time_units::per_second;
 
 const DAY_SECONDS: i64 = 86_400;
 

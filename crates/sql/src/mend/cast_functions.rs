@@ -1,12 +1,11 @@
-//! Functions in the place of casts: texts that become decimals ([`super::text_decimals`]), casts that rows compute
-//! ([`super::failing_casts`]), and numbers that become dates and times ([`super::calendar`]).
+//! Functions in the place of casts: texts that become decimals ([`super::text_decimals`]), and casts that rows compute
+//! ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
 //! it.
 
 use std::sync::Arc;
 
-use arrow::compute::can_cast_types;
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -14,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::conversion::Conversion;
-use super::{calendar, each_value, text_decimals};
+use super::{each_value, text_decimals};
 
 /// How a function converts its argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,23 +24,13 @@ enum Kind {
     Decimal,
     /// From a text to a decimal; another text becomes NULL.
     TryDecimal,
-    /// From a number to a date or a time; one past the calendar raises.
-    Calendar,
-    /// From a number to a date or a time; one past the calendar becomes NULL.
-    TryCalendar,
 }
 
 /// How the names of functions begin; the type follows.
-const NAMES: [(&str, Kind); 5] = [
-    ("warpcube_late_cast_", Kind::Late),
-    ("warpcube_decimal_", Kind::Decimal),
-    (TRY_DECIMAL, Kind::TryDecimal),
-    ("warpcube_calendar_", Kind::Calendar),
-    (TRY_CALENDAR, Kind::TryCalendar),
-];
-/// How the names of functions begin that have a value for all arguments.
+const NAMES: [(&str, Kind); 3] =
+    [("warpcube_late_cast_", Kind::Late), ("warpcube_decimal_", Kind::Decimal), (TRY_DECIMAL, Kind::TryDecimal)];
+/// How the name of a function begins that has a value for all arguments.
 pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
-pub(super) const TRY_CALENDAR: &str = "warpcube_try_calendar_";
 
 /// The function of a name, for plans that come from another session.
 pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
@@ -50,7 +39,6 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let is_kind = match kind {
         Kind::Late => true,
         Kind::Decimal | Kind::TryDecimal => is_read(&target),
-        Kind::Calendar | Kind::TryCalendar => calendar::has_end(&target),
     };
     is_kind.then(|| Arc::new(CastFunction::function(kind, &target)))
 }
@@ -84,13 +72,6 @@ impl CastFunction {
         is_taken.then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
     }
 
-    /// What reads a number as a date or a time in a cast's place; none for other casts.
-    pub(super) fn of_number(cast: &Conversion) -> Option<Expr> {
-        let kind = if cast.may_fail { Kind::TryCalendar } else { Kind::Calendar };
-        let is_taken = cast.from.is_numeric() && calendar::has_end(cast.to) && can_cast_types(&cast.from, cast.to);
-        is_taken.then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
-    }
-
     /// The same cast, which rows compute and planning does not.
     pub(super) fn late(cast: &Conversion) -> Expr {
         CastFunction::function(Kind::Late, cast.to).call(vec![cast.operand.clone()])
@@ -116,8 +97,6 @@ impl ScalarUDFImpl for CastFunction {
             Kind::Late => value.cast_to(&self.target, None),
             Kind::Decimal => each_value(value, |texts| text_decimals::read(texts, &self.target, false)),
             Kind::TryDecimal => each_value(value, |texts| text_decimals::read(texts, &self.target, true)),
-            Kind::Calendar => each_value(value, |numbers| calendar::read(numbers, &self.target, false)),
-            Kind::TryCalendar => each_value(value, |numbers| calendar::read(numbers, &self.target, true)),
         }
     }
 }
@@ -137,6 +116,5 @@ mod tests {
         }
         assert!(function("warpcube_decimal_Int32").is_none());
         assert!(function("warpcube_decimal_").is_none());
-        assert!(function("warpcube_calendar_Int32").is_none());
     }
 }

@@ -6,23 +6,17 @@
 //!
 //! The file goes once DataFusion's casts to coarser units round.
 
-use std::cmp::Ordering;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{ArrayRef, AsArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, TimeUnit};
-use datafusion::error::{DataFusionError, Result};
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::conversion::Conversion;
 use super::each_value;
-use super::in_zone::per_second;
-
-/// Seconds from 1970 to 2000.
-const EPOCH_SECONDS: i64 = 946_684_800;
+use crate::time_units::{per_second, rounded_to};
 
 /// The rounded operand of a cast to a coarser unit; `made` takes the cast by which a text becomes a time first.
 pub(super) fn operand(cast: &Conversion, made: impl FnOnce(Expr) -> Expr) -> Option<Expr> {
@@ -85,41 +79,5 @@ impl ScalarUDFImpl for Round {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         each_value(&arguments.args[0], |times| rounded_to(times, self.unit))
-    }
-}
-
-fn rounded_to(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
-    let DataType::Timestamp(fine, _) = times.data_type() else {
-        return Err(DataFusionError::Internal(format!("a {} to round", times.data_type())));
-    };
-    let (second, step) = (per_second(*fine), per_second(*fine) / per_second(unit));
-    let ticks = cast(times, &DataType::Int64)?;
-    let rounded = ticks.as_primitive::<Int64Type>().unary::<_, Int64Type>(|ticks| rounded_ticks(ticks, second, step));
-    let rounded: ArrayRef = Arc::new(rounded);
-    Ok(cast(&rounded, times.data_type())?)
-}
-
-/// The nearest multiple of a step, of two the one that is farther from 2000; at the ends of the range that before.
-fn rounded_ticks(ticks: i64, second: i64, step: i64) -> i64 {
-    let rest = ticks.rem_euclid(step);
-    let below = ticks.saturating_sub(rest);
-    let is_up = match (rest * 2).cmp(&step) {
-        Ordering::Equal => ticks >= EPOCH_SECONDS * second,
-        order => order.is_gt(),
-    };
-    if is_up { below.checked_add(step).unwrap_or(below) } else { below }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn halves_go_away_from_2000() {
-        let of = |milliseconds| rounded_ticks(milliseconds, 1000, 1000);
-        assert_eq!([-1_300, -1_500, -1_700, 0, 499, 500, 501].map(of), [-1_000, -2_000, -2_000, 0, 0, 0, 1_000]);
-        let start = EPOCH_SECONDS * 1000;
-        assert_eq!([start - 500, start + 500].map(of), [start - 1_000, start + 1_000]);
-        assert_eq!(of(i64::MAX), i64::MAX - i64::MAX % 1000);
     }
 }

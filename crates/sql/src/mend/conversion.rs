@@ -54,9 +54,14 @@ impl<'a> Conversion<'a> {
 
     /// Whether the operand is a text.
     pub(super) fn is_of_text(&self) -> bool {
-        match &self.from {
-            DataType::Dictionary(_, values) => values.is_string(),
-            from => from.is_string(),
-        }
+        is_text(&self.from)
+    }
+}
+
+/// Whether values of a type are texts.
+pub(super) fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => values.is_string(),
+        other => other.is_string(),
     }
 }

@@ -20,9 +20,9 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::canonical::is_constant;
-use super::in_zone::per_second;
 use super::lists::simplifier;
 use super::{chain, each_expression};
+use crate::time_units::per_second;
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule, of the analyser and of the optimiser.

@@ -16,11 +16,11 @@ use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::in_zone::per_second;
 use crate::error::SqlError;
 use crate::runtime::host_memory;
 use crate::settings::Settings;
 use crate::span_lengths::lengths;
+use crate::time_units::per_second;
 
 /// What the size of a result follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

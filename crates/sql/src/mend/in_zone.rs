@@ -2,11 +2,11 @@
 //!
 //! Arrow's cast fails for times that the clocks of a zone show twice or never. Here they are those of standard time,
 //! as in PostgreSQL: 02:30 of the night in which clocks go forward from 2 to 3 is half past three, and of the night
-//! in which they go back it is the later one.
+//! in which they go back it is the later one. Texts without seconds are read, which Arrow asks for.
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, LargeStringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options, is_null};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::ScalarValue;
@@ -16,7 +16,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::each_value;
+use super::conversion::is_text;
+use super::{each_value, wall_texts};
+use crate::time_units::per_second;
 
 /// The function's name in plans that travel; no statement can call it, since no registry has it.
 pub(crate) const NAME: &str = "warpcube_in_zone";
@@ -90,6 +92,12 @@ impl ScalarUDFImpl for InZone {
 /// The instants that values name in the zone of a type.
 fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let whole = |texts: &ArrayRef| -> Result<ArrayRef> {
+        let texts = cast(texts, &DataType::LargeUtf8)?;
+        let texts = texts.as_string::<i64>().iter().map(|text| text.map(wall_texts::whole));
+        Ok(Arc::new(texts.collect::<LargeStringArray>()))
+    };
+    let values = &if is_text(values.data_type()) { whole(values)? } else { values.clone() };
     let instants = cast(values, target)?;
     if instants.null_count() == values.null_count() {
         return Ok(instants);
@@ -123,16 +131,6 @@ fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let read: Int64Array = (0..walls.len()).map(read).collect::<Result<_>>()?;
     let read: ArrayRef = Arc::new(read);
     Ok(cast(&cast(&read, &DataType::Timestamp(unit, Some("UTC".into())))?, target)?)
-}
-
-/// Ticks of a second in a unit.
-pub(crate) fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
 }
 
 #[cfg(test)]

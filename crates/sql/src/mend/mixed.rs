@@ -6,18 +6,21 @@
 //! functions whose arguments share a type, keys of joins (those of USING, INTERSECT and EXCEPT among them), comparisons
 //! with subqueries, and columns of UNION.
 //!
+//! An integer and a decimal with so many digits behind the point that both have no room in 38 digits become decimals of
+//! 76, where DataFusion's common type overflows. Comparisons by an operator go by [`super::wide_comparisons`].
+//!
 //! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
 //! literal: both become nanoseconds, in the same places.
 //!
 //! Numbers and dates, timestamps or times have no common type: DataFusion makes days since 1970 of integers, in
 //! silence. In the same places they are refused, as in PostgreSQL.
 //!
-//! The file goes once DataFusion coerces a float and a decimal to a double, a time to the finer unit, and no number to
-//! a date.
+//! The file goes once DataFusion coerces a float and a decimal to a double, an integer and a decimal to a type that has
+//! room for both, a time to the finer unit, and no number to a date.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -30,6 +33,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
 use super::intervals::compares;
+use super::wide_comparisons::{digits_of, scale_of};
 use crate::error::SqlError;
 use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
@@ -80,7 +84,7 @@ fn in_keys(mut join: Join) -> Result<Join> {
     for (one, other) in &mut join.on {
         let (Ok(of_one), Ok(of_other)) = (one.get_type(&left), other.get_type(&right)) else { continue };
         check_kinds([&of_one, &of_other])?;
-        if let Some(common) = common_of([of_one, of_other]) {
+        if let Some(common) = shared([of_one, of_other]) {
             *one = common.of(std::mem::take(one), &left);
             *other = common.of(std::mem::take(other), &right);
         }
@@ -94,7 +98,7 @@ fn beside_subquery(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) 
     let Some((table, field)) = inner.iter().next() else { return Ok(false) };
     check_kinds(expr.get_type(schema).iter().chain([field.data_type()]))?;
     let types = expr.get_type(schema).ok().into_iter().chain([field.data_type().clone()]);
-    let Some(common) = common_of(types) else { return Ok(false) };
+    let Some(common) = shared(types) else { return Ok(false) };
     *expr = common.of(std::mem::take(expr), schema);
     let column = Expr::from((table, field));
     let cast = common.of(column.clone(), &inner);
@@ -176,19 +180,20 @@ fn in_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(Expr::Case(case), changed))
 }
 
-/// Columns of decimals become doubles where another input of the union has a float. Before types are coerced, a union
-/// among the inputs has the types of its own first input, so that those of all its inputs are looked at.
+/// Columns of the inputs become values of their common types. Before types are coerced, a union among the inputs has
+/// the types of its own first input, so that those of all its inputs are looked at.
 fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     let columns = union.inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
-    let mixed: Vec<bool> = (0..columns)
+    let mixed: Vec<Option<Common>> = (0..columns)
         .map(|column| {
             let mut types = Vec::new();
             union.inputs.iter().for_each(|input| types_of(input, column, &mut types));
             check_kinds(&types)?;
-            Ok(types.iter().any(DataType::is_floating) && types.iter().any(is_decimal))
+            // Times of several units have a common type among columns of a union.
+            Ok(shared(types).filter(|common| !matches!(common, Common::Time)))
         })
         .collect::<Result<_>>()?;
-    if !mixed.contains(&true) {
+    if mixed.iter().all(Option::is_none) {
         // A first input that is a union may have changed.
         let of =
             |schema: &DFSchema| -> Vec<DataType> { schema.fields().iter().map(|f| f.data_type().clone()).collect() };
@@ -198,7 +203,7 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
             false => Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?))),
         };
     }
-    let inputs = union.inputs.into_iter().map(|input| with_doubles(input, &mixed)).collect::<Result<_>>()?;
+    let inputs = union.inputs.into_iter().map(|input| with_common(input, &mixed)).collect::<Result<_>>()?;
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
@@ -211,25 +216,23 @@ fn types_of(plan: &LogicalPlan, column: usize, types: &mut Vec<DataType>) {
     }
 }
 
-/// An input of a union with doubles in place of the decimals of some columns.
-fn with_doubles(input: Arc<LogicalPlan>, columns: &[bool]) -> Result<Arc<LogicalPlan>> {
+/// An input of a union with values of common types in some columns.
+fn with_common(input: Arc<LogicalPlan>, columns: &[Option<Common>]) -> Result<Arc<LogicalPlan>> {
     let plan = match input.as_ref() {
         LogicalPlan::Union(union) => {
-            let inputs =
-                union.inputs.iter().map(|input| with_doubles(input.clone(), columns)).collect::<Result<_>>()?;
+            let inputs = union.inputs.iter().map(|input| with_common(input.clone(), columns)).collect::<Result<_>>()?;
             LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
-            LogicalPlan::Distinct(Distinct::All(with_doubles(input.clone(), columns)?))
+            LogicalPlan::Distinct(Distinct::All(with_common(input.clone(), columns)?))
         }
         _ => {
             let schema = input.schema().clone();
             let exprs = schema.iter().enumerate().map(|(index, (table, field))| {
                 let column = Expr::from((table, field));
-                match columns.get(index) {
-                    Some(true) if is_decimal(field.data_type()) => {
-                        double(column, &schema).alias_qualified(table.cloned(), field.name())
-                    }
+                let Some(Some(common)) = columns.get(index) else { return column };
+                match common.of(column.clone(), &schema) {
+                    cast if cast != column => cast.alias_qualified(table.cloned(), field.name()),
                     _ => column,
                 }
             });
@@ -265,6 +268,8 @@ fn is_time(data_type: &DataType) -> bool {
 enum Common {
     Double,
     Time,
+    /// Decimals of 76 digits, so many of them behind the point.
+    Wide(i8),
 }
 
 impl Common {
@@ -278,15 +283,30 @@ impl Common {
                     _ => expr,
                 }
             }
+            Common::Wide(scale) => {
+                let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale);
+                match expr.get_type(schema) {
+                    Ok(found) if (found.is_integer() || is_decimal(&found)) && found != wide => {
+                        Expr::Cast(Cast::new(Box::new(expr), wide))
+                    }
+                    _ => expr,
+                }
+            }
         }
     }
 }
 
 /// The same, and an error for numbers beside dates.
 fn checked<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Result<Option<Common>> {
-    let types: Vec<DataType> = exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()).collect();
-    check_kinds(&types)?;
-    Ok(common_of(types))
+    let typed = |expr: &'a Expr| Some((expr, expr.get_type(schema).ok()?));
+    let typed: Vec<(&Expr, DataType)> = exprs.into_iter().filter_map(typed).collect();
+    check_kinds(typed.iter().map(|(_, data_type)| data_type))?;
+    Ok(shared(typed.into_iter().map(|(expr, data_type)| match expr {
+        // A constant has the digits of its value.
+        Expr::Literal(value, _) if data_type.is_integer() && value.cast_to(&DataType::Int8).is_ok() => DataType::Int8,
+        Expr::Literal(value, _) if data_type.is_integer() && value.cast_to(&DataType::Int32).is_ok() => DataType::Int32,
+        _ => data_type,
+    })))
 }
 
 /// Refuses numbers beside dates.
@@ -308,7 +328,18 @@ pub(crate) fn is_on_calendar(data_type: &DataType) -> bool {
     matches!(data_type, Date32 | Date64 | Timestamp(..) | Time32(_) | Time64(_))
 }
 
-/// Refuses types of numbers beside types of dates, of which a cast makes one of the other.
+/// What makes a date or a time of a number, by its type.
+pub(super) fn of_number(date: &DataType) -> &'static str {
+    match date {
+        DataType::Timestamp(..) => {
+            "to_timestamp(n) of seconds since 1970, to_timestamp_millis(n), to_timestamp_micros(n)"
+        }
+        DataType::Time32(_) | DataType::Time64(_) => "make_time(hour, minute, second)",
+        _ => "DATE '1970-01-01' + n",
+    }
+}
+
+/// Refuses types of numbers beside types of dates.
 ///
 /// # Errors
 /// [`SqlError::Planning`], with both types.
@@ -317,8 +348,8 @@ pub(crate) fn check_kinds<'a>(types: impl IntoIterator<Item = &'a DataType> + Cl
     let date = types.into_iter().find(|data_type| is_on_calendar(data_type));
     match (number, date) {
         (Some(number), Some(date)) => {
-            let (number, date) = (sql_name(number), sql_name(date));
-            let reason = format!("{number} and {date} have no common type; write CAST(… AS {date}) or AS {number}");
+            let (number, kind, remedy) = (sql_name(number), sql_name(date), of_number(date));
+            let reason = format!("{number} and {kind} have no common type; write CAST(… AS {number}), or {remedy}");
             Err(SqlError::Planning(reason).into())
         }
         _ => Ok(()),
@@ -330,15 +361,31 @@ pub(crate) fn check_kinds<'a>(types: impl IntoIterator<Item = &'a DataType> + Cl
 /// # Errors
 /// [`SqlError::Planning`], with the column and both types.
 pub(crate) fn check_column(column: &Field, given: &DataType) -> Result<()> {
-    check_kinds([column.data_type(), given]).map_err(|error| match SqlError::from(error) {
-        SqlError::Planning(reason) => SqlError::Planning(format!("column '{}': {reason}", column.name())).into(),
-        other => other.into(),
-    })
+    let (name, kind) = (column.name(), column.data_type());
+    let remedy = match is_on_calendar(kind) {
+        true if given.is_numeric() => of_number(kind).to_string(),
+        false if kind.is_numeric() && is_on_calendar(given) => format!("CAST(… AS {})", sql_name(kind)),
+        _ => return Ok(()),
+    };
+    let (number, date) = if given.is_numeric() { (given, kind) } else { (kind, given) };
+    let (one, other) = (sql_name(number), sql_name(date));
+    let reason = format!("column '{name}': {one} and {other} have no common type; write {remedy}");
+    Err(SqlError::Planning(reason).into())
 }
 
 /// What expressions become that have several types which DataFusion does not bring together.
 fn common<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<Common> {
     common_of(exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()))
+}
+
+/// The same, of values that are to be of one type.
+fn shared(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
+    let types: Vec<DataType> = types.into_iter().collect();
+    let scale = types.iter().filter_map(scale_of).max();
+    let whole = types.iter().filter_map(digits_of).max();
+    let is_wide = |(scale, whole): &(i8, u8)| i16::from(*scale) + i16::from(*whole) > DECIMAL128_MAX_PRECISION.into();
+    let wide = || scale.zip(whole).filter(is_wide).map(|(scale, _)| Common::Wide(scale));
+    common_of(types).or_else(wide)
 }
 
 fn common_of(types: impl IntoIterator<Item = DataType>) -> Option<Common> {

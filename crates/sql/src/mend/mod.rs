@@ -46,6 +46,7 @@ mod moments;
 mod names;
 mod nan;
 pub(crate) mod narrow_casts;
+mod nested_casts;
 mod nth_values;
 mod nullif;
 mod partition_keys;
@@ -53,11 +54,13 @@ pub(crate) mod pass_through;
 mod projections;
 mod quantiles;
 mod raising;
+mod recursion;
 mod replacements;
 mod rounded_casts;
 mod rowless_subqueries;
 mod set_operations;
 mod shifts;
+mod single_casts;
 mod sliding;
 mod sorts;
 mod spans;
@@ -105,6 +108,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
+    rules.insert(0, Arc::new(recursion::TypesOfSteps));
     rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(wide_comparisons::WideComparisons));
     rules.push(Arc::new(whole_times::WholeTimes));
@@ -163,6 +167,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| coarser_times::function(name))
         .or_else(|| wall_texts::function(name))
         .or_else(|| cast_functions::function(name))
+        .or_else(|| nested_casts::function(name))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

@@ -1,4 +1,5 @@
-//! Texts that become timestamps without a zone, dates or times of day keep what their clock shows.
+//! Texts that become timestamps without a zone, dates or times of day keep what their clock shows, and texts of all
+//! times may leave out seconds.
 //!
 //! Arrow 59 moves `2024-01-01 08:00:00+02` to UTC before it forgets the zone: 06:00, and for a text near midnight
 //! another day. As in PostgreSQL, the zone of a text is left out where the target has none. Instants (TIMESTAMP WITH
@@ -32,6 +33,8 @@ enum Wall {
     Day,
     /// A time of day alone.
     Time,
+    /// An instant, by the zone of the text if it has one.
+    Instant,
 }
 
 impl Wall {
@@ -40,23 +43,42 @@ impl Wall {
         match data_type {
             Timestamp(_, None) | Date32 | Date64 => Some(Wall::Day),
             Time32(_) | Time64(_) => Some(Wall::Time),
+            Timestamp(_, Some(_)) => Some(Wall::Instant),
             _ => None,
         }
     }
 
     /// The text as Arrow reads it.
     fn bare(self, text: &str) -> Cow<'_, str> {
-        let bare = without_zone(text);
-        let whole = if has_all_digits(bare) { None } else { syntax::whole(bare) };
-        let whole = whole.map_or(Cow::Borrowed(bare), Cow::Owned);
+        let whole = whole(if self == Wall::Instant { text } else { without_zone(text) });
         match self {
-            Wall::Day => whole,
+            Wall::Day | Wall::Instant => whole,
             Wall::Time if has_all_digits(&whole) => Cow::Owned(whole[DATE_BYTES + 1..].to_string()),
             Wall::Time if whole.contains(':') => whole,
             // No digits alone, which would be a number.
             Wall::Time => Cow::Owned(format!("{whole}:")),
         }
     }
+
+    /// A text as an expression of what Arrow reads; none where it is that.
+    fn read(self, text: &Expr) -> Option<Expr> {
+        match text {
+            Expr::Literal(value, metadata) => {
+                let text = value.try_as_str().flatten()?;
+                let bare = self.bare(text);
+                let literal = || Expr::Literal(ScalarValue::Utf8(Some(bare.to_string())), metadata.clone());
+                (text != bare).then(literal)
+            }
+            Expr::ScalarFunction(function) if WALLS.iter().any(|(name, _)| *name == function.name()) => None,
+            text => Some(FUNCTIONS[self as usize].call(vec![text.clone()])),
+        }
+    }
+}
+
+/// The text with all digits of a timestamp, if it is one.
+pub(super) fn whole(text: &str) -> Cow<'_, str> {
+    let whole = if has_all_digits(text) { None } else { syntax::whole(text) };
+    whole.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// Bytes of `2024-01-01`.
@@ -72,19 +94,14 @@ fn has_all_digits(text: &str) -> bool {
         && signs.iter().all(|(place, sign)| bytes[*place] == *sign)
 }
 
-/// The operand without its zone, of a cast of a text to a type without one.
+/// The operand as Arrow reads it, of a cast of a text to a time.
 pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
-    let wall = Wall::of(cast.to).filter(|_| cast.is_of_text())?;
-    match cast.operand {
-        Expr::Literal(value, metadata) => {
-            let text = value.try_as_str().flatten()?;
-            let bare = wall.bare(text);
-            let literal = || Expr::Literal(ScalarValue::Utf8(Some(bare.to_string())), metadata.clone());
-            (text != bare).then(literal)
-        }
-        Expr::ScalarFunction(function) if WALLS.iter().any(|(name, _)| *name == function.name()) => None,
-        operand => Some(FUNCTIONS[wall as usize].call(vec![operand.clone()])),
-    }
+    Wall::of(cast.to).filter(|_| cast.is_of_text())?.read(cast.operand)
+}
+
+/// A text that becomes an instant, as Arrow reads it; none where it is so.
+pub(super) fn instant(text: &Expr) -> Option<Expr> {
+    Wall::Instant.read(text)
 }
 
 /// The text of a time of day or a timestamp without the offset or the name of a zone at its end.
@@ -98,9 +115,10 @@ fn without_zone(text: &str) -> &str {
 }
 
 /// The functions' names in plans that travel, in the order of [`Wall`].
-const WALLS: [(&str, Wall); 2] = [("warpcube_without_zone", Wall::Day), ("warpcube_time_of_day", Wall::Time)];
+const WALLS: [(&str, Wall); 3] =
+    [("warpcube_without_zone", Wall::Day), ("warpcube_time_of_day", Wall::Time), ("warpcube_instant", Wall::Instant)];
 
-static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
     WALLS.map(|(name, wall)| {
         let signature = Signature::any(1, Volatility::Immutable);
         Arc::new(ScalarUDF::new_from_impl(WithoutZone { name, wall, signature }))
@@ -169,6 +187,7 @@ mod tests {
 
     #[test]
     fn texts_are_as_arrow_reads_them() {
+        assert_eq!(Wall::Instant.bare("2024-01-01 8:00+02"), "2024-01-01 08:00:00+02");
         for (text, day, time) in [
             ("2024-01-01 08:00+02", "2024-01-01 08:00:00", "08:00:00"),
             ("2024-1-5 8:03:07.25 Europe/Berlin", "2024-01-05 08:03:07.25", "08:03:07.25"),

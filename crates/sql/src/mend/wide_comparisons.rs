@@ -69,11 +69,11 @@ fn lacks_digits(operand: &Expr, schema: &DFSchema) -> bool {
         return value.cast_to(field.data_type()).is_err();
     }
     *precision == DECIMAL128_MAX_PRECISION
-        && digits(&from).is_some_and(|digits| i16::from(digits) + i16::from(*scale) > i16::from(*precision))
+        && digits_of(&from).is_some_and(|digits| i16::from(digits) + i16::from(*scale) > i16::from(*precision))
 }
 
 /// Digits of an integer type.
-fn digits(data_type: &DataType) -> Option<u8> {
+pub(super) fn digits_of(data_type: &DataType) -> Option<u8> {
     Some(match data_type {
         DataType::Int8 | DataType::UInt8 => 3,
         DataType::Int16 | DataType::UInt16 => 5,
@@ -84,7 +84,8 @@ fn digits(data_type: &DataType) -> Option<u8> {
     })
 }
 
-fn scale_of(data_type: &DataType) -> Option<i8> {
+/// Digits behind the point of a decimal of 128 bits.
+pub(super) fn scale_of(data_type: &DataType) -> Option<i8> {
     match data_type {
         DataType::Decimal128(_, scale) => Some(*scale),
         _ => None,

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator
 
 use crate::catalog::listing_of;
 use crate::error::{Result, SqlError};
+use crate::text_formats::plain;
 use crate::walk::{PlanWalk, Walk};
 
 /// A column of a text file: the name of its table in the plan, and its own.
@@ -258,5 +259,5 @@ fn uses(plan: &LogicalPlan) -> Result<Uses> {
 }
 
 fn is_text(provider: &dyn TableProvider) -> bool {
-    listing_of(provider).is_some_and(|listing| listing.options().format.downcast_ref::<CsvFormat>().is_some())
+    listing_of(provider).is_some_and(|listing| plain(&listing.options().format).downcast_ref::<CsvFormat>().is_some())
 }

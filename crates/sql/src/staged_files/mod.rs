@@ -43,6 +43,7 @@ use crate::locations::{local_path, url_of};
 use crate::outputs::{self, Destination, Hidden};
 use crate::report::StatementReport;
 use crate::syntax::shown_name;
+use crate::text_formats::plain;
 use crate::values::boolean;
 
 /// What is written to a pipe or a device, until it is.
@@ -345,7 +346,7 @@ fn check_insert(table: &ListingTable) -> Result<()> {
             "INSERT into a table over the files '{pattern}', among which the new one ('….{extension}') would not be"
         )));
     }
-    let any = format.as_ref();
+    let any = plain(format);
     let is_other =
         any.downcast_ref::<CsvFormat>().is_some_and(|csv| !matches!(csv.options().terminator, None | Some(b'\n')))
             || any.downcast_ref::<JsonFormat>().is_some_and(|json| !json.is_newline_delimited());

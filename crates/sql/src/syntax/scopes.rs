@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    CteAsMaterialized, Ident, ObjectName, Query, SetExpr, TableAlias, TableFactor, VisitorMut,
+    CteAsMaterialized, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 
 use super::items::{MARK, folded};
@@ -186,6 +186,9 @@ impl Scopes {
 /// # Errors
 /// [`SqlError::Unsupported`] for a clause around branches that read the table.
 pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: Ended) -> Result<()> {
+    if let (true, SetExpr::SetOperation { right, .. }) = (reads_itself, query.body.as_mut()) {
+        with_casts_twice(right);
+    }
     let clauses = [
         ("WITH", query.with.is_some()),
         ("ORDER BY", query.order_by.is_some()),
@@ -205,6 +208,24 @@ pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: E
     let inner = std::mem::replace(query, outer);
     *query.body = SetExpr::Query(Box::new(inner));
     Ok(())
+}
+
+/// Has the casts that a recursive step gives stand twice: the planner's own casts to the types of the first branch
+/// stand once (`mend/recursion.rs`).
+fn with_casts_twice(step: &mut SetExpr) {
+    let SetExpr::Select(select) = step else { return };
+    for item in &mut select.projection {
+        let (SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }) = item else { continue };
+        let cast = std::iter::successors(Some(&*item), |expr| match expr {
+            Expr::Nested(inner) => Some(inner),
+            _ => None,
+        });
+        if let Some(Expr::Cast { kind, data_type, array, format, .. }) = cast.last() {
+            let (kind, data_type, array, format) = (kind.clone(), data_type.clone(), *array, format.clone());
+            let expr = Box::new(item.clone());
+            *item = Expr::Cast { kind, expr, data_type, array, format };
+        }
+    }
 }
 
 /// How often each table is computed if a copy of it stands in the place of each read, two for all that is more.

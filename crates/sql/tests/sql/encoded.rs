@@ -191,6 +191,22 @@ async fn files_that_are_not_what_they_were_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_files_are_read_alike_at_both_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, receiver) = (cpu(), cpu());
+    for (format, text) in [("CSV", "d\n1.005\n2.004\n"), ("JSON", "{\"d\":1.005}\n{\"d\":2.004}\n")] {
+        let path = folder.path().join(format!("t.{}", format.to_lowercase()));
+        std::fs::write(&path, text).unwrap();
+        let location = path.display();
+        let create =
+            format!("CREATE EXTERNAL TABLE {format}_t (d DECIMAL(10, 2)) STORED AS {format} LOCATION '{location}'");
+        sender.collect(&create).await.unwrap();
+        let (found, _) = sent(&sender, &receiver, &format!("SELECT sum(d) AS s FROM {format}_t")).await.unwrap();
+        assert_eq!(rows(&found)[0], "| 3.01 |", "{format}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_that_are_no_plan_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");

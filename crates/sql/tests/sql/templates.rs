@@ -15,7 +15,7 @@ const TABLES: [(&str, &str); 2] = [
     (
         "t",
         "SELECT value % 10 AS k, value AS v, CAST(value % 7 AS INT) AS small, chr(97 + value % 3) || value AS name, \
-         CAST(CAST(value % 60 AS INT) AS DATE) AS day, CAST(value * 0.07 AS DECIMAL(10, 2)) AS price, \
+         DATE '1970-01-01' + value % 60 AS day, CAST(value * 0.07 AS DECIMAL(10, 2)) AS price, \
          CASE WHEN value % 11 > 0 THEN value / 8.0 END AS f, \
          CAST(to_timestamp(value * 3600) AS TIMESTAMP) AS at, value % 2 = 0 AS flag \
          FROM generate_series(1, 1000)",
