@@ -27,6 +27,7 @@ mod error;
 mod exec;
 mod file_sets;
 mod format_options;
+mod leaf_operator;
 mod lexer;
 mod locations;
 mod lower;

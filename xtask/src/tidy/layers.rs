@@ -49,6 +49,7 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
                 "walk",
                 "locations",
                 "csv_lines",
+                "leaf_operator",
                 "lexer",
                 "nearest",
                 "words",

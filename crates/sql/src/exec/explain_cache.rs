@@ -27,6 +27,12 @@ impl ExplainCache {
         fragments.insert(lowered.identity.clone(), Arc::downgrade(lowered));
     }
 
+    /// Lets a fragment know how many rows an equal one gives.
+    pub(crate) fn tell(&self, lowered: &Lowered) {
+        let twin = self.fragments.lock().get(&lowered.identity).and_then(Weak::upgrade);
+        twin.into_iter().for_each(|twin| lowered.cardinality.take_over(&twin.cardinality));
+    }
+
     /// The fragment if it is bound, else an equal one that is bound, else the fragment; each as `runs` gives it, which
     /// may read derived columns.
     pub(crate) fn bound(&self, lowered: &Arc<Lowered>, runs: impl Fn(Arc<Lowered>) -> Arc<Lowered>) -> Arc<Lowered> {

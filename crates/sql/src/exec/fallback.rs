@@ -10,7 +10,7 @@ use crate::values::{DeviceChoice, Placement};
 /// Whether the same fragment over the same tables would be refused again.
 pub(super) fn is_lasting(error: &EngineError) -> bool {
     match error {
-        EngineError::Unsupported(_) => true,
+        EngineError::Unsupported(_) | EngineError::Evaluation(_) => true,
         EngineError::Column(error) => error.is_unsupported(),
         _ => false,
     }

@@ -8,6 +8,7 @@ mod execution_plan;
 mod explain;
 mod explain_cache;
 mod fallback;
+mod feeds;
 mod finish;
 mod operators;
 mod order;

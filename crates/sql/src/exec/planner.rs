@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ScalarValue, internal_err};
+use datafusion::common::{ScalarValue, Statistics, internal_err};
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
@@ -22,6 +22,7 @@ use super::background_load::{Afterwards, BackgroundLoads};
 use super::context::DeviceContext;
 use super::device_exec::{Arguments, DeviceExec};
 use super::explain::{self, ExplainExec, Explained};
+use super::feeds::{expected, feeding};
 use super::renewed::{is_renewable, renewed};
 use super::source::load_threads;
 use super::work::PlanningState;
@@ -140,7 +141,12 @@ impl DevicePlanner {
         let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
         facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);
         let mut refused = Vec::new();
-        let lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &mut facts, &mut refused))?;
+        let mut lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &mut facts, &mut refused))?;
+        while self.leaves_parts(&lowered, placing.as_deref(), state).await {
+            refused.clear();
+            placing.iter().for_each(|placing| _ = placing.take_declined());
+            lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &mut facts, &mut refused))?;
+        }
         if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
             return as_it_is();
         }
@@ -160,6 +166,29 @@ impl DevicePlanner {
         let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
         let operators = OnceLock::new();
         Ok(Planned { host_operators: host_operators(&lowered)?, plan: lowered, refused, declined, basis, operators })
+    }
+
+    /// Learns what to expect of fragments that feed operators of the CPU. Those that spare it nothing are left to it
+    /// when the plan is lowered again, unless placement or device is named; whether there are any.
+    async fn leaves_parts(&self, lowered: &LogicalPlan, placing: Option<&Placing>, state: &SessionState) -> bool {
+        let mut found = false;
+        for node in feeding(lowered) {
+            let Some(lowered) = node.lowered() else { continue };
+            lowered.cardinality.feed();
+            self.context.explain_cache.tell(lowered);
+            if !lowered.cardinality.is_expected()
+                && let Ok(expected) = expected(lowered, node.on_cpu(), state).await
+            {
+                lowered.cardinality.expect(expected);
+            }
+            // How many rows a condition leaves, or groups there are, is a guess, and no reason not to try.
+            let is_sure = !lowered.has_groups() && lowered.fragment.filters().next().is_none();
+            let rows = lowered.cardinality.found().or(lowered.cardinality.expected().filter(|_| is_sure));
+            if let Some(reason) = placing.zip(rows).and_then(|(placing, rows)| placing.spares_nothing(lowered, rows)) {
+                found |= self.context.refusals.foresee(&lowered.identity, &reason);
+            }
+        }
+        found
     }
 
     /// Notes the columns that a statement which runs now asks for; the loads that begin when it is over, if any do.
@@ -347,6 +376,11 @@ impl ExtensionPlanner for DeviceExtension {
             self.state.clone(),
             self.context.clone(),
         );
+        // A plan with parameters is planned with their first values.
+        if lowered.cardinality.feeds() && !lowered.cardinality.is_expected() {
+            let expected = expected(lowered, &*exec.on_cpu()?, &self.state).await;
+            lowered.cardinality.expect(expected.unwrap_or_else(|_| Statistics::new_unknown(&exec.schema())));
+        }
         Ok(Some(Arc::new(exec)))
     }
 }

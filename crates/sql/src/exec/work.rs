@@ -114,7 +114,11 @@ impl Work {
                     }
                     batch => {
                         self.account(&run);
-                        let batch = self.one_batch(batch?);
+                        let batch = batch?;
+                        if self.exec.mode == Mode::Whole {
+                            self.exec.lowered.cardinality.find(batch.num_rows());
+                        }
+                        let batch = self.one_batch(batch);
                         if let (Some(report), Some(predicted)) = (&self.report, predicted) {
                             report.add_run(FragmentRun {
                                 what: self.exec.lowered.what.clone(),

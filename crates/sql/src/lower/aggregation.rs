@@ -65,5 +65,6 @@ pub(crate) fn lower(aggregate: &Aggregate, facts: &TableFacts) -> Result<Lowered
         last_results: Default::default(),
         identity: String::new(),
         join: None,
+        cardinality: Default::default(),
     })
 }

@@ -76,6 +76,9 @@ impl Graph {
     }
 
     fn limit(&mut self, limit: &Limit, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
+        if lets_one_row_pass(limit) {
+            return self.flatten(&limit.input, facts, core);
+        }
         let (Ok(FetchType::Literal(fetch)), Ok(SkipType::Literal(skip))) =
             (limit.get_fetch_type(), limit.get_skip_type())
         else {
@@ -107,6 +110,14 @@ impl Graph {
         });
         columns
     }
+}
+
+/// Whether a limit does nothing: below it is one row, and it lets a first row pass. DataFusion pushes the limit of a
+/// cross join into both sides.
+pub(super) fn lets_one_row_pass(limit: &Limit) -> bool {
+    let (fetch, skip) = (limit.get_fetch_type(), limit.get_skip_type());
+    let is_one = matches!(source_of(&limit.input), LogicalPlan::Aggregate(one) if one.group_expr.is_empty());
+    is_one && matches!((fetch, skip), (Ok(FetchType::Literal(Some(1..) | None)), Ok(SkipType::Literal(0))))
 }
 
 /// A filter of a scan, whose columns are named without regard to the projection.

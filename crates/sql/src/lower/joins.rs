@@ -7,6 +7,7 @@ use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, Join, Logi
 use warpcube_engine::JoinKind;
 
 use super::columns::{BaseColumn, RelationId, data_type, no_names, relations, rewrite, rewrite_over, text};
+use super::flatten::lets_one_row_pass;
 use super::graph::{Compared, Core, Graph, Hanging, mark_column};
 use super::tables::TableFacts;
 use super::{Reason, unions};
@@ -262,7 +263,7 @@ fn equality(pair: (Expr, Expr), join: &Join, (left, right): &(Expr, Expr)) -> Re
 /// Whether a plan gives the rows that a limit lets pass.
 fn has_limit(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Limit(_) => true,
+        LogicalPlan::Limit(limit) => !lets_one_row_pass(limit),
         LogicalPlan::Projection(projection) => has_limit(&projection.input),
         LogicalPlan::SubqueryAlias(alias) => has_limit(&alias.input),
         _ => false,

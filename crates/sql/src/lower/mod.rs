@@ -11,6 +11,7 @@ mod aggregate;
 mod aggregation;
 mod arguments;
 mod calls;
+mod cardinality;
 mod columns;
 mod constants;
 mod dates;
@@ -55,6 +56,7 @@ use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, Top
 
 pub(crate) use aggregate::Finish;
 use arguments::Argument;
+pub(crate) use cardinality::Cardinality;
 pub(crate) use derived::DerivedColumn;
 pub(crate) use describe::describe;
 pub(crate) use filled::{fill, param_values};
@@ -106,6 +108,8 @@ pub(crate) struct Lowered {
     pub(crate) identity: String,
     /// The same of the rows of the join below it, which are then not brought back either.
     pub(crate) join: Option<String>,
+    /// How many rows it gives.
+    pub(crate) cardinality: Arc<Cardinality>,
 }
 
 impl Lowered {
@@ -121,9 +125,14 @@ impl Lowered {
 
     /// Whether the root gives all rows of tables in an order.
     pub(crate) fn sorts_rows(&self) -> bool {
-        let groups = |pipeline: &Pipeline| matches!(pipeline.sink, Sink::Aggregate { .. });
         let root = self.fragment.pipelines.last().map(|root| &root.sink);
-        matches!(root, Some(Sink::TopK(TopK { k: None, .. }))) && !self.fragment.pipelines.iter().any(groups)
+        matches!(root, Some(Sink::TopK(TopK { k: None, .. }))) && !self.has_groups()
+    }
+
+    /// Whether anything is grouped.
+    pub(crate) fn has_groups(&self) -> bool {
+        let groups = |pipeline: &Pipeline| matches!(pipeline.sink, Sink::Aggregate { .. });
+        self.fragment.pipelines.iter().any(groups)
     }
 
     /// Whether the root gives rows as they are.
@@ -160,6 +169,7 @@ impl Lowered {
             derived: DerivedCache::default(),
             identity: self.identity.clone(),
             join: self.join.clone(),
+            cardinality: self.cardinality.clone(),
         }
     }
 }
@@ -184,14 +194,19 @@ impl Refusals {
     /// Remembers a fragment, and the rows of its join.
     pub(crate) fn remember(&self, lowered: &Lowered, reason: &str) {
         for identity in std::iter::once(&lowered.identity).chain(&lowered.join) {
-            let mut reasons = self.reasons.lock();
-            if reasons.len() >= REFUSALS_MAX {
-                reasons.clear();
-            }
-            if reasons.insert(identity.clone(), reason.to_string()).is_none() {
+            if self.foresee(identity, reason) {
                 self.count.fetch_add(1, Ordering::AcqRel);
             }
         }
+    }
+
+    /// Remembers a fragment of a plan that is still made: no other plan is worth making again. Whether it is new.
+    pub(crate) fn foresee(&self, identity: &str, reason: &str) -> bool {
+        let mut reasons = self.reasons.lock();
+        if reasons.len() >= REFUSALS_MAX {
+            reasons.clear();
+        }
+        reasons.insert(identity.to_string(), reason.to_string()).is_none()
     }
 
     /// Why a fragment does not run on the device, if it was remembered.
@@ -230,7 +245,7 @@ pub(crate) fn lower(plan: &LogicalPlan, facts: &mut TableFacts, refused: &mut Ve
 
 /// Replaces what can run on the device in one plan.
 fn lower_parts(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
-    // Refused plans whose parts are looked at, each with the fragments that were placed before it.
+    // Refused plans whose parts are looked at, each with the fragments placed and the reasons told before it.
     let (mut wholes, mut placed) = (Vec::new(), 0);
     let lowered = plan.clone().transform_down_nested(|plan| {
         let (lowered, input, what, is_whole) = match &plan {
@@ -264,16 +279,18 @@ fn lower_parts(plan: &LogicalPlan, facts: &TableFacts, refused: &mut Vec<Refused
             Err(reason) => {
                 let one = Refused { what: describe(input, what), reason };
                 match is_whole {
-                    true => wholes.push((one, placed)),
+                    true => wholes.push((one, placed, refused.len())),
                     false => refused.push(one),
                 }
                 Ok(Transformed::no(plan))
             }
         }
     })?;
-    // The reason of a whole is told where parts of it run on the device; where none do, they have reasons of their own.
-    for (whole, before) in wholes {
-        if placed > before && !refused.iter().any(|known| known.reason == whole.reason) {
+    // The reason of a whole is told where parts of it run on the device, and where they have no reasons of their own.
+    let told = refused.len();
+    for (whole, placed_before, told_before) in wholes {
+        let is_alone = placed > placed_before || told == told_before;
+        if is_alone && !refused.iter().any(|known| known.reason == whole.reason) {
             refused.push(whole);
         }
     }

@@ -124,5 +124,6 @@ fn lower(plan: &LogicalPlan, limit: Option<u64>, facts: &TableFacts) -> Result<L
         last_results: Default::default(),
         identity: String::new(),
         join: None,
+        cardinality: Default::default(),
     })
 }

@@ -179,5 +179,6 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         last_results: Default::default(),
         identity: String::new(),
         join: None,
+        cardinality: Default::default(),
     })
 }

@@ -50,6 +50,8 @@ pub(crate) struct PassWork {
     pub(crate) filters: u32,
     pub(crate) probes: u32,
     pub(crate) sink: SinkWork,
+    /// Rows that pass filters and probes, where more is known of them than their shares.
+    pub(crate) passing: Option<u64>,
 }
 
 /// What becomes of the rows that pass.
@@ -127,7 +129,9 @@ const TRANSFER_BANDWIDTH: f64 = 20e9;
 const GROUP_NS: f64 = 60.0;
 const GROUP_COLUMN_NS: f64 = 20.0;
 /// Fewer groups than this are always brought back: it takes some milliseconds.
-const GROUPS_MAX_MIN: u64 = 64 << 10;
+pub(super) const GROUPS_MAX_MIN: u64 = 64 << 10;
+/// Share of the largest table's rows from which on they only pass through a join.
+pub(super) const PASSING_SHARE: f64 = 0.5;
 /// Sorting a row on the CPU by one key, what a further key adds, and merging sorted partitions on one core: four
 /// million rows of four columns, 110 to 173 and 201 ns by one and two keys, and 17 to 26 (DataFusion 55.2, two cores).
 const SORT_NS: f64 = 140.0;
@@ -206,6 +210,9 @@ impl PassWork {
 
     /// Rows that pass the filters and find a partner in each probe.
     fn rows_passing(&self) -> f64 {
+        if let Some(passing) = self.passing {
+            return passing as f64;
+        }
         self.rows as f64 * FILTER_SHARE.powi(self.filters as i32) * PROBE_SHARE.powi(self.probes as i32)
     }
 
@@ -323,7 +330,7 @@ mod tests {
 
     fn pass(rows: u64, columns: &[(ColumnKind, Location)], probes: u32, sink: SinkWork) -> PassWork {
         let columns = columns.iter().map(|(kind, location)| ColumnWork { kind: *kind, location: *location }).collect();
-        PassWork { rows, source: SourceKind::Parquet, columns, filters: 1, probes, sink }
+        PassWork { rows, source: SourceKind::Parquet, columns, filters: 1, probes, sink, passing: None }
     }
 
     fn numbers(count: usize, location: Location) -> Vec<(ColumnKind, Location)> {
@@ -361,6 +368,12 @@ mod tests {
         };
         assert!(!rows(None).rows_pay(), "{:?}", rows(None));
         assert!(rows(Some(1_000)).rows_pay(), "{:?}", rows(Some(1_000)));
+        let known = |passing| {
+            let sink = SinkWork::Rows { columns: 6, limit: None };
+            let all = pass(120_000_000, &numbers(4, Location::Device), 1, sink);
+            Costs::of(&[PassWork { passing: Some(passing), ..all }], SIXTEEN)
+        };
+        assert!(known(100_000).rows_pay() && !known(60_000_000).rows_pay(), "{:?}", known(100_000));
     }
 
     #[test]

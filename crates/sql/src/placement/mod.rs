@@ -9,7 +9,8 @@
 //!
 //! A result of more groups than pay to bring back is computed on the CPU: by rule 3 where their number is a guess, and
 //! without a load where it is known. So are the rows of a join where bringing them back is estimated to take longer
-//! than the CPU, wherever their columns are.
+//! than the CPU, wherever their columns are. Rows that only pass through to an operator of the CPU stay with it
+//! ([`Placing::spares_nothing`]).
 
 mod cost;
 mod ledger;
@@ -132,9 +133,24 @@ impl Placing {
                     Sink::Rows { columns, limit } => SinkWork::Rows { columns: columns.len() as u32, limit: *limit },
                     _ => SinkWork::Build,
                 },
+                passing: None,
             }
         };
         fragment.pipelines.iter().map(&mut pass).collect()
+    }
+
+    /// Why operators of the CPU that a fragment feeds do better without it, where it gives so many rows: most of its
+    /// largest table's only pass through, or bringing them back takes longer than the CPU.
+    pub(crate) fn spares_nothing(&self, lowered: &Lowered, rows: usize) -> Option<Reason> {
+        self.factor?;
+        let through = passes_through(lowered, rows);
+        if through.is_some() || !lowered.gives_rows() {
+            return through;
+        }
+        let mut passes = self.passes(lowered);
+        passes.last_mut()?.passing = Some(rows as u64);
+        let costs = Costs::of(&passes, self.machine(&passes));
+        (!costs.rows_pay()).then(|| reason(&costs))
     }
 
     /// Groups that the result of grouping a table by columns of it is expected to have, by the column with the most
@@ -257,6 +273,15 @@ impl Placer for Placing {
         self.declined.lock().push(Declined { missing, load });
         Err(reason(&costs) + remark)
     }
+}
+
+/// Why operators of the CPU that a fragment feeds do better without it, given the rows that it gives: most rows of its
+/// largest table only pass through, and they are too many to be brought back in no time.
+fn passes_through(lowered: &Lowered, rows: usize) -> Option<Reason> {
+    let scanned = lowered.tables.iter().filter_map(|table| table.rows).max()?;
+    let passes = lowered.gives_rows() && rows as f64 >= cost::PASSING_SHARE * scanned as f64;
+    (passes && rows as u64 > cost::GROUPS_MAX_MIN)
+        .then(|| format!("{rows} of {scanned} rows would pass through it to the CPU"))
 }
 
 /// Rows of a sort of a table without filters, all of which come back; none where it is not known how many do.

@@ -46,6 +46,22 @@ async fn a_fragment_that_does_not_fit_is_planned_for_the_cpu_from_then_on() {
     assert_eq!(one(&session, sql).await, (vec!["| b |".into(), "| s |".into()], Place::Gpu));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_raise_an_error_are_left_to_the_cpu_from_then_on() {
+    let session = lenient();
+    session.collect("CREATE TABLE t AS VALUES (1), (0), (5)").await.unwrap();
+    let sql = "SELECT sum(10 / column1) AS s FROM t";
+    for is_first in [true, false] {
+        let execution = session.execute(sql).await.unwrap();
+        let plan = format!("{:?}", execution.plan);
+        assert_eq!(plan.contains("DeviceExec"), is_first, "{plan}");
+        let error = execution.collect().await.unwrap_err().to_string();
+        assert!(error.contains("SQL-006"), "{error}");
+    }
+    session.collect("DELETE FROM t WHERE column1 = 0").await.unwrap();
+    assert_eq!(one(&session, sql).await, (vec!["| 12 |".into(), "| s  |".into()], Place::Gpu));
+}
+
 /// A session with a table, that writes the source of each fragment to a folder.
 async fn dumping() -> (Connection, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();

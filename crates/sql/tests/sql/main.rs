@@ -6,6 +6,7 @@ mod bad_files;
 mod beyond_memory;
 mod budget;
 mod cancel;
+mod cardinality;
 mod changes;
 mod changing;
 mod connections;
