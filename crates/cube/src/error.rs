@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::model::WEIGHT_MAX;
+
 /// Names that an abbreviated path shows before and after its gap.
 const SHOWN_AT_EACH_END: usize = 4;
 
@@ -41,8 +43,8 @@ impl fmt::Display for Nearest {
 /// An error of a cube model: a refused definition, a refused change or an unknown name.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// A name, alias, attribute or level is the empty text.
-    #[error("a name in {place} is empty: give it at least one character")]
+    /// A name, alias, caption, attribute or level is the empty text, or blanks.
+    #[error("a name in {place} is empty or blank: give it a character that is no blank")]
     EmptyName {
         /// The dimension or cube.
         place: String,
@@ -143,8 +145,8 @@ pub enum ModelError {
         /// The cycle; its first and last names are equal.
         path: Path,
     },
-    /// A weight is NaN or infinite.
-    #[error("dimension '{dimension}': the weight of {path} is {weight}; a weight is a finite number")]
+    /// A weight is NaN or beyond [`crate::model::WEIGHT_MAX`].
+    #[error("dimension '{dimension}': {}", weight_problem(.path, *.weight))]
     Weight {
         /// The dimension.
         dimension: String,
@@ -152,6 +154,19 @@ pub enum ModelError {
         path: Path,
         /// The refused weight.
         weight: f64,
+    },
+    /// The weights of all base elements below an element add up to more than [`crate::model::WEIGHT_MAX`] by magnitude.
+    #[error(
+        "dimension '{dimension}': the weights of the base elements below '{element}' add up to {sum:e} by magnitude, \
+         over all paths; the most is {WEIGHT_MAX:e}: give its edges smaller weights"
+    )]
+    WeightSum {
+        /// The dimension.
+        dimension: String,
+        /// The consolidated element.
+        element: String,
+        /// The sum.
+        sum: f64,
     },
     /// The product of weights along paths, or their sum over paths, leaves the range of doubles.
     #[error("dimension '{dimension}': the weights below '{element}' multiply to more than a double holds")]
@@ -311,6 +326,12 @@ pub enum ModelError {
     /// The stored model is not the JSON of a model.
     #[error("the stored model cannot be read: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// A refused weight.
+pub(crate) fn weight_problem(path: &Path, weight: f64) -> String {
+    let weight = if weight.abs() > WEIGHT_MAX { format!("{weight:e}") } else { weight.to_string() };
+    format!("the weight of {path} is {weight}; a weight is a number from -{WEIGHT_MAX:e} to {WEIGHT_MAX:e}")
 }
 
 /// Which element has a name.

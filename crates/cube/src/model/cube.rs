@@ -35,9 +35,10 @@ impl CubeModel {
     ///
     /// # Errors
     /// [`ModelError::DimensionCount`], [`ModelError::NoMeasure`], [`ModelError::DuplicatePart`],
-    /// [`ModelError::EmptyName`], [`ModelError::Measure`], [`ModelError::KeyTooWide`].
+    /// [`ModelError::EmptyName`], [`ModelError::Measure`], [`ModelError::WeightSum`], [`ModelError::KeyTooWide`].
     pub fn new(name: &str, dimensions: Vec<Dimension>, measures: Vec<Measure>) -> Result<Self> {
         check(name, &dimensions, &measures)?;
+        dimensions.iter().try_for_each(Dimension::check_weights)?;
         let layout = layout_of(dimensions.iter().map(|d| (d.name(), d.base_count())))?;
         Ok(Self { name: name.to_owned(), dimensions, measures, layout })
     }

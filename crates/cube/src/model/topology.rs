@@ -1,5 +1,6 @@
 //! Order of a dimension's graph: ranks, levels, positions, roots, cycles.
 
+use super::weights::WEIGHT_MAX;
 use super::{Element, ElementId, ElementKind};
 
 /// Mark of an element that was removed.
@@ -20,6 +21,9 @@ pub(super) struct Topology {
     pub(super) whole: bool,
     /// Sum of the weights of all base elements below an element, by element number.
     pub(super) totals: Vec<f64>,
+    /// The first element by rank whose weights add up to more than [`WEIGHT_MAX`] by magnitude, over all base elements
+    /// and paths below it, with that sum.
+    pub(super) too_heavy: Option<(ElementId, f64)>,
 }
 
 impl Topology {
@@ -33,6 +37,7 @@ impl Topology {
         let mut ranks = vec![NONE; slots.len()];
         let mut levels = vec![0; slots.len()];
         let mut totals = vec![0.0; slots.len()];
+        let (mut magnitudes, mut too_heavy) = (vec![0.0_f64; slots.len()], None);
         let mut whole = true;
         for (rank, id) in sorted.iter().enumerate() {
             let element = element(id);
@@ -47,6 +52,12 @@ impl Topology {
                 ElementKind::Base => 1.0,
                 _ => element.children.iter().map(|edge| edge.weight * totals[edge.child.index()]).sum(),
             };
+            magnitudes[id.index()] = match element.kind {
+                ElementKind::Base => 1.0,
+                _ => element.children.iter().map(|edge| edge.weight.abs() * magnitudes[edge.child.index()]).sum(),
+            };
+            let magnitude = magnitudes[id.index()];
+            too_heavy = too_heavy.or((magnitude > WEIGHT_MAX).then_some((*id, magnitude)));
             whole &= element.children.iter().all(|edge| edge.weight.fract() == 0.0);
         }
         let mut positions = vec![NONE; slots.len()];
@@ -54,7 +65,7 @@ impl Topology {
             positions[id.index()] = position as u32;
         }
         let roots = order.iter().copied().filter(|id| element(id).parents.is_empty()).collect();
-        Ok(Self { ranks, levels, positions, roots, whole, totals })
+        Ok(Self { ranks, levels, positions, roots, whole, totals, too_heavy })
     }
 }
 

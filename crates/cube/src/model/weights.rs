@@ -13,6 +13,10 @@ use crate::matrix::SparseMatrix;
 /// Bound of whole numbers that a double holds exactly, 2⁵³.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// Largest magnitude of a weight, and of the sum of the weights of all base elements below an element over all paths:
+/// the cells of one dimension's elements stay far below the largest double.
+pub const WEIGHT_MAX: f64 = 1e15;
+
 /// Base elements at or below a target, with their weights in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BaseWeights {
@@ -41,6 +45,13 @@ pub struct BaseMap {
 }
 
 impl Dimension {
+    /// Refuses weights below an element that add up to more than [`WEIGHT_MAX`] by magnitude.
+    pub(crate) fn check_weights(&self) -> Result<()> {
+        let Some((id, sum)) = self.topology().too_heavy else { return Ok(()) };
+        let (dimension, element) = (self.name.clone(), self.element(id).name.clone());
+        Err(ModelError::WeightSum { dimension, element, sum })
+    }
+
     /// Base elements at or below `id` with their weights; a base element holds itself at weight 1, a text element
     /// nothing.
     ///
