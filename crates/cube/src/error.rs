@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::model::WEIGHT_MAX;
-
 /// Names that an abbreviated path shows before and after its gap.
 const SHOWN_AT_EACH_END: usize = 4;
 
@@ -145,8 +143,8 @@ pub enum ModelError {
         /// The cycle; its first and last names are equal.
         path: Path,
     },
-    /// A weight is NaN or beyond [`crate::model::WEIGHT_MAX`].
-    #[error("dimension '{dimension}': {}", weight_problem(.path, *.weight))]
+    /// A weight is NaN or too large.
+    #[error("dimension '{dimension}': {}", weight_problem(.path, *.weight, *.max))]
     Weight {
         /// The dimension.
         dimension: String,
@@ -154,11 +152,13 @@ pub enum ModelError {
         path: Path,
         /// The refused weight.
         weight: f64,
+        /// The largest magnitude of a weight.
+        max: f64,
     },
-    /// The weights of all base elements below an element add up to more than [`crate::model::WEIGHT_MAX`] by magnitude.
+    /// The weights of all base elements below an element add up to too much by magnitude.
     #[error(
         "dimension '{dimension}': the weights of the base elements below '{element}' add up to {sum:e} by magnitude, \
-         over all paths; the most is {WEIGHT_MAX:e}: give its edges smaller weights"
+         over all paths; the most is {max:e}: give its edges smaller weights"
     )]
     WeightSum {
         /// The dimension.
@@ -167,6 +167,8 @@ pub enum ModelError {
         element: String,
         /// The sum.
         sum: f64,
+        /// The largest sum.
+        max: f64,
     },
     /// The product of weights along paths, or their sum over paths, leaves the range of doubles.
     #[error("dimension '{dimension}': the weights below '{element}' multiply to more than a double holds")]
@@ -329,9 +331,9 @@ pub enum ModelError {
 }
 
 /// A refused weight.
-pub(crate) fn weight_problem(path: &Path, weight: f64) -> String {
-    let weight = if weight.abs() > WEIGHT_MAX { format!("{weight:e}") } else { weight.to_string() };
-    format!("the weight of {path} is {weight}; a weight is a number from -{WEIGHT_MAX:e} to {WEIGHT_MAX:e}")
+pub(crate) fn weight_problem(path: &Path, weight: f64, max: f64) -> String {
+    let weight = if weight.abs() > max { format!("{weight:e}") } else { weight.to_string() };
+    format!("the weight of {path} is {weight}; a weight is a number from -{max:e} to {max:e}")
 }
 
 /// Which element has a name.

@@ -262,7 +262,7 @@ fn weights_whose_products_or_sums_grow_too_large_are_refused() {
              paths; the most is 1e15: give its edges smaller weights"
         )
     };
-    // Along a path, over the base elements, by magnitude, and over paths that double forty times.
+    // Along a path, over the base elements, by magnitude, and over paths that double fifty times.
     sums(&[("A", &[("x", 1e7)]), ("B", &[("A", 1e8)])]).unwrap();
     refused(sums(&[("A", &[("x", 1e8)]), ("B", &[("A", 1e8)]), ("C", &[("B", 1.0)])]), &told("B", "1e16"));
     refused(sums(&[("A", &[("x", 6e14), ("y", -6e14)])]), &told("A", "1.2e15"));

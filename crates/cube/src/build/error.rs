@@ -325,7 +325,7 @@ impl BuildError {
                 let of = if name == other { "another element" } else { &other };
                 format!("'{name}' is to be an alternative name, and is a name of {of}; names are unique")
             }
-            BuildError::Model(ModelError::Weight { path, weight, .. }) => weight_problem(&path, weight),
+            BuildError::Model(ModelError::Weight { path, weight, max, .. }) => weight_problem(&path, weight, max),
             other => return other,
         };
         BuildError::TableRow { dimension: dimension.to_owned(), table: table.to_owned(), row: row + 1, problem }

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::names::{NameIndex, ParentKeys, is_blank, nearest};
-use super::weights::WEIGHT_MAX;
+use super::topology::WEIGHT_MAX;
 use super::{Dimension, Edge, Element, ElementId, ElementKind, topology};
 use crate::error::{ModelError, Path, Result};
 
@@ -216,7 +216,7 @@ impl Dimension {
     }
 
     fn wrong_weight(&self, edge: &[ElementId; 2], weight: f64) -> ModelError {
-        ModelError::Weight { dimension: self.name.clone(), path: self.path(edge), weight }
+        ModelError::Weight { dimension: self.name.clone(), path: self.path(edge), weight, max: WEIGHT_MAX }
     }
 
     pub(super) fn check_cycles(&self) -> Result<()> {

@@ -38,7 +38,8 @@ pub use levels::LevelIndex;
 pub use measure::{Balance, Measure, Span};
 pub use names::nearest;
 pub(crate) use names::{ParentKeys, folded, is_blank};
+pub use topology::WEIGHT_MAX;
 pub use two_paths::TwoPaths;
-pub use weights::{BaseMap, BaseWeights, WEIGHT_MAX};
+pub use weights::{BaseMap, BaseWeights};
 
 pub use crate::facts::{Rule, SCALE_MAX, ValueType};

@@ -1,10 +1,13 @@
 //! Order of a dimension's graph: ranks, levels, positions, roots, cycles.
 
-use super::weights::WEIGHT_MAX;
 use super::{Element, ElementId, ElementKind};
 
 /// Mark of an element that was removed.
 const NONE: u32 = u32::MAX;
+
+/// Largest magnitude of a weight, and of the sum of the weights of all base elements below an element over all paths:
+/// the cells of one dimension's elements stay far below the largest double.
+pub const WEIGHT_MAX: f64 = 1e15;
 
 /// Facts derived from the edges and positions of a dimension; computed once after a change.
 #[derive(Clone, Debug)]

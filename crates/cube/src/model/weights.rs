@@ -5,17 +5,13 @@
 //! stay in the matrix: a target is filled if any filled base cell lies below it, and COUNT, AVG, MIN and MAX read the
 //! pattern of the matrix as the distinct base elements, each once, weights aside.
 
-use super::topology::Topology;
+use super::topology::{Topology, WEIGHT_MAX};
 use super::{Dimension, ElementId, ElementKind};
 use crate::error::{ModelError, Result};
 use crate::matrix::SparseMatrix;
 
 /// Bound of whole numbers that a double holds exactly, 2⁵³.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-
-/// Largest magnitude of a weight, and of the sum of the weights of all base elements below an element over all paths:
-/// the cells of one dimension's elements stay far below the largest double.
-pub const WEIGHT_MAX: f64 = 1e15;
 
 /// Base elements at or below a target, with their weights in it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +45,7 @@ impl Dimension {
     pub(crate) fn check_weights(&self) -> Result<()> {
         let Some((id, sum)) = self.topology().too_heavy else { return Ok(()) };
         let (dimension, element) = (self.name.clone(), self.element(id).name.clone());
-        Err(ModelError::WeightSum { dimension, element, sum })
+        Err(ModelError::WeightSum { dimension, element, sum, max: WEIGHT_MAX })
     }
 
     /// Base elements at or below `id` with their weights; a base element holds itself at weight 1, a text element
