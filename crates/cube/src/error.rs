@@ -41,8 +41,8 @@ impl fmt::Display for Nearest {
 /// An error of a cube model: a refused definition, a refused change or an unknown name.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// A name, alias, attribute or level is the empty text.
-    #[error("a name in {place} is empty: give it at least one character")]
+    /// A name, alias, caption, attribute or level is the empty text, or blanks.
+    #[error("a name in {place} is empty or blank: give it a character that is no blank")]
     EmptyName {
         /// The dimension or cube.
         place: String,
@@ -143,8 +143,8 @@ pub enum ModelError {
         /// The cycle; its first and last names are equal.
         path: Path,
     },
-    /// A weight is NaN or infinite.
-    #[error("dimension '{dimension}': the weight of {path} is {weight}; a weight is a finite number")]
+    /// A weight is NaN or too large.
+    #[error("dimension '{dimension}': {}", weight_problem(.path, *.weight, *.max))]
     Weight {
         /// The dimension.
         dimension: String,
@@ -152,6 +152,23 @@ pub enum ModelError {
         path: Path,
         /// The refused weight.
         weight: f64,
+        /// The largest magnitude of a weight.
+        max: f64,
+    },
+    /// The weights of all base elements below an element add up to too much by magnitude.
+    #[error(
+        "dimension '{dimension}': the weights of the base elements below '{element}' add up to {sum:e} by magnitude, \
+         over all paths; the most is {max:e}: give its edges smaller weights"
+    )]
+    WeightSum {
+        /// The dimension.
+        dimension: String,
+        /// The consolidated element.
+        element: String,
+        /// The sum.
+        sum: f64,
+        /// The largest sum.
+        max: f64,
     },
     /// The product of weights along paths, or their sum over paths, leaves the range of doubles.
     #[error("dimension '{dimension}': the weights below '{element}' multiply to more than a double holds")]
@@ -311,6 +328,12 @@ pub enum ModelError {
     /// The stored model is not the JSON of a model.
     #[error("the stored model cannot be read: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// A refused weight.
+pub(crate) fn weight_problem(path: &Path, weight: f64, max: f64) -> String {
+    let weight = if weight.abs() > max { format!("{weight:e}") } else { weight.to_string() };
+    format!("the weight of {path} is {weight}; a weight is a number from -{max:e} to {max:e}")
 }
 
 /// Which element has a name.

@@ -17,11 +17,11 @@
 use std::io::BufRead;
 
 use thiserror::Error;
+use warpcube_arrays::key::DIMENSIONS_MAX;
 
 use crate::error::ModelError;
 use crate::facts::{FactMeasure, Facts, FactsError, InputColumn, InputValues, Loader, PAGE_CELLS};
 use crate::model::{CubeModel, Dimension, DimensionBuilder, ElementKind, Measure, Rule, ValueType, layout_of};
-use warpcube_arrays::key::DIMENSIONS_MAX;
 
 /// Elements of all dimensions together at most: every number up to a dimension's size is one.
 pub const ELEMENTS_MAX: u32 = 1 << 24;

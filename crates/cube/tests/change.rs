@@ -400,7 +400,34 @@ fn refusals_name_the_place_and_change_nothing() {
         ),
         (
             "add Italy below Europe weight NaN",
-            "column 1: dimension 'Region': the weight of Europe → Italy is NaN; a weight is a finite number",
+            "column 1: dimension 'Region': the weight of Europe → Italy is NaN; a weight is a number from -1e15 to \
+             1e15",
+        ),
+        (
+            "add Italy below Europe weight 1e308",
+            "column 1: dimension 'Region': the weight of Europe → Italy is 1e308; a weight is a number from -1e15 to \
+             1e15",
+        ),
+        (
+            "add Big of Spain weight 1e9; add Bigger of Big weight 1e9",
+            "column 30: dimension 'Region': the weights of the base elements below 'Bigger' add up to 1e18 by \
+             magnitude, over all paths; the most is 1e15: give its edges smaller weights",
+        ),
+        (
+            "add \"  \" below Europe",
+            "column 1: a name in dimension 'Region' is empty or blank: give it a character that is no blank",
+        ),
+        (
+            "rename Spain to \" \"",
+            "column 1: a name in dimension 'Region' is empty or blank: give it a character that is no blank",
+        ),
+        (
+            "alias Spain \" \"",
+            "column 1: a name in dimension 'Region' is empty or blank: give it a character that is no blank",
+        ),
+        (
+            "caption Spain \" \"",
+            "column 1: a name in dimension 'Region' is empty or blank: give it a character that is no blank",
         ),
         ("add Italy below Europe weight much", "column 31: expected a weight, a number, found much"),
         ("place Spain", "column 12: expected before or after, found the end"),

@@ -96,8 +96,14 @@ fn weights_multiply_along_paths_and_add_over_them() {
 
 #[test]
 fn weights_beyond_doubles_are_refused() {
-    let (a, b): (Children<'_>, Children<'_>) = (&[("x", 1e200)], &[("A", 1e200)]);
-    let dimension = Dimension::from_lists("D", &["x"], &[("A", a), ("B", b)]).unwrap();
+    // Former versions stored such weights.
+    let (a, b): (Children<'_>, Children<'_>) = (&[("x", 3.0)], &[("A", 3.0)]);
+    let dimension = Dimension::from_lists("D", &["x", "blank"], &[("A", a), ("B", b)]).unwrap();
+    let json = CubeModel::new("C", vec![dimension], vec![amount()]).unwrap().to_json().unwrap();
+    let json = json.replace("\"weight\":\"3\"", "\"weight\":\"1e200\"").replace("\"blank\"", "\"  \"");
+    let former = CubeModel::from_json(&json).unwrap();
+    let dimension = &former.dimensions()[0];
+    assert!(dimension.find("  ").is_ok(), "and blank names");
     refused(
         dimension.base_weights(dimension.find("B").unwrap()),
         "dimension 'D': the weights below 'B' multiply to more than a double holds",
@@ -247,6 +253,33 @@ fn parent_child_tables_take_several_parents_and_unordered_rows() {
 }
 
 #[test]
+fn weights_whose_products_or_sums_grow_too_large_are_refused() {
+    let cube = |dimension: Dimension| CubeModel::new("C", vec![dimension], vec![amount()]);
+    let sums = |lists: &[(&str, Children<'_>)]| cube(Dimension::from_lists("D", &["x", "y"], lists).unwrap());
+    let told = |element: &str, sum: &str| {
+        format!(
+            "dimension 'D': the weights of the base elements below '{element}' add up to {sum} by magnitude, over all \
+             paths; the most is 1e15: give its edges smaller weights"
+        )
+    };
+    // Along a path, over the base elements, by magnitude, and over paths that double fifty times.
+    sums(&[("A", &[("x", 1e7)]), ("B", &[("A", 1e8)])]).unwrap();
+    refused(sums(&[("A", &[("x", 1e8)]), ("B", &[("A", 1e8)]), ("C", &[("B", 1.0)])]), &told("B", "1e16"));
+    refused(sums(&[("A", &[("x", 6e14), ("y", -6e14)])]), &told("A", "1.2e15"));
+    let mut builder = DimensionBuilder::new("D").unwrap();
+    let mut below = builder.add("x", ElementKind::Base).unwrap();
+    for level in 0..60 {
+        let [left, right, top] = ["l", "r", "t"].map(|side| format!("{side}{level}"));
+        let [left, right, top] = [left, right, top].map(|name| builder.add(&name, ElementKind::Consolidated).unwrap());
+        for (parent, child) in [(left, below), (right, below), (top, left), (top, right)] {
+            builder.link(parent, child, 1.0).unwrap();
+        }
+        below = top;
+    }
+    refused(cube(builder.finish().unwrap()), &told("t49", "1.125899906842624e15"));
+}
+
+#[test]
 fn broken_graphs_are_refused_with_their_path() {
     let (a, b): (Children<'_>, Children<'_>) = (&[("B", 1.0)], &[("A", 1.0)]);
     let build = |lists: &[(&str, Children<'_>)]| Dimension::from_lists("D", &["x"], lists);
@@ -258,14 +291,23 @@ fn broken_graphs_are_refused_with_their_path() {
     );
     refused(
         build(&[("A", &[("x", f64::NAN)])]),
-        "dimension 'D': the weight of A → x is NaN; a weight is a finite number",
+        "dimension 'D': the weight of A → x is NaN; a weight is a number from -1e15 to 1e15",
     );
     refused(
         build(&[("A", &[("x", f64::INFINITY)])]),
-        "dimension 'D': the weight of A → x is inf; a weight is a finite number",
+        "dimension 'D': the weight of A → x is inf; a weight is a number from -1e15 to 1e15",
     );
     refused(build(&[("x", &[])]), "dimension 'D': the name 'x' is taken by 'x'; names are unique");
-    refused(build(&[("", &[])]), "a name in dimension 'D' is empty: give it at least one character");
+    refused(
+        build(&[("A", &[("x", 1e308)])]),
+        "dimension 'D': the weight of A → x is 1e308; a weight is a number from -1e15 to 1e15",
+    );
+    for blank in ["", "   ", "\u{a0}\t"] {
+        refused(
+            build(&[(blank, &[])]),
+            "a name in dimension 'D' is empty or blank: give it a character that is no blank",
+        );
+    }
     let mut builder = DimensionBuilder::new("D").unwrap();
     let text = builder.add("note", ElementKind::Text).unwrap();
     let base = builder.add("x", ElementKind::Base).unwrap();

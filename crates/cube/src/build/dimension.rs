@@ -10,7 +10,8 @@ use super::form::Form;
 use super::keys::{check_dates, check_names, name_text, plain};
 use super::labels::Table;
 use super::levels::LevelRows;
-use super::problem::{FIRST, Problem};
+use super::problem::Problem;
+use super::report::OtherCase;
 use super::resolve::Resolver;
 use super::source::{Reading, Source};
 use super::{consolidate, order, parents};
@@ -88,9 +89,14 @@ impl<'a> Plan<'a> {
         Ok(Plan { name, definition, form, columns, unknown, reserved })
     }
 
-    /// The dimension with all of its elements, and the names of those that `unknown` added.
-    pub(super) fn dimension(&self, input: Input<'_>) -> Result<(Dimension, Vec<String>), BuildError> {
-        let (dimension, unknown) = self.with_unknown(self.elements(input)?, input)?;
+    /// The dimension with all of its elements, the names of those that `unknown` added, and the rows of its table that
+    /// name parents in another case.
+    pub(super) fn dimension(
+        &self,
+        input: Input<'_>,
+    ) -> Result<(Dimension, Vec<String>, Option<OtherCase>), BuildError> {
+        let (dimension, other_case) = self.elements(input)?;
+        let (dimension, unknown) = self.with_unknown(dimension, input)?;
         // Elements that the definition lists have a place in it.
         let dimension = self.completed(dimension).map_err(|error| match error {
             BuildError::Model(source) => {
@@ -98,7 +104,7 @@ impl<'a> Plan<'a> {
             }
             other => other,
         })?;
-        Ok((dimension, unknown))
+        Ok((dimension, unknown, other_case))
     }
 
     /// The dimension with the consolidations and the default element that the definition lists.
@@ -115,8 +121,8 @@ impl<'a> Plan<'a> {
         Ok(dimension)
     }
 
-    /// The dimension with the elements of its form.
-    fn elements(&self, input: Input<'_>) -> Result<Dimension, BuildError> {
+    /// The dimension with the elements of its form, and the rows of its table that name parents in another case.
+    fn elements(&self, input: Input<'_>) -> Result<(Dimension, Option<OtherCase>), BuildError> {
         let levels = |levels: &'a [String]| {
             let levels = levels.iter().map(String::as_str).collect();
             LevelRows { name: self.name, levels }
@@ -126,11 +132,11 @@ impl<'a> Plan<'a> {
             self.check_alike(input.facts, &source, key)?;
             Ok::<_, BuildError>(Table::new(source, user(self.name)))
         };
-        match &self.form {
+        let dimension = match &self.form {
             Form::Parents { table: file, key, parent } => {
                 let (columns, table) = ((*key, *parent), table(file, key)?);
                 let dimension = parents::of_table(self.name, self.definition, columns, table);
-                dimension.map_err(|error| in_table(file, error))
+                return dimension.map_err(|error| in_table(file, error));
             }
             Form::TableLevels { table: file, levels: names } => {
                 let base = names.last().map_or("", String::as_str);
@@ -151,7 +157,8 @@ impl<'a> Plan<'a> {
                 let names = order.into_iter().filter_map(|row| name_text(distinct.column(0), row));
                 self.listed(&names.filter(|name| known.insert(name.clone())).collect::<Vec<_>>())
             }
-        }
+        };
+        Ok((dimension?, None))
     }
 
     /// Refuses a table whose keys are text where those of the facts are numbers, or the other way round.
@@ -244,17 +251,37 @@ impl<'a> Plan<'a> {
         Ok((builder.finish()?, names))
     }
 
+    /// Coordinates of the elements that the facts name, with that of the element that `unknown` names.
+    pub(super) fn named(
+        &self,
+        dimension: &Dimension,
+        input: Input<'_>,
+    ) -> Result<std::collections::HashSet<u32>, BuildError> {
+        let resolver = self.resolved(dimension, &self.distinct(input)?)?;
+        let bases = resolver.codes.iter().filter_map(|code| resolver.base_of(*code));
+        let unknown = match &self.unknown {
+            UnknownElements::Named(name) | UnknownElements::AddNamed(name) => dimension.find_of_source(name),
+            UnknownElements::Refuse | UnknownElements::Aside | UnknownElements::Add => None,
+        };
+        Ok(bases.chain(unknown.and_then(|id| dimension.element(id).base())).collect())
+    }
+
+    /// The keys of rows.
+    fn resolved<'d>(&'d self, dimension: &'d Dimension, rows: &RecordBatch) -> Result<Resolver<'d>, BuildError> {
+        let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);
+        let columns: Vec<usize> = (0..self.columns.len()).collect();
+        resolver.resolve(rows, &columns).map_err(|source| BuildError::Arrow { what: "reading keys", source })?;
+        Ok(resolver)
+    }
+
     /// Keys of the facts that name no base element, ascending.
     fn problems(&self, dimension: &Dimension, input: Input<'_>) -> Result<Vec<Problem>, BuildError> {
         let distinct = self.distinct(input)?;
         let order = order::ordered(&distinct, &[], input.facts)?;
         let failed = |source| BuildError::Arrow { what: "sorting values", source };
         let sorted = arrow::compute::take_record_batch(&distinct, &order).map_err(failed)?;
-        let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);
-        let columns: Vec<usize> = (0..self.columns.len()).collect();
-        resolver.resolve(&sorted, &columns).map_err(|source| BuildError::Arrow { what: "reading keys", source })?;
-        let mut seen = HashSet::new();
-        let met = resolver.codes.iter().filter(|code| **code >= FIRST && seen.insert(**code));
+        let (resolver, mut seen) = (self.resolved(dimension, &sorted)?, HashSet::new());
+        let met = resolver.codes.iter().filter(|code| resolver.base_of(**code).is_none() && seen.insert(**code));
         Ok(met.map(|code| resolver.problems.of(*code).clone()).collect())
     }
 

@@ -10,7 +10,6 @@ use arrow::datatypes::{DataType, Float64Type};
 use super::dimension::{Plan, spared};
 use super::measures::MeasurePlan;
 use super::pass::{Keys, Policy, keys};
-use super::problem::FIRST;
 use super::source::{Reading, Source};
 use super::typed::texts;
 use super::values;
@@ -70,11 +69,10 @@ fn wanted(batch: &RecordBatch, keys: &mut [Keys<'_>], bases: &[Option<Vec<u32>>]
         let resolved = keys.resolver.resolve(batch, &keys.columns);
         resolved.map_err(|source| BuildError::Arrow { what: "reading keys", source })?;
         for (wanted, &code) in wanted.iter_mut().zip(&keys.resolver.codes) {
-            let base = match &keys.policy {
-                _ if code < FIRST => Some(code),
+            let base = keys.resolver.base_of(code).or(match &keys.policy {
                 Policy::Rename(base) => Some(*base),
                 Policy::Aside | Policy::Refuse => None,
-            };
+            });
             let is_there = |base: u32| bases.as_ref().is_none_or(|bases| bases.binary_search(&base).is_ok());
             *wanted = *wanted && base.is_some_and(is_there);
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use arrow::datatypes::DataType;
 
-use crate::error::{ModelError, Nearest};
+use crate::error::{ModelError, Nearest, weight_problem};
 use crate::facts::FactsError;
 use crate::progress::Stopped;
 
@@ -318,11 +318,16 @@ impl BuildError {
 }
 
 impl BuildError {
-    /// The error of labels in a row of a dimension's table, counted from 0.
+    /// The error of labels or of a weight in a row of a dimension's table, counted from 0.
     pub(super) fn in_row(self, dimension: &str, table: &str, row: usize) -> BuildError {
-        let BuildError::Model(ModelError::DuplicateName { name, other, .. }) = self else { return self };
-        let of = if name == other { "another element" } else { &other };
-        let problem = format!("'{name}' is to be an alternative name, and is a name of {of}; names are unique");
+        let problem = match self {
+            BuildError::Model(ModelError::DuplicateName { name, other, .. }) => {
+                let of = if name == other { "another element" } else { &other };
+                format!("'{name}' is to be an alternative name, and is a name of {of}; names are unique")
+            }
+            BuildError::Model(ModelError::Weight { path, weight, max, .. }) => weight_problem(&path, weight, max),
+            other => return other,
+        };
         BuildError::TableRow { dimension: dimension.to_owned(), table: table.to_owned(), row: row + 1, problem }
     }
 }

@@ -5,6 +5,7 @@ use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::dates::{is_moment, moment_text};
+use crate::model::is_blank;
 
 /// What columns of names may hold, for errors.
 const NAMES: &str = "names of elements are text, whole numbers, dates or booleans: cast it in a query, or give it a \
@@ -70,7 +71,7 @@ fn key_at(array: &dyn Array, row: usize) -> Option<usize> {
     array.slice(row, 1).as_any_dictionary_opt()?.normalized_keys().first().copied()
 }
 
-/// The name that a value gives an element: its text; nothing for NULL and for empty text.
+/// The name that a value gives an element: its text; nothing for NULL, empty text and blanks.
 pub(super) fn name_text(array: &dyn Array, row: usize) -> Option<String> {
-    value_text(array, row).filter(|text| !text.is_empty())
+    value_text(array, row).filter(|text| !is_blank(text))
 }

@@ -9,7 +9,7 @@ use super::measures::MeasurePlan;
 use super::pass::{Column, Keys, Policy, keys, selected};
 use super::problem::FIRST;
 use super::refuse::{Refusals, place};
-use super::report::{Aside, Report};
+use super::report::{Aside, OtherCase, Report};
 use super::set_aside::SetAside;
 use super::source::Source;
 use super::values::retain;
@@ -121,7 +121,7 @@ impl Pass<'_> {
 
     /// Decides about rows without a base element and rows with NaN or infinity; unmarks those that make no cell.
     fn place_rows(&mut self, batch: &RecordBatch, before: u64, kept: &mut [bool]) {
-        let mut renamed: Vec<(usize, usize)> = Vec::new();
+        let (mut renamed, mut other_case): (Vec<(usize, usize)>, Vec<(usize, usize, u32)>) = Default::default();
         for at in 0..self.keys.len() {
             if self.keys[at].resolver.codes.iter().all(|code| *code < FIRST) {
                 continue;
@@ -129,6 +129,11 @@ impl Pass<'_> {
             for (row, kept) in kept.iter_mut().enumerate() {
                 let code = self.keys[at].resolver.codes[row];
                 if code < FIRST {
+                    continue;
+                }
+                if let Some(base) = self.keys[at].resolver.base_of(code) {
+                    self.keys[at].resolver.codes[row] = base;
+                    other_case.push((at, row, code));
                     continue;
                 }
                 self.keys[at].resolver.problems.count(code);
@@ -158,6 +163,9 @@ impl Pass<'_> {
         for (at, _) in renamed.into_iter().filter(|(_, row)| kept[*row]) {
             self.keys[at].rows_renamed += 1;
         }
+        for (at, _, code) in other_case.into_iter().filter(|(_, row, _)| kept[*row]) {
+            self.keys[at].resolver.problems.count(code);
+        }
     }
 
     /// Counts rows without a value of any measure.
@@ -181,11 +189,18 @@ impl Pass<'_> {
         report.cells = facts.len() as u64;
         let renamed = keys.iter().filter(|keys| keys.rows_renamed > 0);
         report.rows_renamed = renamed.map(|keys| (keys.plan.name.to_owned(), keys.rows_renamed)).collect();
+        report.other_case = keys.iter().filter_map(other_case).collect();
         let rounded = columns.iter().filter(|column| column.values.rounded > 0);
         report.values_rounded =
             rounded.map(|column| (column.plan.measure.name.clone(), column.values.rounded)).collect();
         Ok((facts, aside, report))
     }
+}
+
+/// Rows that name elements of a dimension in another case.
+fn other_case(keys: &Keys<'_>) -> Option<OtherCase> {
+    let (names, rows): (Vec<_>, Vec<_>) = keys.resolver.problems.other_case().unzip();
+    OtherCase::of(keys.plan.name, None, names.iter().map(ToString::to_string).collect(), rows.iter().sum())
 }
 
 /// An overflow of a cell with the names of its elements and the sum with its point; other errors as they are.

@@ -8,10 +8,10 @@
 //! types of their measures.
 //!
 //! What holds: names are found to the letter, else in other case where one alone is so written; names that differ in
-//! case alone are two elements; NULL and empty text name no element; NULL values are empty; a row that names no base
-//! element is refused, kept aside or counted elsewhere, as `unknown` says, and none is lost without a count; values
-//! become decimals exactly or are refused, except doubles, which are rounded to the scale, half away from zero. Nothing
-//! here knows an engine of SQL: [`Tables`] answers queries.
+//! case alone are two elements; NULL, empty text and blanks name no element; NULL values are empty; a row that names no
+//! base element is refused, kept aside or counted elsewhere, as `unknown` says, and none is lost without a count;
+//! values become decimals exactly or are refused, except doubles, which are rounded to the scale, half away from zero.
+//! Nothing here knows an engine of SQL: [`Tables`] answers queries.
 
 mod calendar;
 mod consolidate;
@@ -48,7 +48,9 @@ use arrow::array::RecordBatchReader;
 
 pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
-pub use report::{Aside, DefaultMove, GivenName, MovedElement, NamedElements, RenamedElement, Report, TakenName};
+pub use report::{
+    Aside, DefaultMove, GivenName, MovedElement, NamedElements, OtherCase, RenamedElement, Report, TakenName,
+};
 
 use self::dimension::{Input, Plan};
 use self::keep::Kept;
@@ -212,7 +214,9 @@ fn run(
     let (mut dimensions, mut of_dimensions) = (Vec::new(), Report::default());
     for (at, plan) in plans.iter().enumerate() {
         let input = Input { facts: &source, reading, old: refreshed.map(|old| &old.dimensions()[at]) };
-        let (dimension, added) = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
+        let found = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
+        let (dimension, added, other_case) = found;
+        of_dimensions.other_case.extend(other_case);
         let alike = dimension.all_alike().into_iter().map(|names| names.join(" and ")).collect();
         of_dimensions.alike.extend(NamedElements::of(plan.name, alike));
         let old = match basis {
@@ -222,7 +226,9 @@ fn run(
         };
         let kept = match old {
             None => Kept::new(dimension, added),
-            Some(old) if refreshed.is_some() => keep::kept(dimension, old, plan.definition)?,
+            Some(old) if refreshed.is_some() => {
+                keep::kept(dimension, old, plan.definition, &|dimension| plan.named(dimension, input))?
+            }
             Some(old) => keep::carried(dimension, old, plan.definition, added)?,
         };
         let dimension = kept.reported(plan.name, &mut of_dimensions);

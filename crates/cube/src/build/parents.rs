@@ -1,5 +1,7 @@
 //! Dimensions of a table with a row for each element and its parent.
 
+use std::collections::HashSet;
+
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Float64Type;
 
@@ -9,6 +11,7 @@ use super::keys::{name_text, value_text};
 use super::labels::{LabelColumns, Table};
 use super::numbers::remedy;
 use super::order::sorted_rows;
+use super::report::OtherCase;
 use super::typed;
 use crate::define::{ColumnType, DimensionDefinition, NumberStyle};
 use crate::error::{ModelError, all_quoted};
@@ -29,13 +32,13 @@ struct Row {
 }
 
 /// The dimension of a table, elements in the order of its rows or of a column: keys that are parents are
-/// consolidated, others base.
+/// consolidated, others base. Also the rows that name parents in another case.
 pub(super) fn of_table(
     name: &str,
     definition: &DimensionDefinition,
     (key, parent): (&str, &str),
     mut table: Table<'_>,
-) -> Result<Dimension, BuildError> {
+) -> Result<(Dimension, Option<OtherCase>), BuildError> {
     let columns = Columns {
         key: table.names(key)?,
         parent: table.names(parent)?,
@@ -62,16 +65,27 @@ pub(super) fn of_table(
         ids.push(id);
     }
     check_parents(&rows, builder.dimension(), name, (file, parent))?;
-    for (row, child) in order.iter().map(|at| &rows[*at]).zip(ids.iter().copied()) {
-        let parent_id = row.parent.as_deref().and_then(|parent| builder.dimension().find_key(parent));
-        let Some(parent_id) = parent_id else { continue };
-        builder.link(parent_id, child, row.weight)?;
+    let (mut other_case, mut seen, mut count) = (Vec::new(), HashSet::new(), 0);
+    for (at, child) in order.iter().copied().zip(ids.iter().copied()) {
+        let Some(parent) = rows[at].parent.as_deref() else { continue };
+        let Some(parent_id) = builder.dimension().find_key(parent) else { continue };
+        let key = builder.dimension().element(parent_id).name();
+        if key != parent {
+            count += 1;
+            let text = format!("{parent} is {key}");
+            if seen.insert(text.clone()) {
+                other_case.push(text);
+            }
+        }
+        builder
+            .link(parent_id, child, rows[at].weight)
+            .map_err(|error| BuildError::from(error).in_row(name, file, at))?;
     }
     // Last: rows and parents are found by keys, never by alternative names of others.
     for (at, id) in order.into_iter().zip(ids) {
         labels.label(builder.dimension(), id, at).map_err(|error| error.in_row(name, file, at))?;
     }
-    Ok(builder.finish()?)
+    Ok((builder.finish()?, OtherCase::of(name, Some(file), other_case, count)))
 }
 
 fn weights_column(table: &mut Table<'_>, name: &str) -> Result<usize, BuildError> {
@@ -102,7 +116,7 @@ fn rows(
     })?;
     let weights = weights.as_ref().map(|weights| weights.as_primitive::<Float64Type>());
     let row = |at: usize| {
-        let missing = || wrong(at, "the key is NULL or empty; every row names an element".to_owned());
+        let missing = || wrong(at, "the key is NULL, empty or blank; every row names an element".to_owned());
         let weight = weights.filter(|weights| weights.is_valid(at)).map_or(1.0, |weights| weights.value(at));
         Ok(Row {
             key: name_text(batch.column(columns.key), at).ok_or_else(missing)?,

@@ -1,4 +1,5 @@
-//! Keys of facts that name no base element: each distinct one has a code beyond all coordinates, and a count of rows.
+//! Keys of facts that name no base element to the letter: each distinct one has a code beyond all coordinates, and a
+//! count of rows.
 
 use std::fmt;
 
@@ -14,10 +15,10 @@ const KINDS_MAX: usize = 1 << 20;
 /// The code of NULL.
 pub(super) const NULL: u32 = FIRST;
 
-/// Why a key names no base element.
+/// Why a key names no base element, or which one it names in another case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Problem {
-    /// NULL or empty text.
+    /// NULL, empty text or blanks.
     Null,
     /// No element has the name.
     Unknown(String),
@@ -29,6 +30,15 @@ pub(super) enum Problem {
     Several(String, Vec<String>),
     /// No element has the name, and these names differ from it in case alone.
     Case(String, Vec<String>),
+    /// The name of a base element in another case.
+    OtherCase {
+        /// The key.
+        key: String,
+        /// The name.
+        name: String,
+        /// The coordinate of the element.
+        base: u32,
+    },
     /// A problem after the first [`KINDS_MAX`] distinct ones.
     Other,
 }
@@ -39,15 +49,20 @@ impl Problem {
         match self {
             Problem::Null | Problem::Other => None,
             Problem::Unknown(key) | Problem::Consolidated(key) | Problem::Text(key) => Some(key),
-            Problem::Several(key, _) | Problem::Case(key, _) => Some(key),
+            Problem::Several(key, _) | Problem::Case(key, _) | Problem::OtherCase { key, .. } => Some(key),
         }
+    }
+
+    /// The coordinate of the element that a key names in another case.
+    pub(super) fn base(&self) -> Option<u32> {
+        if let Problem::OtherCase { base, .. } = self { Some(*base) } else { None }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Null => f.write_str("NULL or empty text names no element"),
+            Problem::Null => f.write_str("NULL or blank text names no element"),
             Problem::Unknown(key) => write!(f, "no element is named '{key}'"),
             Problem::Consolidated(key) => {
                 write!(f, "'{key}' is a consolidated element, and facts lie at base elements")
@@ -57,6 +72,7 @@ impl fmt::Display for Problem {
             Problem::Case(key, names) => {
                 write!(f, "'{key}' is no element; {} are, which differ in case alone", all_quoted(names))
             }
+            Problem::OtherCase { key, name, .. } => write!(f, "{key} is {name}"),
             Problem::Other => f.write_str("other names name no base element"),
         }
     }
@@ -80,13 +96,13 @@ impl Problems {
         Problems { held: vec![Problem::Null], codes, rows: vec![0], other_rows: 0, met: Vec::new() }
     }
 
-    /// The code of a problem.
+    /// The code of a problem; past the first [`KINDS_MAX`] the coordinate itself of a key in another case.
     pub(super) fn code(&mut self, problem: Problem) -> u32 {
         if let Some(code) = self.codes.get(&problem) {
             return *code;
         }
         if self.held.len() >= KINDS_MAX {
-            return NOT_KEPT;
+            return problem.base().unwrap_or(NOT_KEPT);
         }
         let code = FIRST + self.held.len() as u32;
         self.held.push(problem.clone());
@@ -113,9 +129,18 @@ impl Problems {
         *rows += 1;
     }
 
-    /// Problems with the number of rows that have them, in the order of their first rows.
+    /// Keys that name base elements in another case with the number of their rows, in the order of their first rows.
+    pub(super) fn other_case(&self) -> impl Iterator<Item = (&Problem, u64)> {
+        self.met().filter(|(problem, _)| problem.base().is_some())
+    }
+
+    /// Keys that name no base element with the number of their rows, in the order of their first rows.
     pub(super) fn counted(&self) -> impl Iterator<Item = (&Problem, u64)> {
-        let met = self.met.iter().map(|place| (&self.held[*place as usize], self.rows[*place as usize]));
+        let met = self.met().filter(|(problem, _)| problem.base().is_none());
         met.chain((self.other_rows > 0).then_some((&Problem::Other, self.other_rows)))
+    }
+
+    fn met(&self) -> impl Iterator<Item = (&Problem, u64)> {
+        self.met.iter().map(|place| (&self.held[*place as usize], self.rows[*place as usize]))
     }
 }

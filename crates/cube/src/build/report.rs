@@ -18,6 +18,8 @@ pub struct Report {
     pub rows_aside: u64,
     /// Rows that count for the element that `unknown` names, by dimension; dimensions without such rows are left out.
     pub rows_renamed: Vec<(String, u64)>,
+    /// Rows that name elements in another case: those of the facts by dimension, and those of tables whose parents are.
+    pub other_case: Vec<OtherCase>,
     /// Doubles that were rounded to the scale of a measure of decimals, by measure; measures without any are left out.
     pub values_rounded: Vec<(String, u64)>,
     /// Filled base cells: rows of one cell were folded.
@@ -45,8 +47,8 @@ pub struct Report {
     pub adopted: Vec<NamedElements>,
     /// Elements that are gone, and at which something was made by hand, which comes back with them.
     pub away: Vec<NamedElements>,
-    /// What was made by hand and is dropped: by a load elements, and other things as `name X of A`; by a refresh edges
-    /// of elements that are back, as `X below Y`, which would make a cycle by now.
+    /// What was made by hand and is dropped: by a load elements, and other things as `name X of A`; by a refresh what
+    /// the source does not allow now, as `X below Y, where facts lie`.
     pub dropped: Vec<NamedElements>,
     /// Elements that lie below nothing, as edges of the source to their parents stay away.
     pub nowhere: Vec<NamedElements>,
@@ -68,7 +70,8 @@ impl Report {
     /// With the counts of rows and cells of another report.
     pub(super) fn with_rows(self, of_rows: Report) -> Report {
         let Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, values_rounded, cells, .. } = of_rows;
-        Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, values_rounded, cells, ..self }
+        let other_case = of_rows.other_case.into_iter().chain(self.other_case).collect();
+        Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, other_case, values_rounded, cells, ..self }
     }
 }
 
@@ -118,6 +121,27 @@ pub struct GivenName {
     pub name: String,
     /// The element that had it.
     pub element: String,
+}
+
+/// Rows that name elements of a dimension in another case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherCase {
+    /// The dimension.
+    pub dimension: String,
+    /// Its table, whose rows name parents; nothing for rows of the facts.
+    pub table: Option<String>,
+    /// Number of the rows.
+    pub rows: u64,
+    /// What they name, each once, as `berlin is Berlin`.
+    pub names: Vec<String>,
+}
+
+impl OtherCase {
+    /// The rows, if there are any.
+    pub(super) fn of(dimension: &str, table: Option<&str>, names: Vec<String>, rows: u64) -> Option<OtherCase> {
+        let (dimension, table) = (dimension.to_owned(), table.map(str::to_owned));
+        (rows > 0).then_some(OtherCase { dimension, table, rows, names })
+    }
 }
 
 /// Elements of a dimension.

@@ -11,7 +11,7 @@ use super::dates::{Civil, days};
 use super::encode::Encoder;
 use super::form::Form;
 use super::keys::{name_text, value_text};
-use super::problem::{NULL, Problem, Problems};
+use super::problem::{FIRST, NULL, Problem, Problems};
 use super::spelling::Spellings;
 use crate::define::TimeLevels;
 use crate::model::{Dimension, ElementId, ElementKind, LevelIndex, folded};
@@ -98,6 +98,11 @@ impl<'a> Resolver<'a> {
         Resolver { names, columns, lookup, problems: Problems::new(), codes: Vec::new() }
     }
 
+    /// The coordinate of a code, if it has one.
+    pub(super) fn base_of(&self, code: u32) -> Option<u32> {
+        if code < FIRST { Some(code) } else { self.problems.of(code).base() }
+    }
+
     /// Finds the coordinates of a batch's rows; `columns` are the places of this dimension's columns.
     pub(super) fn resolve(&mut self, batch: &RecordBatch, columns: &[usize]) -> Result<(), ArrowError> {
         let Resolver { names, columns: held, lookup, problems, codes } = self;
@@ -148,7 +153,7 @@ impl Lookup<'_> {
                 }
                 match found.as_slice() {
                     [] => names.find(&text),
-                    [one] => names.base_of(*one, &text),
+                    [one] => names.spelled(*one, text, value(one)),
                     several if several.iter().all(|id| value(id) == value(&several[0])) => {
                         let several = several.iter().map(|id| names.dimension.element(*id).name().to_owned());
                         Err(Problem::Several(text, several.collect()))
@@ -191,12 +196,24 @@ impl Names<'_> {
     /// one name alone is so written.
     fn find(&self, name: &str) -> Result<u32, Problem> {
         match self.dimension.find_of_source(name) {
-            Some(id) => self.base_of(id, name),
+            Some(id) if self.dimension.holder_of_source(name) == Some(id) => self.base_of(id, name),
+            Some(id) => {
+                let alike = self.dimension.alike_of_source(name);
+                self.spelled(id, name.to_owned(), alike.first().map_or(name, String::as_str))
+            }
             None if self.reserved.contains(&folded(name)) => Err(Problem::Consolidated(name.to_owned())),
             None => Err(match self.dimension.alike_of_source(name) {
                 none if none.is_empty() => Problem::Unknown(name.to_owned()),
                 several => Problem::Case(name.to_owned(), several),
             }),
+        }
+    }
+
+    /// The coordinate of an element that has a name; facts may call it by the `key` in another case.
+    fn spelled(&self, id: ElementId, key: String, name: &str) -> Result<u32, Problem> {
+        match self.base_of(id, &key)? {
+            base if key == name => Ok(base),
+            base => Err(Problem::OtherCase { key, name: name.to_owned(), base }),
         }
     }
 

@@ -63,6 +63,18 @@ impl<'a> Changing<'a> {
 
     /// Applies a statement. Renames in a row are applied together: each may take a name that one behind it frees.
     pub(super) fn apply(&mut self, statement: &ChangeStatement) -> Result<(), QueryError> {
+        self.apply_unweighed(statement)?;
+        let places = matches!(
+            statement.action,
+            Action::Add { .. } | Action::Link { .. } | Action::Move { .. } | Action::Relink { .. }
+        );
+        let mut dimensions = self.model.dimensions().iter().filter(|_| places);
+        let checked = dimensions.try_for_each(Dimension::check_weights);
+        checked.map_err(|error| self.error(statement.span, error.to_string()))
+    }
+
+    /// Applies a statement before the sums of weights are checked.
+    fn apply_unweighed(&mut self, statement: &ChangeStatement) -> Result<(), QueryError> {
         if !matches!(statement.action, Action::Rename { .. }) {
             self.end_renames()?;
             self.before_renames = None;

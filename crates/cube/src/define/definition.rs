@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use warpcube_arrays::Scheme;
 
 use super::text::{ColumnType, Encoding, TextFormat, give_text_format};
 use super::{MonthName, Named};
 use crate::model::{NumberFormat, Rule, SCALE_MAX, Span, ValueType};
-use warpcube_arrays::Scheme;
 
 /// A cube.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

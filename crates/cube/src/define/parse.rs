@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
+use warpcube_arrays::key::DIMENSIONS_MAX;
 
 use super::{Definition, DimensionDefinition, FiscalYear, MeasureDefinition, Named, TimeLevels};
-use crate::model::{Rule, folded};
+use crate::model::{Rule, folded, is_blank};
 use crate::query::MEASURES;
-use warpcube_arrays::key::DIMENSIONS_MAX;
 
 /// Most levels of a dimension with names: each is a column in SQL.
 const LEVELS_MAX: usize = 1000;
-const EMPTY_NAME: &str = "a name is empty: give it at least one character";
+const EMPTY_NAME: &str = "a name is empty or blank: give it a character that is no blank";
 
 /// A definition that cannot be read, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -202,7 +202,7 @@ fn check(definition: &Definition) -> Result<(), DefinitionError> {
 fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<(&'a str, String)> {
     let mut known: HashMap<String, &str> = HashMap::new();
     for name in names {
-        if name.is_empty() {
+        if is_blank(name) {
             return Some((name, EMPTY_NAME.to_string()));
         }
         if let Some(other) = known.insert(folded(name), name) {
@@ -251,8 +251,8 @@ fn check_dimension(dimension: &DimensionDefinition) -> Result<(), String> {
     let mut listed =
         elements.iter().map(String::as_str).chain(dimension.consolidated.names()).chain(dimension.all.as_deref());
     let mut known = HashSet::new();
-    if let Some(name) = listed.find(|name| name.is_empty() || !known.insert(*name)) {
-        return Err(match name.is_empty() {
+    if let Some(name) = listed.find(|name| is_blank(name) || !known.insert(*name)) {
+        return Err(match is_blank(name) {
             true => EMPTY_NAME.to_string(),
             false => format!("'{name}' stands here a second time"),
         });

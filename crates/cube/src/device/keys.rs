@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
 use rayon::prelude::*;
+use warpcube_arrays::key::{Key, KeyLayout};
 use warpcube_gpu::{Device, DeviceBuffer, Reservation, size_class};
 
 use super::error::DeviceError;
 use crate::facts::{Bitmap, Keys, Segment};
-use warpcube_arrays::key::{Key, KeyLayout};
 
 /// Kernel text that reads these keys.
 pub(super) const RESIDENT_KEYS: &str = include_str!("../../kernels/resident_keys.cuh");

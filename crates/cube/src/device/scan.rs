@@ -1,6 +1,7 @@
 //! The pass over facts: sums by classes. `scan_classes.cuh`, with `scan_sums.cuh` and `scan_miniblocks.cuh`, and
 //! `total.cuh` of `kernels` are the device's side of this file.
 
+use warpcube_arrays::key::{DIMENSIONS_MAX, KeyLayout};
 use warpcube_column::Relation;
 use warpcube_gpu::prims::Queue;
 use warpcube_gpu::{Device, DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Params, Program};
@@ -13,7 +14,6 @@ use super::plan::Plan;
 use super::resident::{keep_values, put_addresses};
 use super::workspace::Workspace;
 use crate::aggregate::{places, strides};
-use warpcube_arrays::key::{DIMENSIONS_MAX, KeyLayout};
 
 /// The word of a base element without a class.
 const NONE: u32 = 1 << 31;

@@ -1,13 +1,13 @@
 //! Loading of rows: checks, sorting by key, folding of rows of one key.
 
 use rayon::prelude::*;
+use warpcube_arrays::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
 
 use super::column::gather;
 use super::fold::{Folded, Groups, RowColumn, extend_optional};
 use super::{
     Bitmap, FactColumn, FactMeasure, Facts, FactsError, InputColumn, InputValues, Keys, Rule, Segment, Values,
 };
-use warpcube_arrays::key::{DIMENSIONS_MAX, Key, KeyLayout, Tuple};
 
 /// Collects rows and folds them into [`Facts`].
 ///

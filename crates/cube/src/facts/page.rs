@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
+use warpcube_arrays::key::KeyLayout;
 
 use super::Keys;
-use warpcube_arrays::key::KeyLayout;
 
 /// Cells of a page where the caller names no size. A page of 64-bit keys fills half of a 64 KB first-level cache.
 pub const PAGE_CELLS: usize = 4096;

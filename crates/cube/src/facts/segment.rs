@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Bitmap, FactColumn, FactsError, Keys, Pages, Rule, Values};
 use warpcube_arrays::key::KeyLayout;
+
+use super::{Bitmap, FactColumn, FactsError, Keys, Pages, Rule, Values};
 
 /// Cells sorted by key, one a key.
 ///

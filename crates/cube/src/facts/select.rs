@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
+use warpcube_arrays::key::KeyLayout;
 
 use super::{FactColumn, Facts, Keys, Segment, Values};
-use warpcube_arrays::key::KeyLayout;
 
 impl Facts {
     /// The cells at these places, whose keys ascend, with keys of another layout.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{FactColumn, FactMeasure, FactsError, Keys, Segment};
 use warpcube_arrays::key::KeyLayout;
+
+use super::{FactColumn, FactMeasure, FactsError, Keys, Segment};
 
 /// The filled base cells of a cube.
 ///

@@ -4,7 +4,8 @@
 
 use std::collections::HashSet;
 
-use super::names::{NameIndex, ParentKeys, nearest};
+use super::names::{NameIndex, ParentKeys, is_blank, nearest};
+use super::topology::WEIGHT_MAX;
 use super::{Dimension, Edge, Element, ElementId, ElementKind, topology};
 use crate::error::{ModelError, Path, Result};
 
@@ -37,7 +38,7 @@ impl DimensionBuilder {
     /// # Errors
     /// [`ModelError::EmptyName`].
     pub fn new(name: &str) -> Result<Self> {
-        if name.is_empty() {
+        if is_blank(name) {
             return Err(ModelError::EmptyName { place: "the list of dimensions".to_owned() });
         }
         let dimension = Dimension { name: name.to_owned(), ..Dimension::default() };
@@ -74,10 +75,12 @@ impl DimensionBuilder {
     /// Appends a child to a consolidated element.
     ///
     /// # Errors
-    /// [`ModelError::Weight`] unless the weight is finite, [`ModelError::DuplicateChild`], [`ModelError::TextParent`]
-    /// for a text parent, [`ModelError::BaseParent`] for a base parent, [`ModelError::NoSuchId`].
+    /// [`ModelError::Weight`] for a weight beyond [`WEIGHT_MAX`], [`ModelError::DuplicateChild`],
+    /// [`ModelError::TextParent`] for a text parent, [`ModelError::BaseParent`] for a base parent,
+    /// [`ModelError::NoSuchId`].
     pub fn link(&mut self, parent: ElementId, child: ElementId, weight: f64) -> Result<()> {
-        self.dimension.check_edge(parent, child, weight)?;
+        self.dimension.check_weight(&[parent, child], weight)?;
+        self.dimension.check_edge(parent, child)?;
         if !self.edges.insert((parent, child)) {
             let path = self.dimension.path(&[parent, child]);
             return Err(ModelError::DuplicateChild { dimension: self.dimension.name.clone(), path });
@@ -189,10 +192,9 @@ impl Dimension {
         number.map(ElementId).ok_or_else(|| self.too_many("elements", u32::MAX as usize))
     }
 
-    /// Refuses an edge whose ends do not live, whose parent cannot hold children or whose weight is not finite.
-    pub(super) fn check_edge(&self, parent: ElementId, child: ElementId, weight: f64) -> Result<()> {
+    /// Refuses an edge whose ends do not live or whose parent cannot hold children.
+    pub(super) fn check_edge(&self, parent: ElementId, child: ElementId) -> Result<()> {
         self.living(child)?;
-        self.check_weight(&[parent, child], weight)?;
         let (dimension, element) = (self.name.clone(), self.living(parent)?.name.clone());
         match self.element(parent).kind {
             ElementKind::Consolidated => Ok(()),
@@ -201,12 +203,20 @@ impl Dimension {
         }
     }
 
+    /// Refuses the weight of a new edge beyond [`WEIGHT_MAX`].
     pub(super) fn check_weight(&self, edge: &[ElementId; 2], weight: f64) -> Result<()> {
+        self.check_finite(edge, weight)?;
+        if weight.abs() <= WEIGHT_MAX { Ok(()) } else { Err(self.wrong_weight(edge, weight)) }
+    }
+
+    /// Refuses the weight of an edge that is no number.
+    pub(super) fn check_finite(&self, edge: &[ElementId; 2], weight: f64) -> Result<()> {
         edge.iter().try_for_each(|id| self.living(*id).map(drop))?;
-        if weight.is_finite() {
-            return Ok(());
-        }
-        Err(ModelError::Weight { dimension: self.name.clone(), path: self.path(edge), weight })
+        if weight.is_finite() { Ok(()) } else { Err(self.wrong_weight(edge, weight)) }
+    }
+
+    fn wrong_weight(&self, edge: &[ElementId; 2], weight: f64) -> ModelError {
+        ModelError::Weight { dimension: self.name.clone(), path: self.path(edge), weight, max: WEIGHT_MAX }
     }
 
     pub(super) fn check_cycles(&self) -> Result<()> {

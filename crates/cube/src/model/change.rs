@@ -201,7 +201,10 @@ impl Dimension {
                 self.reposition(element, position);
             }
             Change::Remove { element } => effect.freed_base = self.remove(element)?,
-            Change::Caption { element, caption } => self.set_caption(element, caption.as_deref())?,
+            Change::Caption { element, caption } => {
+                caption.as_deref().map(|caption| self.named(caption)).transpose()?;
+                self.set_caption(element, caption.as_deref())?;
+            }
             Change::Alias { element, alias } => self.add_alias(element, &alias)?,
             Change::AddAttribute { attribute, kind } => drop(self.add_attribute(&attribute, kind)?),
             Change::SetAttribute { element, attribute, value } => self.set_attribute(element, &attribute, value)?,
@@ -237,7 +240,10 @@ impl Dimension {
                 return Err(ModelError::HasFacts { dimension, element: self.element(parent).name.clone() });
             }
             Some(_) => self.check_weight(&[parent, child], weight)?,
-            None => self.check_edge(parent, child, weight)?,
+            None => {
+                self.check_weight(&[parent, child], weight)?;
+                self.check_edge(parent, child)?;
+            }
         }
         if self.element(parent).edge_to(child).is_some() {
             return Err(ModelError::DuplicateChild { dimension, path: self.path(&[parent, child]) });
@@ -341,7 +347,7 @@ impl Dimension {
     /// Notes an edge that changes have taken away; the parent may be an absent element.
     pub(crate) fn keep_unlinked(&mut self, child: ElementId, unlinked: Unlinked) -> Result<()> {
         self.living(child)?;
-        self.check_weight(&[child, child], unlinked.weight)?;
+        self.check_finite(&[child, child], unlinked.weight)?;
         let held = &mut self.element_mut(child).unlinked;
         held.retain(|held| held.parent != unlinked.parent);
         held.push(unlinked);

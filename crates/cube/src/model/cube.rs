@@ -1,10 +1,11 @@
 //! The model of a cube: its dimensions, measures and key layout.
 
+use warpcube_arrays::key::{DIMENSIONS_MAX, KeyLayout};
+
 use super::layout::layout_of;
 use super::names::folded;
 use super::{Change, Dimension, Effect, ElementKind, Measure};
 use crate::error::{ModelError, Result};
-use warpcube_arrays::key::{DIMENSIONS_MAX, KeyLayout};
 
 /// Version of the stored form that is written and read.
 pub const MODEL_VERSION: u64 = 1;
@@ -35,9 +36,10 @@ impl CubeModel {
     ///
     /// # Errors
     /// [`ModelError::DimensionCount`], [`ModelError::NoMeasure`], [`ModelError::DuplicatePart`],
-    /// [`ModelError::EmptyName`], [`ModelError::Measure`], [`ModelError::KeyTooWide`].
+    /// [`ModelError::EmptyName`], [`ModelError::Measure`], [`ModelError::WeightSum`], [`ModelError::KeyTooWide`].
     pub fn new(name: &str, dimensions: Vec<Dimension>, measures: Vec<Measure>) -> Result<Self> {
         check(name, &dimensions, &measures)?;
+        dimensions.iter().try_for_each(Dimension::check_weights)?;
         let layout = layout_of(dimensions.iter().map(|d| (d.name(), d.base_count())))?;
         Ok(Self { name: name.to_owned(), dimensions, measures, layout })
     }

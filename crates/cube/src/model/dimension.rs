@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::names::{NameIndex, nearest};
+use super::names::{NameIndex, is_blank, nearest};
 use super::topology::Topology;
 use super::{Absent, Attribute, Element, ElementId, ElementKind};
 use crate::error::{ModelError, Path, Result};
@@ -452,9 +452,9 @@ impl Dimension {
         self.get(id).ok_or_else(|| ModelError::NoSuchId { dimension: self.name.clone(), id: id.0 })
     }
 
-    /// Refuses the empty name.
+    /// Refuses names without a character that is no blank.
     pub(super) fn named(&self, name: &str) -> Result<()> {
-        if name.is_empty() {
+        if is_blank(name) {
             return Err(ModelError::EmptyName { place: format!("dimension '{}'", self.name) });
         }
         Ok(())
@@ -463,6 +463,11 @@ impl Dimension {
     /// Enters a name or alias into the index.
     pub(super) fn claim(&mut self, name: &str, id: ElementId) -> Result<()> {
         self.named(name)?;
+        self.enter(name, id)
+    }
+
+    /// Enters a name or alias of a stored model into the index; former versions took blanks for names.
+    pub(super) fn enter(&mut self, name: &str, id: ElementId) -> Result<()> {
         self.names.claim(name, id).map_err(|holder| ModelError::DuplicateName {
             dimension: self.name.clone(),
             name: name.to_owned(),

@@ -1,7 +1,8 @@
 //! Key layouts with room for growth.
 
-use crate::error::{ModelError, Result};
 use warpcube_arrays::key::{KEY_BITS_MAX, KeyLayout, coordinate_bits};
+
+use crate::error::{ModelError, Result};
 
 /// Bits of a key that needs one word.
 const WORD_BITS: u32 = 64;

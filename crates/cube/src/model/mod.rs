@@ -37,7 +37,8 @@ pub(crate) use layout::layout_of;
 pub use levels::LevelIndex;
 pub use measure::{Balance, Measure, Span};
 pub use names::nearest;
-pub(crate) use names::{ParentKeys, folded};
+pub(crate) use names::{ParentKeys, folded, is_blank};
+pub use topology::WEIGHT_MAX;
 pub use two_paths::TwoPaths;
 pub use weights::{BaseMap, BaseWeights};
 

@@ -16,6 +16,11 @@ pub(crate) fn folded(name: &str) -> String {
     name.to_lowercase()
 }
 
+/// True if a text names nothing: it has no character but blanks.
+pub(crate) fn is_blank(name: &str) -> bool {
+    name.trim().is_empty()
+}
+
 /// The elements of names. A name has one element to the letter; names that differ in case alone lie together.
 #[derive(Clone, Debug, Default)]
 struct Names {

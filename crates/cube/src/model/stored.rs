@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
+use warpcube_arrays::key::KeyLayout;
 
 use super::cube::{MODEL_VERSION, check};
 use super::names::{NameIndex, folded};
@@ -12,7 +13,6 @@ use super::{
     Hierarchy, Measure,
 };
 use crate::error::{ModelError, Result};
-use warpcube_arrays::key::KeyLayout;
 
 /// The version, read before the other fields: those of another version may differ.
 #[derive(Deserialize)]
@@ -127,7 +127,9 @@ impl Dimension {
             names: NameIndex::default(),
             topology: OnceLock::new(),
         };
-        dimension.named(&dimension.name)?;
+        if dimension.name.is_empty() || dimension.slots.iter().flatten().any(|element| element.name.is_empty()) {
+            return Err(dimension.damaged("it has an empty name".to_owned()));
+        }
         dimension.restore_bases(stored.base_count)?;
         dimension.check_order()?;
         for id in dimension.order.clone() {
@@ -178,10 +180,10 @@ impl Dimension {
 
     fn restore_names(&mut self, id: ElementId) -> Result<()> {
         let Element { name, aliases, caption, source_names, displaced, .. } = self.element(id).clone();
-        self.claim(&name, id)?;
+        self.enter(&name, id)?;
         source_names.iter().try_for_each(|name| self.claim_source(name, id))?;
         displaced.iter().for_each(|displaced| self.names.add_displaced(&displaced.name, id));
-        aliases.iter().try_for_each(|alias| self.claim(alias, id))?;
+        aliases.iter().try_for_each(|alias| self.enter(alias, id))?;
         if let Some(caption) = caption {
             self.names.add_caption(&caption, id);
         }
@@ -202,7 +204,7 @@ impl Dimension {
             }
         }
         for unlinked in &element.unlinked {
-            self.check_weight(&[id, id], unlinked.weight)?;
+            self.check_finite(&[id, id], unlinked.weight)?;
             self.living_or_absent(unlinked.parent)?;
         }
         let levels =
@@ -226,7 +228,8 @@ impl Dimension {
         for parent in &self.order {
             parents += self.element(*parent).parents.len();
             for edge in self.element(*parent).children() {
-                self.check_edge(*parent, edge.child, edge.weight)?;
+                self.check_finite(&[*parent, edge.child], edge.weight)?;
+                self.check_edge(*parent, edge.child)?;
                 if !down.insert((*parent, edge.child)) {
                     let path = self.path(&[*parent, edge.child]);
                     return Err(ModelError::DuplicateChild { dimension: self.name.clone(), path });
@@ -256,7 +259,7 @@ impl Dimension {
             let above = absent.above.iter().map(|above| (above.parent, above.weight));
             for (end, weight) in above.chain(absent.children.iter().map(|edge| (edge.child, edge.weight))) {
                 self.living(end)?;
-                self.check_weight(&[end, end], weight)?;
+                self.check_finite(&[end, end], weight)?;
             }
             absent.unlinked.iter().try_for_each(|unlinked| self.living_or_absent(unlinked.parent))?;
         }

@@ -5,6 +5,10 @@ use super::{Element, ElementId, ElementKind};
 /// Mark of an element that was removed.
 const NONE: u32 = u32::MAX;
 
+/// Largest magnitude of a weight, and of the sum of the weights of all base elements below an element over all paths:
+/// the cells of one dimension's elements stay far below the largest double.
+pub const WEIGHT_MAX: f64 = 1e15;
+
 /// Facts derived from the edges and positions of a dimension; computed once after a change.
 #[derive(Clone, Debug)]
 pub(super) struct Topology {
@@ -20,6 +24,9 @@ pub(super) struct Topology {
     pub(super) whole: bool,
     /// Sum of the weights of all base elements below an element, by element number.
     pub(super) totals: Vec<f64>,
+    /// The first element by rank whose weights add up to more than [`WEIGHT_MAX`] by magnitude, over all base elements
+    /// and paths below it, with that sum.
+    pub(super) too_heavy: Option<(ElementId, f64)>,
 }
 
 impl Topology {
@@ -33,6 +40,7 @@ impl Topology {
         let mut ranks = vec![NONE; slots.len()];
         let mut levels = vec![0; slots.len()];
         let mut totals = vec![0.0; slots.len()];
+        let (mut magnitudes, mut too_heavy) = (vec![0.0_f64; slots.len()], None);
         let mut whole = true;
         for (rank, id) in sorted.iter().enumerate() {
             let element = element(id);
@@ -47,6 +55,12 @@ impl Topology {
                 ElementKind::Base => 1.0,
                 _ => element.children.iter().map(|edge| edge.weight * totals[edge.child.index()]).sum(),
             };
+            magnitudes[id.index()] = match element.kind {
+                ElementKind::Base => 1.0,
+                _ => element.children.iter().map(|edge| edge.weight.abs() * magnitudes[edge.child.index()]).sum(),
+            };
+            let magnitude = magnitudes[id.index()];
+            too_heavy = too_heavy.or((magnitude > WEIGHT_MAX).then_some((*id, magnitude)));
             whole &= element.children.iter().all(|edge| edge.weight.fract() == 0.0);
         }
         let mut positions = vec![NONE; slots.len()];
@@ -54,7 +68,7 @@ impl Topology {
             positions[id.index()] = position as u32;
         }
         let roots = order.iter().copied().filter(|id| element(id).parents.is_empty()).collect();
-        Ok(Self { ranks, levels, positions, roots, whole, totals })
+        Ok(Self { ranks, levels, positions, roots, whole, totals, too_heavy })
     }
 }
 

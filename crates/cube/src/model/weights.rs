@@ -5,7 +5,7 @@
 //! stay in the matrix: a target is filled if any filled base cell lies below it, and COUNT, AVG, MIN and MAX read the
 //! pattern of the matrix as the distinct base elements, each once, weights aside.
 
-use super::topology::Topology;
+use super::topology::{Topology, WEIGHT_MAX};
 use super::{Dimension, ElementId, ElementKind};
 use crate::error::{ModelError, Result};
 use crate::matrix::SparseMatrix;
@@ -41,6 +41,13 @@ pub struct BaseMap {
 }
 
 impl Dimension {
+    /// Refuses weights below an element that add up to more than [`WEIGHT_MAX`] by magnitude.
+    pub(crate) fn check_weights(&self) -> Result<()> {
+        let Some((id, sum)) = self.topology().too_heavy else { return Ok(()) };
+        let (dimension, element) = (self.name.clone(), self.element(id).name.clone());
+        Err(ModelError::WeightSum { dimension, element, sum, max: WEIGHT_MAX })
+    }
+
     /// Base elements at or below `id` with their weights; a base element holds itself at weight 1, a text element
     /// nothing.
     ///

@@ -1,8 +1,9 @@
 //! Cross-tabs drawn at random, for measurements and tests: what people ask, of every size up to a limit.
 
+use warpcube_arrays::random::Random;
+
 use super::{BoundQuery, bind, parse, quoted};
 use crate::model::{CubeModel, Dimension, ElementId, ElementKind};
-use warpcube_arrays::random::Random;
 
 /// Elements of a list of names.
 const LIST_MAX: u64 = 12;

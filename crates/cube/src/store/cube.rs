@@ -2,11 +2,11 @@
 
 use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
+use warpcube_arrays::Scheme;
 
 use crate::facts::{FactMeasure, Facts};
 use crate::model::{CubeModel, ElementId, Measure};
 use crate::palo::{DimensionOrigin, Field, LineEnd};
-use warpcube_arrays::Scheme;
 
 /// A cube with its facts and all that is stored beside them.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use arrow::error::ArrowError;
 use thiserror::Error;
+use warpcube_arrays::SchemeError;
 use warpcube_column::format::FileError;
 
 use super::folder::{MANIFEST_NAME, parent_of};
 use super::holder::Holder;
 use crate::error::ModelError;
 use crate::facts::FactsError;
-use warpcube_arrays::SchemeError;
 
 /// Cubes that an error names at most.
 const NAMES_MAX: usize = 8;

@@ -22,6 +22,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use warpcube_arrays::Scheme;
+use warpcube_arrays::restore::Words;
 use warpcube_column::format::{
     EncodedChunk, EncodedColumn, EncodedFile, EncodingError, FileError, FileWriter, TableIdentity, decode,
 };
@@ -34,8 +36,6 @@ use super::manifest::{ColumnSummary, INDEX_PREFIX};
 use super::pages::{PAGE_ROWS, Pages, Value, encode_column, page_rows};
 use crate::facts::{Bitmap, FactColumn, FactMeasure, Keys, Rule, Segment, ValueType, Values};
 use crate::model::CubeModel;
-use warpcube_arrays::Scheme;
-use warpcube_arrays::restore::Words;
 
 /// Writes a segment to a file, with their keys or the index of another scheme.
 ///

@@ -7,11 +7,12 @@
 
 use std::borrow::Cow;
 
-use crate::facts::{FactColumn, Keys, Segment};
-use crate::model::CubeModel;
 use warpcube_arrays::key::KeyLayout;
 use warpcube_arrays::restore::{HIGH, Words, restore};
 use warpcube_arrays::{ArrayData, Cells, Limits, Scheme, SchemeError, Shape};
+
+use crate::facts::{FactColumn, Keys, Segment};
+use crate::model::CubeModel;
 
 /// Arrays that have an entry for each cell; names of coordinates have a number behind them.
 const OF_CELLS: [&str; 5] = ["ind", "offset", "bei", "cind", "rind"];

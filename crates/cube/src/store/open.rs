@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use warpcube_arrays::restore::Words;
+use warpcube_arrays::{Scheme, UnknownScheme};
 use warpcube_column::format::TableIdentity;
 
 use super::checked::checksum;
@@ -16,8 +18,6 @@ use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION, SegmentSummary}
 use super::{arrow_file, texts};
 use crate::facts::Facts;
 use crate::model::CubeModel;
-use warpcube_arrays::restore::Words;
-use warpcube_arrays::{Scheme, UnknownScheme};
 
 /// Opens the cube of a folder; a change by another process meanwhile does not show. Pages are decoded on all cores of
 /// the current rayon pool.

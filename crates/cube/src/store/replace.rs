@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use warpcube_arrays::Scheme;
 use warpcube_column::format::TableIdentity;
 
 use super::checked::{self, checksum};
@@ -32,7 +33,6 @@ use super::within::check_outside;
 use super::{arrow_file, facts_file, texts};
 use crate::facts::{Facts, Segment};
 use crate::model::CubeModel;
-use warpcube_arrays::Scheme;
 
 /// Name of the manifest until it is renamed.
 const NEXT_MANIFEST: &str = "cube.json.new";

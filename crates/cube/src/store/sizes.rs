@@ -3,10 +3,11 @@
 //! The formulas of the thesis ([`warpcube_arrays::formulas`]) predict arrays of whole words. Pages are packed, and the
 //! order changes: ascending keys take a byte or two a cell, a pointer for every row takes its bits for empty rows too.
 
+use warpcube_arrays::{Scheme, SchemeError};
+
 use super::error::{Result, StoreError};
 use super::{StoredCube, facts_file, index};
 use crate::facts::{Keys, Segment};
-use warpcube_arrays::{Scheme, SchemeError};
 
 /// A scheme is chosen before BESS where its index has at most this share of the bytes of BESS, in percent.
 ///

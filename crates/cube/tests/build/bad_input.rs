@@ -62,7 +62,7 @@ fn columns_that_are_missing_or_of_another_type() {
         ),
         (
             "Region: {table: places, key: id, parent: up}",
-            "dimension 'Region': row 2 of table 'places': the key is NULL or empty; every row names an element",
+            "dimension 'Region': row 2 of table 'places': the key is NULL, empty or blank; every row names an element",
         ),
         (
             "Region: {table: missing, key: id, parent: up}",
@@ -119,6 +119,14 @@ fn elements_that_break_a_rule() {
             "D: {elements: [a, b], consolidated: {S: {a: .nan}}}",
             "dimensions.D: dimension 'D': the weight of S → a is NaN",
         ),
+        (
+            "D: {elements: [a, b], consolidated: {S: {a: 1e308}}}",
+            "dimensions.D: dimension 'D': the weight of S → a is 1e308; a weight is a number from -1e15 to 1e15",
+        ),
+        (
+            "D: {elements: [a, b], consolidated: {S: {a: 1e8}, T: {S: 1e8}}}",
+            "dimension 'D': the weights of the base elements below 'T' add up to 1e16 by magnitude",
+        ),
         ("D: {default: c}", "dimensions.D: dimension 'D' has no element 'c'"),
         ("D: {all: a}", "dimension 'D', column 'd': 'a' is a consolidated element"),
         ("D: {table: loop, key: k, parent: p}", "table 'loop': dimension 'D': a cycle of consolidations: "),
@@ -128,7 +136,7 @@ fn elements_that_break_a_rule() {
         ),
         (
             "D: {table: weights, key: k, parent: p, weight: w}",
-            "table 'weights': dimension 'D': the weight of a → b is NaN; a weight is a finite number",
+            "dimension 'D': row 2 of table 'weights': the weight of a → b is NaN; a weight is a number from",
         ),
         (
             "D: {table: ragged, levels: [g, d]}",

@@ -8,7 +8,7 @@ use warpcube_cube::define::parse;
 use warpcube_cube::model::{Attribute, CubeModel, Dimension};
 use warpcube_cube::store::StoredCube;
 
-use crate::tables::{Memory, built, cells, cents, definition_text, outline, table, texts, tried};
+use crate::tables::{Memory, built, cells, cents, definition_text, ints, outline, table, texts, tried};
 
 const REGIONS: &str = "R: {table: t, key: id, parent: up, names: also}";
 
@@ -435,4 +435,64 @@ fn a_name_that_the_source_writes_in_another_case_is_the_same_element() {
     assert!(report.adopted.is_empty());
     assert_eq!([live.found("De"), live.found("DE"), live.found("fr")], ["De", "DE", "FR"]);
     assert_eq!(cells(&live.built), ["FR = 0.02", "DE = 0.01"]);
+}
+
+#[test]
+fn a_group_of_the_source_becomes_a_base_element_and_a_base_element_a_group() {
+    let group = day(&["a"], &["X . .", "a X .", "b X ."]);
+    let base = day(&["a", "X"], &["X . .", "a . .", "b . ."]);
+    let empty = day(&["a"], &["X . .", "a . .", "b . ."]);
+    // What is below the group by hand cannot stay where facts lie, however the element is called.
+    for (changes, name) in [("add h below X", "X"), ("add h below X; rename X to Old", "Old")] {
+        let mut live = Live::new(&group, REGIONS);
+        live.change(changes);
+        let report = live.refresh(&base);
+        assert_eq!(listed(&report.dropped), format!("h below {name}, where facts lie"));
+        assert_eq!(cells(&live.built), [format!("{name} = 0.02"), "a = 0.01".to_string()], "{changes}");
+        live.refresh(&group);
+        assert_eq!(live.outline(), format!("{name}(a b) a b h"), "{changes}");
+        live.refresh(&base);
+    }
+    // Rows without an element, which count for it, are facts there, too; a key in another case as well.
+    for (facts, more) in [(["a", "Y"], ", unknown: X"), (["a", "x"], "")] {
+        let dimensions = format!("R: {{table: t, key: id, parent: up, names: also{more}}}");
+        let mut live = Live::new(&group, REGIONS);
+        live.dimensions = dimensions;
+        live.change("add h below X");
+        let report = live.refresh(&day(&facts, &["X . .", "a . .", "b . ."]));
+        assert_eq!(listed(&report.dropped), "h below X, where facts lie", "{facts:?}");
+        assert_eq!(cells(&live.built), ["X = 0.02", "a = 0.01"], "{facts:?}");
+    }
+    // Without facts there the element stays a group.
+    let mut live = Live::new(&group, REGIONS);
+    live.change("add h below X");
+    assert_eq!(listed(&live.refresh(&empty).dropped), "");
+    assert_eq!(live.outline(), "X(h) a b h");
+    // The base element that becomes a group keeps its place below what was made by hand.
+    let mut live = Live::new(&base, REGIONS);
+    live.change("add All of X, a weight 2");
+    live.refresh(&group);
+    assert_eq!(live.outline(), "X(a b) a b All(X a*2)");
+    live.refresh(&base);
+    assert_eq!(live.outline(), "X a b All(X a*2)");
+}
+
+#[test]
+fn attributes_by_hand_follow_the_kind_that_the_source_has_now() {
+    let dimensions = "R: {table: t, key: id, parent: up, attributes: [also]}";
+    let numbers = || {
+        let t = table(vec![("id", texts(&["X", "a"])), ("up", texts(&[".", "X"])), ("also", ints(&[1, 2]))]);
+        Memory::default().with("gl", table(vec![("r", texts(&["a"])), ("amount", cents(&[1]))])).with("t", t)
+    };
+    let words = day(&["a"], &["X . large", "a X small"]);
+    let value =
+        |live: &Live, name: &str| live.dimension().attribute(live.dimension().find(name).unwrap(), "also").cloned();
+    let mut live = Live::new(&numbers(), dimensions);
+    live.change("add h below X; set h also = 5");
+    live.refresh(&words);
+    assert_eq!(value(&live, "h"), Some(Attribute::Text("5".to_string())));
+    live.change("add i below X; set i also = \"tiny\"");
+    let report = live.refresh(&numbers());
+    assert_eq!(listed(&report.dropped), "also of i");
+    assert_eq!((value(&live, "h"), value(&live, "i")), (Some(Attribute::Number(5.0)), None));
 }

@@ -29,7 +29,7 @@ fn refused_with_all_that_is_unknown() {
     let message = failure(&memory(), &format!("{REGION}}}\nVersion: {{elements: [A]}}"));
     assert_eq!(
         message,
-        "dimension 'Region', column 'region': NULL or empty text names no element, in 1 row, first in row 2 \
+        "dimension 'Region', column 'region': NULL or blank text names no element, in 1 row, first in row 2 \
          (region=NULL, version=A); no element is named 'Atlantis', in 1 row; no element is named 'ATLANTIS', in 1 row; \
          'World' is a consolidated element, and facts lie at base elements, in 1 row; no element is named 'Frence', in \
          1 row. To go on, write in the dimension unknown: aside (the rows are kept aside), unknown: add (the elements \
@@ -66,7 +66,7 @@ fn kept_aside_with_the_reason() {
     assert_eq!(
         aside(&cube),
         [
-            ".|A|0.02|Region: NULL or empty text names no element",
+            ".|A|0.02|Region: NULL or blank text names no element",
             "Atlantis|B|0.03|Region: no element is named 'Atlantis'; Version: no element is named 'B'",
             "ATLANTIS|A|0.05|Region: no element is named 'ATLANTIS'",
             "World|A|0.06|Region: 'World' is a consolidated element, and facts lie at base elements",
@@ -92,7 +92,7 @@ fn the_cube_decides_where_the_dimension_does_not() {
 #[test]
 fn added_without_a_parent() {
     let message = failure(&memory(), &format!("{REGION}, unknown: add}}\nVersion: {{}}"));
-    assert!(message.starts_with("dimension 'Region', column 'region': NULL or empty text"), "{message}");
+    assert!(message.starts_with("dimension 'Region', column 'region': NULL or blank text"), "{message}");
     assert!(message.contains("'World' is a consolidated element"), "{message}");
     assert!(
         message.ends_with("write unknown: aside (they are kept aside), or the name of a base element they count for")
@@ -178,7 +178,7 @@ fn level_rows_that_end_above_others_are_consolidated_keys() {
     let message = failure(&memory, "Place: {levels: [area, country]}");
     assert!(message.contains("column 'area', 'country': 'Europe' is a consolidated element"), "{message}");
     assert!(
-        message.contains("row 2 (area=Europe, country=NULL); NULL or empty text names no element, in 1 row. To"),
+        message.contains("row 2 (area=Europe, country=NULL); NULL or blank text names no element, in 1 row. To"),
         "{message}"
     );
     let cube = built(&memory, "Place: {levels: [area, country], unknown: aside}");
@@ -303,4 +303,65 @@ fn facts_name_elements_to_the_letter_and_else_the_only_one_in_another_case() {
     let error = failure(&Memory::default().with("gl", gl).with("t", t), "R: {table: t, key: id, parent: up}");
     let told = "the parent 'Eu' of 'at' is the key of no row; 'eu' and 'EU' are, which differ in case alone";
     assert!(error.contains("row 1") && error.contains(told), "{error}");
+}
+
+#[test]
+fn rows_that_name_elements_in_another_case_are_counted() {
+    let told = |dimensions: &str, regions: &[&str]| {
+        let amounts: Vec<i64> = (0..regions.len()).map(|at| 1 << at).collect();
+        let gl = table(vec![("region", texts(regions)), ("amount", cents(&amounts))]);
+        let t = table(vec![
+            ("id", texts(&["EU", "Berlin", "Paris", "PARIS"])),
+            ("up", texts(&[".", "eu", "Eu", "eu"])),
+            ("g", texts(&["G", "G", "G", "G"])),
+        ]);
+        let built = built(&Memory::default().with("gl", gl).with("t", t), dimensions);
+        let text = |one: &warpcube_cube::build::OtherCase| {
+            format!(
+                "{} {} {}: {}",
+                one.dimension,
+                one.table.as_deref().unwrap_or("facts"),
+                one.rows,
+                one.names.join(", ")
+            )
+        };
+        (cells(&built), built.report.other_case.iter().map(text).collect::<Vec<_>>())
+    };
+    let facts = ["Berlin", "berlin", "Paris", "BERLIN", "berlin", "PARIS"];
+    let sums = ["Berlin = 0.27", "Paris = 0.04", "PARIS = 0.32"];
+    let of_facts = "Region facts 3: berlin is Berlin, BERLIN is Berlin".to_string();
+    for (dimensions, expected) in [
+        ("Region: {elements: [Berlin, Paris, PARIS]}", vec![of_facts.clone()]),
+        ("Region: {column: region, table: t, levels: [g, id]}", vec![of_facts.clone()]),
+        (
+            "Region: {column: region, table: t, key: id, parent: up}",
+            vec![of_facts.clone(), "Region t 3: eu is EU, Eu is EU".to_string()],
+        ),
+    ] {
+        assert_eq!(told(dimensions, &facts), (sums.map(str::to_string).to_vec(), expected), "{dimensions}");
+    }
+    // Values of the facts alone are elements of their own; rows kept aside name none.
+    assert!(told("Region: {}", &facts).1.is_empty());
+    let aside = told("Region: {elements: [Berlin], unknown: aside}", &["berlin", "paris"]);
+    assert_eq!(aside.1, ["Region facts 1: berlin is Berlin"]);
+}
+
+#[test]
+fn blanks_name_no_element() {
+    let memory = |regions: &[&str], ids: &[&str]| {
+        let gl = table(vec![("region", texts(regions)), ("amount", cents(&vec![1; regions.len()]))]);
+        let t = table(vec![("id", texts(ids)), ("up", texts(&vec!["  "; ids.len()]))]);
+        Memory::default().with("gl", gl).with("t", t)
+    };
+    let rows = memory(&["a", "   ", "\u{a0}"], &["a"]);
+    for dimension in ["Region: {}", "Region: {elements: [a]}", "Region: {levels: [region]}"] {
+        let message = failure(&rows, dimension);
+        let told = "NULL or blank text names no element, in 2 rows, first in row 2 (region=   )";
+        assert!(message.contains(told), "{dimension}: {message}");
+    }
+    assert_eq!(cells(&built(&rows, "Region: {unknown: add rest}")), ["a = 0.01", "rest = 0.02"]);
+    let parents = "Region: {table: t, key: id, parent: up}";
+    assert_eq!(outline(&built(&memory(&["a"], &["a", "b"]), parents), 0), "a b");
+    let message = failure(&memory(&["a"], &["a", "  "]), parents);
+    assert!(message.contains("row 2 of table 't': the key is NULL, empty or blank; every row names an element"));
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::{DefaultMove, GivenName, NamedElements, RenamedElement, Report, TakenName};
+use warpcube_cube::build::{DefaultMove, GivenName, NamedElements, OtherCase, RenamedElement, Report, TakenName};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
@@ -427,6 +427,13 @@ fn notes(report: &Report) -> Vec<String> {
     let unlinked = report.nowhere.iter().map(|one| one.dimension.as_str());
     notes.extend(defaults_kept(&report.defaults_kept, unlinked, &report.two_paths));
     notes.extend(two_paths(&report.two_paths));
+    notes.extend(report.other_case.iter().map(|OtherCase { dimension, table, rows, names }| {
+        let (rows, names) = (counted(*rows, "row"), some_of(names));
+        match table {
+            Some(table) => format!("{rows} of {table} with parents in {dimension} in another case: {names}"),
+            None => format!("{rows} with elements of {dimension} in another case: {names}"),
+        }
+    }));
     if report.texts_lost > 0 {
         notes.push(format!("{} of elements that are gone dropped", counted(report.texts_lost, "text")));
     }

@@ -47,7 +47,17 @@ fn facts_in_lower_case_find_the_keys_of_a_table_and_change_adds_the_other_spelli
     place.write("f.csv", "city,amount\nberlin,1\nBONN,2\n");
     let facts = "facts: {file: f.csv, value: amount}\ndimensions:";
     let made = define(&place, "c", &format!("{facts} {{City: {{table: t.csv, key: city, parent: up}}}}")).unwrap();
-    assert!(!made.contains("case"), "{made}");
+    let rows = "  2 rows with elements of City in another case: berlin is Berlin, BONN is Bonn\n";
+    assert!(made.contains(rows) && !made.contains("parents"), "{made}");
+    for command in ["load", "refresh"] {
+        let made = place.run(&["cube", command, "c.cube"]).ok();
+        assert!(made.contains(rows), "{command}: {made}");
+    }
+    place.write("t.csv", "city,up\nBerlin,de\nBonn,De\nDE,\n");
+    let made = place.run(&["cube", "refresh", "c.cube"]).ok();
+    assert!(made.contains("t.csv with parents in City in another case: de is DE, De is DE\n"), "{made}");
+    let found = place.run(&["cube", "query", "c.cube", "source at Berlin", "--format", "csv"]).ok();
+    assert_eq!(found, "city,amount\nberlin,1\n");
     assert_eq!(cells(&place, "c.cube", "rows leaves(de)"), ["Berlin = 1.0", "Bonn = 2.0"]);
     assert_eq!(place.run(&["cube", "change", "c.cube", "add City:berlin below DE"]).code, 0);
     assert_eq!(place.run(&["cube", "change", "c.cube", "rename Bonn to bonn"]).code, 0);

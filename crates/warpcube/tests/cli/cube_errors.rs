@@ -39,6 +39,17 @@ fn definitions_are_refused_with_file_line_and_column() {
         let error = defined(&place, &text);
         assert!(error.contains(&format!("{file}: line 4, column 6: {told}")), "{error}");
     }
+    place.write("t.csv", "id,up,w\n2026-01,T,1\n2026-02,T,1e308\nT,,\n");
+    place.write("blank.csv", "id,up\nT,\n   ,T\n");
+    for (table, told) in [
+        ("table: t.csv, weight: w", "t.csv': the weight of T → 2026-02 is 1e308; a weight is a number"),
+        ("table: blank.csv", "blank.csv': the key is NULL, empty or blank; every row names an element"),
+    ] {
+        let month = format!("{{column: month, key: id, parent: up, {table}}}");
+        let error =
+            defined(&place, &format!("cube: c\nfacts: {{file: gl.csv, value: amount}}\ndimensions: {{M: {month}}}\n"));
+        assert!(error.contains("row 2 of table '") && error.contains(told), "{error}");
+    }
     let elements: Vec<String> = (0..32).map(|number| format!("e{number}")).collect();
     let dimension = |number: u32| format!("  D{number}: {{column: month, elements: [{}]}}\n", elements.join(", "));
     let wide: String = (0..32).map(dimension).collect();

@@ -113,7 +113,7 @@ impl Keeping<'_> {
         self.dimension.set_absent(renumbered);
     }
 
-    /// Gives elements that are back their edges with elements made by hand, but those that would make a cycle by now.
+    /// Gives elements that are back their edges with elements made by hand.
     pub(super) fn edges_of_back(&mut self) {
         let mut edges: Vec<(usize, ElementId, ElementId, f64)> = Vec::new();
         for absent in self.old.absent() {
@@ -125,11 +125,7 @@ impl Keeping<'_> {
         }
         edges.sort_by_key(|(place, ..)| *place);
         for (place, parent, child, weight) in edges {
-            // An edge that nobody could see while its end was away keeps no refresh from running.
-            if self.link(parent, child, weight, Some(place)).is_err() {
-                let name = |id| self.dimension.element(id).name();
-                self.told.dropped.push(format!("{} below {}", name(child), name(parent)));
-            }
+            self.link(parent, child, weight, Some(place));
         }
     }
 }

@@ -20,8 +20,9 @@ use self::moved::moved;
 use super::BuildError;
 use super::report::{DefaultMove, GivenName, MovedElement, NamedElements, RenamedElement, Report, TakenName};
 use crate::define::DimensionDefinition;
+use crate::error::ModelError;
 use crate::model::{
-    Absent, Attribute, Change, Dimension, Displaced, Element, ElementId, ElementKind, Unlinked, folded,
+    Absent, Attribute, AttributeKind, Change, Dimension, Displaced, Element, ElementId, ElementKind, Unlinked, folded,
 };
 
 /// A dimension of the source with the kept parts of the cube's.
@@ -90,8 +91,13 @@ pub(super) struct Told {
     pub(super) default_kept: Option<DefaultMove>,
 }
 
-/// Merge by a refresh.
-pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDefinition) -> Result<Kept, BuildError> {
+/// Merge by a refresh; `named` gives the coordinates of a dimension that the facts name.
+pub(super) fn kept(
+    source: Dimension,
+    old: &Dimension,
+    definition: &DimensionDefinition,
+    named: &dyn Fn(&Dimension) -> Result<HashSet<u32>, BuildError>,
+) -> Result<Kept, BuildError> {
     let mut keeping = Keeping::new(source, old, definition);
     let of_source = keeping.dimension.elements().to_vec();
     keeping.gather_absent(false)?;
@@ -99,7 +105,10 @@ pub(super) fn kept(source: Dimension, old: &Dimension, definition: &DimensionDef
     keeping.former_names()?;
     keeping.elements()?;
     keeping.unlinked()?;
-    keeping.edges()?;
+    if keeping.places_below_base() {
+        keeping.filled = named(&keeping.dimension)?;
+    }
+    keeping.edges();
     keeping.labels()?;
     keeping.default()?;
     keeping.keep_absent();
@@ -225,6 +234,8 @@ struct Keeping<'a> {
     /// What was made by hand at elements that are away, and their numbers in the dimension by those of the cube.
     absent: Vec<Absent>,
     away: HashMap<ElementId, ElementId>,
+    /// Coordinates that the facts name, where an edge made by hand needs them.
+    filled: HashSet<u32>,
     told: Told,
 }
 
@@ -243,27 +254,40 @@ impl<'a> Keeping<'a> {
             is_respelled.then_some(RenamedElement { dimension, before, after })
         });
         let told = Told { adopted, respelled: respelled.collect(), ..Told::default() };
-        let (absent, away) = Default::default();
-        Keeping { dimension: source, old, definition, now, met, absent, away, told }
+        let (absent, away, filled) = Default::default();
+        Keeping { dimension: source, old, definition, now, met, absent, away, filled, told }
     }
 
     fn apply(&mut self, change: Change) -> Result<Option<ElementId>, BuildError> {
-        // The facts are read later; those that name an element of another kind are refused then.
-        Ok(self.dimension.apply(change, &|_| false)?.added)
+        let filled = &self.filled;
+        Ok(self.dimension.apply(change, &|base| filled.contains(&base))?.added)
     }
 
-    /// Adds an edge, unless it is there.
-    fn link(
-        &mut self,
-        parent: ElementId,
-        child: ElementId,
-        weight: f64,
-        place: Option<usize>,
-    ) -> Result<(), BuildError> {
-        if self.dimension.element(parent).children().iter().all(|edge| edge.child != child) {
-            self.apply(Change::Link { parent, child, weight, place })?;
+    /// Adds an edge made by hand, unless it is there. One that the source does not allow now is dropped: it would make
+    /// a cycle, or facts lie at the parent.
+    fn link(&mut self, parent: ElementId, child: ElementId, weight: f64, place: Option<usize>) {
+        if self.dimension.element(parent).children().iter().any(|edge| edge.child == child) {
+            return;
         }
-        Ok(())
+        let Err(error) = self.apply(Change::Link { parent, child, weight, place }) else { return };
+        let reason = match error {
+            BuildError::Model(ModelError::HasFacts { .. }) => "where facts lie".to_owned(),
+            BuildError::Model(ModelError::Cycle { .. }) => "which lies below it".to_owned(),
+            other => other.to_string(),
+        };
+        let name = |id| self.dimension.element(id).name();
+        self.told.dropped.push(format!("{} below {}, {reason}", name(child), name(parent)));
+    }
+
+    /// True if elements of the cube lie below one that is a base element of the source.
+    fn places_below_base(&self) -> bool {
+        let is_base = |old: ElementId| {
+            let now = self.now.get(&old).map(|now| self.dimension.element(*now));
+            now.is_some_and(|now| now.kind() == ElementKind::Base)
+        };
+        let has_children = |old: &&ElementId| !self.old.element(**old).children().is_empty();
+        let back = self.old.absent().iter().filter(|absent| !absent.children.is_empty()).map(|absent| absent.id);
+        self.old.elements().iter().filter(has_children).copied().chain(back).any(is_base)
     }
 
     /// Removes the edges of the source that changes have removed.
@@ -339,19 +363,18 @@ impl<'a> Keeping<'a> {
     }
 
     /// Adds the edges of the cube with an element made by hand at an end.
-    fn edges(&mut self) -> Result<(), BuildError> {
+    fn edges(&mut self) {
         for old in self.old.elements() {
             let element = self.old.element(*old);
             for (place, edge) in element.children().iter().enumerate() {
                 let is_kept = [*old, edge.child].iter().any(|end| self.is_handmade(*end));
                 if let (true, Some(parent), Some(child)) = (is_kept, self.now.get(old), self.now.get(&edge.child)) {
                     let place = (!self.is_handmade(*old)).then_some(place);
-                    self.link(*parent, *child, edge.weight, place)?;
+                    self.link(*parent, *child, edge.weight, place);
                 }
             }
         }
         self.edges_of_back();
-        Ok(())
     }
 
     /// True if an element of the cube was made by hand and is not the source's now.
@@ -375,7 +398,7 @@ impl<'a> Keeping<'a> {
             };
             for (name, value) in attributes {
                 if self.dimension.attribute(id, &name).is_none() {
-                    self.dimension.set_attribute(id, &name, value)?;
+                    self.attribute(id, &name, value)?;
                 }
             }
         }
@@ -385,6 +408,24 @@ impl<'a> Keeping<'a> {
             self.dimension.set_default(default.and_then(|default| self.now.get(&default).copied()))?;
         }
         Ok(())
+    }
+
+    /// Gives an element an attribute that a change gave it, of the kind that the source's values have now. A text that
+    /// is no number is dropped from an attribute of numbers.
+    fn attribute(&mut self, id: ElementId, name: &str, value: Attribute) -> Result<(), BuildError> {
+        let kind = self.dimension.attribute_column(name).map(|column| self.dimension.attributes()[column].kind);
+        let value = match (kind, value) {
+            (Some(AttributeKind::Text), Attribute::Number(number)) => Attribute::Text(number.to_string()),
+            (Some(AttributeKind::Number), Attribute::Text(text)) => match text.parse() {
+                Ok(number) if f64::is_finite(number) => Attribute::Number(number),
+                _ => {
+                    self.told.dropped.push(format!("{name} of {}", self.dimension.element(id).name()));
+                    return Ok(());
+                }
+            },
+            (_, value) => value,
+        };
+        Ok(self.dimension.set_attribute(id, name, value)?)
     }
 
     /// What was made by hand and a load drops, a text each.

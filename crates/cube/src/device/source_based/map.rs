@@ -1,5 +1,6 @@
 //! The aggregation map as kernels read it, and the tables of the prefilter.
 
+use warpcube_arrays::key::DIMENSIONS_MAX;
 use warpcube_gpu::DeviceInfo;
 
 use crate::aggregate::{Area, TargetMap, places, strides};
@@ -7,7 +8,6 @@ use crate::algorithm::{MapPlace, SourceVariant};
 use crate::device::DeviceError;
 use crate::device::plan::{PLACES_MAX, Summed, check_bound, whole_weight};
 use crate::facts::Facts;
-use warpcube_arrays::key::DIMENSIONS_MAX;
 
 /// Largest map in shared memory in bytes.
 const SHARED_MAP_BYTES_MAX: usize = 64 << 10;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warpcube_arrays::key::KeyLayout;
 use warpcube_column::Relation;
 use warpcube_gpu::prims::{DeviceSlice, Element, Queue};
 use warpcube_gpu::{LaunchShape, PART_BYTES_MIN, Params, size_class};
@@ -16,7 +17,6 @@ use crate::device::resident::{keep_values, put_addresses};
 use crate::device::scan::padded;
 use crate::device::statement::{Held, Steps};
 use crate::device::workspace::Workspace;
-use warpcube_arrays::key::KeyLayout;
 
 /// Threads of kernels over miniblocks, slots and cells.
 const THREADS: u32 = 256;
