@@ -1,7 +1,7 @@
 //! Which crate may use which, from `cargo metadata`.
 //!
-//! The project's crates point one way (`warpcube → sql → {engine, cube} → {arrays, column} → gpu`), and some libraries belong to
-//! one crate each: what only `sql` may name, no other crate can come to depend on.
+//! The project's crates point one way (`warpcube → sql → {engine, cube} → {arrays, column} → gpu`), and some libraries
+//! belong to one crate each: what only `sql` may name, no other crate can come to depend on.
 
 use serde_json::Value;
 
