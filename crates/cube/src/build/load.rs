@@ -121,7 +121,7 @@ impl Pass<'_> {
 
     /// Decides about rows without a base element and rows with NaN or infinity; unmarks those that make no cell.
     fn place_rows(&mut self, batch: &RecordBatch, before: u64, kept: &mut [bool]) {
-        let (mut renamed, mut other_case): (Vec<(usize, usize)>, Vec<(usize, usize, u32)>) = Default::default();
+        let (mut renamed, mut other_case) = (Vec::new(), Vec::new());
         for at in 0..self.keys.len() {
             if self.keys[at].resolver.codes.iter().all(|code| *code < FIRST) {
                 continue;
