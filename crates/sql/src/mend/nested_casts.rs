@@ -9,8 +9,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, RecordBatch, StructArray};
-use arrow::compute::cast;
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, RecordBatch, StructArray, UInt32Array,
+};
+use arrow::compute::{CastOptions, cast_with_options, is_null, nullif, take};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
@@ -20,18 +22,25 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::create_physical_expr;
 
-use super::conversion::Conversion;
+use super::conversion::{Conversion, is_text};
 use super::{each_value, single_casts};
 
 /// The column of values that are cast.
 const ITEM: &str = "item";
 
-/// Whether a cast from one type to another has values within that are cast by a mended rule.
+/// Whether a cast from one type to another has values within that are cast by a mended rule, or may raise.
 fn is_taken(from: &DataType, to: &DataType) -> bool {
     pairs(from, to).is_some_and(|pairs| {
         let is_mended = |from: &DataType, to: &DataType| of_item(from, to, false).is_ok_and(|(_, is_mended)| is_mended);
-        pairs.into_iter().any(|(from, to)| is_taken(from, to) || from != to && is_mended(from, to))
+        let of_item = |from: &DataType, to: &DataType| from != to && (may_raise(from, to) || is_mended(from, to));
+        pairs.into_iter().any(|(from, to)| is_taken(from, to) || of_item(from, to))
     })
+}
+
+/// Whether a cast of texts to others, or of numbers to narrower ones, may raise: it is not to see items that no row has.
+fn may_raise(from: &DataType, to: &DataType) -> bool {
+    let is_narrower = || from.primitive_width() > to.primitive_width() && from.is_numeric() && to.is_numeric();
+    is_text(from) && !is_text(to) || is_narrower()
 }
 
 /// What casts the items of lists and the members of structs in a cast's place; none for other casts.
@@ -114,32 +123,39 @@ fn read(values: &ArrayRef, to: &DataType, may_fail: bool) -> Result<ArrayRef> {
         return Ok(values.clone());
     }
     let Some(within) = pairs(from, to) else { return read_items(values, to, may_fail) };
+    let options = CastOptions { safe: may_fail, ..CastOptions::default() };
+    // The items of lists that are NULL, or no row's, are cast to nothing.
+    let rows = UInt32Array::from_iter_values(0..values.len() as u32);
     let field = |field: &Field, data_type: &DataType| Arc::new(field.clone().with_data_type(data_type.clone()));
     Ok(match to {
         // Lists of the wanted kind with items as they are, which are then cast.
         List(items) => {
-            let lists = cast(values, &List(field(items, within[0].0)))?;
+            let lists = cast_with_options(&take(values, &rows, None)?, &List(field(items, within[0].0)), &options)?;
             let lists = lists.as_list::<i32>();
             let items_read = read(lists.values(), items.data_type(), may_fail)?;
             let nulls = lists.nulls().cloned();
             Arc::new(ListArray::try_new(items.clone(), lists.offsets().clone(), items_read, nulls)?)
         }
         LargeList(items) => {
-            let lists = cast(values, &LargeList(field(items, within[0].0)))?;
+            let lists =
+                cast_with_options(&take(values, &rows, None)?, &LargeList(field(items, within[0].0)), &options)?;
             let lists = lists.as_list::<i64>();
             let items_read = read(lists.values(), items.data_type(), may_fail)?;
             let nulls = lists.nulls().cloned();
             Arc::new(LargeListArray::try_new(items.clone(), lists.offsets().clone(), items_read, nulls)?)
         }
         FixedSizeList(items, length) => {
-            let lists = cast(values, &FixedSizeList(field(items, within[0].0), *length))?;
+            let lists = FixedSizeList(field(items, within[0].0), *length);
+            let lists = cast_with_options(&take(values, &rows, None)?, &lists, &options)?;
             let lists = lists.as_fixed_size_list();
             let items_read = read(lists.values(), items.data_type(), may_fail)?;
             Arc::new(FixedSizeListArray::try_new(items.clone(), *length, items_read, lists.nulls().cloned())?)
         }
         Struct(fields) => {
-            let members = values.as_struct().columns().iter().zip(fields);
-            let members = members.map(|(member, to)| read(member, to.data_type(), may_fail)).collect::<Result<_>>()?;
+            let is_none = is_null(values)?;
+            let member =
+                |(member, to): (&ArrayRef, &Arc<Field>)| read(&nullif(member, &is_none)?, to.data_type(), may_fail);
+            let members = values.as_struct().columns().iter().zip(fields).map(member).collect::<Result<_>>()?;
             Arc::new(StructArray::try_new(fields.clone(), members, values.nulls().cloned())?)
         }
         _ => values.clone(),
@@ -194,6 +210,9 @@ mod tests {
         assert!(is_taken(&list(decimal.clone()), &list(DataType::Int32)));
         assert!(is_taken(&list(list(decimal.clone())), &list(list(DataType::Int32))));
         assert!(is_taken(&of(list(decimal.clone())), &of(list(DataType::Int32))));
+        assert!(is_taken(&list(DataType::Utf8), &list(DataType::Int32)));
+        assert!(is_taken(&list(DataType::Int64), &list(DataType::Int32)));
+        assert!(!is_taken(&list(DataType::Utf8View), &list(DataType::Utf8)));
         assert!(!is_taken(&list(DataType::Int32), &list(DataType::Int64)));
         assert!(!is_taken(&decimal, &DataType::Int32));
         assert!(!is_taken(&list(DataType::Int32), &of(DataType::Int32)));

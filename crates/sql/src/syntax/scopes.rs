@@ -213,7 +213,15 @@ pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: E
 /// Has the casts that a recursive step gives stand twice: the planner's own casts to the types of the first branch
 /// stand once (`mend/recursion.rs`).
 fn with_casts_twice(step: &mut SetExpr) {
-    let SetExpr::Select(select) = step else { return };
+    let select = match step {
+        SetExpr::Select(select) => select,
+        SetExpr::Query(query) => return with_casts_twice(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            with_casts_twice(left);
+            return with_casts_twice(right);
+        }
+        _ => return,
+    };
     for item in &mut select.projection {
         let (SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }) = item else { continue };
         let cast = std::iter::successors(Some(&*item), |expr| match expr {

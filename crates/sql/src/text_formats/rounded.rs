@@ -1,17 +1,15 @@
 //! Decimals and timestamps of text files, read with more digits than are declared and then rounded.
 //!
 //! A decimal is read with one digit more, of which arrow's cast rounds halves away from zero; what follows that digit
-//! says nothing about the nearest value. A timestamp is read to the microsecond, as a cast of a text does.
+//! says nothing about the nearest value. It is read as one of 76 digits, since the digits of a text with an exponent
+//! wrap around in arrow's parser where the type has fewer. A timestamp is read to the microsecond, as a cast of a text does.
 
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, MapArray, StructArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{
-    DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Schema,
-    TimeUnit,
-};
+use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Schema, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
@@ -147,11 +145,9 @@ fn read_as(declared: &DataType) -> Option<DataType> {
         Decimal32(precision, scale)
         | Decimal64(precision, scale)
         | Decimal128(precision, scale)
-        | Decimal256(precision, scale) => match (precision + 1, scale + 1) {
-            (digits, scale) if digits <= DECIMAL64_MAX_PRECISION => Decimal64(digits, scale),
-            (digits, scale) if digits <= DECIMAL128_MAX_PRECISION => Decimal128(digits, scale),
-            (digits, scale) if digits <= DECIMAL256_MAX_PRECISION => Decimal256(digits, scale),
-            _ => return None,
+        | Decimal256(precision, scale) => match *precision < DECIMAL256_MAX_PRECISION {
+            true => Decimal256(DECIMAL256_MAX_PRECISION, scale + 1),
+            false => return None,
         },
         Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => Timestamp(TimeUnit::Microsecond, zone.clone()),
         List(items) => List(wider(items)?),
@@ -254,10 +250,9 @@ mod tests {
     #[test]
     fn one_digit_more_is_read() {
         for (declared, expected) in [
-            (DataType::Decimal128(10, 2), Some(DataType::Decimal64(11, 3))),
-            (DataType::Decimal128(17, 17), Some(DataType::Decimal64(18, 18))),
-            (DataType::Decimal128(18, 2), Some(DataType::Decimal128(19, 3))),
-            (DataType::Decimal128(38, 0), Some(DataType::Decimal256(39, 1))),
+            (DataType::Decimal128(10, 2), Some(DataType::Decimal256(76, 3))),
+            (DataType::Decimal128(38, 0), Some(DataType::Decimal256(76, 1))),
+            (DataType::Decimal256(75, 75), Some(DataType::Decimal256(76, 76))),
             (DataType::Decimal256(76, 0), None),
             (DataType::Timestamp(TimeUnit::Microsecond, None), None),
             (DataType::Int64, None),

@@ -300,7 +300,7 @@ fn counted(condition: &mut Expr) -> Result<()> {
     counts.refused.map_or(Ok(()), Err)
 }
 
-/// `SELECT count(1) FROM … WHERE …` for a query of columns and constants that has no other clause.
+/// `SELECT count(…) FROM … WHERE …`, of all its rows, for a query of columns and constants that has no other clause.
 fn count_of(query: &Query) -> Option<Box<Query>> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let is_of_row = |item: &SelectItem| match item {
@@ -311,7 +311,18 @@ fn count_of(query: &Query) -> Option<Box<Query>> {
         _ => false,
     };
     let has_rows = select.projection.iter().all(is_of_row);
-    let one = FunctionArg::Unnamed(FunctionArgExpr::Expr(number(1)));
+    // Its columns are named, so that those that are not there are found.
+    let columns = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } => Some(item.clone()),
+        _ => None,
+    });
+    let columns = columns.filter(|item| !matches!(item, Expr::Value(_)));
+    let one = columns.fold(is_there(number(1), true), |known, column| Expr::BinaryOp {
+        left: Box::new(known),
+        op: BinaryOperator::Or,
+        right: Box::new(is_there(column, false)),
+    });
+    let one = FunctionArg::Unnamed(FunctionArgExpr::Expr(one));
     let items = vec![SelectItem::UnnamedExpr(call("count", vec![one]))];
     let (mut plain, _) = parts::select(items, select.from.clone(), select.selection.clone()).ok()?;
     let count = plain.clone();
