@@ -37,7 +37,7 @@ fn is_taken(from: &DataType, to: &DataType) -> bool {
     })
 }
 
-/// Whether a cast of texts to others, or of numbers to narrower ones, may raise: it is not to see items that no row has.
+/// Whether a cast of texts to others, or of numbers to narrower ones, may raise.
 fn may_raise(from: &DataType, to: &DataType) -> bool {
     let is_narrower = || from.primitive_width() > to.primitive_width() && from.is_numeric() && to.is_numeric();
     is_text(from) && !is_text(to) || is_narrower()

@@ -2,7 +2,8 @@
 //!
 //! A decimal is read with one digit more, of which arrow's cast rounds halves away from zero; what follows that digit
 //! says nothing about the nearest value. It is read as one of 76 digits, since the digits of a text with an exponent
-//! wrap around in arrow's parser where the type has fewer. A timestamp is read to the microsecond, as a cast of a text does.
+//! wrap around in arrow's parser where the type has fewer. A timestamp is read to the microsecond, as a cast of a text
+//! does.
 
 use std::fmt;
 use std::sync::Arc;
