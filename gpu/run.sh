@@ -12,7 +12,7 @@
 # PRIMS_TESTS   the program of crates/gpu/tests/prims (stage primitives-sanitizer), and
 # OPERATORS_TESTS that of crates/bench/tests/operators
 # BASE      an older program (stage base-turns)
-# CUBE_TESTS    the programs of crates/cube/tests (stages cube-tests and cube-sanitizer)
+# CUBE_TESTS    the programs of crates/cube/tests, and of crates/arrays/tests (stages cube-tests and cube-sanitizer)
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
 # STREAM_TESTS  the programs of crates/gpu/tests/events.rs and cuda_cancel.rs (stage streams)
 # NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh); a PYTHON with DuckDB's
@@ -209,7 +209,8 @@ for stage in "$@"; do
             --json "$out/cube-tables-$gpu.json"
         ;;
     cube-tests)
-        # The algorithms and schemes of cubes on the GPU (CUBE_TESTS: programs of crates/cube/tests).
+        # The algorithms and schemes of cubes on the GPU (CUBE_TESTS: programs of crates/cube/tests and
+        # crates/arrays/tests).
         for test in ${CUBE_TESTS:-target/release/deps/device_source}; do
             WARPCUBE_TEST_DEVICE=cuda limit "cube-$(basename "$test")" 300 "$test" --test-threads 8
         done

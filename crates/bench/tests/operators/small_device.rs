@@ -5,21 +5,12 @@ use warpcube_bench::operators::hash_join::{HashJoin, JoinSpec, JoinStrategy, has
 use warpcube_bench::operators::key_slots::{KeyRange, Pairs};
 use warpcube_bench::operators::ordered::{OrderedAggregation, OrderedForm, OrderedOperands};
 use warpcube_gpu::prims::{DeviceRates, Element};
-use warpcube_gpu::{Device, EmulatorOptions};
 
-use crate::common::{given, noise, room, scratch, taken};
-use crate::emulated_support::{BUDGET, Rig};
-
-fn small() -> Rig {
-    let options = EmulatorOptions { shared_memory_per_block: 99 << 10, ..EmulatorOptions::default() };
-    let device = Device::emulated(options, BUDGET).unwrap();
-    let stream = device.stream().unwrap();
-    Rig { device, stream }
-}
+use crate::common::{given, noise, room, scratch, small_device, taken};
 
 #[test]
 fn partitioned_sides_are_joined() {
-    let mut rig = small();
+    let mut rig = small_device();
     let build: Vec<(u32, u32)> = (0..3000).map(|row| (row * 2, row + 7)).collect();
     let probe: Vec<(u32, u32)> = noise(5).map(|x| ((x % 6000) as u32, (x >> 40) as u32)).take(9000).collect();
     let range = KeyRange { least: 0, most: 5999 };
@@ -43,7 +34,7 @@ fn partitioned_sides_are_joined() {
 
 #[test]
 fn ordered_rows_are_aggregated() {
-    let mut rig = small();
+    let mut rig = small_device();
     let rows: Vec<(u32, u32)> = (0..20_000u32).zip(noise(8)).map(|(row, x)| (row / 7, x as u32)).collect();
     let columns: [Vec<u32>; 2] = [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()];
     let [keys, values] = columns.map(|column| given(&mut rig, Element::U32, &column));
@@ -68,7 +59,7 @@ fn ordered_rows_are_aggregated() {
 
 #[test]
 fn groups_are_aggregated_by_every_strategy_that_has_a_prediction() {
-    let rig = small();
+    let rig = small_device();
     let rates = DeviceRates::of(rig.device.info());
     for (groups, fits) in [(5_000, true), (10_000, false)] {
         let spec = GroupSpec { rows: 1 << 20, groups, is_ordered: false };

@@ -94,8 +94,9 @@ impl Products {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use warpcube_arrays::random::Random;
+
+    use super::*;
 
     /// Additions of products in an order of their own.
     fn additions(products: &[Product], order: &[usize]) -> f64 {

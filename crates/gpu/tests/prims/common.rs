@@ -2,9 +2,9 @@
 
 use bytemuck::Pod;
 use warpcube_gpu::prims::{DeviceSlice, Element, TileTuning};
-use warpcube_gpu::{DeviceBuffer, GpuError};
+use warpcube_gpu::{Device, DeviceBuffer, EmulatorOptions, GpuError};
 
-use crate::emulated_support::Rig;
+use crate::emulated_support::{BUDGET, Rig};
 
 /// Small tiles: many of them fit into a short test.
 pub const SMALL: TileTuning = TileTuning { threads: 64, rows: 2, blocks: 1 };
@@ -26,6 +26,14 @@ pub fn noise(seed: u64) -> impl Iterator<Item = u64> {
         x ^ x >> 31
     };
     (1u64..).map(move |i| mix(seed.wrapping_add(i).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+}
+
+/// A device whose blocks have 99 KB of shared memory.
+pub fn small_device() -> Rig {
+    let options = EmulatorOptions { shared_memory_per_block: 99 << 10, ..EmulatorOptions::default() };
+    let device = Device::emulated(options, BUDGET).unwrap();
+    let stream = device.stream().unwrap();
+    Rig { device, stream }
 }
 
 /// Values as a slice of the device.

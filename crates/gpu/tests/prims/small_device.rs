@@ -6,21 +6,12 @@ use warpcube_gpu::prims::{
     DeviceSlice, Element, Merge, PartitionBy, RadixOrder, RadixPartition, Records, SegmentedSort, Sort, SortColumn,
     SortKey, segmented_sort,
 };
-use warpcube_gpu::{Device, EmulatorOptions};
 
-use crate::common::{given, noise, room, scratch, spoilt, taken};
-use crate::emulated_support::{BUDGET, Rig};
-
-fn small() -> Rig {
-    let options = EmulatorOptions { shared_memory_per_block: 99 << 10, ..EmulatorOptions::default() };
-    let device = Device::emulated(options, BUDGET).unwrap();
-    let stream = device.stream().unwrap();
-    Rig { device, stream }
-}
+use crate::common::{given, noise, room, scratch, small_device, spoilt, taken};
 
 #[test]
 fn segments_of_four_bytes_are_sorted() {
-    let mut rig = small();
+    let mut rig = small_device();
     // Packs of small segments, one that fills a block, and one of several tiles.
     let sizes = (0..40).map(|size| size * 5).chain([3000, 9000]);
     let ends = sizes.scan(0, |end, size| {
@@ -43,7 +34,7 @@ fn segments_of_four_bytes_are_sorted() {
 
 #[test]
 fn rows_are_partitioned() {
-    let mut rig = small();
+    let mut rig = small_device();
     let keys: Vec<u32> = noise(4).map(|x| x as u32).take(20_000).collect();
     let (input, out) = (given(&mut rig, Element::U32, &keys), room(&rig, Element::U32, 20_000));
     let (numbers, starts) = (room(&rig, Element::U32, 20_000), room(&rig, Element::U64, PARTITIONS + 1));
@@ -64,7 +55,7 @@ fn rows_are_partitioned() {
 
 #[test]
 fn first_rows_are_found() {
-    let mut rig = small();
+    let mut rig = small_device();
     let keys: Vec<f32> = noise(6).map(|x| (x % 5000) as f32).take(40_000).collect();
     // Sorted in one block, and by buckets.
     for (k, algorithm) in [(100, Algorithm::Threshold), (5000, Algorithm::Threshold), (5000, Algorithm::RadixSelect)] {
@@ -81,7 +72,7 @@ fn first_rows_are_found() {
 
 #[test]
 fn rows_are_sorted_and_columns_merged() {
-    let mut rig = small();
+    let mut rig = small_device();
     let keys: Vec<u32> = noise(7).map(|x| x as u32 % 3000).take(20_000).collect();
     let values = given(&mut rig, Element::U32, &keys);
     let sort = Sort::new(&rig.device, &[SortColumn::of(Element::U32)], Element::U32).unwrap();

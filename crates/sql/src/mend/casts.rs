@@ -55,9 +55,11 @@ impl AnalyzerRule for MendedCasts {
     }
 }
 
+const TO_DATE: &str = "to_date";
+
 /// Functions that read a text as casts do.
 const READ: [&str; 6] = [
-    "to_date",
+    TO_DATE,
     "to_timestamp",
     "to_timestamp_seconds",
     "to_timestamp_millis",
@@ -77,7 +79,7 @@ fn time_of_text(expr: Expr, schema: &DFSchema) -> (Expr, bool) {
         Expr::ScalarFunction(mut function)
             if is_read(&function) && function.args[0].get_type(schema).is_ok_and(|from| is_text(&from)) =>
         {
-            if function.name() == READ[0] {
+            if function.name() == TO_DATE {
                 let text = Box::new(std::mem::take(&mut function.args[0]));
                 return (Expr::Cast(Cast::new(text, DataType::Date32)), true);
             }
