@@ -251,21 +251,6 @@ impl<'a> Plan<'a> {
         Ok((builder.finish()?, names))
     }
 
-    /// Coordinates of the elements that the facts name, with that of the element that `unknown` names.
-    pub(super) fn named(
-        &self,
-        dimension: &Dimension,
-        input: Input<'_>,
-    ) -> Result<std::collections::HashSet<u32>, BuildError> {
-        let resolver = self.resolved(dimension, &self.distinct(input)?)?;
-        let bases = resolver.codes.iter().filter_map(|code| resolver.base_of(*code));
-        let unknown = match &self.unknown {
-            UnknownElements::Named(name) | UnknownElements::AddNamed(name) => dimension.find_of_source(name),
-            UnknownElements::Refuse | UnknownElements::Aside | UnknownElements::Add => None,
-        };
-        Ok(bases.chain(unknown.and_then(|id| dimension.element(id).base())).collect())
-    }
-
     /// The keys of rows.
     fn resolved<'d>(&'d self, dimension: &'d Dimension, rows: &RecordBatch) -> Result<Resolver<'d>, BuildError> {
         let mut resolver = Resolver::new(dimension, &self.form, &self.reserved);

@@ -41,7 +41,7 @@ mod spelling;
 mod typed;
 mod values;
 
-use std::cell::RefCell;
+use std::cell::{LazyCell, RefCell};
 use std::collections::HashSet;
 
 use arrow::array::RecordBatchReader;
@@ -53,8 +53,8 @@ pub use report::{
 };
 
 use self::dimension::{Input, Plan};
-use self::keep::Kept;
 pub(crate) use self::keep::has_labels_of_table;
+use self::keep::{Kept, Refreshed};
 use self::measures::MeasurePlan;
 use self::source::{Reading, Source};
 use crate::define::{Definition, Encoding};
@@ -211,7 +211,7 @@ fn run(
     if let Some(old) = refreshed {
         check_same(old, &plans, &measures)?;
     }
-    let (mut dimensions, mut of_dimensions) = (Vec::new(), Report::default());
+    let (mut dimensions, mut merges, mut of_dimensions) = (Vec::new(), Vec::new(), Report::default());
     for (at, plan) in plans.iter().enumerate() {
         let input = Input { facts: &source, reading, old: refreshed.map(|old| &old.dimensions()[at]) };
         let found = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
@@ -224,32 +224,58 @@ fn run(
             Basis::Refreshed(old) => Some(&old.dimensions()[at]),
             Basis::Loaded(old) => old.dimension_index(plan.name).map(|at| &old.dimensions()[at]),
         };
-        let kept = match old {
-            None => Kept::new(dimension, added),
+        let (dimension, merge) = match old {
+            None => (dimension, Merge::Done(Kept::new(added))),
             Some(old) if refreshed.is_some() => {
-                keep::kept(dimension, old, plan.definition, &|dimension| plan.named(dimension, input))?
+                let mut merge = Refreshed::new(dimension, old, plan.definition)?;
+                (merge.lend()?, Merge::Begun(Box::new(merge)))
             }
-            Some(old) => keep::carried(dimension, old, plan.definition, added)?,
+            Some(old) => {
+                let (dimension, kept) = keep::carried(dimension, old, plan.definition, added)?;
+                (dimension, Merge::Done(kept))
+            }
         };
-        let dimension = kept.reported(plan.name, &mut of_dimensions);
-        if let Some(old) = refreshed {
-            let reordered = order::reordered(&old.dimensions()[at], &dimension);
-            of_dimensions.reordered.extend(NamedElements::of(plan.name, reordered.into_iter().collect()));
-        }
         dimensions.push(dimension);
+        merges.push(merge);
     }
     if let Some(name) = text.types.names().find(|name| !met.borrow().contains(&folded(name))) {
         let message = format!("no source has a column '{name}'; write types where the facts or a table stand");
         return Err(BuildError::Definition { place: "types".to_owned(), message });
     }
-    let own = measures.iter().map(|plan| plan.measure.clone()).collect();
-    let model = CubeModel::new(&definition.cube, dimensions, own).map_err(|error| {
-        let section = if matches!(error, ModelError::Measure { .. }) { "measures" } else { "dimensions" };
-        BuildError::from(error).at(|| section.to_owned())
-    })?;
+    let modelled = |dimensions| {
+        let own = measures.iter().map(|plan| plan.measure.clone()).collect();
+        CubeModel::new(&definition.cube, dimensions, own).map_err(|error| {
+            let section = if matches!(error, ModelError::Measure { .. }) { "measures" } else { "dimensions" };
+            BuildError::from(error).at(|| section.to_owned())
+        })
+    };
+    let model = modelled(dimensions)?;
     let (facts, aside, report) = load::load(&model, &plans, &measures, &definition.unknown, &source, progress)?;
-    let report = of_dimensions.with_rows(report);
+    // Edges made by hand may lie below base elements without facts, so that they are added behind the pass.
+    let mut dimensions = Vec::new();
+    for (at, (dimension, merge)) in model.into_dimensions().into_iter().zip(merges).enumerate() {
+        let filled = LazyCell::new(|| facts.coordinates(at));
+        let is_filled = |base: u32| filled.get(base as usize).copied().unwrap_or(false);
+        let (dimension, kept) = match merge {
+            Merge::Done(kept) => (dimension, kept),
+            Merge::Begun(merge) => merge.finished(dimension, &is_filled)?,
+        };
+        kept.reported(&dimension, &mut of_dimensions);
+        if let Some(old) = refreshed {
+            let reordered = order::reordered(&old.dimensions()[at], &dimension);
+            of_dimensions.reordered.extend(NamedElements::of(dimension.name(), reordered.into_iter().collect()));
+        }
+        dimensions.push(dimension);
+    }
+    let (model, report) = (modelled(dimensions)?, of_dimensions.with_rows(report));
     Ok(Built { model, facts, aside, report })
+}
+
+/// A merge of a dimension of the source with that of the cube.
+enum Merge<'a> {
+    Done(Kept),
+    /// Edges made by hand wait for the facts.
+    Begun(Box<Refreshed<'a>>),
 }
 
 /// Refuses a definition whose dimensions or measures are not those of a cube.

@@ -44,6 +44,11 @@ impl CubeModel {
         Ok(Self { name: name.to_owned(), dimensions, measures, layout })
     }
 
+    /// Its dimensions.
+    pub(crate) fn into_dimensions(self) -> Vec<Dimension> {
+        self.dimensions
+    }
+
     /// Name of the cube.
     pub fn name(&self) -> &str {
         &self.name

@@ -24,9 +24,10 @@ pub(super) struct Topology {
     pub(super) whole: bool,
     /// Sum of the weights of all base elements below an element, by element number.
     pub(super) totals: Vec<f64>,
-    /// The first element by rank whose weights add up to more than [`WEIGHT_MAX`] by magnitude, over all base elements
-    /// and paths below it, with that sum.
-    pub(super) too_heavy: Option<(ElementId, f64)>,
+    /// Sum of their magnitudes over all base elements and paths, by element number.
+    pub(super) magnitudes: Vec<f64>,
+    /// The first element by rank whose sum of magnitudes is more than [`WEIGHT_MAX`].
+    pub(super) too_heavy: Option<ElementId>,
 }
 
 impl Topology {
@@ -60,7 +61,7 @@ impl Topology {
                 _ => element.children.iter().map(|edge| edge.weight.abs() * magnitudes[edge.child.index()]).sum(),
             };
             let magnitude = magnitudes[id.index()];
-            too_heavy = too_heavy.or((magnitude > WEIGHT_MAX).then_some((*id, magnitude)));
+            too_heavy = too_heavy.or((magnitude > WEIGHT_MAX).then_some(*id));
             whole &= element.children.iter().all(|edge| edge.weight.fract() == 0.0);
         }
         let mut positions = vec![NONE; slots.len()];
@@ -68,7 +69,7 @@ impl Topology {
             positions[id.index()] = position as u32;
         }
         let roots = order.iter().copied().filter(|id| element(id).parents.is_empty()).collect();
-        Ok(Self { ranks, levels, positions, roots, whole, totals, too_heavy })
+        Ok(Self { ranks, levels, positions, roots, whole, totals, magnitudes, too_heavy })
     }
 }
 

@@ -43,9 +43,34 @@ pub struct BaseMap {
 impl Dimension {
     /// Refuses weights below an element that add up to more than [`WEIGHT_MAX`] by magnitude.
     pub(crate) fn check_weights(&self) -> Result<()> {
-        let Some((id, sum)) = self.topology().too_heavy else { return Ok(()) };
+        let Some(id) = self.topology().too_heavy else { return Ok(()) };
         let (dimension, element) = (self.name.clone(), self.element(id).name.clone());
-        Err(ModelError::WeightSum { dimension, element, sum, max: WEIGHT_MAX })
+        Err(ModelError::WeightSum { dimension, element, sum: self.topology().magnitudes[id.index()], max: WEIGHT_MAX })
+    }
+
+    /// Of some edges, as parent and child, the one that adds most to weights that [`Dimension::check_weights`] refuses;
+    /// the last of several that add as much.
+    pub(crate) fn heaviest(&self, edges: &[(ElementId, ElementId)]) -> Option<usize> {
+        let topology = self.topology();
+        let top = topology.too_heavy?;
+        // Sums of the magnitudes of paths from the top to an element.
+        let mut above = vec![0.0; self.slots.len()];
+        above[top.index()] = 1.0;
+        let mut parents_first = self.order.clone();
+        parents_first.sort_unstable_by_key(|id| std::cmp::Reverse(topology.ranks[id.index()]));
+        for id in parents_first.iter().filter(|id| topology.ranks[id.index()] <= topology.ranks[top.index()]) {
+            for edge in &self.element(*id).children {
+                above[edge.child.index()] += above[id.index()] * edge.weight.abs();
+            }
+        }
+        let added = |(parent, child): &(ElementId, ElementId)| {
+            let place = self.element(*parent).edge_to(*child)?;
+            let weight = self.element(*parent).children[place].weight.abs();
+            Some(above[parent.index()] * weight * topology.magnitudes[child.index()])
+        };
+        let added = edges.iter().enumerate().filter_map(|(at, edge)| Some((at, added(edge)?)));
+        let heaviest = added.filter(|(_, added)| *added > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b));
+        heaviest.map(|(at, _)| at)
     }
 
     /// Base elements at or below `id` with their weights; a base element holds itself at weight 1, a text element

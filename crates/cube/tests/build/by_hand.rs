@@ -8,7 +8,9 @@ use warpcube_cube::define::parse;
 use warpcube_cube::model::{Attribute, CubeModel, Dimension};
 use warpcube_cube::store::StoredCube;
 
-use crate::tables::{Memory, built, cells, cents, definition_text, ints, outline, table, texts, tried};
+use crate::tables::{
+    Memory, built, cells, cents, cents_or_null, definition_text, doubles, ints, outline, table, texts, tried,
+};
 
 const REGIONS: &str = "R: {table: t, key: id, parent: up, names: also}";
 
@@ -463,11 +465,30 @@ fn a_group_of_the_source_becomes_a_base_element_and_a_base_element_a_group() {
         assert_eq!(listed(&report.dropped), "h below X, where facts lie", "{facts:?}");
         assert_eq!(cells(&live.built), ["X = 0.02", "a = 0.01"], "{facts:?}");
     }
-    // Without facts there the element stays a group.
-    let mut live = Live::new(&group, REGIONS);
-    live.change("add h below X");
-    assert_eq!(listed(&live.refresh(&empty).dropped), "");
-    assert_eq!(live.outline(), "X(h) a b h");
+    // Without facts there the element stays a group: also where rows that name it have no value, and where it stands for
+    // rows without an element and there are none.
+    let mut valueless = day(&["a", "X"], &["X . .", "a . .", "b . ."]);
+    valueless =
+        valueless.with("gl", table(vec![("r", texts(&["a", "X"])), ("amount", cents_or_null(&[Some(1), None]))]));
+    for (memory, more) in [(&empty, ""), (&valueless, ""), (&empty, ", unknown: X"), (&valueless, ", unknown: X")] {
+        let mut live = Live::new(&group, REGIONS);
+        live.dimensions = format!("R: {{table: t, key: id, parent: up, names: also{more}}}");
+        live.change("add h below X");
+        assert_eq!(listed(&live.refresh(memory).dropped), "", "{more}");
+        assert_eq!(live.outline(), "X(h) a b h", "{more}");
+    }
+    // What a change takes, a refresh keeps.
+    for more in ["unknown: X", "unknown: add X"] {
+        let dimensions = format!("R: {{table: t, key: id, parent: up, {more}}}");
+        let mut live = Live::new(&empty, &dimensions);
+        live.change("add h below X");
+        assert_eq!(listed(&live.refresh(&empty).dropped), "", "{more}");
+        assert_eq!(live.outline(), "X(h) a b h", "{more}");
+        // A row that counts for it is a fact there.
+        let report = live.refresh(&day(&["a", "Y"], &["X . .", "a . .", "b . ."]));
+        assert_eq!(listed(&report.dropped), "h below X, where facts lie", "{more}");
+        assert_eq!(cells(&live.built), ["X = 0.02", "a = 0.01"], "{more}");
+    }
     // The base element that becomes a group keeps its place below what was made by hand.
     let mut live = Live::new(&base, REGIONS);
     live.change("add All of X, a weight 2");
@@ -495,4 +516,29 @@ fn attributes_by_hand_follow_the_kind_that_the_source_has_now() {
     let report = live.refresh(&numbers());
     assert_eq!(listed(&report.dropped), "also of i");
     assert_eq!((value(&live, "h"), value(&live, "i")), (Some(Attribute::Number(5.0)), None));
+}
+
+#[test]
+fn an_edge_that_weights_of_the_source_make_too_heavy_is_dropped_and_told() {
+    let dimensions = "R: {table: t, key: id, parent: up, weight: b}";
+    let weighed = |weight: f64| {
+        let rows = [("Top", None, 1.0), ("Mid", Some("Top"), weight), ("a", Some("Mid"), 1.0), ("b", Some("Mid"), 1.0)];
+        let id = texts(&rows.map(|(id, ..)| id));
+        let up = texts(&rows.map(|(_, up, _)| up.unwrap_or(".")));
+        let t = table(vec![("id", id), ("up", up), ("b", doubles(&rows.map(|(.., weight)| weight)))]);
+        Memory::default().with("gl", table(vec![("r", texts(&["a"])), ("amount", cents(&[1]))])).with("t", t)
+    };
+    let mut live = Live::new(&weighed(1.0), dimensions);
+    live.change(
+        "add h below Mid weight 1e9; add i below Mid weight 2; add j below Top weight 3; add G of h weight 1e9",
+    );
+    assert!(live.refused("add k below G weight 1e15; add l below G weight 1e15").contains("add up to"));
+    let report = live.refresh(&weighed(1e9));
+    assert!(listed(&report.dropped).starts_with("h below Mid, "), "{report:?}");
+    assert!(listed(&report.dropped).contains("below Top add up to 1.0"), "{report:?}");
+    assert_eq!(live.outline(), "Top(Mid*1000000000 j*3) Mid(a b i*2) a b h i j G(h*1000000000)");
+    // The source's own weights are refused where they stand.
+    let definition = parse(&definition_text(dimensions)).unwrap();
+    let error = refresh(&definition, &live.cube.model, &weighed(1e15), &Progress::new()).unwrap_err();
+    assert!(error.to_string().contains("add up to"), "{error}");
 }

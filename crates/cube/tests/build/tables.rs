@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, Date32Array, Decimal128Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
-    StringArray, UInt32Array,
+    Array, ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
+    RecordBatchReader, StringArray, UInt32Array,
 };
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::util::display::array_value_to_string;
@@ -118,8 +118,16 @@ pub fn ints(values: &[i64]) -> ArrayRef {
 
 /// Decimals with two digits after the point, in hundredths.
 pub fn cents(values: &[i64]) -> ArrayRef {
-    let values: Decimal128Array = values.iter().map(|value| Some(i128::from(*value))).collect();
+    cents_or_null(&values.iter().copied().map(Some).collect::<Vec<_>>())
+}
+
+pub fn cents_or_null(values: &[Option<i64>]) -> ArrayRef {
+    let values: Decimal128Array = values.iter().map(|value| value.map(i128::from)).collect();
     Arc::new(values.with_precision_and_scale(20, 2).unwrap())
+}
+
+pub fn doubles(values: &[f64]) -> ArrayRef {
+    Arc::new(Float64Array::from(values.to_vec()))
 }
 
 /// Dates written `2026-03-31`; a dot is NULL.

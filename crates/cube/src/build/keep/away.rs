@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::found::{key, place};
-use super::{Keeping, caption_by_hand, has_labels_of_table};
+use super::{EdgeByHand, Keeping, caption_by_hand, has_labels_of_table};
 use crate::build::BuildError;
 use crate::model::{Above, Absent, Attribute, Edge, ElementId, Unlinked, folded};
 
@@ -113,8 +113,8 @@ impl Keeping<'_> {
         self.dimension.set_absent(renumbered);
     }
 
-    /// Gives elements that are back their edges with elements made by hand.
-    pub(super) fn edges_of_back(&mut self) {
+    /// Edges of elements that are back with elements made by hand.
+    pub(super) fn edges_of_back(&self) -> impl Iterator<Item = EdgeByHand> + use<> {
         let mut edges: Vec<(usize, ElementId, ElementId, f64)> = Vec::new();
         for absent in self.old.absent() {
             let Some(id) = self.now.get(&absent.id).copied() else { continue };
@@ -124,8 +124,6 @@ impl Keeping<'_> {
             edges.extend(absent.children.iter().filter_map(child));
         }
         edges.sort_by_key(|(place, ..)| *place);
-        for (place, parent, child, weight) in edges {
-            self.link(parent, child, weight, Some(place));
-        }
+        edges.into_iter().map(|(place, parent, child, weight)| EdgeByHand { parent, child, weight, place: Some(place) })
     }
 }

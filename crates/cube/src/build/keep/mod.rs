@@ -22,12 +22,13 @@ use super::report::{DefaultMove, GivenName, MovedElement, NamedElements, Renamed
 use crate::define::DimensionDefinition;
 use crate::error::ModelError;
 use crate::model::{
-    Absent, Attribute, AttributeKind, Change, Dimension, Displaced, Element, ElementId, ElementKind, Unlinked, folded,
+    Absent, Attribute, AttributeKind, Change, Dimension, DimensionBuilder, Displaced, Element, ElementId, ElementKind,
+    Unlinked, folded,
 };
 
-/// A dimension of the source with the kept parts of the cube's.
+/// What a merge did to a dimension of the source.
+#[derive(Default)]
 pub(super) struct Kept {
-    pub(super) dimension: Dimension,
     /// Names of elements that the cube did not have.
     pub(super) added: Vec<String>,
     /// Names of elements that the dimension no longer has.
@@ -39,14 +40,14 @@ pub(super) struct Kept {
 
 impl Kept {
     /// A dimension of the source alone.
-    pub(super) fn new(dimension: Dimension, added: Vec<String>) -> Kept {
-        let (removed, moved) = (Vec::new(), Vec::new());
-        Kept { dimension, added, removed, moved, default: None, told: Told::default() }
+    pub(super) fn new(added: Vec<String>) -> Kept {
+        Kept { added, ..Kept::default() }
     }
 
-    /// The dimension; what became of it is added to a report.
-    pub(super) fn reported(self, name: &str, report: &mut Report) -> Dimension {
-        let Kept { dimension, added, removed, moved, default, told } = self;
+    /// Adds what became of a dimension to a report.
+    pub(super) fn reported(self, dimension: &Dimension, report: &mut Report) {
+        let name = dimension.name();
+        let Kept { added, removed, moved, default, told } = self;
         report.added.extend(NamedElements::of(name, added));
         report.removed.extend(NamedElements::of(name, removed));
         report.moved.extend(moved);
@@ -62,7 +63,6 @@ impl Kept {
         report.dropped.extend(NamedElements::of(name, told.dropped));
         report.nowhere.extend(NamedElements::of(name, told.nowhere));
         report.two_paths.extend(dimension.two_paths());
-        dimension
     }
 }
 
@@ -91,37 +91,59 @@ pub(super) struct Told {
     pub(super) default_kept: Option<DefaultMove>,
 }
 
-/// Merge by a refresh; `named` gives the coordinates of a dimension that the facts name.
-pub(super) fn kept(
-    source: Dimension,
-    old: &Dimension,
-    definition: &DimensionDefinition,
-    named: &dyn Fn(&Dimension) -> Result<HashSet<u32>, BuildError>,
-) -> Result<Kept, BuildError> {
-    let mut keeping = Keeping::new(source, old, definition);
-    let of_source = keeping.dimension.elements().to_vec();
-    keeping.gather_absent(false)?;
-    keeping.names()?;
-    keeping.former_names()?;
-    keeping.elements()?;
-    keeping.unlinked()?;
-    if keeping.places_below_base() {
-        keeping.filled = named(&keeping.dimension)?;
+/// A merge by a refresh whose dimension has all elements, and of the edges those of the source alone.
+pub(super) struct Refreshed<'a> {
+    keeping: Keeping<'a>,
+    /// Elements of the source.
+    of_source: Vec<ElementId>,
+}
+
+impl<'a> Refreshed<'a> {
+    /// The first part of a merge: elements, their names, and edges that changes have taken away.
+    pub(super) fn new(
+        source: Dimension,
+        old: &'a Dimension,
+        definition: &'a DimensionDefinition,
+    ) -> Result<Refreshed<'a>, BuildError> {
+        let mut keeping = Keeping::new(source, old, definition);
+        let of_source = keeping.dimension.elements().to_vec();
+        keeping.gather_absent(false)?;
+        keeping.names()?;
+        keeping.former_names()?;
+        keeping.elements()?;
+        keeping.unlinked()?;
+        Ok(Refreshed { keeping, of_source })
     }
-    keeping.edges();
-    keeping.labels()?;
-    keeping.default()?;
-    keeping.keep_absent();
-    keeping.nowhere();
-    let Keeping { dimension, now, told, .. } = keeping;
-    let known: HashSet<ElementId> = old.elements().iter().filter_map(|id| now.get(id).copied()).collect();
-    let name = |id: &ElementId| dimension.element(*id).name().to_owned();
-    let added = of_source.iter().filter(|id| !known.contains(*id)).map(name).collect();
-    let gone = old.elements().iter().filter(|id| !now.contains_key(*id));
-    let removed = gone.map(|id| old.element(*id).name().to_owned()).collect();
-    let moved = moved(old, &dimension, &now);
-    let default = moved_default(old, &dimension, &now);
-    Ok(Kept { dimension, added, removed, moved, default, told })
+
+    /// Gives the dimension away until [`Refreshed::finished`].
+    pub(super) fn lend(&mut self) -> Result<Dimension, BuildError> {
+        let empty = DimensionBuilder::new(self.keeping.dimension.name())?.finish()?;
+        Ok(std::mem::replace(&mut self.keeping.dimension, empty))
+    }
+
+    /// The dimension with edges made by hand and labels; `filled` tells whether facts lie at a coordinate.
+    pub(super) fn finished(
+        self,
+        dimension: Dimension,
+        filled: &dyn Fn(u32) -> bool,
+    ) -> Result<(Dimension, Kept), BuildError> {
+        let Refreshed { mut keeping, of_source } = self;
+        keeping.dimension = dimension;
+        keeping.edges(filled)?;
+        keeping.labels()?;
+        keeping.default()?;
+        keeping.keep_absent();
+        keeping.nowhere();
+        let Keeping { dimension, old, now, told, .. } = keeping;
+        let known: HashSet<ElementId> = old.elements().iter().filter_map(|id| now.get(id).copied()).collect();
+        let name = |id: &ElementId| dimension.element(*id).name().to_owned();
+        let added = of_source.iter().filter(|id| !known.contains(*id)).map(name).collect();
+        let gone = old.elements().iter().filter(|id| !now.contains_key(*id));
+        let removed = gone.map(|id| old.element(*id).name().to_owned()).collect();
+        let moved = moved(old, &dimension, &now);
+        let default = moved_default(old, &dimension, &now);
+        Ok((dimension, Kept { added, removed, moved, default, told }))
+    }
 }
 
 /// Merge by a load; `added` are the elements for its report.
@@ -130,7 +152,7 @@ pub(super) fn carried(
     old: &Dimension,
     definition: &DimensionDefinition,
     added: Vec<String>,
-) -> Result<Kept, BuildError> {
+) -> Result<(Dimension, Kept), BuildError> {
     let mut keeping = Keeping::new(source, old, definition);
     keeping.told.dropped = keeping.made_by_hand();
     keeping.gather_absent(true)?;
@@ -143,7 +165,7 @@ pub(super) fn carried(
     keeping.nowhere();
     let Keeping { dimension, now, told, .. } = keeping;
     let default = moved_default(old, &dimension, &now);
-    Ok(Kept { default, told, ..Kept::new(dimension, added) })
+    Ok((dimension, Kept { default, told, ..Kept::new(added) }))
 }
 
 /// The default elements before and after, if they differ.
@@ -222,6 +244,15 @@ fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<Held<'a
     old.elements().iter().map(of_element).chain(old.absent().iter().map(of_absent)).collect()
 }
 
+/// An edge of the cube with an element made by hand at an end.
+struct EdgeByHand {
+    parent: ElementId,
+    child: ElementId,
+    weight: f64,
+    /// Its place among its siblings; at their end if absent.
+    place: Option<usize>,
+}
+
 /// A dimension of the source while the kept parts are added to it.
 struct Keeping<'a> {
     dimension: Dimension,
@@ -234,8 +265,6 @@ struct Keeping<'a> {
     /// What was made by hand at elements that are away, and their numbers in the dimension by those of the cube.
     absent: Vec<Absent>,
     away: HashMap<ElementId, ElementId>,
-    /// Coordinates that the facts name, where an edge made by hand needs them.
-    filled: HashSet<u32>,
     told: Told,
 }
 
@@ -254,40 +283,47 @@ impl<'a> Keeping<'a> {
             is_respelled.then_some(RenamedElement { dimension, before, after })
         });
         let told = Told { adopted, respelled: respelled.collect(), ..Told::default() };
-        let (absent, away, filled) = Default::default();
-        Keeping { dimension: source, old, definition, now, met, absent, away, filled, told }
+        let (absent, away) = Default::default();
+        Keeping { dimension: source, old, definition, now, met, absent, away, told }
     }
 
     fn apply(&mut self, change: Change) -> Result<Option<ElementId>, BuildError> {
-        let filled = &self.filled;
-        Ok(self.dimension.apply(change, &|base| filled.contains(&base))?.added)
+        Ok(self.dimension.apply(change, &|_| false)?.added)
     }
 
-    /// Adds an edge made by hand, unless it is there. One that the source does not allow now is dropped: it would make
-    /// a cycle, or facts lie at the parent.
-    fn link(&mut self, parent: ElementId, child: ElementId, weight: f64, place: Option<usize>) {
+    /// Adds an edge made by hand, unless it is there; true if it was added. One that the source does not allow now is
+    /// dropped: it would make a cycle, or facts lie at the parent.
+    fn link(&mut self, edge: &EdgeByHand, filled: &dyn Fn(u32) -> bool) -> bool {
+        let EdgeByHand { parent, child, weight, place } = *edge;
         if self.dimension.element(parent).children().iter().any(|edge| edge.child == child) {
-            return;
+            return false;
         }
-        let Err(error) = self.apply(Change::Link { parent, child, weight, place }) else { return };
-        let reason = match error {
-            BuildError::Model(ModelError::HasFacts { .. }) => "where facts lie".to_owned(),
-            BuildError::Model(ModelError::Cycle { .. }) => "which lies below it".to_owned(),
-            other => other.to_string(),
+        let reason = match self.dimension.apply(Change::Link { parent, child, weight, place }, filled) {
+            Ok(_) => return true,
+            Err(ModelError::HasFacts { .. }) => "where facts lie".to_owned(),
+            Err(ModelError::Cycle { .. }) => "which lies below it".to_owned(),
+            Err(other) => other.to_string(),
         };
+        self.drop_edge(parent, child, &reason);
+        false
+    }
+
+    fn drop_edge(&mut self, parent: ElementId, child: ElementId, reason: &str) {
         let name = |id| self.dimension.element(id).name();
         self.told.dropped.push(format!("{} below {}, {reason}", name(child), name(parent)));
     }
 
-    /// True if elements of the cube lie below one that is a base element of the source.
-    fn places_below_base(&self) -> bool {
-        let is_base = |old: ElementId| {
-            let now = self.now.get(&old).map(|now| self.dimension.element(*now));
-            now.is_some_and(|now| now.kind() == ElementKind::Base)
-        };
-        let has_children = |old: &&ElementId| !self.old.element(**old).children().is_empty();
-        let back = self.old.absent().iter().filter(|absent| !absent.children.is_empty()).map(|absent| absent.id);
-        self.old.elements().iter().filter(has_children).copied().chain(back).any(is_base)
+    /// Drops edges made by hand until no weights are refused, of each refusal the edge that adds most to it.
+    fn lighten(&mut self, mut edges: Vec<(ElementId, ElementId)>) -> Result<(), BuildError> {
+        while let Some(heaviest) = self.dimension.heaviest(&edges) {
+            let (parent, child) = edges.swap_remove(heaviest);
+            if let Err(ModelError::WeightSum { element, sum, max, .. }) = self.dimension.check_weights() {
+                let reason = format!("by which the weights below {element} add up to {sum:e}, more than {max:e}");
+                self.drop_edge(parent, child, &reason);
+            }
+            self.apply(Change::Unlink { parent, child })?;
+        }
+        Ok(())
     }
 
     /// Removes the edges of the source that changes have removed.
@@ -363,18 +399,21 @@ impl<'a> Keeping<'a> {
     }
 
     /// Adds the edges of the cube with an element made by hand at an end.
-    fn edges(&mut self) {
+    fn edges(&mut self, filled: &dyn Fn(u32) -> bool) -> Result<(), BuildError> {
+        let mut edges = Vec::new();
         for old in self.old.elements() {
             let element = self.old.element(*old);
             for (place, edge) in element.children().iter().enumerate() {
                 let is_kept = [*old, edge.child].iter().any(|end| self.is_handmade(*end));
                 if let (true, Some(parent), Some(child)) = (is_kept, self.now.get(old), self.now.get(&edge.child)) {
                     let place = (!self.is_handmade(*old)).then_some(place);
-                    self.link(*parent, *child, edge.weight, place);
+                    edges.push(EdgeByHand { parent: *parent, child: *child, weight: edge.weight, place });
                 }
             }
         }
-        self.edges_of_back();
+        edges.extend(self.edges_of_back());
+        edges.retain(|edge| self.link(edge, filled));
+        self.lighten(edges.iter().map(|edge| (edge.parent, edge.child)).collect())
     }
 
     /// True if an element of the cube was made by hand and is not the source's now.
