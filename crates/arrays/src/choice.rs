@@ -37,7 +37,7 @@ pub struct Candidate {
 
 /// The scheme that statistics call for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct SchemeChoice {
     /// The scheme.
     pub scheme: Scheme,
     /// Predicted bytes, index and values.
@@ -49,12 +49,12 @@ pub struct Choice {
 }
 
 /// Chooses a scheme for `cells`. An error if no scheme takes the array, which an update of too wide a key may meet.
-pub fn choose<V: Value>(cells: &Cells<V>, access: Access, limits: &Limits) -> Result<Choice> {
+pub fn choose<V: Value>(cells: &Cells<V>, access: Access, limits: &Limits) -> Result<SchemeChoice> {
     choose_by(&Statistics::of(cells), access, limits)
 }
 
 /// Chooses a scheme from statistics alone.
-pub fn choose_by(statistics: &Statistics, access: Access, limits: &Limits) -> Result<Choice> {
+pub fn choose_by(statistics: &Statistics, access: Access, limits: &Limits) -> Result<SchemeChoice> {
     let dimensions = statistics.shape.dimensions();
     let predicted = |scheme| Candidate { scheme, bytes: buildable_bytes(scheme, statistics, limits) };
     let candidates: Vec<Candidate> = Scheme::all(dimensions).into_iter().map(predicted).collect();
@@ -64,7 +64,7 @@ pub fn choose_by(statistics: &Statistics, access: Access, limits: &Limits) -> Re
         let bits = statistics.shape.bits(0..dimensions);
         let bytes = bytes_of(Scheme::Ptcs).ok_or(SchemeError::KeyWidth { scheme: Scheme::Ptcs, bits })?;
         let reasons = vec!["ptcs alone inserts and removes cells".to_string()];
-        return Ok(Choice { scheme: Scheme::Ptcs, bytes, reasons, candidates });
+        return Ok(SchemeChoice { scheme: Scheme::Ptcs, bytes, reasons, candidates });
     }
     let smallest = candidates.iter().filter_map(|candidate| Some((candidate.bytes?, candidate.scheme))).min();
     // The coordinate scheme takes every shape.
@@ -78,11 +78,11 @@ pub fn choose_by(statistics: &Statistics, access: Access, limits: &Limits) -> Re
             }
             Some(bytes) => {
                 reasons.push(format!("{scheme} {merit} and takes {bytes} bytes"));
-                return Ok(Choice { scheme, bytes, reasons, candidates });
+                return Ok(SchemeChoice { scheme, bytes, reasons, candidates });
             }
         }
     }
-    Ok(Choice { scheme: smallest, bytes: least, reasons, candidates })
+    Ok(SchemeChoice { scheme: smallest, bytes: least, reasons, candidates })
 }
 
 /// Predicted bytes of a scheme that can be built within the limits.

@@ -41,7 +41,7 @@ mod xcrs;
 
 pub use build::convert;
 pub use cells::Cells;
-pub use choice::{Access, Candidate, Choice, choose};
+pub use choice::{Access, Candidate, SchemeChoice, choose};
 pub use error::{Result, SchemeError};
 pub use group_by::GroupBy;
 pub(crate) use group_by::PrefixSums;

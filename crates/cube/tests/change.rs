@@ -1,11 +1,11 @@
 //! Changes of a live cube by statements: all or none, facts of removed elements kept aside.
 
 use arrow::util::pretty::pretty_format_batches;
-use warpcube_cube::change::{Report, change};
+use warpcube_cube::change::{ChangeReport, change};
 use warpcube_cube::facts::Facts;
 use warpcube_cube::model::{Attribute, CubeModel, Dimension, ElementId};
 use warpcube_cube::query::parse_changes;
-use warpcube_cube::store::{self, Held, StoredCube, TextCell};
+use warpcube_cube::store::{self, CubeLock, StoredCube, TextCell};
 
 mod plan;
 
@@ -24,7 +24,7 @@ fn sourced() -> StoredCube {
     StoredCube { definition: Some("cube: plan".to_owned()), ..cube() }
 }
 
-fn changed_from(cube: &StoredCube, text: &str) -> (StoredCube, Report) {
+fn changed_from(cube: &StoredCube, text: &str) -> (StoredCube, ChangeReport) {
     let (changed, report) = change(cube, text).unwrap_or_else(|error| panic!("{text}: {error}"));
     // What a change makes is a cube that can be stored and comes back equal.
     let folder = tempfile::tempdir().unwrap();
@@ -272,7 +272,7 @@ fn default_elements_that_a_change_moves_are_told() {
 
 #[test]
 fn edges_of_the_source_are_unlinked_until_a_relink() {
-    let listed = |report: &Report| {
+    let listed = |report: &ChangeReport| {
         let edges =
             report.unlinked.iter().flat_map(|it| it.names.iter().map(|edge| format!("{}: {edge}", it.dimension)));
         edges.collect::<Vec<_>>()
@@ -463,7 +463,7 @@ fn a_refused_change_leaves_the_stored_cube() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c");
     store::create(&path, &cube()).unwrap();
-    let held = Held::lock(&path).unwrap();
+    let held = CubeLock::lock(&path).unwrap();
     assert!(change(&held.open().unwrap(), "add Region:Italy; remove Nowhere").is_err());
     assert_eq!(held.open().unwrap(), cube());
     let (changed, _) = change(&held.open().unwrap(), "remove Region:France").unwrap();

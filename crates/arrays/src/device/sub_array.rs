@@ -25,7 +25,7 @@ pub struct Retrieval<'a, V> {
     candidates: u64,
     ranges: Ranges,
     /// The selection among the candidates; absent if all lie inside.
-    choice: Option<Choice>,
+    choice: Option<Selection>,
     emit: Kernel,
     results: u64,
     coordinates: DeviceSlice,
@@ -43,7 +43,7 @@ enum Ranges {
 }
 
 /// The candidates inside.
-struct Choice {
+struct Selection {
     flags_kernel: Kernel,
     select: Select,
     scratch: DeviceBuffer,
@@ -126,7 +126,7 @@ impl<'a, V: DeviceValue> Retrieval<'a, V> {
             Ranges::Searched { keys, .. } => buffers.push(keys.buffer()),
             Ranges::Nothing => {}
         }
-        if let Some(Choice { flags, chosen, count, scratch, .. }) = &self.choice {
+        if let Some(Selection { flags, chosen, count, scratch, .. }) = &self.choice {
             buffers.extend([flags.buffer(), chosen.buffer(), count.buffer(), scratch]);
         }
         buffers
@@ -194,7 +194,7 @@ impl<'a, V: DeviceValue> Retrieval<'a, V> {
         let array = self.array;
         let moved = Moved::Rows(Element::U32);
         let select = Select::new(&array.device, Element::U8, Predicate::Flags, moved, SelectOrder::Stable)?;
-        let choice = Choice {
+        let choice = Selection {
             flags_kernel: array.kernel("wc_scheme_flags")?,
             scratch: array.scratch(select.scratch_bytes(self.candidates))?,
             select,
@@ -215,7 +215,9 @@ impl<'a, V: DeviceValue> Retrieval<'a, V> {
     }
 
     fn launch_choice(&self, queue: &mut impl Queue) -> Result<()> {
-        let Some(Choice { flags_kernel, select, scratch, flags, chosen, count }) = &self.choice else { return Ok(()) };
+        let Some(Selection { flags_kernel, select, scratch, flags, chosen, count }) = &self.choice else {
+            return Ok(());
+        };
         queue.launch(flags_kernel, self.array.walk(self.candidates), &self.params())?;
         let operands = SelectOperands { input: None, flags: Some(flags), bounds: [0; 2], out: chosen, count };
         Ok(select.launch(queue, &operands, scratch)?)

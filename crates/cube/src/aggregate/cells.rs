@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::area::{strides, tuple};
 use super::decision::Place;
-use super::request::Report;
+use super::request::AggregateReport;
 use crate::facts::{Bitmap, ValueType, Values};
 
 /// The filled targets of an area, in the order of their tuples.
@@ -13,7 +13,7 @@ pub struct Cells {
     shape: Vec<u32>,
     ranks: Vec<u64>,
     columns: Vec<CellColumn>,
-    report: Report,
+    report: AggregateReport,
 }
 
 /// A measure of all filled targets.
@@ -139,7 +139,7 @@ pub struct MeasureCells {
 
 impl Cells {
     /// Brings the measures together: a target is filled if one of them is.
-    pub fn new(shape: Vec<u32>, parts: Vec<MeasureCells>, mut report: Report) -> Cells {
+    pub fn new(shape: Vec<u32>, parts: Vec<MeasureCells>, mut report: AggregateReport) -> Cells {
         let mut ranks = parts.first().map(|part| part.ranks.clone()).unwrap_or_default();
         if parts.iter().any(|part| part.ranks != ranks) {
             ranks = parts.iter().flat_map(|part| part.ranks.iter().copied()).collect();
@@ -189,7 +189,7 @@ impl Cells {
     }
 
     /// The report of the aggregation.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &AggregateReport {
         &self.report
     }
 

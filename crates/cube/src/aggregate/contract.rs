@@ -25,7 +25,7 @@ const NO_CLASS: u32 = u32::MAX;
 
 /// The plan of a contraction: the classes of each dimension, and the order of steps.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct ContractionPlan {
     /// Classes of each dimension; absent where the scan applies the map itself.
     classes: Vec<Option<Classes>>,
     /// The tensor of the scan, and the products behind it.
@@ -45,9 +45,9 @@ struct Classes {
     targets: u32,
 }
 
-impl Plan {
+impl ContractionPlan {
     /// Plans the contraction of one map a dimension; without `weighted` only membership counts.
-    pub(crate) fn new(maps: &[&TargetMap], weighted: bool) -> Plan {
+    pub(crate) fn new(maps: &[&TargetMap], weighted: bool) -> ContractionPlan {
         let classes = |map: &&TargetMap| (!map.matrix.is_single()).then(|| Classes::of(map, weighted));
         let mut classes: Vec<Option<Classes>> = maps.iter().map(classes).collect();
         // Dimensions whose classes grow the tensor most go back to the scan, until ranks fit.
@@ -65,7 +65,7 @@ impl Plan {
             Some(Product::of(dimension, members.len() as u64, u64::from(*targets), *entries as u64))
         };
         let products = classes.iter().enumerate().filter_map(product).collect();
-        Plan { products: Products::new(shape(&classes, maps), products), classes }
+        ContractionPlan { products: Products::new(shape(&classes, maps), products), classes }
     }
 
     /// Predicted additions of a scan of `relevant` cells and all steps after it, and their cost.

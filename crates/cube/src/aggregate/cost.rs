@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::contract::Plan;
+use super::contract::ContractionPlan;
 use super::sums::{HASHED, is_dense};
 use super::target::SCAN_CELLS_A_BASE;
 use super::{Algorithm, Decision, Place, Prediction, TargetMap, Tuning};
@@ -88,7 +88,7 @@ fn milliseconds(cost: f64, facts: usize, tuning: &Tuning) -> f64 {
 pub(super) fn choose(
     facts: &Facts,
     maps: &[&TargetMap],
-    plan: &Plan,
+    plan: &ContractionPlan,
     passes: f64,
     tuning: &Tuning,
 ) -> Decision<Algorithm> {

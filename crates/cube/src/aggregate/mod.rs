@@ -42,7 +42,7 @@ pub use map::TargetMap;
 pub(crate) use monoid::{Extreme, Narrow, Wide};
 pub use nearest::{Neighbour, nearest};
 pub(crate) use products::{Product, Products};
-pub use request::{Report, Request, TARGETS_MAX, Tuning};
+pub use request::{AggregateReport, Request, TARGETS_MAX, Tuning};
 pub(crate) use run::magnitudes;
 pub use run::{aggregate, forecast};
 

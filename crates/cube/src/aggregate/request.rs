@@ -47,7 +47,7 @@ impl Default for Tuning {
 
 /// The report of an aggregation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct AggregateReport {
     /// Where and how it ran.
     pub decision: Decision,
     /// Number type of each measure's sums.

@@ -2,10 +2,10 @@
 
 use super::cells::MeasureCells;
 use super::component::{ByRank, Component, ComponentSums, Reducer, Summand, measure_cells};
-use super::contract::Plan;
+use super::contract::ContractionPlan;
 use super::cost::choose;
 use super::monoid::{Extreme, Magnitude, Monoid, Narrow, Wide};
-use super::request::Report;
+use super::request::AggregateReport;
 use super::scan::Scan;
 use super::sums::Scatter;
 use super::{AggregateError, Algorithm, Area, Cells, Decision, Progress, Request, Tuning, target};
@@ -41,7 +41,7 @@ pub fn aggregate(
     let (parts, arithmetic): (Vec<MeasureCells>, _) =
         parts.collect::<Result<Vec<_>, AggregateError>>()?.into_iter().unzip();
     let (decision, additions) = (run.decision.by_name(), Some(run.additions));
-    let report = Report { decision, arithmetic, filled_targets: 0, additions };
+    let report = AggregateReport { decision, arithmetic, filled_targets: 0, additions };
     Ok(Cells::new(area.shape(), parts, report))
 }
 
@@ -81,12 +81,17 @@ pub fn forecast(facts: &Facts, area: &Area, measures: &[usize]) -> Result<Decisi
 
 /// The decision of the cost model by the first measure, and the plan of its contraction: by weights, or by membership
 /// alone.
-fn decided(facts: &Facts, area: &Area, measures: &[usize], tuning: &Tuning) -> (Decision<Algorithm>, Plan, bool) {
+fn decided(
+    facts: &Facts,
+    area: &Area,
+    measures: &[usize],
+    tuning: &Tuning,
+) -> (Decision<Algorithm>, ContractionPlan, bool) {
     let measure = measures.first().copied().unwrap_or_default();
     let weighted = facts.measures().get(measure).is_some_and(|measure| measure.rule == Rule::Sum);
     let passes = measures.iter().map(|&measure| facts.measures()[measure].rule.passes()).sum();
     let maps = area.maps_of(measure);
-    let plan = Plan::new(&maps, weighted);
+    let plan = ContractionPlan::new(&maps, weighted);
     (choose(facts, &maps, &plan, passes, tuning), plan, weighted)
 }
 
@@ -98,7 +103,7 @@ struct Run<'a> {
     progress: &'a Progress,
     decision: Decision<Algorithm>,
     /// Plans of contraction by the measure whose maps are its own, if any, and by weighting.
-    plans: Vec<((Option<usize>, bool), Plan)>,
+    plans: Vec<((Option<usize>, bool), ContractionPlan)>,
     additions: u64,
 }
 
@@ -169,11 +174,11 @@ impl<'a> Run<'a> {
         Ok(sums)
     }
 
-    fn plan(&mut self, component: &Component<'_>) -> &Plan {
+    fn plan(&mut self, component: &Component<'_>) -> &ContractionPlan {
         let measure = component.measure;
         let key = (self.area.has_own_maps(measure).then_some(measure), component.weighted);
         let place = self.plans.iter().position(|plan| plan.0 == key).unwrap_or_else(|| {
-            self.plans.push((key, Plan::new(&component.maps, component.weighted)));
+            self.plans.push((key, ContractionPlan::new(&component.maps, component.weighted)));
             self.plans.len() - 1
         });
         &self.plans[place].1

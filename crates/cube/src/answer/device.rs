@@ -1,7 +1,7 @@
 //! Answers by a device.
 
 use super::{Aggregator, CubeError};
-use crate::aggregate::{AggregateError, Area, Cells, Decision, Place, Progress, Report};
+use crate::aggregate::{AggregateError, AggregateReport, Area, Cells, Decision, Place, Progress};
 use crate::algorithm::DeviceAlgorithm;
 use crate::device::{DeviceAggregation, DeviceChoice, DeviceError};
 use crate::facts::Facts;
@@ -66,6 +66,6 @@ fn cells(
     }
     let place = Place::on(device.facts().device().info().name.clone());
     let decision = Decision { place, targets: area.targets(), ..choice.decision.by_name() };
-    let report = Report { decision, arithmetic, filled_targets: 0, additions: None };
+    let report = AggregateReport { decision, arithmetic, filled_targets: 0, additions: None };
     Ok(Cells::new(area.shape(), parts, report))
 }

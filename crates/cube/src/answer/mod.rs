@@ -23,7 +23,7 @@ pub use crate::algorithm::{AlgorithmName, UnknownAlgorithm};
 pub use crate::ask::CubeError;
 
 use self::shown::{Rest, shown};
-use crate::aggregate::{self, Area, Cells, Decision, Place, Progress, Report, Request, TARGETS_MAX, Tuning};
+use crate::aggregate::{self, AggregateReport, Area, Cells, Decision, Place, Progress, Request, TARGETS_MAX, Tuning};
 use crate::algorithm::DeviceAlgorithm;
 use crate::ask::{Asked, CrossTabAnswer, RankedPage, asked, asked_at, cross_tab, placed, ranked};
 use crate::facts::Facts;
@@ -273,7 +273,7 @@ impl TableAnswer {
     }
 
     /// The report of the aggregation.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &AggregateReport {
         self.cells.report()
     }
 }

@@ -19,7 +19,7 @@ use crate::define::{DimensionDefinition, NumberStyle, UnknownElements};
 use crate::model::{Attribute, Dimension, DimensionBuilder, ElementKind, NUMBER_FORMAT, folded, nearest};
 
 /// A dimension of the definition, before it has elements.
-pub(super) struct Plan<'a> {
+pub(super) struct DimensionPlan<'a> {
     pub(super) name: &'a str,
     pub(super) definition: &'a DimensionDefinition,
     pub(super) form: Form<'a>,
@@ -32,7 +32,7 @@ pub(super) struct Plan<'a> {
 }
 
 /// Columns that name elements of dimensions that keep rows of values of other types, and of none that refuses them.
-pub(super) fn spared(plans: &[Plan<'_>]) -> Vec<String> {
+pub(super) fn spared(plans: &[DimensionPlan<'_>]) -> Vec<String> {
     let is_kept = |unknown: &UnknownElements| !matches!(unknown, UnknownElements::Refuse | UnknownElements::Add);
     let columns = |is: bool| {
         let plans = plans.iter().filter(move |plan| is_kept(&plan.unknown) == is);
@@ -59,14 +59,14 @@ impl Input<'_> {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> DimensionPlan<'a> {
     /// The plan of a dimension; finds its columns among those of the facts.
     pub(super) fn new(
         name: &'a str,
         definition: &'a DimensionDefinition,
         unknown: &UnknownElements,
         facts: &Source<'_>,
-    ) -> Result<Plan<'a>, BuildError> {
+    ) -> Result<DimensionPlan<'a>, BuildError> {
         let form = Form::of(name, definition)?;
         let user = user(name);
         let column = |column: &str| {
@@ -86,7 +86,7 @@ impl<'a> Plan<'a> {
         let columns = columns.collect::<Result<Vec<_>, BuildError>>()?;
         let unknown = definition.unknown.as_ref().unwrap_or(unknown).clone();
         let reserved = definition.consolidated.names().chain(definition.all.as_deref()).map(folded).collect();
-        Ok(Plan { name, definition, form, columns, unknown, reserved })
+        Ok(DimensionPlan { name, definition, form, columns, unknown, reserved })
     }
 
     /// The dimension with all of its elements, the names of those that `unknown` added, and the rows of its table that

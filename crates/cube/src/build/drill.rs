@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{DataType, Float64Type};
 
-use super::dimension::{Plan, spared};
+use super::dimension::{DimensionPlan, spared};
 use super::measures::MeasurePlan;
 use super::pass::{Keys, Policy, keys};
 use super::source::{Reading, Source};
@@ -34,7 +34,7 @@ pub fn source_rows(
 ) -> Result<Vec<RecordBatch>, BuildError> {
     let (text, met) = (definition.text(), RefCell::new(HashSet::new()));
     let mut source = Source::facts(definition, Reading { tables, progress, text: &text, met: &met })?;
-    let plan = |(name, dimension)| Plan::new(name, dimension, &definition.unknown, &source);
+    let plan = |(name, dimension)| DimensionPlan::new(name, dimension, &definition.unknown, &source);
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     source.spare(spared(&plans));
     let measures = MeasurePlan::all(definition, &source)?;

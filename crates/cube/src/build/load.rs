@@ -4,12 +4,12 @@ use arrow::array::RecordBatch;
 use rayon::prelude::*;
 
 use super::BuildError;
-use super::dimension::Plan;
+use super::dimension::DimensionPlan;
 use super::measures::MeasurePlan;
 use super::pass::{Column, Keys, Policy, keys, selected};
 use super::problem::FIRST;
 use super::refuse::{Refusals, place};
-use super::report::{Aside, OtherCase, Report};
+use super::report::{Aside, BuildReport, OtherCase};
 use super::set_aside::SetAside;
 use super::source::Source;
 use super::values::retain;
@@ -29,18 +29,18 @@ struct Pass<'a> {
     loader: Loader,
     refusals: Refusals,
     aside: SetAside,
-    report: Report,
+    report: BuildReport,
 }
 
 /// Loads the facts of a cube whose model is complete.
 pub(super) fn load(
     model: &CubeModel,
-    plans: &[Plan<'_>],
+    plans: &[DimensionPlan<'_>],
     measures: &[MeasurePlan],
     unknown: &UnknownElements,
     facts: &Source<'_>,
     progress: &Progress,
-) -> Result<(Facts, Aside, Report), BuildError> {
+) -> Result<(Facts, Aside, BuildReport), BuildError> {
     let selected = selected(plans, measures);
     let mut rows = facts.select(&selected)?;
     let mut pass = Pass {
@@ -51,7 +51,7 @@ pub(super) fn load(
         loader: Loader::new(model.layout().clone(), measures.iter().map(MeasurePlan::fact_measure).collect()),
         refusals: Refusals::new(plans.len(), measures.len()),
         aside: SetAside::default(),
-        report: Report::default(),
+        report: BuildReport::default(),
     };
     let schema = rows.written_schema();
     while let Some(batch) = rows.next() {
@@ -178,7 +178,7 @@ impl Pass<'_> {
         self.report.rows_loaded += (rows - empty) as u64;
     }
 
-    fn finish(self, schema: arrow::datatypes::SchemaRef) -> Result<(Facts, Aside, Report), BuildError> {
+    fn finish(self, schema: arrow::datatypes::SchemaRef) -> Result<(Facts, Aside, BuildReport), BuildError> {
         if self.refusals.any() {
             return Err(BuildError::Refused(Box::new(self.refusals.finish(&self.keys, &self.columns, self.model))));
         }

@@ -49,10 +49,10 @@ use arrow::array::RecordBatchReader;
 pub use drill::source_rows;
 pub use error::{BuildError, Refused, RefusedKeys, RefusedValues, RowPlace, TablesError};
 pub use report::{
-    Aside, DefaultMove, GivenName, MovedElement, NamedElements, OtherCase, RenamedElement, Report, TakenName,
+    Aside, BuildReport, DefaultMove, GivenName, MovedElement, NamedElements, OtherCase, RenamedElement, TakenName,
 };
 
-use self::dimension::{Input, Plan};
+use self::dimension::{DimensionPlan, Input};
 pub(crate) use self::keep::has_labels_of_table;
 use self::keep::{Kept, Refreshed};
 use self::measures::MeasurePlan;
@@ -141,7 +141,7 @@ pub struct Built {
     /// Rows of the facts that were kept aside.
     pub aside: Aside,
     /// The report.
-    pub report: Report,
+    pub report: BuildReport,
 }
 
 /// Builds the cube of a definition. Runs on all cores of the current rayon pool.
@@ -203,7 +203,7 @@ fn run(
     let measures = MeasurePlan::all(definition, &source)?;
     let place = |name: &str| format!("dimensions.{name}");
     let plan = |(name, dimension)| {
-        Plan::new(name, dimension, &definition.unknown, &source).map_err(|error| error.at(|| place(name)))
+        DimensionPlan::new(name, dimension, &definition.unknown, &source).map_err(|error| error.at(|| place(name)))
     };
     let plans = definition.dimensions.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     source.spare(dimension::spared(&plans));
@@ -211,7 +211,7 @@ fn run(
     if let Some(old) = refreshed {
         check_same(old, &plans, &measures)?;
     }
-    let (mut dimensions, mut merges, mut of_dimensions) = (Vec::new(), Vec::new(), Report::default());
+    let (mut dimensions, mut merges, mut of_dimensions) = (Vec::new(), Vec::new(), BuildReport::default());
     for (at, plan) in plans.iter().enumerate() {
         let input = Input { facts: &source, reading, old: refreshed.map(|old| &old.dimensions()[at]) };
         let found = plan.dimension(input).map_err(|error| error.at(|| place(plan.name)))?;
@@ -279,7 +279,7 @@ enum Merge<'a> {
 }
 
 /// Refuses a definition whose dimensions or measures are not those of a cube.
-fn check_same(old: &CubeModel, plans: &[Plan<'_>], measures: &[MeasurePlan]) -> Result<(), BuildError> {
+fn check_same(old: &CubeModel, plans: &[DimensionPlan<'_>], measures: &[MeasurePlan]) -> Result<(), BuildError> {
     let other = |reason: String| Err(BuildError::OtherCube { reason });
     let names = |names: Vec<&str>| names.join(", ");
     let (held, wanted): (Vec<&str>, Vec<&str>) =

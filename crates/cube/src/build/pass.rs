@@ -1,7 +1,7 @@
 //! Dimensions and measures in the pass over the facts.
 
 use super::BuildError;
-use super::dimension::Plan;
+use super::dimension::DimensionPlan;
 use super::measures::MeasurePlan;
 use super::resolve::Resolver;
 use super::values::MeasureValues;
@@ -18,7 +18,7 @@ pub(super) enum Policy {
 
 /// A dimension in the pass.
 pub(super) struct Keys<'a> {
-    pub(super) plan: &'a Plan<'a>,
+    pub(super) plan: &'a DimensionPlan<'a>,
     pub(super) policy: Policy,
     pub(super) resolver: Resolver<'a>,
     /// Places of its columns in a batch.
@@ -36,7 +36,7 @@ pub(super) struct Column<'a> {
 }
 
 /// The columns that the cube reads, each once.
-pub(super) fn selected<'a>(plans: &'a [Plan<'_>], measures: &'a [MeasurePlan]) -> Vec<&'a str> {
+pub(super) fn selected<'a>(plans: &'a [DimensionPlan<'_>], measures: &'a [MeasurePlan]) -> Vec<&'a str> {
     let mut selected: Vec<&str> = Vec::new();
     let of_dimensions = plans.iter().flat_map(|plan| &plan.columns);
     for column in of_dimensions.chain(measures.iter().filter_map(|measure| measure.column.as_ref())) {
@@ -54,10 +54,10 @@ fn position(selected: &[&str], column: &str) -> usize {
 /// The dimensions of a model in the pass.
 pub(super) fn keys<'a>(
     model: &'a CubeModel,
-    plans: &'a [Plan<'a>],
+    plans: &'a [DimensionPlan<'a>],
     selected: &[&str],
 ) -> Result<Vec<Keys<'a>>, BuildError> {
-    let of_plan = |(plan, dimension): (&'a Plan<'a>, &'a Dimension)| {
+    let of_plan = |(plan, dimension): (&'a DimensionPlan<'a>, &'a Dimension)| {
         let policy = match &plan.unknown {
             UnknownElements::Refuse | UnknownElements::Add => Policy::Refuse,
             UnknownElements::Aside => Policy::Aside,

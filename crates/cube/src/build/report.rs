@@ -7,7 +7,7 @@ use crate::model::TwoPaths;
 
 /// The report of a build.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct BuildReport {
     /// Rows of the facts.
     pub rows: u64,
     /// Rows that are part of a cell.
@@ -66,12 +66,23 @@ pub struct Report {
     pub texts_lost: u64,
 }
 
-impl Report {
+impl BuildReport {
     /// With the counts of rows and cells of another report.
-    pub(super) fn with_rows(self, of_rows: Report) -> Report {
-        let Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, values_rounded, cells, .. } = of_rows;
+    pub(super) fn with_rows(self, of_rows: BuildReport) -> BuildReport {
+        let BuildReport { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, values_rounded, cells, .. } =
+            of_rows;
         let other_case = of_rows.other_case.into_iter().chain(self.other_case).collect();
-        Report { rows, rows_loaded, rows_empty, rows_aside, rows_renamed, other_case, values_rounded, cells, ..self }
+        BuildReport {
+            rows,
+            rows_loaded,
+            rows_empty,
+            rows_aside,
+            rows_renamed,
+            other_case,
+            values_rounded,
+            cells,
+            ..self
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::staging::{Staging, copy_kept};
 use super::versions::Versions;
 use crate::facts::Values;
 use crate::palo::{CubeHeader, DATABASE_FILE_NAME, Database, Dimension, VALUE_MEASURE, cube_file_name};
-use crate::store::{CellLayout, Origin, PaloOrigin, StoredCube, open};
+use crate::store::{CellLayout, CubeOrigin, PaloOrigin, StoredCube, open};
 
 impl Catalog {
     /// Writes the database: `database.csv` and the cell files, as they stood where nothing was changed. Facts, texts
@@ -133,14 +133,14 @@ fn origin(entry: &CatalogCube, cube: &StoredCube) -> Result<PaloOrigin> {
         Err(CatalogError::NotImported { cube, reason })
     };
     match (&cube.origin, cube.facts.base().columns()) {
-        (Some(Origin::Palo(origin)), [column]) if origin.cube == entry.number => {
+        (Some(CubeOrigin::Palo(origin)), [column]) if origin.cube == entry.number => {
             match column.measure.name == VALUE_MEASURE && matches!(column.values, Values::Doubles(_)) {
                 true => Ok(origin.clone()),
                 false => refused("its measure is not one sum of doubles"),
             }
         }
-        (Some(Origin::Palo(_)), _) => refused("its folder holds another cube"),
-        (None | Some(Origin::Definition { .. }), _) => {
+        (Some(CubeOrigin::Palo(_)), _) => refused("its folder holds another cube"),
+        (None | Some(CubeOrigin::Definition { .. }), _) => {
             refused("its folder holds a cube that was not imported from the database")
         }
     }

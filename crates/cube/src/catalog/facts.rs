@@ -19,7 +19,7 @@ const BATCH_CELLS: usize = 1 << 16;
 
 /// The cells of a cube.
 #[derive(Debug)]
-pub(super) struct Cells {
+pub(super) struct PaloCells {
     pub(super) facts: Facts,
     /// In the order of the file, one a cell.
     pub(super) texts: Vec<TextCell>,
@@ -43,7 +43,7 @@ pub struct Finding {
 ///
 /// # Errors
 /// [`CatalogError::Palo`] with line and field, [`CatalogError::Io`], [`CatalogError::Facts`].
-pub(super) fn read(cube: &ImportedCube, path: &Path) -> Result<Cells> {
+pub(super) fn read(cube: &ImportedCube, path: &Path) -> Result<PaloCells> {
     let mut import = open(cube, path)?;
     let mut texts = Texts::default();
     let mut rows = Rows::new(cube);
@@ -86,7 +86,7 @@ pub(super) fn read(cube: &ImportedCube, path: &Path) -> Result<Cells> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let finding = |(line, text)| Finding { file: file.to_string(), line, text };
     let findings = size.into_iter().chain(repeated.told()).map(finding).collect();
-    Ok(Cells { facts, texts: texts.cells, skipped, findings })
+    Ok(PaloCells { facts, texts: texts.cells, skipped, findings })
 }
 
 /// Cells that a file writes again.

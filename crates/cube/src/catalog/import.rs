@@ -9,7 +9,7 @@ use super::cells::CellFile;
 use super::comparison::Comparison;
 use super::error::CATALOG_NAME;
 use super::error::{CatalogError, Result};
-use super::facts::{self, Cells, Finding};
+use super::facts::{self, Finding, PaloCells};
 use super::manifest::{CATALOG_VERSION, Catalog, CatalogCube, Contents, KeptFile, folder_name};
 use super::staging::{Staging, copy};
 use crate::error::ModelError;
@@ -17,7 +17,7 @@ use crate::palo::{
     CellReader, Cube, CubeHeader, DATABASE_FILE_NAME, Database, ImportedCube, PaloError, Skipped, cube_file_name,
 };
 use crate::store::checked;
-use crate::store::{CellLayout, Origin, PaloOrigin, StoredCube, create, write_file};
+use crate::store::{CellLayout, CubeOrigin, PaloOrigin, StoredCube, create, write_file};
 
 /// What an import made.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ fn import_cube(
         (stored.facts, stored.texts) = (cells.facts, cells.texts);
         (skipped, findings) = (Some(cells.skipped), cells.findings);
     }
-    stored.origin = Some(Origin::Palo(origin));
+    stored.origin = Some(CubeOrigin::Palo(origin));
     create(&staging.path(&folder), &stored)?;
     entry.folder = Some(folder);
     Ok((entry, skipped, findings))
@@ -128,7 +128,7 @@ fn cell_layout(path: &Path) -> Result<CellLayout> {
 }
 
 /// True if writing the cells gives the file, comments aside.
-fn is_written_alike(cube: &ImportedCube, cells: &Cells, layout: &CellLayout, path: &Path) -> Result<bool> {
+fn is_written_alike(cube: &ImportedCube, cells: &PaloCells, layout: &CellLayout, path: &Path) -> Result<bool> {
     let CellLayout { sizes, settings, line_end } = layout.clone();
     let header = CubeHeader { cube: cube.id, sizes, settings };
     let file = CellFile::new((&cube.model, &cube.origins), (&cells.facts, &cells.texts), header, line_end);

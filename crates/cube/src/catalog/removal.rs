@@ -10,7 +10,7 @@ use super::manifest::Catalog;
 use crate::model::{Element, ElementId, ElementKind};
 use crate::palo::{DATABASE_FILE_NAME, Database};
 use crate::query::quoted;
-use crate::store::{Origin, PaloOrigin, StoredCube, open};
+use crate::store::{CubeOrigin, PaloOrigin, StoredCube, open};
 
 /// The advice for an edge below a base element at which another cube holds facts.
 const REMEDY: &str = "add an element that consolidates it instead";
@@ -41,7 +41,7 @@ struct Lost<'a> {
 /// [`CatalogError::Disagreement`] if a cube that is kept as it stands has the dimension, and if a base element at which
 /// another cube holds facts became a consolidated one; errors of reading.
 pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result<Vec<Removal>> {
-    let Some(Origin::Palo(origin)) = &old.origin else { return Ok(Vec::new()) };
+    let Some(CubeOrigin::Palo(origin)) = &old.origin else { return Ok(Vec::new()) };
     let lost = elements_that(origin, old, changed, |_, after| after.is_none());
     let consolidated = elements_that(origin, old, changed, |before, after| {
         before.kind() == ElementKind::Base && after.is_some_and(|after| after.kind() == ElementKind::Consolidated)
@@ -67,7 +67,7 @@ pub fn removals(folder: &Path, old: &StoredCube, changed: &StoredCube) -> Result
     for other in others {
         let folder = parent.join(other);
         let cube = open(&folder)?;
-        let Some(Origin::Palo(origin)) = &cube.origin else { continue };
+        let Some(CubeOrigin::Palo(origin)) = &cube.origin else { continue };
         let name = |(at, id): (usize, ElementId)| {
             let dimension = &cube.model.dimensions()[at];
             (dimension.name(), dimension.element(id).name())

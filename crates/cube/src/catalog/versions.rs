@@ -8,7 +8,7 @@ use super::error::{CatalogError, Result};
 use super::manifest::CatalogCube;
 use super::removal::holds_facts;
 use crate::palo::{Database, Dimension, Element};
-use crate::store::{Origin, open};
+use crate::store::{CubeOrigin, open};
 
 /// The versions of each dimension that cubes have, by the server's number.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Holder {
     fn may_hold(&self, dimension: u32, element: u32) -> Result<bool> {
         let Some(folder) = &self.folder else { return Ok(true) };
         let cube = open(folder)?;
-        let Some(Origin::Palo(origin)) = &cube.origin else { return Ok(true) };
+        let Some(CubeOrigin::Palo(origin)) = &cube.origin else { return Ok(true) };
         let Some(at) = origin.dimensions.iter().position(|origin| origin.id == dimension) else { return Ok(false) };
         let ids = cube.model.dimensions()[at].elements().iter().copied();
         let found = ids.into_iter().find(|id| origin.dimensions[at].palo_id(*id) == Some(element));

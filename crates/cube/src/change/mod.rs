@@ -10,7 +10,7 @@ mod statement;
 
 use arrow::error::ArrowError;
 
-pub use report::{FactsAside, Report, SourceElements};
+pub use report::{ChangeReport, FactsAside, SourceElements};
 
 use self::statement::Changing;
 use crate::query::{QueryError, parse_changes};
@@ -32,7 +32,7 @@ pub enum ChangeError {
 /// # Errors
 /// [`ChangeError::Text`] with the place of the text: text that the grammar does not have, names that are unknown, taken
 /// or ambiguous, edges that would make a cycle or stand twice, keys that grow too wide.
-pub fn change(cube: &StoredCube, text: &str) -> Result<(StoredCube, Report), ChangeError> {
+pub fn change(cube: &StoredCube, text: &str) -> Result<(StoredCube, ChangeReport), ChangeError> {
     let mut changing = Changing::new(cube, text);
     for statement in parse_changes(text)? {
         changing.apply(&statement)?;

@@ -5,7 +5,7 @@ use crate::model::TwoPaths;
 
 /// The report of a text of changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ChangeReport {
     /// Number of statements.
     pub changes: u64,
     /// Facts kept aside, by the element that is gone.
@@ -37,9 +37,9 @@ pub struct Report {
     pub is_not_exported: bool,
 }
 
-impl Report {
+impl ChangeReport {
     /// Adds the report of removing the same elements from another cube of the catalog.
-    pub fn add_other(&mut self, cube: &str, other: Report) {
+    pub fn add_other(&mut self, cube: &str, other: ChangeReport) {
         self.other_cubes.push(cube.to_owned());
         self.texts_aside += other.texts_aside;
         for more in other.facts_aside {

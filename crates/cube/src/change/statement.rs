@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 
 use self::noted::{Noted, noted};
 use super::aside::{self, Freed};
-use super::report::{FactsAside, Report};
+use super::report::{ChangeReport, FactsAside};
 use crate::build::DefaultMove;
 use crate::define::Definition;
 use crate::error::ModelError;
@@ -19,7 +19,7 @@ use crate::query::{
     Action, ChangeStatement, ElementName, Literal, Neighbour, Placed, QueryError, Span, find_dimension, find_element,
     namesake_warning, quoted,
 };
-use crate::store::{Origin, StoredCube};
+use crate::store::{CubeOrigin, StoredCube};
 
 /// A cube that changes.
 pub(super) struct Changing<'a> {
@@ -38,7 +38,7 @@ pub(super) struct Changing<'a> {
     /// The definition, if a label needs it.
     definition: OnceCell<Option<Definition>>,
     noted: Noted,
-    report: Report,
+    report: ChangeReport,
 }
 
 /// A rename that is not applied yet.
@@ -86,7 +86,8 @@ impl<'a> Changing<'a> {
                 Action::Caption { .. } | Action::Alias { .. } | Action::Set { .. } | Action::Default { .. }
             )
         };
-        self.report.is_not_exported |= is_label(&statement.action) && matches!(self.old.origin, Some(Origin::Palo(_)));
+        self.report.is_not_exported |=
+            is_label(&statement.action) && matches!(self.old.origin, Some(CubeOrigin::Palo(_)));
         let span = statement.span;
         match &statement.action {
             Action::Add { element, children, parents, place } => {
@@ -149,7 +150,7 @@ impl<'a> Changing<'a> {
     }
 
     /// The changed cube.
-    pub(super) fn finish(mut self) -> Result<(StoredCube, Report), ArrowError> {
+    pub(super) fn finish(mut self) -> Result<(StoredCube, ChangeReport), ArrowError> {
         self.tell_noted();
         let Changing { old, mut model, freed, mut report, warnings, .. } = self;
         let split = aside::split(old, &model, &freed)?;
@@ -170,7 +171,7 @@ impl<'a> Changing<'a> {
                 false => report.defaults.push(moved),
             }
         }
-        let is_of_palo = matches!(old.origin, Some(Origin::Palo(_)));
+        let is_of_palo = matches!(old.origin, Some(CubeOrigin::Palo(_)));
         report.is_not_exported |= is_of_palo && !report.defaults_kept.is_empty();
         let dimensions = old.model.dimensions().iter().zip(model.dimensions());
         report.two_paths = dimensions.filter(|(old, new)| old != new).filter_map(|(_, new)| new.two_paths()).collect();

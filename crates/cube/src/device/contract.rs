@@ -15,7 +15,7 @@ use super::cells::{CellKernel, DeviceCells, FilledCells};
 use super::contraction::{ContractionSteps, Kernels, PassKernel};
 use super::error::DeviceError;
 use super::expand::{compile_expand, compile_limbs};
-use super::plan::{Plan, Summed, Wanted, check_bound};
+use super::plan::{DevicePlan, Summed, Wanted, check_bound};
 use super::resident::{FactBytes, ResidentFacts, present};
 use super::scan::{ScanForm, ScanTuning, compile_total};
 use super::source::FactsSource;
@@ -109,20 +109,24 @@ impl DeviceContraction {
         component: &Component<'_>,
         wanted: Wanted,
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Plan>, DeviceError> {
+    ) -> Result<Option<DevicePlan>, DeviceError> {
         if !self.facts.has_values(component.measure) {
             return Ok(None);
         }
         let keys = self.facts.keys(cancelled)?;
-        Plan::new(self.facts.source(), component, wanted, &present(&keys)).map(Some)
+        DevicePlan::new(self.facts.source(), component, wanted, &present(&keys)).map(Some)
     }
 
     /// Filled targets with the sums of a plan, in words of its monoid.
-    pub(super) fn cells_by(&self, plan: &Plan, cancelled: &Arc<AtomicBool>) -> Result<FilledCells, DeviceError> {
+    pub(super) fn cells_by(&self, plan: &DevicePlan, cancelled: &Arc<AtomicBool>) -> Result<FilledCells, DeviceError> {
         filled(self.planned(plan, cancelled)?, &self.facts)
     }
 
-    fn planned(&self, plan: &Plan, cancelled: &Arc<AtomicBool>) -> Result<Option<Box<dyn Prepared>>, DeviceError> {
+    fn planned(
+        &self,
+        plan: &DevicePlan,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Option<Box<dyn Prepared>>, DeviceError> {
         plan.check_room()?;
         if plan.is_empty() {
             return Ok(None);
@@ -132,7 +136,7 @@ impl DeviceContraction {
         Ok(Some(Box::new(Statement::new(&self.facts, plan.accumulation.column, cancelled, steps)?)))
     }
 
-    fn kernels(&self, plan: &Plan) -> Result<Kernels, DeviceError> {
+    fn kernels(&self, plan: &DevicePlan) -> Result<Kernels, DeviceError> {
         let (device, accumulation) = (self.facts.device(), &plan.accumulation);
         let KernelCache { scans, others, expansions, cells } = &mut *self.kernels.lock();
         let pass = if plan.is_total() {
@@ -154,7 +158,7 @@ impl DeviceContraction {
     }
 
     /// True if not every fact has a value in the column of a plan.
-    fn has_nulls(&self, plan: &Plan) -> bool {
+    fn has_nulls(&self, plan: &DevicePlan) -> bool {
         self.facts.source().is_nullable(plan.accumulation.column)
     }
 }

@@ -8,9 +8,9 @@ use super::accumulation::Accumulation;
 use super::cells::{CellAxes, CellKernel, CellOutput, state_bytes};
 use super::error::DeviceError;
 use super::expand::{Expand, launch_limbs};
-use super::plan::{Plan, turns};
+use super::plan::{DevicePlan, turns};
 use super::scan::{Scan, ScanForm, ScanInputs};
-use super::statement::{Held, Steps};
+use super::statement::{StatementBuffers, Steps};
 use super::workspace::Workspace;
 use crate::aggregate::places;
 use crate::facts::Facts;
@@ -61,7 +61,7 @@ pub(super) struct ContractionSteps {
 
 impl ContractionSteps {
     /// Plans the memory; `relations` have the values of the component in each segment.
-    pub(super) fn new(kernels: Kernels, plan: &Plan, facts: &Facts, relations: &[Relation]) -> ContractionSteps {
+    pub(super) fn new(kernels: Kernels, plan: &DevicePlan, facts: &Facts, relations: &[Relation]) -> ContractionSteps {
         let accumulation = plan.accumulation.clone();
         let mut workspace = Workspace::default();
         let inputs = ScanInputs::new(plan, facts.layout(), relations, &mut workspace);
@@ -112,10 +112,10 @@ impl Steps for ContractionSteps {
         &self.output
     }
 
-    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
-        let (buffer, info) = (&held.buffer, held.device.info());
+    fn launch(&self, queue: &mut impl Queue, buffers: &StatementBuffers) -> Result<(), DeviceError> {
+        let (buffer, info) = (&buffers.buffer, buffers.device.info());
         queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
-        for (segment, (keys, relation)) in held.keys.iter().zip(held.relations()).enumerate() {
+        for (segment, (keys, relation)) in buffers.keys.iter().zip(buffers.relations()).enumerate() {
             let scan = Scan {
                 inputs: &self.inputs,
                 segment,

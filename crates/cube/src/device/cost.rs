@@ -16,7 +16,7 @@
 
 use super::error::DeviceError;
 use super::keys::MINIBLOCK_FACTS;
-use super::plan::{PLACES_MAX, Plan};
+use super::plan::{DevicePlan, PLACES_MAX};
 use crate::aggregate::{Area, Decision, Place, Prediction, TargetMap, in_segments, rounded};
 use crate::algorithm::{DeviceAlgorithm, Expansion, MapPlace, Preaggregation, SourceVariant};
 use crate::facts::{Facts, Rule, Segment};
@@ -68,7 +68,7 @@ pub struct DeviceChoice {
     /// The decision; its milliseconds are those of one measure.
     pub decision: Decision<DeviceAlgorithm>,
     /// The measure that the decision was made for, with the plan of its contraction.
-    plan: Option<(usize, Plan)>,
+    plan: Option<(usize, DevicePlan)>,
 }
 
 impl DeviceChoice {
@@ -83,7 +83,7 @@ impl DeviceChoice {
     }
 
     /// The plan of a measure's contraction, where that was chosen for this measure.
-    pub(super) fn plan(&self, measure: usize) -> Option<&Plan> {
+    pub(super) fn plan(&self, measure: usize) -> Option<&DevicePlan> {
         let plan = self.plan.as_ref().filter(|plan| plan.0 == measure);
         plan.filter(|_| self.decision.algorithm == DeviceAlgorithm::Contract).map(|plan| &plan.1)
     }
@@ -97,7 +97,7 @@ pub(super) fn choose(
     facts: &Facts,
     area: &Area,
     measure: usize,
-    plan: Option<Plan>,
+    plan: Option<DevicePlan>,
 ) -> Result<DeviceChoice, DeviceError> {
     let decision = |algorithm, reason, predicted, ms| {
         let (place, targets) = (Place::default(), area.targets());

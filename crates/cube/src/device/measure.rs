@@ -7,7 +7,7 @@ use super::accumulation::DeviceMonoid;
 use super::contract::DeviceContraction;
 use super::cost::DeviceChoice;
 use super::error::DeviceError;
-use super::plan::{Plan, Wanted};
+use super::plan::{DevicePlan, Wanted};
 use super::sums::DeviceSums;
 use crate::aggregate::{Area, ByRank, Component, ComponentSums, Extreme, Narrow, Reducer, Summand, Wide};
 use crate::facts::{Large, Precise};
@@ -30,7 +30,7 @@ impl DeviceReducer<'_> {
         component: &Component<'_>,
         wanted: Wanted,
         empty: T,
-        result: impl Fn(&Plan) -> Result<T, DeviceError>,
+        result: impl Fn(&DevicePlan) -> Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
         if let Some(plan) = self.choice.plan(component.measure).filter(|_| component.is_values()) {
             return result(plan);

@@ -34,7 +34,7 @@ impl Wanted {
 }
 
 /// How a component adds up, and the classes of an area's dimensions.
-pub(super) struct Plan {
+pub(super) struct DevicePlan {
     pub(super) accumulation: Accumulation,
     pub(super) classes: Vec<Classes>,
     /// Dimensions whose base elements the pass over facts looks up, in the order of the key.
@@ -43,7 +43,7 @@ pub(super) struct Plan {
     pub(super) products: Products,
 }
 
-impl Plan {
+impl DevicePlan {
     /// Plans the sums of a component, or its least or greatest values. `present` has the base elements with facts, a
     /// bit each.
     ///
@@ -54,14 +54,14 @@ impl Plan {
         component: &Component<'_>,
         wanted: Wanted,
         present: &[Vec<u64>],
-    ) -> Result<Plan, DeviceError> {
+    ) -> Result<DevicePlan, DeviceError> {
         let (facts, measure) = (component.facts, component.measure);
         if facts.has_carries(measure) {
             let name = &facts.measures()[measure].name;
             return Err(DeviceError::Unsupported { reason: format!("measure {name} has sums beyond its type") });
         }
         let is_double = component.summand == Summand::Doubles;
-        let members = |accumulation| Plan::members(component, accumulation, present);
+        let members = |accumulation| DevicePlan::members(component, accumulation, present);
         let plan = match (wanted, component.summand) {
             (Wanted::Least, _) => members(Accumulation::order(measure, is_double, Extreme::<false>::ORDER)),
             (Wanted::Greatest, _) => members(Accumulation::order(measure, is_double, Extreme::<true>::ORDER)),
@@ -72,10 +72,10 @@ impl Plan {
             }
             (_, Summand::Doubles) if !component.weighted => members(Accumulation::doubles(facts, measure)?),
             (_, Summand::Doubles) => {
-                let classes = Plan::classes(component, Weighting::Doubles, false, present);
-                Plan::of(Accumulation::doubles(facts, measure)?, classes.expect(HAS_WORDS))
+                let classes = DevicePlan::classes(component, Weighting::Doubles, false, present);
+                DevicePlan::of(Accumulation::doubles(facts, measure)?, classes.expect(HAS_WORDS))
             }
-            (_, Summand::Decimals) => Plan::decimals(component, present),
+            (_, Summand::Decimals) => DevicePlan::decimals(component, present),
         };
         if plan.accumulation.limbs > 1 && facts.len() > LIMB_FACTS_MAX {
             let reason = format!("{} facts, at most {LIMB_FACTS_MAX} in sums of more than 64 bits", facts.len());
@@ -85,20 +85,20 @@ impl Plan {
     }
 
     /// A plan for which every weight is 1.
-    fn members(component: &Component<'_>, accumulation: Accumulation, present: &[Vec<u64>]) -> Plan {
+    fn members(component: &Component<'_>, accumulation: Accumulation, present: &[Vec<u64>]) -> DevicePlan {
         let weighting = match accumulation.monoid {
             DeviceMonoid::Precise => Weighting::DoubleMembers,
             _ => Weighting::Members,
         };
-        let classes = Plan::classes(component, weighting, false, present);
-        Plan::of(accumulation, classes.expect(HAS_WORDS))
+        let classes = DevicePlan::classes(component, weighting, false, present);
+        DevicePlan::of(accumulation, classes.expect(HAS_WORDS))
     }
 
     /// The narrowest exact sums of decimals under whole weights; pairs of doubles under others.
-    fn decimals(component: &Component<'_>, present: &[Vec<u64>]) -> Plan {
+    fn decimals(component: &Component<'_>, present: &[Vec<u64>]) -> DevicePlan {
         let (facts, measure) = (component.facts, component.measure);
         let weighting = if component.weighted { Weighting::Whole } else { Weighting::Members };
-        let whole = Plan::classes(component, weighting, true, present);
+        let whole = DevicePlan::classes(component, weighting, true, present);
         // The bound of the sums of so many facts.
         let bound_of = |classes: &[Classes], facts_count: usize| {
             let magnitudes = classes.iter().map(|classes| classes.magnitude);
@@ -106,20 +106,20 @@ impl Plan {
         };
         match whole {
             Some(classes) if is_narrow(bound_of(&classes, facts.len())) => {
-                Plan::of(Accumulation::whole(measure, 1, DeviceMonoid::Narrow), classes)
+                DevicePlan::of(Accumulation::whole(measure, 1, DeviceMonoid::Narrow), classes)
             }
             Some(classes) if is_wide(bound_of(&classes, facts.len())) => {
                 // A value under the weights of the pass has 64 bits.
                 let classes = match is_narrow(bound_of(&classes, 1)) {
                     true => classes,
-                    false => Plan::classes(component, weighting, false, present).expect(HAS_WORDS),
+                    false => DevicePlan::classes(component, weighting, false, present).expect(HAS_WORDS),
                 };
-                Plan::of(Accumulation::whole(measure, 2, DeviceMonoid::Wide), classes)
+                DevicePlan::of(Accumulation::whole(measure, 2, DeviceMonoid::Wide), classes)
             }
             _ => {
                 let limbs = if is_narrow(bound_of(&[], facts.len())) { 1 } else { 2 };
-                let classes = Plan::classes(component, Weighting::Doubles, false, present).expect(HAS_WORDS);
-                Plan::of(Accumulation::whole(measure, limbs, DeviceMonoid::Precise), classes)
+                let classes = DevicePlan::classes(component, Weighting::Doubles, false, present).expect(HAS_WORDS);
+                DevicePlan::of(Accumulation::whole(measure, limbs, DeviceMonoid::Precise), classes)
             }
         }
     }
@@ -135,7 +135,7 @@ impl Plan {
         maps.map(|(map, present)| Classes::of(map, weighting, folds, present)).collect()
     }
 
-    fn of(accumulation: Accumulation, classes: Vec<Classes>) -> Plan {
+    fn of(accumulation: Accumulation, classes: Vec<Classes>) -> DevicePlan {
         let looked_up: Vec<usize> = (0..classes.len()).filter(|at| !classes[*at].is_trivial()).collect();
         let product = |(dimension, classes): (usize, &Classes)| {
             let entries = classes.classes.len() as u64;
@@ -144,7 +144,7 @@ impl Plan {
         let multiplied = classes.iter().enumerate().filter(|(_, classes)| !classes.is_selection());
         let shape = classes.iter().map(|classes| u64::from(classes.count)).collect();
         let products = Products::new(shape, multiplied.map(product).collect());
-        Plan { accumulation, classes, looked_up, products }
+        DevicePlan { accumulation, classes, looked_up, products }
     }
 
     /// True if the plan adds up decimals in 64 bits.

@@ -10,7 +10,7 @@ use super::accumulation::FactValues;
 use super::classes::NO_CLASS;
 use super::error::DeviceError;
 use super::keys::{RESIDENT_KEYS, ResidentKeys};
-use super::plan::Plan;
+use super::plan::DevicePlan;
 use super::resident::{keep_values, put_addresses};
 use super::workspace::Workspace;
 use crate::aggregate::{places, strides};
@@ -56,7 +56,7 @@ pub(super) struct ScanForm {
 impl ScanForm {
     /// The form that a plan needs on a device.
     pub(super) fn of(
-        plan: &Plan,
+        plan: &DevicePlan,
         layout: &KeyLayout,
         has_nulls: bool,
         tuning: ScanTuning,
@@ -130,7 +130,7 @@ pub(super) struct ScanInputs {
 impl ScanInputs {
     /// Puts addresses and tables into a workspace.
     pub(super) fn new(
-        plan: &Plan,
+        plan: &DevicePlan,
         layout: &KeyLayout,
         relations: &[Relation],
         workspace: &mut Workspace,

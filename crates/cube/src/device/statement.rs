@@ -41,7 +41,7 @@ pub(super) trait Steps {
     fn output(&self) -> &CellOutput;
 
     /// Launches all kernels before the last step.
-    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError>;
+    fn launch(&self, queue: &mut impl Queue, buffers: &StatementBuffers) -> Result<(), DeviceError>;
 
     /// As [`RecordedRun::used`].
     fn used(&self) -> String {
@@ -50,7 +50,7 @@ pub(super) trait Steps {
 }
 
 /// The memory of a statement.
-pub(super) struct Held {
+pub(super) struct StatementBuffers {
     pub(super) device: Device,
     /// The workspace.
     pub(super) buffer: DeviceBuffer,
@@ -59,14 +59,14 @@ pub(super) struct Held {
     pinned: Pinned,
 }
 
-impl Held {
+impl StatementBuffers {
     /// Values and validity of the column in each segment.
     pub(super) fn relations(&self) -> &[Relation] {
         &self.pinned.tables
     }
 
     /// All device memory that kernels use.
-    fn buffers(&self) -> Vec<&DeviceBuffer> {
+    fn all(&self) -> Vec<&DeviceBuffer> {
         let keys = self.keys.iter().flat_map(|keys| keys.buffers());
         [&self.buffer].into_iter().chain(keys).chain(self.relations().iter().flat_map(value_buffers)).collect()
     }
@@ -75,7 +75,7 @@ impl Held {
 /// A planned algorithm with its memory.
 pub(super) struct Statement<S> {
     steps: S,
-    held: Held,
+    buffers: StatementBuffers,
 }
 
 impl<S: Steps> Statement<S> {
@@ -96,20 +96,20 @@ impl<S: Steps> Statement<S> {
         let pinned = facts.admitted(column, cancelled, bytes)?;
         let steps = plan(&pinned.tables, available.get());
         let buffer = device.buffer(steps.workspace().bytes(), "sums of a cube")?;
-        Ok(Statement { steps, held: Held { device, buffer, keys, pinned } })
+        Ok(Statement { steps, buffers: StatementBuffers { device, buffer, keys, pinned } })
     }
 
     fn launch(&self, queue: &mut impl Queue) -> Result<(), DeviceError> {
-        self.steps.launch(queue, &self.held)?;
-        self.steps.output().launch(queue, &self.held.buffer)
+        self.steps.launch(queue, &self.buffers)?;
+        self.steps.output().launch(queue, &self.buffers.buffer)
     }
 
     fn read(&self, stream: &mut Stream) -> Result<FilledCells, DeviceError> {
-        self.steps.output().read(stream, &self.held.device, &self.held.buffer)
+        self.steps.output().read(stream, &self.buffers.device, &self.buffers.buffer)
     }
 
     fn upload(&self, stream: &mut Stream) -> Result<(), DeviceError> {
-        Ok(stream.upload(&self.held.buffer, 0, self.steps.workspace().uploaded())?)
+        Ok(stream.upload(&self.buffers.buffer, 0, self.steps.workspace().uploaded())?)
     }
 }
 
@@ -140,9 +140,9 @@ impl<S: Steps + 'static> Prepared for Statement<S> {
 
     fn recorded(self: Box<Self>) -> Result<Box<dyn RecordedRun>, DeviceError> {
         let statement = *self;
-        let mut stream = statement.held.device.stream()?;
+        let mut stream = statement.buffers.device.stream()?;
         statement.upload(&mut stream)?;
-        let mut work = Work::new(&statement.held.device);
+        let mut work = Work::new(&statement.buffers.device);
         let begin = work.mark();
         statement.launch(&mut work)?;
         let marks = (begin, work.mark());
@@ -161,7 +161,7 @@ struct RecordedStatement<S> {
 
 impl<S: Steps> RecordedRun for RecordedStatement<S> {
     fn run(&mut self) -> Result<f64, DeviceError> {
-        self.stream.run(&mut self.recording, &self.statement.held.buffers())?;
+        self.stream.run(&mut self.recording, &self.statement.buffers.all())?;
         Ok(self.recording.elapsed_ms(self.marks.0, self.marks.1)?)
     }
 

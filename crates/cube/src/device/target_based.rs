@@ -14,7 +14,7 @@ use super::keys::RESIDENT_KEYS;
 use super::plan::{PLACES_MAX, Summed, check_bound, whole_weight};
 use super::resident::{ResidentFacts, keep_values, present, put_addresses};
 use super::scan::padded;
-use super::statement::{Held, Prepared, Statement, Steps};
+use super::statement::{Prepared, Statement, StatementBuffers, Steps};
 use super::sums::DeviceSums;
 use super::workspace::Workspace;
 use crate::aggregate::{Area, TargetMap, places};
@@ -183,17 +183,22 @@ impl Steps for TargetSteps {
         &self.output
     }
 
-    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
-        queue.fill(&held.buffer, self.zeros.0, 0, self.zeros.1)?;
-        (0..self.segments.len()).try_for_each(|segment| self.launch_segment(queue, held, segment))
+    fn launch(&self, queue: &mut impl Queue, buffers: &StatementBuffers) -> Result<(), DeviceError> {
+        queue.fill(&buffers.buffer, self.zeros.0, 0, self.zeros.1)?;
+        (0..self.segments.len()).try_for_each(|segment| self.launch_segment(queue, buffers, segment))
     }
 }
 
 impl TargetSteps {
-    fn launch_segment(&self, queue: &mut impl Queue, held: &Held, number: usize) -> Result<(), DeviceError> {
-        let (buffer, keys, (facts, values)) = (&held.buffer, &held.keys[number], self.segments[number]);
+    fn launch_segment(
+        &self,
+        queue: &mut impl Queue,
+        buffers: &StatementBuffers,
+        number: usize,
+    ) -> Result<(), DeviceError> {
+        let (buffer, keys, (facts, values)) = (&buffers.buffer, &buffers.keys[number], self.segments[number]);
         let targets = places(&self.lists.sizes);
-        let blocks = u64::from(held.device.info().multiprocessors * BLOCKS);
+        let blocks = u64::from(buffers.device.info().multiprocessors * BLOCKS);
         let warps = blocks * u64::from(THREADS / 32);
         let wanted = (warps * ITEMS).div_ceil(targets.max(1));
         let segment = keys.miniblocks.div_ceil(wanted).max(SEGMENT_MINIBLOCKS);
@@ -207,7 +212,7 @@ impl TargetSteps {
         let params = padded(params, self.shape.iter().map(|dimension| dimension.1));
         let params = padded(params, self.lists.offsets_at.iter().copied());
         let params = padded(params, self.lists.sizes.iter().copied());
-        let params = keep_values(params, &held.relations()[number]);
+        let params = keep_values(params, &buffers.relations()[number]);
         let grid = (targets * segments).div_ceil(u64::from(THREADS / 32)).clamp(1, blocks) as u32;
         let shape = LaunchShape { grid, block: THREADS, shared_bytes: THREADS / 32 * WARP_SHARED_BYTES };
         Ok(queue.launch(&self.kernel, shape, &params)?)

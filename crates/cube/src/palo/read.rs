@@ -11,7 +11,7 @@ use super::record::{RecordKind, RecordReader, Row};
 const VERSION_COMMENT: &str = "version:";
 
 /// The section that rows belong to.
-enum Place {
+enum RowSection {
     Before,
     Database,
     Dimensions,
@@ -33,7 +33,7 @@ impl Database {
         let mut reader = RecordReader::new(input);
         let mut database = Self::default();
         let mut lines = Lines::default();
-        let mut place = Place::Before;
+        let mut place = RowSection::Before;
         let mut row = Row::default();
         while reader.read(&mut row)? {
             match row.kind {
@@ -57,25 +57,25 @@ impl Database {
         }
     }
 
-    fn enter(&mut self, row: &Row) -> Result<Place> {
+    fn enter(&mut self, row: &Row) -> Result<RowSection> {
         let title = row.required(0, "section")?;
         Ok(match title {
-            "DATABASE" => Place::Database,
-            "DIMENSIONS" => Place::Dimensions,
-            "CUBES" => Place::Cubes,
+            "DATABASE" => RowSection::Database,
+            "DIMENSIONS" => RowSection::Dimensions,
+            "CUBES" => RowSection::Cubes,
             _ => {
                 let numbered = |prefix: &str| title.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
                 if let Some(id) = numbered("ELEMENTS DIMENSION ") {
-                    Place::Elements(self.listed(id, row)?)
+                    RowSection::Elements(self.listed(id, row)?)
                 } else if let Some(id) = numbered("DIMENSION ") {
                     let at = self.listed(id, row)?;
                     if self.dimensions[at].elements.replace(Elements::default()).is_some() {
                         return Err(row.error(0, "section", format!("[{title}] stands in the file twice")));
                     }
-                    Place::Dimension(at)
+                    RowSection::Dimension(at)
                 } else {
                     self.other.push(Section { title: title.to_owned(), rows: Vec::new() });
-                    Place::Other(self.other.len() - 1)
+                    RowSection::Other(self.other.len() - 1)
                 }
             }
         })
@@ -87,12 +87,12 @@ impl Database {
         at.ok_or_else(|| row.error(0, "section", format!("[DIMENSIONS] lists no dimension {id}")))
     }
 
-    fn row(&mut self, row: &Row, place: &Place, lines: &mut Lines) -> Result<()> {
+    fn row(&mut self, row: &Row, place: &RowSection, lines: &mut Lines) -> Result<()> {
         match place {
-            Place::Before => {
+            RowSection::Before => {
                 return Err(PaloError::Line { line: row.line, problem: "a row stands before any section".to_owned() });
             }
-            Place::Database => {
+            RowSection::Database => {
                 if lines.heading.replace(row.line).is_some() {
                     let problem = "section [DATABASE] has a second row".to_owned();
                     return Err(PaloError::Line { line: row.line, problem });
@@ -101,16 +101,16 @@ impl Database {
                 self.cube_size = row.number(1, "number of cubes")?;
                 self.settings = row.tail(2);
             }
-            Place::Dimensions => {
+            RowSection::Dimensions => {
                 self.dimensions.push(dimension(row)?);
                 lines.dimensions.push(row.line);
                 lines.elements.push(Vec::new());
             }
-            Place::Dimension(at) => {
+            RowSection::Dimension(at) => {
                 let elements = header(row, &self.dimensions[*at])?;
                 self.dimensions[*at].elements = Some(elements);
             }
-            Place::Elements(at) => {
+            RowSection::Elements(at) => {
                 let Some(elements) = &mut self.dimensions[*at].elements else {
                     let problem = "the elements of a dimension stand before its section [DIMENSION n]".to_owned();
                     return Err(PaloError::Line { line: row.line, problem });
@@ -118,11 +118,11 @@ impl Database {
                 elements.rows.push(element(row)?);
                 lines.elements[*at].push(row.line);
             }
-            Place::Cubes => {
+            RowSection::Cubes => {
                 self.cubes.push(cube(row)?);
                 lines.cubes.push(row.line);
             }
-            Place::Other(at) => self.other[*at].rows.push(row.tail(0)),
+            RowSection::Other(at) => self.other[*at].rows.push(row.tail(0)),
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub struct StoredCube {
     /// Rows kept aside.
     pub aside: Vec<RecordBatch>,
     /// Where it comes from, with what an import keeps beside the model.
-    pub origin: Option<Origin>,
+    pub origin: Option<CubeOrigin>,
 }
 
 /// A text at a cell, consolidated cells included.
@@ -39,7 +39,7 @@ pub struct TextCell {
 /// Where a cube comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum CubeOrigin {
     /// A Palo or Jedox database.
     Palo(PaloOrigin),
     /// A definition file; files that it names lie beside it.
@@ -90,7 +90,7 @@ impl StoredCube {
 
     /// True for a cube of an imported database: it has no source that a load reads.
     pub fn is_imported(&self) -> bool {
-        matches!(self.origin, Some(Origin::Palo(_)))
+        matches!(self.origin, Some(CubeOrigin::Palo(_)))
     }
 
     /// The texts at cells of another model of the cube whose elements have the names of this one's.
@@ -130,8 +130,8 @@ impl StoredCube {
             }
         }
         let origins = self.origin.as_ref().and_then(|origin| match origin {
-            Origin::Palo(origin) => Some(origin.dimensions.len()),
-            Origin::Definition { .. } => None,
+            CubeOrigin::Palo(origin) => Some(origin.dimensions.len()),
+            CubeOrigin::Definition { .. } => None,
         });
         if let Some(found) = origins.filter(|&found| found != model.dimensions().len()) {
             return Some(format!("its origin has {found} dimensions, the model {}", model.dimensions().len()));

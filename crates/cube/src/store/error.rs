@@ -81,7 +81,7 @@ pub enum StoreError {
     },
     /// Another process, or another holder in this one, changes the cube.
     #[error("the cube in '{folder}' is being changed by {}: try again when it has ended", named(.holder))]
-    Held {
+    Locked {
         /// The folder.
         folder: PathBuf,
         /// The holder; unknown if it has not written its number yet.

@@ -23,26 +23,26 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The exclusive right to change a cube, until it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct CubeLock {
     folder: PathBuf,
     file: File,
 }
 
-impl Held {
+impl CubeLock {
     /// Takes the lock of a cube folder, if no other holds it.
     ///
     /// # Errors
-    /// [`StoreError::Held`] names the process that holds it; [`StoreError::NoCube`], [`StoreError::Io`].
-    pub fn lock(folder: &Path) -> Result<Held> {
-        Held::wait(folder, &mut |_| false)
+    /// [`StoreError::Locked`] names the process that holds it; [`StoreError::NoCube`], [`StoreError::Io`].
+    pub fn lock(folder: &Path) -> Result<CubeLock> {
+        CubeLock::wait(folder, &mut |_| false)
     }
 
     /// Takes the lock of a cube folder. While another process holds it, which is named if it has written its name,
     /// `waits` is asked again and again whether to wait on, some milliseconds each time.
     ///
     /// # Errors
-    /// As [`Held::lock`], once `waits` says false.
-    pub fn wait(folder: &Path, waits: &mut dyn FnMut(Option<&Holder>) -> bool) -> Result<Held> {
+    /// As [`CubeLock::lock`], once `waits` says false.
+    pub fn wait(folder: &Path, waits: &mut dyn FnMut(Option<&Holder>) -> bool) -> Result<CubeLock> {
         let is_there = match folder.join(MANIFEST_NAME).try_exists() {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => false,
             tried => tried.map_err(StoreError::io(folder, "read"))?,
@@ -50,7 +50,7 @@ impl Held {
         if !is_there {
             return Err(StoreError::no_cube(folder));
         }
-        let held = Held::lock_folder(folder, LOCK_NAME, waits)?;
+        let held = CubeLock::lock_folder(folder, LOCK_NAME, waits)?;
         record::finish(folder)?;
         Ok(held)
     }
@@ -60,7 +60,7 @@ impl Held {
         folder: &Path,
         name: &str,
         waits: &mut dyn FnMut(Option<&Holder>) -> bool,
-    ) -> Result<Held> {
+    ) -> Result<CubeLock> {
         let path = folder.join(name);
         let io = |action| StoreError::io(&path, action);
         let mut file = loop {
@@ -79,7 +79,7 @@ impl Held {
         // A crash may have left the name of another holder.
         let named = file.set_len(0).and_then(|()| file.write_all(&text));
         named.map_err(io("written"))?;
-        Ok(Held { folder: folder.to_path_buf(), file })
+        Ok(CubeLock { folder: folder.to_path_buf(), file })
     }
 
     /// The folder.
@@ -88,7 +88,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for CubeLock {
     fn drop(&mut self) {
         // The name serves messages only.
         let _ = self.file.set_len(0);
@@ -109,7 +109,7 @@ fn take(file: &mut File, folder: &Path, path: &Path, waits: &mut dyn FnMut(Optio
         let holder = read_holder(file).map_err(StoreError::io(path, "read"))?;
         unnamed = if holder.is_none() { unnamed + 1 } else { 0 };
         if (holder.is_some() || unnamed > ATTEMPTS) && !waits(holder.as_ref()) {
-            return Err(StoreError::Held { folder: folder.to_path_buf(), holder });
+            return Err(StoreError::Locked { folder: folder.to_path_buf(), holder });
         }
         std::thread::sleep(PAUSE);
     }

@@ -47,13 +47,13 @@ mod texts;
 mod together;
 mod within;
 
-pub use cube::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
+pub use cube::{CellLayout, CubeOrigin, PaloOrigin, StoredCube, TextCell};
 pub use error::StoreError;
 pub(crate) use error::reason;
 pub use folder::{LOCK_NAME, MANIFEST_NAME};
 pub(crate) use folder::{parent_of, sync_folder, write_file};
 pub use holder::Holder;
-pub use lock::Held;
+pub use lock::CubeLock;
 pub use manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
     SegmentSummary,

@@ -9,11 +9,11 @@ use warpcube_arrays::{Scheme, UnknownScheme};
 use warpcube_column::format::TableIdentity;
 
 use super::checked::checksum;
-use super::cube::{Origin, StoredCube, TextCell};
+use super::cube::{CubeOrigin, StoredCube, TextCell};
 use super::error::{Result, StoreError};
 use super::facts_file::{FactsFile, live_of};
 use super::folder::MANIFEST_NAME;
-use super::lock::Held;
+use super::lock::CubeLock;
 use super::manifest::{FileEntry, Manifest, Role, SCHEME_VERSION, SegmentSummary};
 use super::{arrow_file, texts};
 use crate::facts::Facts;
@@ -56,8 +56,8 @@ pub fn info(folder: &Path) -> Result<Manifest> {
     Manifest::read(folder)
 }
 
-impl Held {
-    /// Opens the cube; it stays the same until [`Held::replace`].
+impl CubeLock {
+    /// Opens the cube; it stays the same until [`CubeLock::replace`].
     ///
     /// # Errors
     /// As [`open`].
@@ -123,7 +123,7 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let arrays = arrays.collect::<Result<Vec<_>>>()?;
     let mut definition = Part::of_role(folder, manifest, Role::Definition)?;
     let mut texts = Part::of_role(folder, manifest, Role::Texts)?;
-    let mut origin = Part::of_role(folder, manifest, Role::Origin)?;
+    let mut origin = Part::of_role(folder, manifest, Role::CubeOrigin)?;
     let aside = manifest.of_role(Role::Aside).map(|entry| Part::open(folder, entry)).collect::<Result<Vec<_>>>()?;
 
     let json = model.text()?;
@@ -233,7 +233,7 @@ fn read_aside(mut part: Part) -> Result<Vec<arrow::array::RecordBatch>> {
     arrow_file::read(&bytes).map_err(|source| StoreError::Arrow { path: part.path.clone(), source })
 }
 
-fn read_origin(part: &mut Part) -> Result<Origin> {
+fn read_origin(part: &mut Part) -> Result<CubeOrigin> {
     let text = part.text()?;
     serde_json::from_str(&text).map_err(|error| StoreError::damaged(&part.path, error.to_string()))
 }

@@ -22,7 +22,7 @@ use super::error::{Result, StoreError};
 use super::folder::{LOCK_NAME, MANIFEST_NAME, parent_of, sync_folder, write_file};
 use super::holder::now;
 use super::index::{self, Index};
-use super::lock::Held;
+use super::lock::CubeLock;
 use super::manifest::{
     ColumnSummary, DimensionSummary, FactsSummary, FileEntry, MANIFEST_VERSION, Manifest, Role, SCHEME_VERSION,
     SegmentSummary, is_number,
@@ -66,7 +66,7 @@ pub fn check_new(folder: &Path) -> Result<()> {
 /// Creates a cube in a new or empty folder. Files that a crash of another creation left are removed.
 ///
 /// # Errors
-/// Those of [`check_new`]; [`StoreError::Held`] while another process creates a cube there;
+/// Those of [`check_new`]; [`StoreError::Locked`] while another process creates a cube there;
 /// [`StoreError::Contradiction`], [`StoreError::Scheme`], [`StoreError::Facts`], [`StoreError::Arrow`],
 /// [`StoreError::Io`].
 pub fn create(folder: &Path, cube: &StoredCube) -> Result<()> {
@@ -88,7 +88,7 @@ pub fn create_in_steps(
     check_new(folder)?;
     let is_new = !folder.exists();
     fs::create_dir_all(folder).map_err(StoreError::io(folder, "created"))?;
-    let held = Held::lock_folder(folder, LOCK_NAME, &mut |_| false)?;
+    let held = CubeLock::lock_folder(folder, LOCK_NAME, &mut |_| false)?;
     // A cube may have been created before the lock was taken.
     refuse_entries(folder)?;
     if let Err(error) = held.replace_by(cube, Some(facts), before) {
@@ -103,9 +103,9 @@ pub fn create_in_steps(
     sync_folder(parent_of(folder)).map_err(StoreError::io(folder, "synchronised"))
 }
 
-impl Held {
+impl CubeLock {
     /// Replaces the cube and returns the new generation. After an error or a crash the folder holds the old cube or the
-    /// new one, whole; after [`Held::replace`] has returned the new one stays, even if the machine stops.
+    /// new one, whole; after [`CubeLock::replace`] has returned the new one stays, even if the machine stops.
     ///
     /// # Errors
     /// [`StoreError::Contradiction`], [`StoreError::Scheme`], [`StoreError::Facts`], [`StoreError::Arrow`],
@@ -115,10 +115,11 @@ impl Held {
         self.replace_in_steps(cube, &mut |_| Ok(()))
     }
 
-    /// As [`Held::replace`], and calls `before` before each change of the folder. Its error ends the replacement there.
+    /// As [`CubeLock::replace`], and calls `before` before each change of the folder. Its error ends the replacement
+    /// there.
     ///
     /// # Errors
-    /// Those of [`Held::replace`], and [`StoreError::Io`] with an error of `before`.
+    /// Those of [`CubeLock::replace`], and [`StoreError::Io`] with an error of `before`.
     pub fn replace_in_steps(
         &self,
         cube: &StoredCube,
@@ -127,7 +128,7 @@ impl Held {
         self.replace_by(cube, None, before)
     }
 
-    /// As [`Held::replace_in_steps`]; a new cube has all of its facts written.
+    /// As [`CubeLock::replace_in_steps`]; a new cube has all of its facts written.
     fn replace_by(
         &self,
         cube: &StoredCube,
@@ -450,7 +451,7 @@ impl Folder<'_> {
         }
         if let Some(origin) = &cube.origin {
             let json = serde_json::to_vec(origin).expect("an origin has text keys");
-            self.write(next, (Role::Origin, 0), &json)?;
+            self.write(next, (Role::CubeOrigin, 0), &json)?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::checked;
 use super::cube::StoredCube;
 use super::error::{Result, StoreError};
 use super::folder::{MANIFEST_NAME, sync_folder, write_file};
-use super::lock::Held;
+use super::lock::CubeLock;
 use super::manifest::Manifest;
 use super::record::{
     PREPARED_MANIFEST, RECORD_NAME, RECORD_VERSION, Record, RecordedCube, is_name, place, read_record,
@@ -33,10 +33,10 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// stay, even if the machine stops.
 ///
 /// # Errors
-/// Those of [`Held::replace`]; [`StoreError::Held`] while another process replaces cubes of the folder together;
+/// Those of [`CubeLock::replace`]; [`StoreError::Locked`] while another process replaces cubes of the folder together;
 /// [`StoreError::Io`] with an error of `before`.
 pub fn replace_together_in_steps(
-    cubes: &[(&Held, &StoredCube)],
+    cubes: &[(&CubeLock, &StoredCube)],
     before: &mut dyn FnMut(Step<'_>) -> io::Result<()>,
 ) -> Result<()> {
     let places = cubes.iter().map(|(held, _)| place(held.folder())).collect::<Result<Vec<_>>>()?;
@@ -46,7 +46,7 @@ pub fn replace_together_in_steps(
         return Err(StoreError::io(other, "changed")(error));
     }
     let started = Instant::now();
-    let _alone = Held::lock_folder(parent, CHANGE_LOCK_NAME, &mut |_| started.elapsed() < WAIT_MAX)?;
+    let _alone = CubeLock::lock_folder(parent, CHANGE_LOCK_NAME, &mut |_| started.elapsed() < WAIT_MAX)?;
     finish_last(parent)?;
     let mut listed = Vec::new();
     for ((held, cube), (_, folder)) in cubes.iter().zip(&places) {
@@ -88,7 +88,7 @@ fn finish_last(parent: &Path) -> Result<()> {
         };
         if waits {
             // Locking finishes it.
-            drop(Held::lock(&folder)?);
+            drop(CubeLock::lock(&folder)?);
         }
     }
     let path = parent.join(RECORD_NAME);

@@ -2,7 +2,7 @@
 
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::Relation;
-use warpcube_cube::build::{Built, NamedElements, Report, rebuild, refresh};
+use warpcube_cube::build::{BuildReport, Built, NamedElements, rebuild, refresh};
 use warpcube_cube::change::{self, change};
 use warpcube_cube::define::parse;
 use warpcube_cube::model::{Attribute, CubeModel, Dimension};
@@ -37,7 +37,7 @@ impl Live {
         Live { dimensions: dimensions.to_string(), cube, built }
     }
 
-    fn change(&mut self, text: &str) -> change::Report {
+    fn change(&mut self, text: &str) -> change::ChangeReport {
         let (cube, report) = change(&self.cube, text).unwrap_or_else(|error| panic!("{text}: {error}"));
         self.cube = cube;
         report
@@ -48,7 +48,7 @@ impl Live {
     }
 
     /// Refreshes twice: the second time changes nothing.
-    fn refresh(&mut self, memory: &Memory) -> &Report {
+    fn refresh(&mut self, memory: &Memory) -> &BuildReport {
         let definition = parse(&definition_text(&self.dimensions)).unwrap();
         let built = refresh(&definition, &self.cube.model, memory, &Progress::new()).unwrap();
         let again = refresh(&definition, &built.model, memory, &Progress::new()).unwrap();
@@ -57,14 +57,14 @@ impl Live {
         self.set(built)
     }
 
-    fn load(&mut self, memory: &Memory) -> &Report {
+    fn load(&mut self, memory: &Memory) -> &BuildReport {
         let definition = parse(&definition_text(&self.dimensions)).unwrap();
         let built = rebuild(&definition, &self.cube.model, memory, &Progress::new()).unwrap();
         self.set(built)
     }
 
     /// Takes what was built, as the folder of a cube gives it back.
-    fn set(&mut self, built: Built) -> &Report {
+    fn set(&mut self, built: Built) -> &BuildReport {
         let model = CubeModel::from_json(&built.model.to_json().unwrap()).unwrap();
         assert_eq!(model, built.model);
         self.cube = StoredCube { model, facts: built.facts.clone(), ..self.cube.clone() };
@@ -95,7 +95,7 @@ fn listed(all: &[NamedElements]) -> String {
     all.iter().map(|one| one.names.join(", ")).collect::<Vec<_>>().join("; ")
 }
 
-fn given(report: &Report) -> Vec<String> {
+fn given(report: &BuildReport) -> Vec<String> {
     report.given.iter().map(|one| format!("{} of {}", one.name, one.element)).collect()
 }
 
@@ -369,7 +369,7 @@ fn day_of(dimensions: &str, facts: &[&str], rows: &[&str]) -> Memory {
     day(facts, &rows.iter().copied().filter(is_row).collect::<Vec<_>>())
 }
 
-fn respelled(report: &Report) -> Vec<String> {
+fn respelled(report: &BuildReport) -> Vec<String> {
     report.respelled.iter().map(|one| format!("{} was {}", one.after, one.before)).collect()
 }
 
@@ -465,8 +465,8 @@ fn a_group_of_the_source_becomes_a_base_element_and_a_base_element_a_group() {
         assert_eq!(listed(&report.dropped), "h below X, where facts lie", "{facts:?}");
         assert_eq!(cells(&live.built), ["X = 0.02", "a = 0.01"], "{facts:?}");
     }
-    // Without facts there the element stays a group: also where rows that name it have no value, and where it stands for
-    // rows without an element and there are none.
+    // Without facts there the element stays a group: also where rows that name it have no value, and where it stands
+    // for rows without an element and there are none.
     let mut valueless = day(&["a", "X"], &["X . .", "a . .", "b . ."]);
     valueless =
         valueless.with("gl", table(vec![("r", texts(&["a", "X"])), ("amount", cents_or_null(&[Some(1), None]))]));

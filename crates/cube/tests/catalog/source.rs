@@ -7,7 +7,7 @@ use tempfile::{TempDir, tempdir};
 use warpcube_cube::catalog::{Catalog, import};
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::palo::{CellValue, CellWriter, CubeHeader, LineEnd, VALUE_MEASURE, cube_file_name};
-use warpcube_cube::store::{Held, StoredCube};
+use warpcube_cube::store::{CubeLock, StoredCube};
 
 /// Dimensions `D` (A, B, C below T, and the text element `note`) and `E` (x and y below `all`), a dimension of another
 /// database, the cube `Sales`, an attribute cube, a cube of the other database's dimension, and one without a file.
@@ -158,7 +158,7 @@ pub fn assert_equal_folders(source: &Path, export: &Path, left_out: &[&str]) {
 
 /// Loads a cube and stores it with the cells that `change` makes of its cells.
 pub fn change(catalog: &Catalog, name: &str, change: impl FnOnce(&mut StoredCube)) {
-    let held = Held::lock(&catalog.cube_folder(name).unwrap()).unwrap();
+    let held = CubeLock::lock(&catalog.cube_folder(name).unwrap()).unwrap();
     let mut cube = held.open().unwrap();
     change(&mut cube);
     held.replace(&cube).unwrap();

@@ -8,7 +8,7 @@ use warpcube_cube::aggregate::Algorithm;
 use warpcube_cube::answer::{AlgorithmName, Cube};
 use warpcube_cube::device::DeviceAlgorithm;
 use warpcube_cube::model::Span;
-use warpcube_cube::store::{self, Held, StoreError, StoredCube};
+use warpcube_cube::store::{self, CubeLock, StoreError, StoredCube};
 
 use crate::algorithms::{cells, run};
 use crate::cube::{ALL, cases, on_device, whole};
@@ -31,7 +31,7 @@ fn every_scheme_gives_the_same_cells() {
         store::create(&folder, &stored).unwrap();
         let mut converted = 0;
         for scheme in Scheme::all(drawn.model.dimensions().len()) {
-            let held = Held::lock(&folder).unwrap();
+            let held = CubeLock::lock(&folder).unwrap();
             match held.replace(&StoredCube { scheme, ..stored.clone() }) {
                 Ok(_) => converted += 1,
                 Err(StoreError::Scheme { .. }) => continue,

@@ -5,7 +5,7 @@ use std::io::Error;
 use std::path::Path;
 
 use tempfile::tempdir;
-use warpcube_cube::store::{self, Held, Step, StoreError};
+use warpcube_cube::store::{self, CubeLock, Step, StoreError};
 
 use crate::cubes::{expected_names, names, numbered};
 use crate::interruptions::{full_disk, killed};
@@ -19,7 +19,7 @@ const KILLS: u32 = 200;
 const DELAY_MICROSECONDS: u64 = 25_000;
 
 /// Replaces the cube and fails at a step; a write that fails leaves half a file.
-fn fail_at(held: &Held, step: usize) -> (usize, Result<u64, StoreError>) {
+fn fail_at(held: &CubeLock, step: usize) -> (usize, Result<u64, StoreError>) {
     let mut steps = 0;
     let outcome = held.replace_in_steps(&numbered(3), &mut full_disk(step, &mut steps));
     (steps, outcome)
@@ -32,7 +32,7 @@ fn an_error_at_any_step_leaves_the_old_or_the_new_cube() {
         let temporary = tempdir().unwrap();
         let folder = temporary.path().join("cube");
         store::create(&folder, &numbered(1)).unwrap();
-        let held = Held::lock(&folder).unwrap();
+        let held = CubeLock::lock(&folder).unwrap();
         // Files of a replacement that did not finish lie in the folder from the start.
         fs::write(folder.join("facts-9.warpcols"), "left").unwrap();
         fs::write(folder.join(".1-0.facts-9.warpcols"), "left").unwrap();
@@ -79,7 +79,7 @@ fn a_creation_that_failed_can_be_repeated() {
 #[ignore = "a process of another test"]
 fn child_replaces() {
     let Some(folder) = child_folder() else { return };
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let first = store::info(&folder).unwrap().generation + 1;
     for number in first.. {
         println!("\nbegins {number}");
@@ -115,7 +115,7 @@ fn a_process_killed_at_random_points_leaves_the_old_or_the_new_cube() {
         interrupted += u32::from(ended < begun);
         leftovers += u32::from(names(&folder) != expected_names(&folder));
         if round % 8 == 0 {
-            let held = Held::lock(&folder).unwrap();
+            let held = CubeLock::lock(&folder).unwrap();
             assert_eq!(held.replace(&numbered(generation + 1)).unwrap(), generation + 1);
             assert_eq!(names(&folder), expected_names(&folder), "round {round}");
         }
@@ -189,7 +189,7 @@ fn files_and_names_too_long_are_refused_in_words() {
     let temporary = tempdir().unwrap();
     let file = temporary.path().join("plain");
     fs::write(&file, "").unwrap();
-    for error in [store::open(&file).unwrap_err(), Held::lock(&file).unwrap_err()] {
+    for error in [store::open(&file).unwrap_err(), CubeLock::lock(&file).unwrap_err()] {
         let expected = format!("'{}' is no cube: it has no cube.json, for it is a file", file.display());
         assert_eq!(error.to_string(), expected);
     }

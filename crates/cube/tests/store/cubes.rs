@@ -9,7 +9,7 @@ use warpcube_arrays::Scheme;
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
 use warpcube_cube::palo::{DimensionOrigin, Field, LineEnd};
-use warpcube_cube::store::{CellLayout, Origin, PaloOrigin, StoredCube, TextCell};
+use warpcube_cube::store::{CellLayout, CubeOrigin, PaloOrigin, StoredCube, TextCell};
 
 /// A dimension of `bases` base elements, a text element and a total over all bases.
 pub fn dimension(name: &str, bases: usize) -> Dimension {
@@ -107,12 +107,12 @@ fn batch(numbers: Vec<Option<i64>>, texts: bool) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([("amount", number, true), ("name", name, true)]).unwrap()
 }
 
-fn origin(dimensions: usize, number: u32) -> Origin {
+fn origin(dimensions: usize, number: u32) -> CubeOrigin {
     let sizes = (0..dimensions as u32).collect();
     let settings = vec![Field { text: "a;\"b".to_owned(), quoted: true }];
     let cells = (number % 3 > 0).then_some(CellLayout { sizes, settings, line_end: LineEnd::CrLf });
     let dimensions = (0..dimensions).map(|at| DimensionOrigin::new(number.wrapping_add(at as u32))).collect();
-    Origin::Palo(PaloOrigin { cube: number, dimensions, cells })
+    CubeOrigin::Palo(PaloOrigin { cube: number, dimensions, cells })
 }
 
 /// Text cells at elements that seeds draw, consolidated and text elements among them.

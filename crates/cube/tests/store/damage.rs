@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 use warpcube_arrays::Scheme;
 use warpcube_cube::facts::{Rule, ValueType};
-use warpcube_cube::store::{self, Held, StoreError, StoredCube};
+use warpcube_cube::store::{self, CubeLock, StoreError, StoredCube};
 
 use crate::cubes::{facts, model, names, small};
 
@@ -150,7 +150,7 @@ fn another_version_is_named() {
         json["version"] = json!(3);
         json["news"] = json!(true);
     });
-    for error in [store::open(&folder).unwrap_err(), Held::lock(&folder).unwrap().replace(&small()).unwrap_err()] {
+    for error in [store::open(&folder).unwrap_err(), CubeLock::lock(&folder).unwrap().replace(&small()).unwrap_err()] {
         assert!(matches!(&error, StoreError::Version { found: 3, wanted: 2, .. }), "{error}");
         assert!(error.to_string().ends_with("has version 3 of its format, this program reads version 2"), "{error}");
     }
@@ -192,7 +192,7 @@ fn files_of_another_cube_are_refused() {
     let mut changed = cube.clone();
     changed.definition = Some("cube: large\n".to_owned());
     changed.texts.pop();
-    Held::lock(&other).unwrap().replace(&changed).unwrap();
+    CubeLock::lock(&other).unwrap().replace(&changed).unwrap();
     for (own, foreign) in [("facts-1.warpcols", "facts-2.warpcols"), ("texts-1.arrow", "texts-2.arrow")] {
         let whole = fs::read(folder.join(own)).unwrap();
         fs::copy(other.join(foreign), folder.join(own)).unwrap();

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::tempdir;
-use warpcube_cube::store::{self, Held, StoreError};
+use warpcube_cube::store::{self, CubeLock, StoreError};
 
 use crate::cubes::{numbered, small};
 
@@ -34,7 +34,7 @@ pub fn child(test: &str, folder: &Path) -> Child {
 #[ignore = "a process of another test"]
 fn child_holds() {
     let Some(folder) = child_folder() else { return };
-    let _held = Held::lock(&folder).unwrap();
+    let _held = CubeLock::lock(&folder).unwrap();
     println!("\nheld");
     // Ends when the other process closes the pipe.
     let _ = std::io::stdin().lock().read_line(&mut String::new());
@@ -49,8 +49,8 @@ fn the_second_process_is_told_who_holds_the_cube() {
     let mut child = child("lock::child_holds", &folder);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "held"), "the child took no lock");
-    let error = Held::lock(&folder).unwrap_err();
-    let StoreError::Held { holder: Some(holder), .. } = &error else { panic!("{error}") };
+    let error = CubeLock::lock(&folder).unwrap_err();
+    let StoreError::Locked { holder: Some(holder), .. } = &error else { panic!("{error}") };
     assert_eq!(holder.pid, child.id());
     let message = error.to_string();
     assert!(message.contains(&format!("is being changed by process {} since 2", child.id())), "{message}");
@@ -59,7 +59,7 @@ fn the_second_process_is_told_who_holds_the_cube() {
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
     drop(lines);
     child.wait().unwrap();
-    Held::lock(&folder).unwrap().replace(&cube).unwrap();
+    CubeLock::lock(&folder).unwrap().replace(&cube).unwrap();
 }
 
 #[test]
@@ -67,17 +67,17 @@ fn a_lock_is_waited_for_as_long_as_is_wanted() {
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &small()).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let mut asked = 0;
-    let error = Held::wait(&folder, &mut |holder| {
+    let error = CubeLock::wait(&folder, &mut |holder| {
         asked += 1;
         assert_eq!(holder.map(|holder| holder.pid), Some(std::process::id()));
         asked < 3
     });
-    assert!(matches!(error, Err(StoreError::Held { holder: Some(_), .. })), "{error:?}");
+    assert!(matches!(error, Err(StoreError::Locked { holder: Some(_), .. })), "{error:?}");
     assert_eq!(asked, 3);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| Held::wait(&folder, &mut |_| true).map(|held| held.folder().to_path_buf()));
+        let waiting = scope.spawn(|| CubeLock::wait(&folder, &mut |_| true).map(|held| held.folder().to_path_buf()));
         std::thread::sleep(std::time::Duration::from_millis(30));
         drop(held);
         assert_eq!(waiting.join().unwrap().unwrap(), folder);
@@ -100,8 +100,8 @@ fn who_waits_for_a_creation_that_is_given_up_locks_what_is_there_then() {
         waiting.join().unwrap().unwrap();
     });
     // The lock of the new cube is the file that others find.
-    let held = Held::lock(&folder).unwrap();
-    assert!(Held::lock(&folder).is_err());
+    let held = CubeLock::lock(&folder).unwrap();
+    assert!(CubeLock::lock(&folder).is_err());
     drop(held);
 }
 
@@ -110,17 +110,17 @@ fn the_lock_ends_with_its_holder() {
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &small()).unwrap();
-    let held = Held::lock(&folder).unwrap();
-    let error = Held::lock(&folder).unwrap_err();
+    let held = CubeLock::lock(&folder).unwrap();
+    let error = CubeLock::lock(&folder).unwrap_err();
     assert!(error.to_string().contains(&format!("by process {} since", std::process::id())), "{error}");
     drop(held);
-    drop(Held::lock(&folder).unwrap());
+    drop(CubeLock::lock(&folder).unwrap());
     let mut child = child("lock::child_holds", &folder);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "held"));
     child.kill().unwrap();
     child.wait().unwrap();
-    Held::lock(&folder).unwrap().replace(&small()).unwrap();
+    CubeLock::lock(&folder).unwrap().replace(&small()).unwrap();
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn readers_see_whole_generations_while_a_writer_replaces() {
     };
     std::thread::scope(|scope| {
         let readers = [scope.spawn(read), scope.spawn(read)];
-        let held = Held::lock(&folder).unwrap();
+        let held = CubeLock::lock(&folder).unwrap();
         for number in 2..80 {
             assert_eq!(held.replace(&numbered(number)).unwrap(), number);
         }

@@ -10,7 +10,7 @@ use tempfile::tempdir;
 use warpcube_arrays::Scheme;
 use warpcube_cube::change::change;
 use warpcube_cube::facts::Facts;
-use warpcube_cube::store::{self, Held, StoredCube};
+use warpcube_cube::store::{self, CubeLock, StoredCube};
 
 use crate::cubes::{expected_names, names, small};
 use crate::interruptions::{full_disk, killed};
@@ -31,12 +31,12 @@ fn files(folder: &Path) -> BTreeMap<String, (u64, u64, SystemTime)> {
 }
 
 /// The stored cube after a change.
-fn changed(held: &Held, text: &str) -> StoredCube {
+fn changed(held: &CubeLock, text: &str) -> StoredCube {
     change(&held.open().unwrap(), text).unwrap().0
 }
 
 /// Changes the stored cube; gives names of files that are new and of those that went. Others are the same files.
-pub fn replaced(held: &Held, cube: &StoredCube) -> [Vec<String>; 2] {
+pub fn replaced(held: &CubeLock, cube: &StoredCube) -> [Vec<String>; 2] {
     let folder = held.folder();
     let before = files(folder);
     held.replace(cube).unwrap();
@@ -56,7 +56,7 @@ fn changes_of_elements_write_the_model_alone() {
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &small()).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let texts = [
         "rename D0:e1 to first",
         "add D1:Both of D1:e0, D1:e1 weight -1",
@@ -82,7 +82,7 @@ fn facts_are_written_when_they_are_others() {
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &small()).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     // Another scheme, whose arrays stay at the next change.
     let converted = StoredCube { scheme: Scheme::Bxcrs, ..held.open().unwrap() };
     let [new, gone] = replaced(&held, &converted);
@@ -110,7 +110,7 @@ fn facts_are_written_when_they_are_others() {
     let other = temporary.path().join("other");
     store::create(&other, &held.open().unwrap()).unwrap();
     assert!(names(&other).contains(&"facts-1.warpcols".to_owned()));
-    let held = Held::lock(&other).unwrap();
+    let held = CubeLock::lock(&other).unwrap();
     let [new, _] = replaced(&held, &store::open(&folder).unwrap());
     assert_eq!(new, ["facts-2.warpcols", "index-2-0.warpcols", "index-2-1.warpcols"]);
 }
@@ -122,7 +122,7 @@ fn an_error_at_any_step_leaves_the_files_that_its_manifest_names() {
         let temporary = tempdir().unwrap();
         let folder = temporary.path().join("cube");
         store::create(&folder, &small()).unwrap();
-        let held = Held::lock(&folder).unwrap();
+        let held = CubeLock::lock(&folder).unwrap();
         held.replace(&changed(&held, "rename D0:e1 to first")).unwrap();
         let (before, next) = (held.open().unwrap(), changed(&held, "rename D0:e1 to second"));
         let mut steps = 0;
@@ -149,7 +149,7 @@ fn an_error_at_any_step_leaves_the_files_that_its_manifest_names() {
 #[ignore = "a process of another test"]
 fn child_renames() {
     let Some(folder) = child_folder() else { return };
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let generation = store::info(&folder).unwrap().generation;
     for number in generation + 1.. {
         let next = changed(&held, &format!("rename D0:g{} to g{number}", number - 1));
@@ -163,7 +163,7 @@ fn a_rename_killed_at_random_points_leaves_the_old_or_the_new_name_above_the_sam
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &small()).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     held.replace(&changed(&held, "rename D0:e1 to g2")).unwrap();
     drop(held);
     let (first, facts) = (files(&folder)["facts-1.warpcols"], small().facts);

@@ -5,7 +5,7 @@ use tempfile::tempdir;
 use warpcube_arrays::Scheme;
 use warpcube_cube::facts::{FactMeasure, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{Change, ElementId, ElementKind};
-use warpcube_cube::store::{self, Held, Role, StoreError, StoredCube};
+use warpcube_cube::store::{self, CubeLock, Role, StoreError, StoredCube};
 
 use crate::cubes::{cubes, expected_names, facts, model, names, small};
 
@@ -18,7 +18,7 @@ proptest! {
         let folder = temporary.path().join("cube");
         store::create(&folder, &first).unwrap();
         prop_assert_eq!(&store::open(&folder).unwrap(), &first);
-        let held = Held::lock(&folder).unwrap();
+        let held = CubeLock::lock(&folder).unwrap();
         prop_assert_eq!(held.replace(&second).unwrap(), 2);
         prop_assert_eq!(&held.open().unwrap(), &second);
         prop_assert_eq!(names(&folder), expected_names(&folder));
@@ -95,7 +95,7 @@ fn a_folder_without_a_manifest_is_no_cube() {
         let errors = [
             store::open(folder).map(drop).unwrap_err(),
             store::info(folder).map(drop).unwrap_err(),
-            Held::lock(folder).map(drop).unwrap_err(),
+            CubeLock::lock(folder).map(drop).unwrap_err(),
         ];
         for error in errors {
             assert!(error.to_string().ends_with("is no cube: it has no cube.json"), "{error}");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tempfile::tempdir;
 use warpcube_arrays::{Scheme, SchemeError};
 use warpcube_cube::facts::{Rule, ValueType};
-use warpcube_cube::store::{self, Held, Role, StoreError, StoredCube, chosen, scheme_sizes};
+use warpcube_cube::store::{self, CubeLock, Role, StoreError, StoredCube, chosen, scheme_sizes};
 
 use crate::cubes::{Row, expected_names, facts, model, names};
 
@@ -37,7 +37,7 @@ proptest! {
         let folder = temporary.path().join("cube");
         let cube = cube(&sizes, &rows);
         store::create(&folder, &cube).unwrap();
-        let held = Held::lock(&folder).unwrap();
+        let held = CubeLock::lock(&folder).unwrap();
         for scheme in schemes(sizes.len()) {
             let other = StoredCube { scheme, ..cube.clone() };
             held.replace(&other).unwrap();
@@ -110,7 +110,7 @@ fn pointers_above_the_limit_are_refused_with_their_size() {
     let folder = temporary.path().join("cube");
     let cube = cube(&[300, 300, 300, 300], &[(5, Some(1), None)]);
     store::create(&folder, &cube).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let before = names(&folder);
     let scheme = Scheme::Hybrid { r: 1 };
     let error = held.replace(&StoredCube { scheme, ..cube.clone() }).unwrap_err().to_string();

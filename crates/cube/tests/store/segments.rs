@@ -6,7 +6,7 @@ use tempfile::tempdir;
 use warpcube_arrays::Scheme;
 use warpcube_cube::change::change;
 use warpcube_cube::facts::{Rule, SegmentTuning, ValueType};
-use warpcube_cube::store::{self, Held, Role, StoredCube};
+use warpcube_cube::store::{self, CubeLock, Role, StoredCube};
 
 use crate::cubes::{Row, expected_names, facts, model, names};
 use crate::damage::{files, rewrite};
@@ -33,7 +33,7 @@ fn version(number: u64) -> StoredCube {
 }
 
 /// The next number's cube as a change of the stored one.
-fn changed(held: &Held, number: u64) -> StoredCube {
+fn changed(held: &CubeLock, number: u64) -> StoredCube {
     let (old, new) = (held.open().unwrap(), version(number));
     let facts = new.facts.as_change_of(&old.facts, &SegmentTuning::default());
     StoredCube { facts, scheme: old.scheme, ..new }
@@ -44,7 +44,7 @@ fn changes_write_a_segment_and_what_is_not_live() {
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &StoredCube { scheme: Scheme::Bxcrs, ..version(1) }).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let second = changed(&held, 2);
     let [new, gone] = replaced(&held, &second);
     assert_eq!(new, ["facts-2.warpcols", "removed-2-0.warpcols"]);
@@ -85,7 +85,7 @@ fn segments_are_merged_when_they_are_too_many() {
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &version(1)).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let (mut most, mut merges) = (0, 0);
     for number in 2..40 {
         held.replace(&changed(&held, number)).unwrap();
@@ -105,7 +105,7 @@ fn an_error_at_any_step_leaves_the_old_or_the_new_segments() {
         let temporary = tempdir().unwrap();
         let folder = temporary.path().join("cube");
         store::create(&folder, &version(1)).unwrap();
-        let held = Held::lock(&folder).unwrap();
+        let held = CubeLock::lock(&folder).unwrap();
         held.replace(&changed(&held, 2)).unwrap();
         let mut steps = 0;
         let outcome = held.replace_in_steps(&changed(&held, 3), &mut full_disk(step, &mut steps));
@@ -131,7 +131,7 @@ fn an_error_at_any_step_leaves_the_old_or_the_new_segments() {
 #[ignore = "a process of another test"]
 fn child_changes() {
     let Some(folder) = child_folder() else { return };
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let first = store::info(&folder).unwrap().generation + 1;
     for number in first.. {
         let next = changed(&held, number);
@@ -162,7 +162,7 @@ fn a_flipped_bit_of_a_segment_is_found_or_means_nothing() {
     let temporary = tempdir().unwrap();
     let folder = temporary.path().join("cube");
     store::create(&folder, &version(1)).unwrap();
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     held.replace(&changed(&held, 2)).unwrap();
     let cube = held.open().unwrap();
     for name in ["facts-1.warpcols", "facts-2.warpcols", "removed-2-0.warpcols"] {
@@ -220,7 +220,7 @@ fn folders_of_the_version_before_open_and_their_facts_stay() {
     let folder = temporary.path().join("cube");
     store::create(&folder, &version(1)).unwrap();
     rewrite(&folder, |json| json["version"] = 1.into());
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     assert_eq!(held.open().unwrap(), version(1));
     assert_eq!(replaced(&held, &changed(&held, 2))[0], ["facts-2.warpcols", "removed-2-0.warpcols"]);
     // Those of versions that drew no identity have another name with one.
@@ -229,7 +229,7 @@ fn folders_of_the_version_before_open_and_their_facts_stay() {
     let identity = store::info(&folder).unwrap().identity;
     rewrite(&folder, |json| json["version"] = 1.into());
     assert!(!identity.is_empty());
-    let held = Held::lock(&folder).unwrap();
+    let held = CubeLock::lock(&folder).unwrap();
     let renamed = change(&held.open().unwrap(), "rename D0:e1 to first").unwrap().0;
     assert_eq!(replaced(&held, &renamed)[0], ["model-2.json"]);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::tempdir;
-use warpcube_cube::store::{self, Held, RECORD_NAME, Step, StoreError, replace_together_in_steps};
+use warpcube_cube::store::{self, CubeLock, RECORD_NAME, Step, StoreError, replace_together_in_steps};
 
 use crate::cubes::{expected_names, names, numbered};
 use crate::interruptions::{full_disk, killed};
@@ -39,7 +39,7 @@ fn replace_all(
     number: u64,
     before: &mut dyn FnMut(Step<'_>) -> std::io::Result<()>,
 ) -> Result<(), StoreError> {
-    let held: Vec<Held> = folders(parent).iter().map(|folder| Held::lock(folder).unwrap()).collect();
+    let held: Vec<CubeLock> = folders(parent).iter().map(|folder| CubeLock::lock(folder).unwrap()).collect();
     let cube = numbered(number);
     let cubes: Vec<_> = held.iter().map(|held| (held, &cube)).collect();
     replace_together_in_steps(&cubes, before)
@@ -75,7 +75,7 @@ fn an_error_at_any_step_leaves_all_cubes_old_or_all_new() {
         }
         // A cube that is replaced alone is the next of what its reader sees.
         if found == 2 {
-            let held = Held::lock(&parent.join("b")).unwrap();
+            let held = CubeLock::lock(&parent.join("b")).unwrap();
             assert_eq!(held.replace(&numbered(7)).unwrap(), 3, "{context}");
             assert_eq!(store::open(&parent.join("b")).unwrap(), numbered(7), "{context}");
             assert_eq!(store::open(&parent.join("a")).unwrap(), numbered(2), "{context}");
@@ -83,7 +83,7 @@ fn an_error_at_any_step_leaves_all_cubes_old_or_all_new() {
             store::create(&parent.join("b"), &numbered(1)).unwrap();
             assert_eq!(store::open(&parent.join("b")).unwrap(), numbered(1), "{context}: another cube");
         }
-        let held: Vec<Held> = folders(parent).iter().map(|folder| Held::lock(folder).unwrap()).collect();
+        let held: Vec<CubeLock> = folders(parent).iter().map(|folder| CubeLock::lock(folder).unwrap()).collect();
         let cube = numbered(5);
         replace_together_in_steps(&held.iter().map(|held| (held, &cube)).collect::<Vec<_>>(), &mut |_| Ok(())).unwrap();
         for folder in folders(parent) {
@@ -103,7 +103,7 @@ fn cubes_of_several_folders_are_not_replaced_together() {
     let temporary = tempdir().unwrap();
     let folders = [temporary.path().join("a"), temporary.path().join("deep").join("b")];
     folders.iter().for_each(|folder| store::create(folder, &numbered(1)).unwrap());
-    let held: Vec<Held> = folders.iter().map(|folder| Held::lock(folder).unwrap()).collect();
+    let held: Vec<CubeLock> = folders.iter().map(|folder| CubeLock::lock(folder).unwrap()).collect();
     let cube = numbered(2);
     let error = replace_together_in_steps(&held.iter().map(|held| (held, &cube)).collect::<Vec<_>>(), &mut |_| Ok(()))
         .unwrap_err();

@@ -16,7 +16,7 @@ use warpcube_cube::catalog::{self, Catalog, Removal};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::facts::SegmentTuning;
-use warpcube_cube::store::{self, Held, Manifest, SchemeSize, Step, StoreError, StoredCube};
+use warpcube_cube::store::{self, CubeLock, Manifest, SchemeSize, Step, StoreError, StoredCube};
 
 use super::Connection;
 use super::cube_rows::ConnectionTables;
@@ -121,7 +121,7 @@ impl Connection {
         load: CubeLoad,
         progress: Arc<Progress>,
         statement: Arc<StatementReport>,
-    ) -> Result<build::Report> {
+    ) -> Result<build::BuildReport> {
         self.check_write(folder, "a load of a cube")?;
         let given = source.into().map(|source| Ok::<_, SqlError>((source.parse()?, source))).transpose()?;
         let folder = folder.to_path_buf();
@@ -214,7 +214,7 @@ impl Connection {
         text: &str,
         check: bool,
         statement: Arc<StatementReport>,
-    ) -> Result<change::Report> {
+    ) -> Result<change::ChangeReport> {
         let connection = self.clone();
         let _cancels = CancelStatement(statement.clone());
         let allow = move |folder: &Path| match check {
@@ -341,7 +341,7 @@ fn place_of(folder: &Path) -> PathBuf {
 fn locked<'a>(
     folders: impl Iterator<Item = &'a PathBuf>,
     statement: &StatementReport,
-) -> Result<BTreeMap<PathBuf, Held>> {
+) -> Result<BTreeMap<PathBuf, CubeLock>> {
     let of = |folder: &PathBuf| {
         let held = lock(folder, statement).map_err(|error| ended(error, statement))?;
         Ok((folder.clone(), held))
@@ -350,9 +350,9 @@ fn locked<'a>(
 }
 
 /// The lock of a cube. Another process that holds it is waited for, which is a warning of the report.
-fn lock(folder: &Path, statement: &StatementReport) -> Result<Held, StoreError> {
+fn lock(folder: &Path, statement: &StatementReport) -> Result<CubeLock, StoreError> {
     let (started, mut is_told) = (Instant::now(), false);
-    Held::wait(folder, &mut |holder| {
+    CubeLock::wait(folder, &mut |holder| {
         if !is_told && started.elapsed() > WAIT_UNTOLD {
             is_told = true;
             let holder = holder.map_or("another process".to_string(), ToString::to_string);

@@ -22,7 +22,7 @@ use warpcube_cube::answer::{
 };
 use warpcube_cube::define::{self, Definition};
 use warpcube_cube::query::BoundTable;
-use warpcube_cube::store::{self, Manifest, Origin, StoreError, StoredCube};
+use warpcube_cube::store::{self, CubeOrigin, Manifest, StoreError, StoredCube};
 
 use crate::access::Access;
 use crate::engines::Engines;
@@ -117,7 +117,7 @@ impl CubeDefinition {
     /// The definition of a stored cube, if it has one.
     pub(crate) fn of(stored: &StoredCube) -> Option<CubeDefinition> {
         let (file, folder, is_written) = match &stored.origin {
-            Some(Origin::Definition { file, folder, is_written }) => (file.as_ref(), folder.as_ref(), *is_written),
+            Some(CubeOrigin::Definition { file, folder, is_written }) => (file.as_ref(), folder.as_ref(), *is_written),
             _ => (None, None, false),
         };
         let text = stored.definition.clone()?;
@@ -125,9 +125,9 @@ impl CubeDefinition {
         Some(CubeDefinition { text, file, folder, guesses_types: !is_written })
     }
 
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> CubeOrigin {
         let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        Origin::Definition { file: text(&self.file), folder: text(&self.folder), is_written: !self.guesses_types }
+        CubeOrigin::Definition { file: text(&self.file), folder: text(&self.folder), is_written: !self.guesses_types }
     }
 
     /// The file that it was read from, if it is there and has another text.

@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use warpcube_arrays::Scheme;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::define::StorageChoice;
-use warpcube_cube::store::Held;
+use warpcube_cube::store::CubeLock;
 use warpcube_gpu::Device;
 use warpcube_sql::{Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, SqlError, StatementReport};
 
@@ -140,14 +140,14 @@ async fn removals_from_cubes_of_one_database_take_their_locks_in_one_order() {
     warpcube_cube::catalog::import(&palo, &cubes).unwrap();
     let (plan, sales) = (cubes.join("Plan"), cubes.join("Sales"));
     // While a removal from the second waits for the first, the second is free for who has the first.
-    let held = Held::lock(&plan).unwrap();
+    let held = CubeLock::lock(&plan).unwrap();
     let report = StatementReport::new();
     let (session, folder, told) = (cpu(), sales.clone(), report.clone());
     let removal = tokio::spawn(async move { session.change_cube(&folder, "remove B", false, told).await });
     while report.summary().warnings.is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    drop(Held::lock(&sales).expect("the removal holds a lock while it waits for another"));
+    drop(CubeLock::lock(&sales).expect("the removal holds a lock while it waits for another"));
     drop(held);
     removal.await.unwrap().unwrap();
     for round in 0..4 {

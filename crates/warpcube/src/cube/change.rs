@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use warpcube_cube::change::Report;
+use warpcube_cube::change::ChangeReport;
 use warpcube_sql::{Connection, Progress};
 
 use super::{defaults, defaults_kept, done, follow_change, nowhere, some_of, two_paths};
@@ -29,7 +29,7 @@ pub(super) fn run(folder: &Path, text: &str, check: bool, connection: &Connectio
 }
 
 /// Effects of changes beyond their text.
-fn notes(report: &Report) -> Vec<String> {
+fn notes(report: &ChangeReport) -> Vec<String> {
     let aside = report.facts_aside.iter().map(|aside| {
         let facts = counted(aside.facts, "fact");
         format!("{facts} of {} ({}) kept aside", aside.element, aside.dimension)

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
-use warpcube_cube::build::{DefaultMove, GivenName, NamedElements, OtherCase, RenamedElement, Report, TakenName};
+use warpcube_cube::build::{BuildReport, DefaultMove, GivenName, NamedElements, OtherCase, RenamedElement, TakenName};
 use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
@@ -160,7 +160,7 @@ pub(super) fn fill(
     load: CubeLoad,
     connection: &Connection,
     host: &Host,
-) -> Result<Report> {
+) -> Result<BuildReport> {
     let progress = Arc::new(aggregate::Progress::new());
     let (connection, folder, followed) = (connection.clone(), folder.to_path_buf(), progress.clone());
     let how_far = move || Progress { done: followed.done(), total: 0, loading: false };
@@ -342,7 +342,7 @@ fn export(folder: &Path, target: &Path, connection: &Connection, host: &Host) ->
 }
 
 /// Says what a load did.
-pub(super) fn told(report: &Report, folder: &Path, started: Instant) -> Result<()> {
+pub(super) fn told(report: &BuildReport, folder: &Path, started: Instant) -> Result<()> {
     let line = format!("{}: {} ({})", folder.display(), rows(report), time(started.elapsed()));
     done(&line, &notes(report))
 }
@@ -358,7 +358,7 @@ fn print_notes(notes: &[String]) -> Result<()> {
 }
 
 /// Effects of a load that the user may not have meant.
-fn notes(report: &Report) -> Vec<String> {
+fn notes(report: &BuildReport) -> Vec<String> {
     let of = |what: &'static str, all: &[NamedElements]| {
         let note = |one: &NamedElements| format!("{what} {}: {}", one.dimension, some_of(&one.names));
         all.iter().map(note).collect::<Vec<_>>()
@@ -500,7 +500,7 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-fn rows(report: &Report) -> String {
+fn rows(report: &BuildReport) -> String {
     let mut text = format!("{}, {}", counted(report.rows, "row"), counted(report.cells, "cell"));
     if report.rows_aside > 0 {
         text.push_str(&format!(", {} kept aside", counted(report.rows_aside, "row")));

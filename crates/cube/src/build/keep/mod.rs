@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use self::found::{found, key};
 use self::moved::moved;
 use super::BuildError;
-use super::report::{DefaultMove, GivenName, MovedElement, NamedElements, RenamedElement, Report, TakenName};
+use super::report::{BuildReport, DefaultMove, GivenName, MovedElement, NamedElements, RenamedElement, TakenName};
 use crate::define::DimensionDefinition;
 use crate::error::ModelError;
 use crate::model::{
@@ -45,7 +45,7 @@ impl Kept {
     }
 
     /// Adds what became of a dimension to a report.
-    pub(super) fn reported(self, dimension: &Dimension, report: &mut Report) {
+    pub(super) fn reported(self, dimension: &Dimension, report: &mut BuildReport) {
         let name = dimension.name();
         let Kept { added, removed, moved, default, told } = self;
         report.added.extend(NamedElements::of(name, added));
@@ -203,7 +203,7 @@ fn caption_by_hand<'a>(element: &'a Element, definition: &DimensionDefinition) -
 }
 
 /// An element of the cube or one that is absent there, with what a refresh keeps of both.
-struct Held<'a> {
+struct KeptElement<'a> {
     id: ElementId,
     /// Its name in the source.
     key: &'a str,
@@ -217,10 +217,10 @@ struct Held<'a> {
 }
 
 /// Elements of a cube by position, those that are absent behind them.
-fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<Held<'a>> {
+fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<KeptElement<'a>> {
     let of_element = |id: &ElementId| {
         let element = old.element(*id);
-        Held {
+        KeptElement {
             id: *id,
             key: key(element),
             name: (!old.has_name_of_values(*id)).then(|| element.name()),
@@ -231,7 +231,7 @@ fn held<'a>(old: &'a Dimension, definition: &DimensionDefinition) -> Vec<Held<'a
             absent: None,
         }
     };
-    let of_absent = |absent: &'a Absent| Held {
+    let of_absent = |absent: &'a Absent| KeptElement {
         id: absent.id,
         key: &absent.key,
         name: absent.name.as_deref(),

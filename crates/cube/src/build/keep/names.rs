@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Held, Keeping, held, is_name_of};
+use super::{Keeping, KeptElement, held, is_name_of};
 use crate::build::BuildError;
 use crate::build::report::{GivenName, RenamedElement, TakenName};
 use crate::model::{Change, Displaced, ElementId, folded};
@@ -133,7 +133,7 @@ impl Keeping<'_> {
     }
 
     /// Gives an element the alternative names of the cube's, and those that were displaced.
-    pub(super) fn aliases(&mut self, held: &Held<'_>, id: ElementId) -> Result<(), BuildError> {
+    pub(super) fn aliases(&mut self, held: &KeptElement<'_>, id: ElementId) -> Result<(), BuildError> {
         if held.aliases.is_empty() && held.displaced.is_empty() {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use crate::device::cells::{CellAxes, CellOutput, state_bytes};
 use crate::device::keys::ResidentKeys;
 use crate::device::resident::{keep_values, put_addresses};
 use crate::device::scan::padded;
-use crate::device::statement::{Held, Steps};
+use crate::device::statement::{StatementBuffers, Steps};
 use crate::device::workspace::Workspace;
 
 /// Threads of kernels over miniblocks, slots and cells.
@@ -146,24 +146,24 @@ impl SourceSteps {
     }
 
     /// Shape of a launch whose grid moves over `items`, `each` a block.
-    fn moving(held: &Held, items: u64, each: u64, block: u32, shared_bytes: usize) -> LaunchShape {
+    fn moving(buffers: &StatementBuffers, items: u64, each: u64, block: u32, shared_bytes: usize) -> LaunchShape {
         let blocks = if block == CHILD_THREADS { CHILD_BLOCKS } else { BLOCKS };
-        let most = u64::from(held.device.info().multiprocessors * blocks);
+        let most = u64::from(buffers.device.info().multiprocessors * blocks);
         LaunchShape { grid: items.div_ceil(each).clamp(1, most) as u32, block, shared_bytes: shared_bytes as u32 }
     }
 
     /// Numbers of the relevant facts of a segment, in order.
-    fn prefilter(&self, queue: &mut impl Queue, held: &Held, segment: usize) -> Result<(), DeviceError> {
+    fn prefilter(&self, queue: &mut impl Queue, buffers: &StatementBuffers, segment: usize) -> Result<(), DeviceError> {
         let (facts, [_, validity]) = self.segments[segment];
-        let (buffer, miniblocks) = (&held.buffer, held.keys[segment].miniblocks);
-        let params = keys(Params::new(), &held.keys[segment]).buffer_at(buffer, validity);
+        let (buffer, miniblocks) = (&buffers.buffer, buffers.keys[segment].miniblocks);
+        let params = keys(Params::new(), &buffers.keys[segment]).buffer_at(buffer, validity);
         let params = params.buffer_at(buffer, self.covered).buffer_at(buffer, self.masks);
         let params = params.buffer_at(buffer, self.counts).u64(facts).u64(miniblocks);
         let params = shape(params, self.shape.iter().copied());
         let params = padded(params, self.map.covered_at.iter().copied());
-        let params = keep_values(params, &held.relations()[segment]);
+        let params = keep_values(params, &buffers.relations()[segment]);
         let warps = u64::from(THREADS / 32);
-        let grid = |items: u64| Self::moving(held, items, warps, THREADS, 0);
+        let grid = |items: u64| Self::moving(buffers, items, warps, THREADS, 0);
         queue.launch(&self.kernels.filter, grid(miniblocks + 1), &params)?;
         let slice = |at: usize| DeviceSlice::new(buffer, at, Element::U32, miniblocks + 1);
         let scratch = buffer.part(self.scratch.0, self.scratch.1)?;
@@ -174,10 +174,11 @@ impl SourceSteps {
     }
 
     /// The parameters of kernels that add, for the parents of a segment from `first` on.
-    fn params(&self, held: &Held, segment: usize, first: u64, parents: u64) -> Params {
-        let (buffer, map, (_, [values, _])) = (&held.buffer, &self.map, self.segments[segment]);
-        let count = self.places + 4 * held.keys[segment].miniblocks as usize;
-        let params = keys(Params::new(), &held.keys[segment]).buffer_at(buffer, values).buffer_at(buffer, self.cells);
+    fn params(&self, buffers: &StatementBuffers, segment: usize, first: u64, parents: u64) -> Params {
+        let (buffer, map, (_, [values, _])) = (&buffers.buffer, &self.map, self.segments[segment]);
+        let count = self.places + 4 * buffers.keys[segment].miniblocks as usize;
+        let params =
+            keys(Params::new(), &buffers.keys[segment]).buffer_at(buffer, values).buffer_at(buffer, self.cells);
         let params = params.buffer_at(buffer, count).buffer_at(buffer, self.slots);
         let params = params.u64(self.functions).u64(self.log.into()).u64(map.singles as u64).u64(map.targets_at);
         let params = params.u64(map.weights_at).u64(map.words as u64);
@@ -192,7 +193,7 @@ impl SourceSteps {
             }
             _ => params.buffer_at(buffer, self.map_at),
         };
-        keep_values(params, &held.relations()[segment])
+        keep_values(params, &buffers.relations()[segment])
     }
 
     /// Shared memory of a kernel that adds, besides its own.
@@ -203,7 +204,7 @@ impl SourceSteps {
     }
 
     /// Adds all relevant cells of a segment to their targets in hash tables.
-    fn add(&self, queue: &mut impl Queue, held: &Held, segment: usize) -> Result<(), DeviceError> {
+    fn add(&self, queue: &mut impl Queue, buffers: &StatementBuffers, segment: usize) -> Result<(), DeviceError> {
         let (facts, _) = self.segments[segment];
         match &self.kernels.add {
             Adding::Cells(kernel) => {
@@ -212,15 +213,15 @@ impl SourceSteps {
                     _ => 0,
                 };
                 let shared = tile.next_multiple_of(16) + self.shared_bytes(THREADS);
-                let shape = Self::moving(held, facts, THREADS.into(), THREADS, shared);
-                Ok(queue.launch(kernel, shape, &self.params(held, segment, 0, 0))?)
+                let shape = Self::moving(buffers, facts, THREADS.into(), THREADS, shared);
+                Ok(queue.launch(kernel, shape, &self.params(buffers, segment, 0, 0))?)
             }
             Adding::Children(_) | Adding::Launching(_) => {
                 let parents = facts.div_ceil(PARENT_CELLS.into());
                 (0..parents.div_ceil(BATCH_PARENTS)).try_for_each(|batch| {
                     let first = batch * BATCH_PARENTS;
                     let parents = (parents - first).min(BATCH_PARENTS);
-                    self.add_batch(queue, held, parents, &self.params(held, segment, first, parents))
+                    self.add_batch(queue, buffers, parents, &self.params(buffers, segment, first, parents))
                 })
             }
         }
@@ -232,7 +233,13 @@ impl SourceSteps {
     }
 
     /// Launches a batch of parents and their children.
-    fn add_batch(&self, queue: &mut impl Queue, held: &Held, parents: u64, params: &Params) -> Result<(), DeviceError> {
+    fn add_batch(
+        &self,
+        queue: &mut impl Queue,
+        buffers: &StatementBuffers,
+        parents: u64,
+        params: &Params,
+    ) -> Result<(), DeviceError> {
         let map = if self.place.0 == MapPlace::Shared { self.map.bytes.len() } else { 0 };
         let shared_bytes = (PARENT_CELLS as usize / 32 * 8 + map) as u32;
         let of_parents = LaunchShape { grid: parents as u32, block: PARENT_CELLS, shared_bytes };
@@ -249,7 +256,7 @@ impl SourceSteps {
                     queue.launch(children, LaunchShape { grid: 1, block: CHILD_THREADS, shared_bytes }, params)?;
                 }
                 let shared = self.child_shared_bytes() as usize;
-                queue.launch(child, Self::moving(held, u64::MAX, 1, CHILD_THREADS, shared), params)?;
+                queue.launch(child, Self::moving(buffers, u64::MAX, 1, CHILD_THREADS, shared), params)?;
             }
         }
         Ok(())
@@ -265,17 +272,17 @@ impl Steps for SourceSteps {
         &self.output
     }
 
-    fn launch(&self, queue: &mut impl Queue, held: &Held) -> Result<(), DeviceError> {
-        let (buffer, slots) = (&held.buffer, self.functions << self.log);
+    fn launch(&self, queue: &mut impl Queue, buffers: &StatementBuffers) -> Result<(), DeviceError> {
+        let (buffer, slots) = (&buffers.buffer, self.functions << self.log);
         queue.fill(buffer, self.zeros.0, 0, self.zeros.1)?;
         queue.fill(buffer, self.slots, 0, slots as usize * 16)?;
         for segment in 0..self.segments.len() {
-            self.prefilter(queue, held, segment)?;
-            self.add(queue, held, segment)?;
+            self.prefilter(queue, buffers, segment)?;
+            self.add(queue, buffers, segment)?;
         }
         let params = [self.slots, self.sums, self.filled].into_iter();
         let params = params.fold(Params::new(), |params, at| params.buffer_at(buffer, at)).u64(slots);
-        Ok(queue.launch(&self.kernels.merge, Self::moving(held, slots, THREADS.into(), THREADS, 0), &params)?)
+        Ok(queue.launch(&self.kernels.merge, Self::moving(buffers, slots, THREADS.into(), THREADS, 0), &params)?)
     }
 
     fn used(&self) -> String {
