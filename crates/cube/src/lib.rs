@@ -9,7 +9,6 @@
 //! | [`algorithm`] | names of all algorithms of aggregation |
 //! | [`aggregate`], [`device`] | the algorithms on the CPU and on a device |
 //! | [`change`] | changes of the elements of a stored cube |
-//! | [`palo`], [`catalog`] | text files of Palo and Jedox databases; their import and export |
 //!
 //! Invariants: empty is not zero; every algorithm gives the same cells; a reader of a stored cube sees one generation.
 //! The crate knows no SQL engine: [`build::Tables`] answers its queries.
@@ -19,7 +18,6 @@ pub mod algorithm;
 pub mod answer;
 pub mod ask;
 pub mod build;
-pub mod catalog;
 pub mod change;
 pub mod define;
 pub mod demo;
@@ -29,7 +27,6 @@ pub mod facts;
 pub mod matrix;
 pub mod matrix_market;
 pub mod model;
-pub mod palo;
 pub mod progress;
 pub mod query;
 pub mod store;

@@ -17,7 +17,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use warpcube_cube::catalog::{MarkedFolder, check_output};
+use warpcube_palo::catalog::{MarkedFolder, check_output};
 
 /// Links that are followed at most, as by Linux.
 const LINKS_MAX: usize = 40;

@@ -1,23 +1,24 @@
 //! Which crate may use which, from `cargo metadata`.
 //!
-//! The project's crates point one way (`warpcube → sql → {engine, cube} → {arrays, column} → gpu`), and some libraries
-//! belong to one crate each: what only `sql` may name, no other crate can come to depend on.
+//! The project's crates point one way (`warpcube → sql → {engine, palo → cube} → {arrays, column} → gpu`), and some
+//! libraries belong to one crate each: what only `sql` may name, no other crate can come to depend on.
 
 use serde_json::Value;
 
 use crate::process::{Result, cargo, output};
 
 /// Each crate with the crates of ours that it may use, and those its tests may use besides.
-const EDGES: [(&str, &[&str], &[&str]); 10] = [
+const EDGES: [(&str, &[&str], &[&str]); 11] = [
     ("gpu", &[], &[]),
     ("arrays", &["gpu"], &[]),
     ("column", &["gpu"], &[]),
     ("engine", &["column", "gpu"], &[]),
     ("cube", &["arrays", "column", "gpu"], &[]),
+    ("palo", &["cube"], &[]),
     ("datagen", &[], &[]),
-    ("sql", &["engine", "cube", "arrays", "column", "gpu"], &["datagen"]),
+    ("sql", &["engine", "palo", "cube", "arrays", "column", "gpu"], &["datagen"]),
     ("bench", &["sql", "engine", "cube", "arrays", "column", "gpu", "datagen"], &[]),
-    ("warpcube", &["bench", "sql", "engine", "cube", "column", "gpu"], &[]),
+    ("warpcube", &["bench", "sql", "engine", "palo", "cube", "column", "gpu"], &[]),
     ("xtask", &["bench"], &[]),
 ];
 

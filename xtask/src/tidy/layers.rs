@@ -7,7 +7,7 @@ use super::TextFile;
 
 /// The layers of each crate, the ground first. `*` stands for all modules that are not named; without it each has to
 /// be, and no path may go through a name that the root gives on.
-const LAYERS: [(&str, &[&[&str]]); 5] = [
+const LAYERS: [(&str, &[&[&str]]); 6] = [
     ("column", &[&["units"], &["error"], &["source"], &["format"], &["device"], &["load"], &["residency"]]),
     (
         "gpu",
@@ -25,10 +25,11 @@ const LAYERS: [(&str, &[&[&str]]); 5] = [
             &["algorithm", "error", "matrix", "progress"],
             &["facts"],
             &["model", "aggregate"],
-            &["define", "palo", "query", "device"],
+            &["define", "query", "device"],
             &["*"],
         ],
     ),
+    ("palo", &[&["*"], &["catalog"]]),
     (
         "engine",
         &[

@@ -223,7 +223,7 @@ impl Facts {
     }
 
     /// The coordinates of a dimension at which cells lie.
-    pub(crate) fn coordinates(&self, dimension: usize) -> Vec<bool> {
+    pub fn coordinates(&self, dimension: usize) -> Vec<bool> {
         let mut lie = vec![false; self.coordinate_max(dimension).map_or(0, |most| most as usize + 1)];
         for segment in &self.segments {
             let mut coordinates = vec![0; segment.len()];

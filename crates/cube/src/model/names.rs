@@ -12,7 +12,7 @@ const EDITS_MAX: usize = 3;
 const SUGGESTIONS_MAX: usize = 3;
 
 /// The form in which names that differ in case alone are the same: lower case.
-pub(crate) fn folded(name: &str) -> String {
+pub fn folded(name: &str) -> String {
     name.to_lowercase()
 }
 

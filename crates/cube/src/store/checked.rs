@@ -23,17 +23,17 @@ struct Versioned {
 }
 
 /// The form in which checksums are written: CRC-32 (IEEE), eight hexadecimal digits.
-pub(crate) fn checksum(bytes: &[u8]) -> String {
+pub fn checksum(bytes: &[u8]) -> String {
     spelled(crc32fast::hash(bytes))
 }
 
 /// A checksum as text.
-pub(crate) fn spelled(checksum: u32) -> String {
+pub fn spelled(checksum: u32) -> String {
     format!("{checksum:08x}")
 }
 
 /// The text of a value that is written as an object of at least one field, `version` among them.
-pub(crate) fn text(value: &impl Serialize) -> String {
+pub fn text(value: &impl Serialize) -> String {
     let json = serde_json::to_string_pretty(value).expect("manifests have text keys and finite numbers");
     let body = format!("{}\n", json.strip_prefix("{\n").expect("manifests have fields"));
     format!("{}{body}", first_line(body.as_bytes()))
@@ -43,7 +43,7 @@ pub(crate) fn text(value: &impl Serialize) -> String {
 ///
 /// # Errors
 /// [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::Io`].
-pub(crate) fn read<T: DeserializeOwned>(path: &Path, versions: RangeInclusive<u64>) -> Result<Option<T>> {
+pub fn read<T: DeserializeOwned>(path: &Path, versions: RangeInclusive<u64>) -> Result<Option<T>> {
     let file = match File::open(path) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);

@@ -4,9 +4,9 @@ use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use warpcube_arrays::Scheme;
 
+use super::palo_origin::PaloOrigin;
 use crate::facts::{FactMeasure, Facts};
 use crate::model::{CubeModel, ElementId, Measure};
-use crate::palo::{DimensionOrigin, Field, LineEnd};
 
 /// A cube with its facts and all that is stored beside them.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,30 +55,6 @@ pub enum CubeOrigin {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_written: bool,
     },
-}
-
-/// Data of a cube that a Palo database records beside the model and the cells.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PaloOrigin {
-    /// Number of the cube.
-    pub cube: u32,
-    /// Origin of each dimension.
-    pub dimensions: Vec<DimensionOrigin>,
-    /// The form of the cell file; absent if the database had none.
-    pub cells: Option<CellLayout>,
-}
-
-/// The form of a cell file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CellLayout {
-    /// Elements of each dimension, by the writer's count.
-    pub sizes: Vec<u32>,
-    /// Further fields of the row of section `[CUBE]`.
-    pub settings: Vec<Field>,
-    /// How lines end.
-    pub line_end: LineEnd,
 }
 
 impl StoredCube {

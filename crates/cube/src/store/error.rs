@@ -22,7 +22,7 @@ const SYSTEM: &str = "%23_";
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// What the system's error says, in words where its own do not name what to change.
-pub(crate) fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotADirectory => "a part of this path is a file: name a folder".into(),
         io::ErrorKind::InvalidFilename => "the name is too long for the file system: name a shorter one".into(),

@@ -10,17 +10,17 @@ pub const MANIFEST_NAME: &str = "cube.json";
 pub const LOCK_NAME: &str = "lock";
 
 /// The folder that a folder or file lies in.
-pub(crate) fn parent_of(path: &Path) -> &Path {
+pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the entries of a folder durable.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
 /// Writes a file and makes its bytes durable.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()

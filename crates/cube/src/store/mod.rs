@@ -29,7 +29,7 @@
 //! Lengths are compared with the file before memory is allocated.
 
 mod arrow_file;
-pub(crate) mod checked;
+pub mod checked;
 mod cube;
 mod error;
 mod facts_file;
@@ -40,6 +40,7 @@ mod lock;
 mod manifest;
 mod open;
 mod pages;
+mod palo_origin;
 mod record;
 mod replace;
 mod sizes;
@@ -47,11 +48,9 @@ mod texts;
 mod together;
 mod within;
 
-pub use cube::{CellLayout, CubeOrigin, PaloOrigin, StoredCube, TextCell};
-pub use error::StoreError;
-pub(crate) use error::reason;
-pub use folder::{LOCK_NAME, MANIFEST_NAME};
-pub(crate) use folder::{parent_of, sync_folder, write_file};
+pub use cube::{CubeOrigin, StoredCube, TextCell};
+pub use error::{StoreError, reason};
+pub use folder::{LOCK_NAME, MANIFEST_NAME, parent_of, sync_folder, write_file};
 pub use holder::Holder;
 pub use lock::CubeLock;
 pub use manifest::{
@@ -60,9 +59,9 @@ pub use manifest::{
 };
 pub use open::{info, open, open_with_manifest};
 pub use pages::PAGE_ROWS;
+pub use palo_origin::{CellLayout, DimensionOrigin, ElementOrigin, Field, LineEnd, PaloOrigin};
 pub use record::RECORD_NAME;
-pub(crate) use replace::drawn_identity;
-pub use replace::{Step, check_new, create, create_in_steps};
+pub use replace::{Step, check_new, create, create_in_steps, drawn_identity};
 pub use sizes::{SchemeSize, chosen, scheme_sizes};
 pub use together::replace_together_in_steps;
 pub use within::check_outside;

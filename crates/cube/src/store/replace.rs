@@ -168,7 +168,7 @@ impl CubeLock {
 }
 
 /// 128 random bits in hexadecimal digits: the keys of hash maps are the system's random numbers.
-pub(crate) fn drawn_identity() -> String {
+pub fn drawn_identity() -> String {
     let drawn = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
     format!("{:016x}{:016x}", drawn(), drawn())
 }

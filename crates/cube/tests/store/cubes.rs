@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use warpcube_arrays::Scheme;
 use warpcube_cube::facts::{FactMeasure, Facts, InputColumn, InputValues, Loader, Rule, ValueType};
 use warpcube_cube::model::{CubeModel, Dimension, DimensionBuilder, ElementId, ElementKind, Measure};
-use warpcube_cube::palo::{DimensionOrigin, Field, LineEnd};
 use warpcube_cube::store::{CellLayout, CubeOrigin, PaloOrigin, StoredCube, TextCell};
+use warpcube_cube::store::{DimensionOrigin, Field, LineEnd};
 
 /// A dimension of `bases` base elements, a text element and a total over all bases.
 pub fn dimension(name: &str, bases: usize) -> Dimension {

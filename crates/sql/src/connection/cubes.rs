@@ -12,11 +12,11 @@ use warpcube_arrays::Scheme;
 use warpcube_cube::aggregate::Progress;
 use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
-use warpcube_cube::catalog::{self, Catalog, Removal};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
 use warpcube_cube::facts::SegmentTuning;
 use warpcube_cube::store::{self, CubeLock, Manifest, SchemeSize, Step, StoreError, StoredCube};
+use warpcube_palo::catalog::{self, Catalog, Removal};
 
 use super::Connection;
 use super::cube_rows::ConnectionTables;

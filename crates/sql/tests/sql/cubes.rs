@@ -137,7 +137,7 @@ async fn removals_from_cubes_of_one_database_take_their_locks_in_one_order() {
         let cells = format!("[CUBE]\n{number};3;\n[NUMERIC]\n0;3;\n1;5;\n");
         std::fs::write(palo.join(format!("database_CUBE_{number}.csv")), cells).unwrap();
     }
-    warpcube_cube::catalog::import(&palo, &cubes).unwrap();
+    warpcube_palo::catalog::import(&palo, &cubes).unwrap();
     let (plan, sales) = (cubes.join("Plan"), cubes.join("Sales"));
     // While a removal from the second waits for the first, the second is free for who has the first.
     let held = CubeLock::lock(&plan).unwrap();
@@ -152,7 +152,7 @@ async fn removals_from_cubes_of_one_database_take_their_locks_in_one_order() {
     removal.await.unwrap().unwrap();
     for round in 0..4 {
         let cubes = place.path().join(format!("again{round}"));
-        warpcube_cube::catalog::import(&palo, &cubes).unwrap();
+        warpcube_palo::catalog::import(&palo, &cubes).unwrap();
         let change = |name: &str| {
             let (session, folder) = (cpu(), cubes.join(name));
             tokio::spawn(async move { session.change_cube(&folder, "remove B", false, StatementReport::new()).await })

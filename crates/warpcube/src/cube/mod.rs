@@ -15,13 +15,13 @@ use std::time::Instant;
 use clap::{CommandFactory, Parser};
 use warpcube_cube::aggregate;
 use warpcube_cube::build::{BuildReport, DefaultMove, GivenName, NamedElements, OtherCase, RenamedElement, TakenName};
-use warpcube_cube::catalog::{self, Catalog, Import};
 use warpcube_cube::define::StorageChoice;
 use warpcube_cube::matrix_market::{self, IndexBase};
 use warpcube_cube::model::TwoPaths;
-use warpcube_cube::palo::{DATABASE_FILE_NAME, cube_file_name};
 use warpcube_cube::query::quoted;
 use warpcube_cube::store;
+use warpcube_palo::catalog::{self, Catalog, Import};
+use warpcube_palo::{DATABASE_FILE_NAME, cube_file_name};
 use warpcube_sql::{Connection, CubeDefinition, CubeLoad, OpenCube, Progress, SqlError, StatementReport, cube_info};
 
 use crate::cli;
