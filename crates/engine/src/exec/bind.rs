@@ -62,8 +62,6 @@ pub(crate) struct BoundFragment {
     pub(crate) has_matches: bool,
     /// Whether the runs of any table end in another one.
     pub(crate) has_ends: bool,
-    /// Whether the filters of its pipelines are those of the fragment, so that other constants can take their places.
-    pub(crate) takes_constants: bool,
     pub(crate) root: Root,
 }
 
@@ -120,7 +118,6 @@ pub(crate) fn bind(
 ) -> Result<BoundFragment> {
     let shown = fragment.pipelines.len();
     let fragment = with_list(fragment, guesses.several);
-    let mut takes_constants = shown == fragment.pipelines.len();
     let fragment = fragment.as_ref();
     let mut arena = Arena::new(info.emulated);
     let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
@@ -144,8 +141,6 @@ pub(crate) fn bind(
         let Some(Ready { scanned, pipeline, rows, .. }) = ready.get(number) else {
             return Err(malformed(index, "is the end of an empty union"));
         };
-        let has_filters = fragment.pipelines[index].steps.iter().any(|step| matches!(step, Step::Filter(_)));
-        takes_constants &= !has_filters || matches!(pipeline, Cow::Borrowed(_));
         let rows = *rows;
         let first = pipelines.get(branches.start).and_then(BoundPipeline::groups);
         let branch = union.as_ref().map(|union| Branch { union, number, groups: first.map(|groups| &groups.plan) });
@@ -233,7 +228,6 @@ pub(crate) fn bind(
         parts,
         has_matches,
         has_ends,
-        takes_constants,
         root,
     };
     bound.parts = match info.emulated {

@@ -17,7 +17,7 @@ impl BoundFragment {
     /// constants ask for other kernels, or where many more or fewer rows pass. Estimates of bytes, and of what probes
     /// let pass, stay those of the constants that it was bound with.
     pub(crate) fn with_constants_of(&self, fragment: &Fragment, tuning: &Tuning) -> Option<BoundFragment> {
-        if !self.takes_constants || self.pipelines.len() != fragment.pipelines.len() {
+        if self.pipelines.len() != fragment.pipelines.len() {
             return None;
         }
         let filters = self.pipelines.iter().zip(&fragment.pipelines).map(|(pipeline, new)| {

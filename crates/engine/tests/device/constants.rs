@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
-use warpcube_engine::{BinaryOp, BindingCache, BindingOrigin, Expr, Fragment, JoinKind, LikePattern, TextMatch, Ty};
+use warpcube_engine::{
+    BinaryOp, BindingCache, BindingOrigin, Expr, Fragment, JoinKind, LikePattern, Pipeline, Source, TextMatch, Ty,
+};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -167,5 +169,26 @@ fn decimals_of_any_size_are_compared_alike() {
         one_program([50_000, 10i128.pow(19), 10i128.pow(25)], |number| {
             vec![binary(op, square(), int(*number, Ty::I128))]
         });
+    }
+}
+
+/// Groups by discount of facts of some days, of which those above a number are counted, and their sums added up.
+fn over_groups(days: (i128, i128), many: i128, by: usize, data_type: DataType) -> Fragment {
+    let calls = vec![count(), sum(reg(2), DataType::Int64)];
+    let inner = aggregates(0, vec![filter(between(0, Ty::I32, days))], vec![(reg(by), data_type)], calls);
+    let having = filter(binary(BinaryOp::Gt, reg(1), int(many, Ty::I64)));
+    let root = aggregates(0, vec![having], vec![], vec![count(), sum(reg(2), DataType::Int64)]);
+    fragment(&[7], vec![inner, Pipeline { source: Source::Output(0), ..root }])
+}
+
+#[test]
+fn filters_over_groups_have_the_constants_of_their_statement() {
+    // Places by key, by code, and hashed ones.
+    for (by, data_type) in [(1, DataType::Int32), (4, DataType::Utf8), (0, DataType::Int32), (2, DataType::Int64)] {
+        let (table, engine, cache) = (facts(20_000), engine(LaneOrder::Forward), BindingCache::default());
+        for (days, many) in [((100, 900), 80), ((300, 1_100), 60), ((300, 1_100), 4), ((900, 1_700), 170)] {
+            let fragment = over_groups(days, many, by, data_type.clone());
+            compare_again(&engine, &fragment, &cache.for_other_constants(), &[&table]);
+        }
     }
 }
