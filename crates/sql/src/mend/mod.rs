@@ -67,7 +67,6 @@ mod spans;
 mod statistics;
 mod subqueries;
 pub(crate) mod sums;
-mod text_decimals;
 pub(crate) mod timezone;
 mod unordered_casts;
 pub(crate) mod variances;
