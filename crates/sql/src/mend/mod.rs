@@ -73,7 +73,6 @@ pub(crate) mod variances;
 mod views;
 pub(crate) mod wall_texts;
 mod whole_times;
-mod wide_comparisons;
 mod zones;
 
 use std::sync::Arc;
@@ -109,7 +108,6 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.insert(0, Arc::new(recursion::TypesOfSteps));
     rules.push(Arc::new(inserted_columns::InsertedColumns));
-    rules.push(Arc::new(wide_comparisons::WideComparisons));
     rules.push(Arc::new(whole_times::WholeTimes));
     rules.push(Arc::new(views::ViewsAlone));
     rules.push(Arc::new(zones::SessionZone));
