@@ -46,7 +46,7 @@ mod moments;
 mod names;
 mod nan;
 pub(crate) mod narrow_casts;
-mod nested_casts;
+pub(crate) mod nested_casts;
 mod nth_values;
 mod nullif;
 mod partition_keys;
