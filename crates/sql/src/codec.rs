@@ -16,18 +16,17 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{TableType, provider_as_source, source_as_provider};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::{SessionState, TaskContext};
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, ScalarUDF, TableScan, TableSource};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableScan, TableSource};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
 };
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 
-use crate::catalog::{check_received, with_format};
+use crate::catalog::{TextKeys, check_received, listing_of, with_format};
 use crate::error::{Result, SqlError, one_line};
 use crate::lower::DeviceNode;
 use crate::mend;
@@ -37,6 +36,8 @@ use crate::walk::PlanWalk;
 
 /// First words of an encoded plan.
 const HEAD: &str = "warpcube plan ";
+/// First bytes of a table whose keys are read from their texts; the plan of a scan of its listing table follows.
+const TEXT_KEYS: &[u8] = b"text keys ";
 /// First bytes of a query over shared tables: no plan begins with them.
 const WITH: &[u8] = &[0];
 /// Longest first line.
@@ -86,8 +87,15 @@ impl LogicalExtensionCodec for PlanCodec {
         bytes: &[u8],
         name: &TableReference,
         schema: SchemaRef,
-        _context: &TaskContext,
+        context: &TaskContext,
     ) -> DataFusionResult<Arc<dyn TableProvider>> {
+        if let Some(plan) = bytes.strip_prefix(TEXT_KEYS) {
+            let plan = logical_plan_from_bytes_with_extension_codec(plan, context, self)?;
+            let LogicalPlan::TableScan(scan) = plan else {
+                return Err(SqlError::PlanDecode("a table over files that is none".into()).into());
+            };
+            return Ok(Arc::new(TextKeys::new(source_as_provider(&scan.source)?)?));
+        }
         Ok(match bytes.try_into() {
             Ok(bytes) => {
                 let id = u64::from_le_bytes(bytes);
@@ -97,15 +105,21 @@ impl LogicalExtensionCodec for PlanCodec {
         })
     }
 
-    /// A table is encoded as its name, a shared one as its id; the columns are in the plan already.
+    /// A table is encoded as its name, a shared one as its id; the columns are in the plan already. One over files in
+    /// folders of keys is encoded as its listing table.
     fn try_encode_table_provider(
         &self,
-        _name: &TableReference,
+        name: &TableReference,
         table: Arc<dyn TableProvider>,
         bytes: &mut Vec<u8>,
     ) -> DataFusionResult<()> {
         if let Some(SharedTable { id, must, .. }) = table.downcast_ref() {
             bytes.extend(((*id as u64) << 1 | u64::from(*must)).to_le_bytes());
+        }
+        if let Some(keys) = table.downcast_ref::<TextKeys>() {
+            let scan = LogicalPlanBuilder::scan(name.clone(), provider_as_source(keys.listing().clone()), None)?;
+            bytes.extend_from_slice(TEXT_KEYS);
+            bytes.extend(logical_plan_to_bytes_with_extension_codec(&scan.build()?, self)?);
         }
         Ok(())
     }
@@ -238,14 +252,20 @@ fn with_formats(
     let replaced = plan.transform_down_nested(|plan| {
         let LogicalPlan::TableScan(scan) = plan else { return Ok(Transformed::no(plan)) };
         let provider = source_as_provider(&scan.source).ok();
-        let Some(table) = provider.as_ref().and_then(|provider| provider.downcast_ref::<ListingTable>()) else {
+        let table = provider.as_ref().and_then(|provider| Some((provider, listing_of(provider.as_ref())?)));
+        let Some((provider, table)) = table else {
             return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
         };
         let format = other(&table.options().format);
         if Arc::ptr_eq(&format, &table.options().format) {
             return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
         }
-        let source = provider_as_source(Arc::new(with_format(table, format)?));
+        let listing: Arc<dyn TableProvider> = Arc::new(with_format(table, format)?);
+        let table = match provider.is::<TextKeys>() {
+            true => Arc::new(TextKeys::new(listing)?),
+            false => listing,
+        };
+        let source = provider_as_source(table);
         Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
     })?;
     Ok(replaced.data)
@@ -295,7 +315,7 @@ pub(crate) async fn settle(plan: &LogicalPlan, state: &SessionState) -> DataFusi
 pub(crate) async fn check_files(plan: &LogicalPlan, state: &SessionState) -> Result<()> {
     for scan in scans(plan)? {
         let Ok(provider) = source_as_provider(&scan.source) else { continue };
-        if let Some(listing) = provider.downcast_ref::<ListingTable>() {
+        if let Some(listing) = listing_of(provider.as_ref()) {
             check_received(state, scan.table_name.table(), listing).await?;
         }
     }

@@ -215,7 +215,7 @@ pub(crate) fn may_be_about_files(error: &SqlError) -> bool {
 
 /// Whether the text is that of a reader of text files, which has no kind of error of its own for it.
 fn is_about_values(text: &str) -> bool {
-    text.contains("is declared as non-nullable but contains null") || text.contains("can't parse the string value")
+    text.contains("is declared as non-nullable but contains null")
 }
 
 /// Whether the text may be about a damaged Arrow file: its reader has the errors of expressions, and these are told by

@@ -52,6 +52,7 @@ mod staged_files;
 mod statement;
 mod stream;
 mod syntax;
+mod text_decimals;
 mod text_formats;
 mod time_units;
 mod values;

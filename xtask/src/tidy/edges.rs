@@ -23,11 +23,13 @@ const EDGES: [(&str, &[&str], &[&str]); 11] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 13] = [
+const OWNED: [(&str, &[&str]); 15] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),
     ("datafusion", &["sql"]),
+    ("datafusion-datasource", &["sql"]),
+    ("datafusion-datasource-json", &["sql"]),
     ("datafusion-proto", &["sql"]),
     ("parquet", &["sql", "warpcube", "datagen"]),
     ("tokio", &["sql", "bench", "warpcube"]),

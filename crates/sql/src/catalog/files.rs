@@ -25,11 +25,11 @@ use super::csv_types::HeaderSaid;
 use super::folders::data_files;
 use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::memory::FileMemory;
-use super::null_keys::{NULL_KEY, NullKeys, has_null_keys};
 use super::patterns::{by_folder, matching_names};
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
 use super::text_files::{TextReading, is_text_file};
+use super::text_keys::{NULL_KEY, TextKeys, are_read};
 use super::{csv_newlines, csv_types, footers, json_types, lacking, partitions};
 use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
@@ -191,13 +191,16 @@ impl ExternalTable {
             };
             return Err(diagnose::explain(suspects, error).await);
         }
-        let of_keys = listing.downcast_ref::<ListingTable>().filter(|table| has_null_keys(table, &files));
+        let of_keys = listing.downcast_ref::<ListingTable>().filter(|table| are_read(table, &files));
         let table = match of_keys {
             Some(_) if trailing => {
-                let reason = format!("text with a trailing separator in a folder '{NULL_KEY}'");
+                let reason = format!(
+                    "text with a trailing separator in folders of keys that are DECIMAL, TIMESTAMP(0) or TIMESTAMP(3), \
+                     or '{NULL_KEY}'"
+                );
                 return Err(SqlError::Unsupported(reason));
             }
-            Some(_) => Arc::new(NullKeys::new(listing.clone())?),
+            Some(_) => Arc::new(TextKeys::new(listing.clone())?),
             None if trailing => without_trailing_column(&resolved, &listing)?,
             None => listing.clone(),
         };

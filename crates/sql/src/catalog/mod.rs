@@ -28,7 +28,6 @@ mod json_types;
 mod json_values;
 mod lacking;
 mod memory;
-mod null_keys;
 mod partitions;
 mod patterns;
 mod row_order;
@@ -37,6 +36,7 @@ mod snapshot;
 mod sniff;
 mod special;
 mod text_files;
+mod text_keys;
 
 use std::sync::Arc;
 
@@ -51,12 +51,12 @@ pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use formats::{compression_of, stored_as, written_as};
 pub(crate) use inserts::with_checked_inserts;
 pub(crate) use memory::{FileMemory, footer_facts};
-pub(crate) use null_keys::{NULL_KEY, at_places, listing_of, with_format};
 pub(crate) use row_order::RowOrder;
 pub(crate) use schema::{define, plan_statement};
 pub use snapshot::FileSnapshot;
 pub(crate) use sniff::SniffCsv;
 pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
+pub(crate) use text_keys::{NULL_KEY, TextKeys, at_places, listing_of, with_format};
 
 pub use crate::default_schema::{CATALOG, SCHEMA};
 

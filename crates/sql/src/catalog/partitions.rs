@@ -11,7 +11,7 @@ use datafusion::common::DFSchema;
 use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
 use datafusion::logical_expr::CreateExternalTable;
 
-use super::null_keys::NULL_KEY;
+use super::text_keys::NULL_KEY;
 use crate::error::Result;
 
 /// Takes declared columns out of a command that declares columns of folders alone; gives them back.

@@ -13,7 +13,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::files::by_name;
-use super::null_keys::listing_of;
+use super::text_keys::listing_of;
 use crate::error::SqlError;
 use crate::text_formats::plain;
 use crate::words::sql_name;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use arrow::array::AsArray;
+use arrow::array::{AsArray, RecordBatch};
 use arrow::csv::ReaderBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -13,9 +13,13 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 use super::{IN_DEFINITION, Search};
 use crate::csv_lines::{Characters, Lines};
 use crate::error::{SqlError, one_line};
+use crate::text_formats::{Failed, declared, read_schema};
 
 /// How the types of columns are said.
 const DECLARED: &str = "CREATE EXTERNAL TABLE t (column type, …) STORED AS CSV LOCATION '…'";
+
+/// What helps where a column's type does not hold a value.
+pub(super) const REMEDY: &str = "declare the column of a type that holds it";
 
 /// How a text file with columns is read.
 #[derive(Debug, Clone)]
@@ -55,7 +59,7 @@ impl Csv {
         }
         // Without the header's names the first line is a row like others, so its width is that of all.
         let header = self.header && self.schema.is_some();
-        let mut builder = ReaderBuilder::new(schema.clone())
+        let mut builder = ReaderBuilder::new(read_schema(&schema))
             .with_header(header)
             .with_delimiter(self.delimiter)
             .with_quote(self.quote)
@@ -70,11 +74,25 @@ impl Csv {
             builder = builder.with_projection(columns);
         }
         // What `text_columns` looked at is still in the buffer.
-        let error = match builder.build_buffered(reader) {
-            Ok(reader) => reader.take_while(|_| !search.is_over()).filter_map(Result::err).next()?,
-            Err(error) => error,
+        let reader = match builder.build_buffered(reader) {
+            Ok(reader) => reader,
+            Err(error) => return Some(self.place(path, &schema, &error, search)),
         };
-        Some(self.place(path, &schema, &error, search))
+        let mut records = u64::from(header);
+        for batch in reader.take_while(|_| !search.is_over()) {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => return Some(self.place(path, &schema, &error, search)),
+            };
+            if let Some((row, column, reason)) = misfit(&batch, &schema) {
+                let record = records + row as u64 + 1;
+                let line = self.line_of(path, record, search).unwrap_or(record);
+                let reason = format!("{reason}; {REMEDY}: {DECLARED}, {IN_DEFINITION} types");
+                return Some(SqlError::FileRow { path: path.to_string(), line, column: Some(column), reason });
+            }
+            records += batch.num_rows() as u64;
+        }
+        None
     }
 
     /// The error of a header with a name twice: columns were inferred one for each name, and rows have more values.
@@ -123,7 +141,7 @@ impl Csv {
                 format!("{reason}; convert the file to UTF-8, {IN_DEFINITION} encoding: windows-1252")
             }
             _ if reason.contains("parsing value") => {
-                format!("{reason}; declare the column of a type that holds it: {DECLARED}, {IN_DEFINITION} types")
+                format!("{reason}; {REMEDY}: {DECLARED}, {IN_DEFINITION} types")
             }
             _ => reason,
         };
@@ -167,6 +185,20 @@ impl Csv {
         }
         None
     }
+}
+
+/// The first record of a batch that has a value which its declared column does not hold: its position, the column and
+/// the reason.
+fn misfit(batch: &RecordBatch, schema: &Schema) -> Option<(usize, String, String)> {
+    let columns = batch.columns().iter().zip(batch.schema_ref().fields());
+    let misfits = columns.filter_map(|(values, field)| {
+        let (_, field) = schema.fields().find(field.name())?;
+        match declared(values, field.data_type()) {
+            Err(Failed::Misfit(misfit)) => Some((misfit.row, field.name().clone(), misfit.reason)),
+            _ => None,
+        }
+    });
+    misfits.min_by_key(|(row, ..)| *row)
 }
 
 /// As many columns of text as the first line has; the line stays in the reader's buffer.

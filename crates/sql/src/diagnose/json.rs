@@ -2,16 +2,20 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
 use super::Search;
+use super::csv::REMEDY;
 use crate::error::{SqlError, one_line};
+use crate::text_formats::{Failed, declared, json_reader, read_schema};
 
 /// What stands in the reader's errors before the name of a column or of a member of it.
 const DECODING: &str = "whilst decoding field '";
+/// How the types of columns are said.
+const DECLARED: &str = "CREATE EXTERNAL TABLE t (column type, …) STORED AS JSON LOCATION '…'";
 /// Bytes read at a time.
 const PIECE: usize = 1 << 16;
 
@@ -91,14 +95,27 @@ fn read_array(path: &str, mut reader: impl Read, schema: SchemaRef, search: &Sea
 
 /// The error of a record.
 fn error_of(record: &str, schema: Option<&SchemaRef>) -> Option<String> {
-    let error = match schema {
-        None => arrow::json::reader::infer_json_schema(record.as_bytes(), None).err(),
-        Some(schema) => match arrow::json::ReaderBuilder::new(Arc::clone(schema)).build(record.as_bytes()) {
-            Ok(mut reader) => reader.find_map(Result::err),
-            Err(error) => Some(error),
-        },
+    let Some(schema) = schema else {
+        return arrow::json::reader::infer_json_schema(record.as_bytes(), None).err().map(|error| error.to_string());
     };
-    error.map(|error| error.to_string())
+    let mut reader = match json_reader(read_schema(schema)).build(record.as_bytes()) {
+        Ok(reader) => reader,
+        Err(error) => return Some(error.to_string()),
+    };
+    reader.find_map(|batch| match batch {
+        Ok(batch) => misfit(&batch, schema),
+        Err(error) => Some(error.to_string()),
+    })
+}
+
+/// The error of a value that its declared column does not hold, in the form of the reader's errors.
+fn misfit(batch: &RecordBatch, schema: &SchemaRef) -> Option<String> {
+    batch.columns().iter().zip(schema.fields()).find_map(|(values, field)| match declared(values, field.data_type()) {
+        Err(Failed::Misfit(misfit)) => {
+            Some(format!("{DECODING}{}{}': {}; {REMEDY}: {DECLARED}", field.name(), misfit.place, misfit.reason))
+        }
+        _ => None,
+    })
 }
 
 /// The error of a row, with its column where the reader has told it.
@@ -109,10 +126,17 @@ fn row(path: &str, line: u64, found: &str) -> SqlError {
     let Some((_, reason)) = named.last() else {
         return SqlError::FileRow { path: path.to_string(), line, column: None, reason: one_line(found) };
     };
-    let reason = reason.replace("expected primitive got", "expected a number, found").replace(" got ", ", found ");
-    let help = "a column is of the type of its first value; write all of its values alike, or declare the types: \
-                CREATE EXTERNAL TABLE t (column type, …) STORED AS JSON LOCATION '…'";
+    let reason = reason.replace("expected primitive got", "expected a number, found");
+    let reason =
+        reason.replace("expected string got", "expected a text or a number, found").replace(" got ", ", found ");
     let column = named.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".");
-    let reason = format!("{}; {help}", one_line(&reason));
+    let reason = match reason.contains(REMEDY) {
+        true => one_line(&reason),
+        false => format!(
+            "{}; a column is of the type of its first value; write all of its values alike, or declare the types: \
+             {DECLARED}",
+            one_line(&reason)
+        ),
+    };
     SqlError::FileRow { path: path.to_string(), line, column: Some(column), reason }
 }

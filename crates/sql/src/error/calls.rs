@@ -1,4 +1,5 @@
-//! Calls and variables that do not exist: what is to be known of them, in place of what DataFusion says.
+//! Calls and variables that do not exist, and values without a type: what is to be known of them, in place of what
+//! DataFusion says.
 
 use super::hint;
 use crate::nearest::distance;
@@ -6,7 +7,8 @@ use crate::words::types_in_sql;
 
 /// What is to be known of a function or a variable that does not exist; none for any other text.
 pub(super) fn unknown(text: &str) -> Option<String> {
-    no_such_call(text).or_else(|| no_such_function(text)).or_else(|| no_such_variable(text))
+    let call = no_such_call(text).or_else(|| no_such_function(text)).or_else(|| no_such_variable(text));
+    call.or_else(|| no_type(text))
 }
 
 /// Functions that exist over windows alone.
@@ -43,4 +45,13 @@ fn no_such_call(text: &str) -> Option<String> {
 fn no_such_variable(text: &str) -> Option<String> {
     let name = text.strip_prefix("variable [\"")?.strip_suffix("\"] has no type information")?;
     Some(format!("unknown variable '{}'", name.replace("\", \"", ".")))
+}
+
+/// What is to be known of a NULL or a parameter that a recursive query begins with.
+fn no_type(text: &str) -> Option<String> {
+    let found = types_in_sql(text.strip_prefix("Cannot automatically convert ")?.strip_suffix(" to Null")?);
+    Some(format!(
+        "the first term of a recursive query has no type where it is NULL or a parameter, and the other is {found}; \
+         write CAST(… AS {found}) in the first, or declare the parameter's type, PREPARE name(type, …) AS"
+    ))
 }

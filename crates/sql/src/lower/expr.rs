@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, i256};
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, Operator, Volatility};
@@ -203,6 +204,11 @@ impl<'a> Translator<'a> {
                 .filter(|_| self.data_type(expr).as_ref() == Ok(&right_type))
                 .ok_or_else(|| format!("the date arithmetic '{}'", shown(expr)));
         }
+        if let (DataType::Decimal256(..), DataType::Decimal256(..), true) =
+            (&left_type, &right_type, op.is_comparison())
+        {
+            return self.wide_comparison(op, left, right);
+        }
         let (mut one, mut other) = (self.translate(left)?, self.translate(right)?);
         if let (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) = (&left_type, &right_type) {
             let result = self.data_type(expr)?;
@@ -233,6 +239,40 @@ impl<'a> Translator<'a> {
             return Err(format!("the expression '{}'", shown(expr)));
         }
         Ok(Device::binary(op, one, other))
+    }
+
+    /// A comparison of decimals of 256 bits whose values have 128 bits in scales of their own.
+    fn wide_comparison(&self, op: BinaryOp, left: &Expr, right: &Expr) -> Result<Device, Reason> {
+        let ((one, s1), (other, s2)) = (self.in_own_scale(left)?, self.in_own_scale(right)?);
+        let scale = s1.max(s2);
+        Ok(Device::binary(op, clamped(one, scale - s1)?, clamped(other, scale - s2)?))
+    }
+
+    /// A decimal of 256 bits as one of 128, and its scale: what a cast widens, or a constant.
+    fn in_own_scale(&self, expr: &Expr) -> Result<(Device, i8), Reason> {
+        let refuse = || format!("'{}' has type {}", shown(expr), DataType::Decimal256(76, 0));
+        match expr {
+            Expr::Cast(Cast { expr: inner, field }) => match (self.data_type(inner)?, field.data_type()) {
+                (DataType::Decimal128(_, own), DataType::Decimal256(_, scale)) if own <= *scale => {
+                    Ok((self.translate(inner)?, own))
+                }
+                (from, _) if from.is_integer() => Ok((Device::Cast(Box::new(self.translate(inner)?), Ty::I128), 0)),
+                _ => Err(refuse()),
+            },
+            Expr::Literal(ScalarValue::Decimal256(None, _, scale), _) => {
+                Ok((null(&DataType::Decimal128(DECIMAL128_MAX_PRECISION, *scale))?, *scale))
+            }
+            Expr::Literal(ScalarValue::Decimal256(Some(units), _, scale), _) => {
+                let (mut units, mut scale) = (*units, *scale);
+                let ten = i256::from_i128(10);
+                while scale > 0 && units.wrapping_rem(ten) == i256::ZERO {
+                    (units, scale) = (units.wrapping_div(ten), scale - 1);
+                }
+                let units = units.to_i128().filter(|units| units.unsigned_abs() < CLAMP.unsigned_abs());
+                Ok((literal(&ScalarValue::Decimal128(Some(units.ok_or_else(refuse)?), 38, scale))?, scale))
+            }
+            _ => Err(refuse()),
+        }
     }
 
     fn between(&self, between: &Between) -> Result<Device, Reason> {
@@ -431,6 +471,26 @@ fn not(inner: Device) -> Device {
 
 fn rescale(inner: Device, power: i8) -> Device {
     if power == 0 { inner } else { Device::Rescale(Box::new(inner), power) }
+}
+
+/// Past all decimals of 38 digits.
+const CLAMP: i128 = 10_i128.pow(38);
+
+/// A decimal with more digits behind the point, for comparisons with others of that scale: what has no room in 38
+/// digits is past all of these.
+fn clamped(inner: Device, power: i8) -> Result<Device, Reason> {
+    if power == 0 {
+        return Ok(inner);
+    }
+    let power_of_ten =
+        10_i128.checked_pow(power as u32).ok_or("a decimal with more than 38 digits behind the point")?;
+    let constant = |value: i128| Device::Literal(Literal::Int(value), Ty::I128);
+    let most = (CLAMP - 1) / power_of_ten;
+    let branches = vec![
+        (Device::binary(BinaryOp::Gt, inner.clone(), constant(most)), constant(CLAMP)),
+        (Device::binary(BinaryOp::Lt, inner.clone(), constant(-most)), constant(-CLAMP)),
+    ];
+    Ok(Device::Case(branches, Box::new(rescale(inner, power))))
 }
 
 /// A decimal of another scale that raises where it has more than `most` digits.

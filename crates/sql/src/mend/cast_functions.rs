@@ -1,4 +1,4 @@
-//! Functions in the place of casts: texts that become decimals ([`super::text_decimals`]), and casts that rows compute
+//! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), and casts that rows compute
 //! ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::conversion::Conversion;
-use super::{each_value, text_decimals};
+use super::each_value;
+use crate::text_decimals::{is_read, read};
 
 /// How a function converts its argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,11 +42,6 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
         Kind::Decimal | Kind::TryDecimal => is_read(&target),
     };
     is_kind.then(|| Arc::new(CastFunction::function(kind, &target)))
-}
-
-/// Whether texts are read as values of a type by [`super::text_decimals`].
-fn is_read(target: &DataType) -> bool {
-    matches!(target, DataType::Decimal128(..) | DataType::Decimal256(..))
 }
 
 /// A conversion to a type.
@@ -95,8 +91,12 @@ impl ScalarUDFImpl for CastFunction {
         let value = &arguments.args[0];
         match self.kind {
             Kind::Late => value.cast_to(&self.target, None),
-            Kind::Decimal => each_value(value, |texts| text_decimals::read(texts, &self.target, false)),
-            Kind::TryDecimal => each_value(value, |texts| text_decimals::read(texts, &self.target, true)),
+            Kind::Decimal | Kind::TryDecimal => each_value(value, |texts| {
+                read(texts, &self.target, self.kind == Kind::TryDecimal)?.map_err(|misfit| {
+                    let (text, target) = (misfit.text, &self.target);
+                    DataFusionError::Execution(format!("Cannot cast string '{text}' to value of {target} type"))
+                })
+            }),
         }
     }
 }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::conversion::{Conversion, is_text};
+use super::in_zone::zone_of;
 use super::mixed::{is_on_calendar, of_number};
 use super::{each_expression, nested_casts, single_casts, wall_texts};
 use crate::error::SqlError;
@@ -28,7 +29,7 @@ impl AnalyzerRule for MendedCasts {
         "mended_casts"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_cast = |expr: &Expr| match expr {
             Expr::Cast(_) | Expr::TryCast(_) => true,
             Expr::ScalarFunction(function) => is_read(function),
@@ -44,7 +45,9 @@ impl AnalyzerRule for MendedCasts {
                         return Ok(Transformed::new_transformed(expr, is_other));
                     };
                     check(&cast)?;
-                    match nested_casts::of_items(&cast).or_else(|| single_casts::mended(&cast, raises_early)) {
+                    match nested_casts::of_items(&cast, zone_of(config))
+                        .or_else(|| single_casts::mended(&cast, raises_early))
+                    {
                         Some(mended) => Ok(Transformed::yes(mended)),
                         None => Ok(Transformed::new_transformed(expr, is_other)),
                     }

@@ -30,6 +30,7 @@ use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
 use super::finer_times::FinerTimes;
 use super::held_filters::with_held_filters;
+use super::marks::with_marked_items;
 use super::projections::ProjectionsInPlace;
 use super::sorts::SortsInPlace;
 use super::{guards, sums};
@@ -40,6 +41,7 @@ use crate::walk::{PlanWalk, Walk};
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let wrapped = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
         let rewrite: Rewrite = match rule.name() {
+            "decorrelate_predicate_subquery" => with_marked_items,
             "eliminate_cross_join" => with_one_null_equality,
             "common_sub_expression_eliminate" => guards::with_hidden_operands,
             "push_down_filter" => with_held_filters,

@@ -6,8 +6,11 @@
 //! functions whose arguments share a type, keys of joins (those of USING, INTERSECT and EXCEPT among them), comparisons
 //! with subqueries, and columns of UNION.
 //!
-//! An integer and a decimal with so many digits behind the point that both have no room in 38 digits become decimals of
-//! 76, where DataFusion's common type overflows. Comparisons by an operator go by [`super::wide_comparisons`].
+//! Decimals of unlike scales, integers among them, that have no room in 38 digits together (DECIMAL(38, 0) beside
+//! DECIMAL(38, 10)) become decimals of 76, where DataFusion's common type overflows. A value that 76 digits of the
+//! larger scale do not hold raises. Constants have the digits of their values.
+//!
+//! `nvl` and its other name `ifnull` take no decimals in DataFusion, which makes doubles of them: they are `coalesce`.
 //!
 //! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
 //! literal: both become nanoseconds, in the same places.
@@ -15,8 +18,8 @@
 //! Numbers and dates, timestamps or times have no common type: DataFusion makes days since 1970 of integers, in
 //! silence. In the same places they are refused, as in PostgreSQL.
 //!
-//! The file goes once DataFusion coerces a float and a decimal to a double, an integer and a decimal to a type that has
-//! room for both, a time to the finer unit, and no number to a date.
+//! The file goes once DataFusion coerces a float and a decimal to a double, decimals to a type that has room for all, a
+//! time to the finer unit, and no number to a date.
 
 use std::sync::Arc;
 
@@ -25,6 +28,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::functions::core::coalesce;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Cast, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Projection, Subquery, Union,
@@ -33,7 +37,6 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
 use super::intervals::compares;
-use super::wide_comparisons::{digits_of, scale_of};
 use crate::error::SqlError;
 use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
@@ -121,10 +124,10 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Transformed::new_transformed(Expr::SetComparison(comparison), changed)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            if compares(op) {
-                check([left.as_ref(), right.as_ref()], schema)?;
-            }
-            let (left, right, changed) = operands(*left, *right, schema);
+            let (left, right, changed) = match compares(op) {
+                true => compared(*left, *right, schema)?,
+                false => operands(*left, *right, schema),
+            };
             let binary = BinaryExpr { left: Box::new(left), op, right: Box::new(right) };
             Transformed::new_transformed(Expr::BinaryExpr(binary), changed)
         }
@@ -146,13 +149,17 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(mut function) if OF_ONE_TYPE.contains(&function.name()) => {
             // The first argument of nvl2 is only looked at for NULL.
             let first = usize::from(function.name() == "nvl2" && !function.args.is_empty());
+            let is_nvl = function.name() == "nvl";
+            if is_nvl {
+                function.func = coalesce();
+            }
             let common = checked(&function.args[first..], schema)?;
             if let Some(common) = common {
                 for argument in &mut function.args[first..] {
                     *argument = common.of(std::mem::take(argument), schema);
                 }
             }
-            Transformed::new_transformed(Expr::ScalarFunction(function), common.is_some())
+            Transformed::new_transformed(Expr::ScalarFunction(function), is_nvl || common.is_some())
         }
         other => Transformed::no(other),
     })
@@ -301,25 +308,28 @@ fn checked<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> 
     let typed = |expr: &'a Expr| Some((expr, expr.get_type(schema).ok()?));
     let typed: Vec<(&Expr, DataType)> = exprs.into_iter().filter_map(typed).collect();
     check_kinds(typed.iter().map(|(_, data_type)| data_type))?;
-    Ok(shared(typed.into_iter().map(|(expr, data_type)| match expr {
-        // A constant has the digits of its value.
-        Expr::Literal(value, _) if data_type.is_integer() && value.cast_to(&DataType::Int8).is_ok() => DataType::Int8,
-        Expr::Literal(value, _) if data_type.is_integer() && value.cast_to(&DataType::Int32).is_ok() => DataType::Int32,
-        _ => data_type,
-    })))
+    let of_value = |expr: &Expr, data_type: &DataType| match expr {
+        Expr::Literal(value, _) => Digits::of_value(value),
+        _ => Digits::of(data_type),
+    };
+    let digits = typed.iter().filter_map(|(expr, data_type)| of_value(expr, data_type)).collect();
+    let types: Vec<DataType> = typed.into_iter().map(|(_, data_type)| data_type).collect();
+    Ok(common_of(types.iter().cloned()).or_else(|| wide(&types, digits)))
 }
 
-/// Refuses numbers beside dates.
-fn check(operands: [&Expr; 2], schema: &DFSchema) -> Result<()> {
+/// Two sides of a comparison in their common type; the flag says that one of them changed.
+///
+/// # Errors
+/// A number beside a date.
+fn compared(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr, bool)> {
     // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
-    let [left, right] = operands;
-    match right.get_type(schema) {
-        Ok(found) if found.is_numeric() || is_on_calendar(&found) => match left.get_type(schema) {
-            Ok(other) => check_kinds([&found, &other]),
-            Err(_) => Ok(()),
-        },
-        _ => Ok(()),
+    if !right.get_type(schema).is_ok_and(|found| found.is_numeric() || is_on_calendar(&found)) {
+        return Ok((left, right, false));
     }
+    Ok(match checked([&left, &right], schema)? {
+        Some(common) => (common.of(left, schema), common.of(right, schema), true),
+        None => (left, right, false),
+    })
 }
 
 /// Whether a type is one of dates, timestamps or times of day.
@@ -381,11 +391,55 @@ fn common<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> O
 /// The same, of values that are to be of one type.
 fn shared(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
     let types: Vec<DataType> = types.into_iter().collect();
-    let scale = types.iter().filter_map(scale_of).max();
-    let whole = types.iter().filter_map(digits_of).max();
-    let is_wide = |(scale, whole): &(i8, u8)| i16::from(*scale) + i16::from(*whole) > DECIMAL128_MAX_PRECISION.into();
-    let wide = || scale.zip(whole).filter(is_wide).map(|(scale, _)| Common::Wide(scale));
-    common_of(types).or_else(wide)
+    let digits = types.iter().filter_map(Digits::of).collect();
+    common_of(types.iter().cloned()).or_else(|| wide(&types, digits))
+}
+
+/// Digits before and behind the point of a number.
+#[derive(Debug, Clone, Copy)]
+struct Digits {
+    whole: i16,
+    scale: i8,
+}
+
+impl Digits {
+    /// Those of all values of a type of integers or decimals.
+    fn of(data_type: &DataType) -> Option<Digits> {
+        let whole = match data_type {
+            DataType::Int8 | DataType::UInt8 => 3,
+            DataType::Int16 | DataType::UInt16 => 5,
+            DataType::Int32 | DataType::UInt32 => 10,
+            DataType::Int64 => 19,
+            DataType::UInt64 => 20,
+            DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+                return Some(Digits { whole: i16::from(*precision) - i16::from(*scale), scale: *scale });
+            }
+            _ => return None,
+        };
+        Some(Digits { whole, scale: 0 })
+    }
+
+    /// Those of a constant; a NULL has none.
+    fn of_value(value: &ScalarValue) -> Option<Digits> {
+        let of_type = Digits::of(&value.data_type()).filter(|_| !value.is_null())?;
+        let unscaled = match value {
+            ScalarValue::Decimal128(Some(unscaled), ..) => unscaled.to_string(),
+            ScalarValue::Decimal256(Some(unscaled), ..) => unscaled.to_string(),
+            integer => integer.to_string(),
+        };
+        let digits = unscaled.trim_start_matches(['-', '0']).len() as i16;
+        Some(Digits { whole: digits - i16::from(of_type.scale), ..of_type })
+    }
+}
+
+/// The wide type of decimals, and of integers beside them, which DataFusion's common type has no room for.
+fn wide(types: &[DataType], digits: Vec<Digits>) -> Option<Common> {
+    let is_wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..));
+    let room = if types.iter().any(is_wide) { DECIMAL256_MAX_PRECISION } else { DECIMAL128_MAX_PRECISION };
+    let whole = digits.iter().map(|digits| digits.whole).max()?;
+    let scale = digits.iter().map(|digits| digits.scale).max()?;
+    let has_room = whole + i16::from(scale) <= i16::from(room);
+    (!has_room && types.iter().any(is_decimal)).then_some(Common::Wide(scale))
 }
 
 fn common_of(types: impl IntoIterator<Item = DataType>) -> Option<Common> {

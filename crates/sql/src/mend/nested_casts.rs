@@ -1,9 +1,10 @@
 //! Casts of lists and structs cast what is within them as casts of single values do.
 //!
 //! DataFusion 55.2 leaves such casts to Arrow, whose rules for values are those that the other files here mend: `[1.7]`
-//! as INT[] is cut off to 1, a text with an exponent is no decimal, and an offset moves a date. Here the items of lists
-//! and the members of structs go through the mended cast of their own types. Structs whose members have other names
-//! or another order are DataFusion's to match, and so are maps.
+//! as INT[] is cut off to 1, a text with an exponent is no decimal, an offset moves a date, and an instant becomes a
+//! time of UTC. Here the items of lists and the members of structs go through the mended cast of their own types, in
+//! the session's zone where they become instants or were some. Structs whose members have other names or another order
+//! are DataFusion's to match, and so are maps.
 //!
 //! The file goes with the others.
 
@@ -14,6 +15,7 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options, is_null, nullif, take};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::execution::context::ExecutionProps;
@@ -23,17 +25,19 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::create_physical_expr;
 
 use super::conversion::{Conversion, is_text};
+use super::zones::in_session;
 use super::{each_value, single_casts};
+use crate::walk::Walk;
 
 /// The column of values that are cast.
 const ITEM: &str = "item";
 
 /// Whether a cast from one type to another has values within that are cast by a mended rule, or may raise.
-fn is_taken(from: &DataType, to: &DataType) -> bool {
+fn is_taken(from: &DataType, to: &DataType, way: &Way) -> bool {
     pairs(from, to).is_some_and(|pairs| {
-        let is_mended = |from: &DataType, to: &DataType| of_item(from, to, false).is_ok_and(|(_, is_mended)| is_mended);
+        let is_mended = |from: &DataType, to: &DataType| way.of_item(from, to).is_ok_and(|(_, is_mended)| is_mended);
         let of_item = |from: &DataType, to: &DataType| from != to && (may_raise(from, to) || is_mended(from, to));
-        pairs.into_iter().any(|(from, to)| is_taken(from, to) || of_item(from, to))
+        pairs.into_iter().any(|(from, to)| is_taken(from, to, way) || of_item(from, to))
     })
 }
 
@@ -43,36 +47,79 @@ fn may_raise(from: &DataType, to: &DataType) -> bool {
     is_text(from) && !is_text(to) || is_narrower()
 }
 
-/// What casts the items of lists and the members of structs in a cast's place; none for other casts.
-pub(super) fn of_items(cast: &Conversion) -> Option<Expr> {
-    let function = || ScalarUDF::new_from_impl(NestedCast::new(cast.to, cast.may_fail));
-    is_taken(&cast.from, cast.to).then(|| function().call(vec![cast.operand.clone()]))
+/// What casts the items of lists and the members of structs in a cast's place; none for other casts. Instants are read
+/// in `zone`, the session's.
+pub(super) fn of_items(cast: &Conversion, zone: Option<&str>) -> Option<Expr> {
+    let way = Way { may_fail: cast.may_fail, zone: zone.map(str::to_string) };
+    let is_taken = is_taken(&cast.from, cast.to, &way);
+    let function = || ScalarUDF::new_from_impl(NestedCast::new(cast.to, way));
+    is_taken.then(|| function().call(vec![cast.operand.clone()]))
 }
 
 /// The function of a name, for plans that come from another session.
 pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
-    let target = |front: &str| name.strip_prefix(front)?.parse::<DataType>().ok();
-    let (to, may_fail) = target(NAME).map(|to| (to, false)).or_else(|| Some((target(TRY_NAME)?, true)))?;
-    Some(Arc::new(ScalarUDF::new_from_impl(NestedCast::new(&to, may_fail))))
+    let target = |front: &str, may_fail: bool| {
+        let (zone, to) = name.strip_prefix(front)?.split_once(' ')?;
+        let zone = (!zone.is_empty()).then(|| zone.to_string());
+        Some(NestedCast::new(&to.parse().ok()?, Way { may_fail, zone }))
+    };
+    Some(Arc::new(ScalarUDF::new_from_impl(target(NAME, false).or_else(|| target(TRY_NAME, true))?)))
 }
 
-/// How the names of functions begin that raise, and that give NULL, for what does not fit; the type follows.
+/// How the names of functions begin that raise, and that give NULL, for what does not fit; the zone, a blank and the
+/// type follow.
 const NAME: &str = "warpcube_nested_";
 const TRY_NAME: &str = "warpcube_try_nested_";
+
+/// How single values are cast.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Way {
+    /// Whether what does not fit is NULL.
+    may_fail: bool,
+    /// The session's zone.
+    zone: Option<String>,
+}
+
+impl Way {
+    /// The cast of a column of single values, and whether it is a mended one.
+    fn of_item(&self, from: &DataType, to: &DataType) -> Result<(Expr, bool)> {
+        let item = Box::new(Expr::Column(Column::from_name(ITEM)));
+        let plain = match self.may_fail {
+            true => Expr::TryCast(TryCast::new(item, to.clone())),
+            false => Expr::Cast(Cast::new(item, to.clone())),
+        };
+        let schema = DFSchema::try_from(schema_of(from))?;
+        let zoned = match &self.zone {
+            Some(zone) => in_session(plain, zone, &schema),
+            None => Transformed::no(plain),
+        };
+        let mended = zoned.transform_data(|expr| {
+            expr.transform_up(|expr| {
+                let mended = Conversion::of(&expr, &schema).and_then(|cast| single_casts::mended(&cast, false));
+                Ok(match mended {
+                    Some(mended) => Transformed::yes(mended),
+                    None => Transformed::no(expr),
+                })
+            })
+        })?;
+        Ok((mended.data, mended.transformed))
+    }
+}
 
 /// A cast of what is within lists and structs; no statement can call it, since no registry has it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NestedCast {
     name: String,
     to: DataType,
-    may_fail: bool,
+    way: Way,
     signature: Signature,
 }
 
 impl NestedCast {
-    fn new(to: &DataType, may_fail: bool) -> NestedCast {
-        let name = format!("{}{to}", if may_fail { TRY_NAME } else { NAME });
-        NestedCast { name, to: to.clone(), may_fail, signature: Signature::any(1, Volatility::Immutable) }
+    fn new(to: &DataType, way: Way) -> NestedCast {
+        let (front, zone) = (if way.may_fail { TRY_NAME } else { NAME }, way.zone.as_deref().unwrap_or_default());
+        let name = format!("{front}{zone} {to}");
+        NestedCast { name, to: to.clone(), way, signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
@@ -90,7 +137,7 @@ impl ScalarUDFImpl for NestedCast {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        each_value(&arguments.args[0], |values| read(values, &self.to, self.may_fail))
+        each_value(&arguments.args[0], |values| read(values, &self.to, &self.way))
     }
 }
 
@@ -112,18 +159,18 @@ fn has_names(one: &Fields, other: &Fields) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.name() == other.name())
 }
 
-/// Values as values of another type; what does not fit becomes NULL where it `may_fail`.
+/// Values as values of another type.
 ///
 /// # Errors
 /// Those of the casts of single values.
-fn read(values: &ArrayRef, to: &DataType, may_fail: bool) -> Result<ArrayRef> {
+fn read(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
     use DataType::{FixedSizeList, LargeList, List, Struct};
     let from = values.data_type();
     if from == to {
         return Ok(values.clone());
     }
-    let Some(within) = pairs(from, to) else { return read_items(values, to, may_fail) };
-    let options = CastOptions { safe: may_fail, ..CastOptions::default() };
+    let Some(within) = pairs(from, to) else { return read_items(values, to, way) };
+    let options = CastOptions { safe: way.may_fail, ..CastOptions::default() };
     // The items of lists that are NULL, or no row's, are cast to nothing.
     let rows = UInt32Array::from_iter_values(0..values.len() as u32);
     let field = |field: &Field, data_type: &DataType| Arc::new(field.clone().with_data_type(data_type.clone()));
@@ -132,7 +179,7 @@ fn read(values: &ArrayRef, to: &DataType, may_fail: bool) -> Result<ArrayRef> {
         List(items) => {
             let lists = cast_with_options(&take(values, &rows, None)?, &List(field(items, within[0].0)), &options)?;
             let lists = lists.as_list::<i32>();
-            let items_read = read(lists.values(), items.data_type(), may_fail)?;
+            let items_read = read(lists.values(), items.data_type(), way)?;
             let nulls = lists.nulls().cloned();
             Arc::new(ListArray::try_new(items.clone(), lists.offsets().clone(), items_read, nulls)?)
         }
@@ -140,7 +187,7 @@ fn read(values: &ArrayRef, to: &DataType, may_fail: bool) -> Result<ArrayRef> {
             let lists =
                 cast_with_options(&take(values, &rows, None)?, &LargeList(field(items, within[0].0)), &options)?;
             let lists = lists.as_list::<i64>();
-            let items_read = read(lists.values(), items.data_type(), may_fail)?;
+            let items_read = read(lists.values(), items.data_type(), way)?;
             let nulls = lists.nulls().cloned();
             Arc::new(LargeListArray::try_new(items.clone(), lists.offsets().clone(), items_read, nulls)?)
         }
@@ -148,13 +195,12 @@ fn read(values: &ArrayRef, to: &DataType, may_fail: bool) -> Result<ArrayRef> {
             let lists = FixedSizeList(field(items, within[0].0), *length);
             let lists = cast_with_options(&take(values, &rows, None)?, &lists, &options)?;
             let lists = lists.as_fixed_size_list();
-            let items_read = read(lists.values(), items.data_type(), may_fail)?;
+            let items_read = read(lists.values(), items.data_type(), way)?;
             Arc::new(FixedSizeListArray::try_new(items.clone(), *length, items_read, lists.nulls().cloned())?)
         }
         Struct(fields) => {
             let is_none = is_null(values)?;
-            let member =
-                |(member, to): (&ArrayRef, &Arc<Field>)| read(&nullif(member, &is_none)?, to.data_type(), may_fail);
+            let member = |(member, to): (&ArrayRef, &Arc<Field>)| read(&nullif(member, &is_none)?, to.data_type(), way);
             let members = values.as_struct().columns().iter().zip(fields).map(member).collect::<Result<_>>()?;
             Arc::new(StructArray::try_new(fields.clone(), members, values.nulls().cloned())?)
         }
@@ -163,25 +209,28 @@ fn read(values: &ArrayRef, to: &DataType, may_fail: bool) -> Result<ArrayRef> {
 }
 
 /// Single values as values of another type.
-fn read_items(values: &ArrayRef, to: &DataType, may_fail: bool) -> Result<ArrayRef> {
-    let (expr, _) = of_item(values.data_type(), to, may_fail)?;
+fn read_items(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
+    let (expr, _) = way.of_item(values.data_type(), to)?;
     let schema = schema_of(values.data_type());
     let rows = RecordBatch::try_new(schema.clone(), vec![values.clone()])?;
     let expr = create_physical_expr(&expr, &DFSchema::try_from(schema)?, &ExecutionProps::new(), &Default::default())?;
     expr.evaluate(&rows)?.into_array(values.len())
 }
 
-/// The cast of a column of single values, and whether it is a mended one.
-fn of_item(from: &DataType, to: &DataType, may_fail: bool) -> Result<(Expr, bool)> {
-    let item = Box::new(Expr::Column(Column::from_name(ITEM)));
-    let plain = match may_fail {
-        true => Expr::TryCast(TryCast::new(item, to.clone())),
-        false => Expr::Cast(Cast::new(item, to.clone())),
-    };
-    let schema = DFSchema::try_from(schema_of(from))?;
-    let mended = Conversion::of(&plain, &schema).and_then(|cast| single_casts::mended(&cast, false));
-    let is_mended = mended.is_some();
-    Ok((mended.unwrap_or(plain), is_mended))
+/// Texts as values of a type, as casts read them.
+///
+/// # Errors
+/// A text that is none.
+pub(crate) fn read_texts(texts: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    read_items(texts, to, &Way { may_fail: false, zone: None })
+}
+
+/// A text as a value of a type, as casts read it.
+pub(crate) fn cast_of_text(text: Expr, to: &DataType) -> Result<Expr> {
+    let (cast, _) = Way { may_fail: false, zone: None }.of_item(&DataType::Utf8, to)?;
+    let item = Expr::Column(Column::from_name(ITEM));
+    let of_text = |expr: Expr| Ok(if expr == item { Transformed::yes(text.clone()) } else { Transformed::no(expr) });
+    Ok(cast.transform_up(of_text)?.data)
 }
 
 fn schema_of(data_type: &DataType) -> Arc<Schema> {
@@ -190,13 +239,16 @@ fn schema_of(data_type: &DataType) -> Arc<Schema> {
 
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::TimeUnit;
+
     use super::*;
 
     #[test]
     fn a_function_is_found_by_its_name() {
         let list = DataType::new_list(DataType::Int32, true);
-        for may_fail in [false, true] {
-            let made = ScalarUDF::new_from_impl(NestedCast::new(&list, may_fail));
+        for (may_fail, zone) in [(false, None), (true, None), (true, Some("America/New_York"))] {
+            let way = Way { may_fail, zone: zone.map(str::to_string) };
+            let made = ScalarUDF::new_from_impl(NestedCast::new(&list, way));
             assert_eq!(*function(made.name()).expect("a function of that name"), made);
         }
         assert!(function("warpcube_nested_").is_none());
@@ -207,6 +259,14 @@ mod tests {
         let list = |items: DataType| DataType::new_list(items, true);
         let decimal = DataType::Decimal128(2, 1);
         let of = |data_type: DataType| DataType::Struct(vec![Field::new("a", data_type, true)].into());
+        let in_zone = |from: &DataType, to: &DataType, zone: &str| {
+            super::is_taken(from, to, &Way { may_fail: false, zone: Some(zone.into()) })
+        };
+        let is_taken = |from: &DataType, to: &DataType| in_zone(from, to, "UTC");
+        let instant = DataType::Timestamp(TimeUnit::Nanosecond, Some("Europe/Berlin".into()));
+        let wall = DataType::Timestamp(TimeUnit::Nanosecond, None);
+        assert!(in_zone(&list(instant.clone()), &list(wall.clone()), "Europe/Berlin"));
+        assert!(!in_zone(&list(instant.clone()), &list(instant), "Europe/Berlin"));
         assert!(is_taken(&list(decimal.clone()), &list(DataType::Int32)));
         assert!(is_taken(&list(list(decimal.clone())), &list(list(DataType::Int32))));
         assert!(is_taken(&of(list(decimal.clone())), &of(list(DataType::Int32))));

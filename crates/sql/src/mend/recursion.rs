@@ -8,14 +8,19 @@
 //! The rule stands before all others, where the casts that the planner added are outermost. Those that a step writes
 //! itself stand twice ([`crate::syntax`]), so that they are told from the planner's.
 //!
+//! A parameter of another type than the one that the statement was planned with would leave the step's table as it was
+//! planned: such a query is refused, too.
+//!
 //! The file goes once DataFusion refuses such steps.
 
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Projection, RecursiveQuery};
 use datafusion::optimizer::AnalyzerRule;
@@ -48,6 +53,7 @@ impl AnalyzerRule for TypesOfSteps {
 
 /// A query whose step has the types of its first term.
 fn settled(mut query: RecursiveQuery) -> Result<Transformed<LogicalPlan>> {
+    check_table(&query)?;
     let LogicalPlan::Projection(Projection { expr, input, .. }) = query.recursive_term.as_ref() else {
         return Ok(Transformed::no(LogicalPlan::RecursiveQuery(query)));
     };
@@ -75,6 +81,31 @@ fn settled(mut query: RecursiveQuery) -> Result<Transformed<LogicalPlan>> {
         query.recursive_term = Arc::new(LogicalPlan::Projection(Projection::try_new(items, input.clone())?));
     }
     Ok(Transformed::new_transformed(LogicalPlan::RecursiveQuery(query), changed))
+}
+
+/// Refuses a query whose step reads its table with other types than the first term has.
+fn check_table(query: &RecursiveQuery) -> Result<()> {
+    let (first, mut found) = (query.static_term.schema(), None);
+    query.recursive_term.apply_nested(|plan| {
+        if let LogicalPlan::TableScan(scan) = plan
+            && let Ok(provider) = source_as_provider(&scan.source)
+            && let Some(table) = provider.downcast_ref::<CteWorkTable>().filter(|table| table.name() == query.name)
+        {
+            let schema = table.schema();
+            let mut pairs = schema.fields().iter().zip(first.fields());
+            let other = pairs.find(|(read, field)| read.data_type() != field.data_type());
+            found = other.map(|(read, field)| (read.clone(), field.clone()));
+        }
+        Ok(if found.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    let Some((read, field)) = found else { return Ok(()) };
+    let name = TableOfWith::of(&query.name).map_or(query.name.as_str(), |table| table.name);
+    let (column, planned, given) = (field.name(), sql_name(read.data_type()), sql_name(field.data_type()));
+    Err(SqlError::Planning(format!(
+        "column '{column}' of recursive query '{name}' was planned as {planned}, and its parameter makes it {given}; \
+         declare the types of parameters, PREPARE name(type, …) AS, or write CAST($1 AS {given})"
+    ))
+    .into())
 }
 
 /// The type of an item of a step that has another one than the first term, once types are coerced, and whether the

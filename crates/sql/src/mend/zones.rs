@@ -195,7 +195,9 @@ impl Way {
     }
 }
 
-fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transformed<Expr> {
+/// A cast that crosses between instants and what is on a wall, and what takes an instant apart or moves it, in the
+/// session's zone.
+pub(super) fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transformed<Expr> {
     let crossed = match &expr {
         Expr::Cast(cast) => crossed(&cast.expr, cast.field.data_type(), Way::Cast, zone, schema),
         Expr::TryCast(cast) => crossed(&cast.expr, cast.field.data_type(), Way::Try, zone, schema),

@@ -26,6 +26,7 @@ mod signs;
 mod similar;
 mod times;
 mod unread;
+mod value_columns;
 mod value_rows;
 mod visits;
 mod windows;
@@ -38,8 +39,8 @@ use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query,
-    Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values,
-    VisitorMut, WildcardAdditionalOptions,
+    Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Value, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use crate::error::{Result, SqlError};
@@ -274,22 +275,10 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// A column of VALUES with a double is one of doubles.
+    /// Columns of VALUES have types that hold all cells.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.windows.leave();
-        each_values(&mut query.body, &mut |values| {
-            let columns = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
-            for column in 0..columns {
-                let is_double = values.rows.iter().any(|row| is_double(&row.content[column]));
-                for row in values.rows.iter_mut().filter(|_| is_double) {
-                    let cell = &mut row.content[column];
-                    if is_decimal(cell) {
-                        let expr = std::mem::replace(cell, Expr::value(Value::Null));
-                        *cell = as_double(expr);
-                    }
-                }
-            }
-        });
+        value_columns::with_room(&mut query.body);
         let done = self.scopes.leave().map_or(Ok(()), |ended| scopes::around_branches(query, ended));
         self.go_on(done)
     }
@@ -415,26 +404,5 @@ fn is_double(expr: &Expr) -> bool {
             |argument| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) if is_double(argument)),
         ),
         _ => false,
-    }
-}
-
-/// Whether an expression is a literal with a point.
-fn is_decimal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if digits.contains('.')),
-        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_decimal(expr),
-        _ => false,
-    }
-}
-
-/// Calls `change` for the VALUES that a query's body consists of; queries in parentheses are visited by themselves.
-fn each_values(body: &mut SetExpr, change: &mut impl FnMut(&mut Values)) {
-    match body {
-        SetExpr::Values(values) => change(values),
-        SetExpr::SetOperation { left, right, .. } => {
-            each_values(left, change);
-            each_values(right, change);
-        }
-        _ => {}
     }
 }

@@ -1,8 +1,8 @@
 //! CSV and JSON as they are read and written here.
 //!
 //! Two defects. Arrow's readers of text (59) cut off the digits that a DECIMAL or a TIMESTAMP has no place for, where a
-//! cast of the text rounds them. Here files are read with more digits than are declared, and values are rounded
-//! ([`rounded`]). And DataFusion's writer of JSON (55.2) leaves out members that are NULL, so that a reader may lack
+//! cast of the text rounds them. Here values are read with all their digits, and made what is declared as casts make
+//! them ([`declared`], [`json`]). And DataFusion's writer of JSON (55.2) leaves out members that are NULL, so that a reader may lack
 //! their columns. Here they are written ([`nulls`]).
 //!
 //! A [`TextFormat`] has DataFusion's own format within, which does everything else. What asks for the kind of a format
@@ -10,8 +10,9 @@
 //!
 //! It goes once arrow's readers round and DataFusion's writer has an option for NULL.
 
+mod declared;
+mod json;
 mod nulls;
-mod rounded;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,8 +35,11 @@ use datafusion::object_store::{ObjectMeta, ObjectStore};
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 
+use declared::{DeclaredSource, TextForm};
 use nulls::WithNulls;
-use rounded::Rounded;
+
+pub(crate) use declared::{Failed, declared, read_schema};
+pub(crate) use json::reader as json_reader;
 
 /// CSV or JSON.
 #[derive(Debug)]
@@ -58,7 +62,7 @@ pub(crate) fn plain(format: &Arc<dyn FileFormat>) -> &Arc<dyn FileFormat> {
 
 /// DataFusion's own source of a format that a source is or has within.
 pub(crate) fn plain_source(source: &dyn FileSource) -> &dyn FileSource {
-    source.downcast_ref::<Rounded>().map_or(source, |source| source.plain.as_ref())
+    source.downcast_ref::<DeclaredSource>().map_or(source, |source| source.plain.as_ref())
 }
 
 /// The factories of all formats, for sessions.
@@ -132,7 +136,7 @@ impl FileFormat for TextFormat {
         config: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // The plain format settles options of the session in a source of its own kind.
-        let Some(source) = config.file_source.downcast_ref::<Rounded>().cloned() else {
+        let Some(source) = config.file_source.downcast_ref::<DeclaredSource>().cloned() else {
             return self.plain.create_physical_plan(state, config).await;
         };
         let within = FileScanConfigBuilder::from(config).with_source(source.plain.clone()).build();
@@ -161,7 +165,12 @@ impl FileFormat for TextFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        match Rounded::new(&table_schema, |read| self.plain.file_source(read)) {
+        let form = match self.plain.downcast_ref::<JsonFormat>() {
+            None => TextForm::Csv,
+            Some(json) if json.is_newline_delimited() => TextForm::JsonLines,
+            Some(_) => TextForm::JsonArray,
+        };
+        match DeclaredSource::new(&table_schema, form, |read| self.plain.file_source(read)) {
             Some(source) => Arc::new(source),
             None => self.plain.file_source(table_schema),
         }

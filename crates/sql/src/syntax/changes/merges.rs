@@ -2,20 +2,18 @@
 //!
 //! The source gets a column that says that a row of it is there; which rows without a partner are joined, the clauses
 //! tell. The first clause that holds for a pair of rows says what becomes of it: each value is a CASE over all clauses.
-//! The select list takes no EXISTS, so that one in a condition of a clause becomes a count of its rows.
 
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, Merge,
-    MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, Query, SelectItem,
-    SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins, Value, Values, VisitorMut,
+    BinaryOperator, CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
+    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, Query, SelectItem, SetExpr,
+    Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins, Value, Values, VisitorMut,
     WildcardAdditionalOptions,
 };
 
-use super::super::call;
 use super::super::items::folded;
 use super::super::rows::check_copied;
 use super::super::visits;
@@ -67,7 +65,7 @@ pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlS
         if let Some(mut predicate) = predicate {
             check_copied([&predicate])?;
             sides.read(&mut predicate, with_row, with_source)?;
-            counted(&mut predicate)?;
+            check_subqueries(&mut predicate)?;
             condition = and(condition, Expr::Nested(Box::new(predicate)));
         }
         read.push(of_clause(&target, &sides, condition, action, (with_row, with_source))?);
@@ -245,24 +243,12 @@ impl VisitorMut for OneSide<'_> {
     }
 }
 
-/// EXISTS in a condition as a comparison of a count.
-///
-/// # Errors
-/// [`SqlError::Unsupported`] for IN over a subquery, and for EXISTS over one whose rows are not those of its FROM and
-/// WHERE.
-fn counted(condition: &mut Expr) -> Result<()> {
-    #[derive(Default)]
-    struct Counts {
+/// Refuses IN over a subquery in a condition, for which the select list has no operator.
+fn check_subqueries(condition: &mut Expr) -> Result<()> {
+    struct NoIn {
         depth: usize,
-        refused: Option<SqlError>,
     }
-    impl Counts {
-        fn refuse(&mut self, what: &str, remedy: &str) -> ControlFlow<()> {
-            self.refused = Some(SqlError::Unsupported(format!("{what} in a condition of MERGE; {remedy}")));
-            ControlFlow::Break(())
-        }
-    }
-    impl VisitorMut for Counts {
+    impl VisitorMut for NoIn {
         type Break = ();
 
         fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
@@ -277,59 +263,17 @@ fn counted(condition: &mut Expr) -> Result<()> {
 
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
             match expr {
-                _ if self.depth > 0 => {}
-                Expr::InSubquery { .. } => {
-                    return self.refuse("IN (SELECT …)", "write EXISTS (SELECT 1 FROM … WHERE … = …)");
-                }
-                Expr::Exists { subquery, negated } => {
-                    let Some(count) = count_of(subquery) else {
-                        let remedy = "write EXISTS (SELECT 1 FROM … WHERE …), or join it in USING";
-                        return self.refuse("EXISTS over other than FROM and WHERE", remedy);
-                    };
-                    let op = if *negated { BinaryOperator::Eq } else { BinaryOperator::Gt };
-                    let (left, right) = (Box::new(Expr::Subquery(count)), Box::new(number(0)));
-                    *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }));
-                }
-                _ => {}
+                Expr::InSubquery { .. } if self.depth == 0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
             }
-            ControlFlow::Continue(())
         }
     }
-    let mut counts = Counts::default();
-    let _ = visits::visit_mut(condition, &mut counts);
-    counts.refused.map_or(Ok(()), Err)
-}
-
-/// `SELECT count(…) FROM … WHERE …`, of all its rows, for a query of columns and constants that has no other clause.
-fn count_of(query: &Query) -> Option<Box<Query>> {
-    let SetExpr::Select(select) = query.body.as_ref() else { return None };
-    let is_of_row = |item: &SelectItem| match item {
-        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => true,
-        SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } => {
-            matches!(item, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_))
-        }
-        _ => false,
-    };
-    let has_rows = select.projection.iter().all(is_of_row);
-    // Its columns are named, so that those that are not there are found.
-    let columns = select.projection.iter().filter_map(|item| match item {
-        SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } => Some(item.clone()),
-        _ => None,
-    });
-    let columns = columns.filter(|item| !matches!(item, Expr::Value(_)));
-    let one = columns.fold(is_there(number(1), true), |known, column| Expr::BinaryOp {
-        left: Box::new(known),
-        op: BinaryOperator::Or,
-        right: Box::new(is_there(column, false)),
-    });
-    let one = FunctionArg::Unnamed(FunctionArgExpr::Expr(one));
-    let items = vec![SelectItem::UnnamedExpr(call("count", vec![one]))];
-    let (mut plain, _) = parts::select(items, select.from.clone(), select.selection.clone()).ok()?;
-    let count = plain.clone();
-    if let SetExpr::Select(plain) = plain.body.as_mut() {
-        plain.projection.clone_from(&select.projection);
+    match visits::visit_mut(condition, &mut NoIn { depth: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(SqlError::Unsupported(
+            "IN (SELECT …) in a condition of MERGE; write EXISTS (SELECT 1 FROM … WHERE … = …)".into(),
+        )),
     }
-    (has_rows && *plain == *query).then_some(count)
 }
 
 /// The name that a table's columns are called by.

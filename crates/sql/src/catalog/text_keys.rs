@@ -1,18 +1,20 @@
-//! Tables with a folder `key=__HIVE_DEFAULT_PARTITION__`, whose rows have NULL for that key.
+//! Tables whose keys, the names of folders, are read here: those with a folder `key=__HIVE_DEFAULT_PARTITION__`, whose
+//! rows have NULL for that key, and those with keys that a cast rounds.
 //!
-//! The defect: DataFusion 55.2 makes a key's value by a cast of the folder's name, so that this name is an error for a
-//! number and a text for a string; it declares keys NOT NULL, so that `key IS NULL` is false before anything is read;
-//! and its pruning of folders reads the bit below a NULL, so that `key = 0` would keep the rows of NULL. A table with
-//! such a folder is a [`NullKeys`] here and all others stay listing tables. It lists its files with keys as text,
-//! prunes them by filters over that text, gives each file its typed values, and has every filter applied again to the
-//! rows.
+//! The defects: DataFusion 55.2 makes a key's value by Arrow's cast of the folder's name, so that the name of NULL is
+//! an error for a number and a text for a string, and digits of a TIMESTAMP(0) are cut off; it declares keys NOT NULL,
+//! so that `key IS NULL` is false before anything is read; and its pruning of folders reads the bit below a NULL, so
+//! that `key = 0` would keep the rows of NULL. Such a table is a [`TextKeys`] here and all others stay listing tables.
+//! It lists its files with keys as text, prunes them by filters over casts of that text, gives each file its values as
+//! casts give them, and has every filter applied again to the rows.
 //!
-//! It goes when listing tables map that name to NULL (apache/datafusion, `datafusion-catalog-listing/src/helpers.rs`).
+//! It goes when listing tables map that name to NULL (apache/datafusion, `datafusion-catalog-listing/src/helpers.rs`)
+//! and Arrow's casts of texts round.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::Transformed;
@@ -26,11 +28,12 @@ use datafusion::datasource::listing::{
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::functions::core::expr_fn::nullif;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, cast, lit};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, lit};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use crate::error::SqlError;
+use crate::mend::nested_casts::{cast_of_text, read_texts};
 use crate::walk::Walk;
 
 /// What stands for NULL in the name of a folder, as Hive and those after it write it.
@@ -38,13 +41,22 @@ pub(crate) const NULL_KEY: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The listing table that a provider is or is made of.
 pub(crate) fn listing_of(provider: &dyn TableProvider) -> Option<&ListingTable> {
-    let keys = || provider.downcast_ref::<NullKeys>().map(|keys| &keys.listing);
+    let keys = || provider.downcast_ref::<TextKeys>().map(|keys| &keys.listing);
     keys().map_or_else(|| provider.downcast_ref(), |listing| listing.downcast_ref())
 }
 
-/// Whether one of the paths has a folder that says that one of the keys is NULL.
-pub(super) fn has_null_keys(listing: &ListingTable, files: &[PathBuf]) -> bool {
+/// Whether keys of a table are read here: one of the paths has a folder that says that one is NULL, or a cast of a
+/// folder's name rounds.
+pub(super) fn are_read(listing: &ListingTable, files: &[PathBuf]) -> bool {
+    use DataType::{Decimal128, Decimal256, Timestamp};
     let keys = &listing.options().table_partition_cols;
+    let is_rounded = |kind: &DataType| {
+        let is_coarse = matches!(kind, Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _));
+        is_coarse || matches!(kind, Decimal128(..) | Decimal256(..))
+    };
+    if keys.iter().any(|(_, kind)| is_rounded(kind)) {
+        return true;
+    }
     let names: Vec<String> = keys.iter().map(|(key, _)| format!("{key}={NULL_KEY}")).collect();
     let is_null = |path: &Path| path.iter().any(|part| names.iter().any(|name| part.to_str() == Some(name)));
     !names.is_empty() && files.iter().any(|path| is_null(path))
@@ -87,7 +99,7 @@ fn file_schema(table: &ListingTable) -> SchemaRef {
 
 /// A table over files in folders of keys, some of which are NULL.
 #[derive(Debug)]
-pub(crate) struct NullKeys {
+pub(crate) struct TextKeys {
     /// The table with the keys' own types; it knows everything but how to read.
     listing: Arc<dyn TableProvider>,
     /// The table with keys as text, which lists the files.
@@ -97,8 +109,8 @@ pub(crate) struct NullKeys {
     schema: SchemaRef,
 }
 
-impl NullKeys {
-    pub(super) fn new(listing: Arc<dyn TableProvider>) -> DataFusionResult<NullKeys> {
+impl TextKeys {
+    pub(crate) fn new(listing: Arc<dyn TableProvider>) -> DataFusionResult<TextKeys> {
         let Some(table) = listing.downcast_ref::<ListingTable>() else {
             return Err(SqlError::Internal("keys of a table that is no listing table".into()).into());
         };
@@ -108,7 +120,12 @@ impl NullKeys {
         let file_schema = file_schema(table);
         let fields: Vec<_> = file_schema.fields().iter().cloned().chain(keys.iter().cloned()).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, file_schema.metadata().clone()));
-        Ok(NullKeys { texts, file_schema, keys, schema, listing })
+        Ok(TextKeys { texts, file_schema, keys, schema, listing })
+    }
+
+    /// The table with the keys' own types.
+    pub(crate) fn listing(&self) -> &Arc<dyn TableProvider> {
+        &self.listing
     }
 
     /// The filters over keys alone, as filters over their texts.
@@ -117,7 +134,7 @@ impl NullKeys {
         let of_keys = filters.iter().filter(|filter| expr_applicable_for_cols(&names, filter)).cloned();
         let of_text = |expr: Expr| match &expr {
             Expr::Column(column) => match self.keys.iter().find(|key| *key.name() == column.name) {
-                Some(key) => Ok(Transformed::yes(cast(nullif(expr, lit(NULL_KEY)), key.data_type().clone()))),
+                Some(key) => cast_of_text(nullif(expr, lit(NULL_KEY)), key.data_type()).map(Transformed::yes),
                 None => Ok(Transformed::no(expr)),
             },
             _ => Ok(Transformed::no(expr)),
@@ -129,7 +146,7 @@ impl NullKeys {
     fn typed(&self, mut file: PartitionedFile) -> DataFusionResult<PartitionedFile> {
         let typed = |(value, key): (&ScalarValue, &Arc<Field>)| match value {
             ScalarValue::Utf8(Some(text)) if text != NULL_KEY => {
-                ScalarValue::try_from_string(text.clone(), key.data_type())
+                ScalarValue::try_from_array(&read_texts(&value.to_array()?, key.data_type())?, 0)
             }
             _ => ScalarValue::try_from(key.data_type()),
         };
@@ -153,7 +170,7 @@ impl NullKeys {
 }
 
 #[async_trait]
-impl TableProvider for NullKeys {
+impl TableProvider for TextKeys {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
