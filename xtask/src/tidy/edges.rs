@@ -22,7 +22,7 @@ const EDGES: [(&str, &[&str], &[&str]); 10] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 13] = [
+const OWNED: [(&str, &[&str]); 15] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),
@@ -30,6 +30,8 @@ const OWNED: [(&str, &[&str]); 13] = [
     ("datafusion-proto", &["sql"]),
     ("parquet", &["sql", "warpcube", "datagen"]),
     ("tokio", &["sql", "bench", "warpcube"]),
+    ("tpcdsgen", &["datagen"]),
+    ("tpcdsgen-arrow", &["datagen"]),
     ("tpchgen", &["datagen"]),
     ("tpchgen-arrow", &["datagen"]),
     ("clap", &["warpcube", "bench", "xtask"]),
