@@ -16,7 +16,7 @@
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
 # STREAM_TESTS  the programs of crates/gpu/tests/events.rs and cuda_cancel.rs (stage streams)
 # NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh); a PYTHON with DuckDB's
-#           package (default: .venv/bin/python, or python3) has it measured too (stages ssb and tpch)
+#           package (default: .venv/bin/python, or python3) has it measured too (ssb, tpch, tpcds, clickbench, h2o)
 set -u
 cd "$(dirname "$0")/.."
 # NVRTC is found in the Python environment that is active, or in the project's.
@@ -451,6 +451,18 @@ EOF
         bench tpch100 590 tpch --sf 100 --dir "$data/tpch100" --compression zstd --device cuda "${over[@]}" \
             --json "$out/tpch-$gpu-sf100.json"
         ;;
+    tpcds)
+        # First runs compile, some seconds a query.
+        bench tpcds 590 bench tpcds --sf "${TPCDS_SF:-5}" --dir "$data/tpcds" --device auto --verify --runs 3 \
+            "${duckdb[@]}" --json "$out/tpcds-$gpu-sf${TPCDS_SF:-5}.json"
+        ;;
+    clickbench)
+        bench clickbench 590 bench clickbench --rows "${HITS:-20000000}" --dir "$data/clickbench" --device cuda \
+            --verify --runs 3 "${duckdb[@]}" --json "$out/clickbench-$gpu.json"
+        ;;
+    h2o)
+        bench h2o 500 bench h2o --dir "$data/h2o" --device cuda --verify "${duckdb[@]}" --json "$out/h2o-$gpu.json"
+        ;;
     tune)
         # Each line of TUNINGS is a value of WARPCUBE_TUNING; the device times of all go into one file, a line each.
         limit tune 550 bash -c '
@@ -586,8 +598,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         echo "unknown stage '$stage': probe, answers, ssb, topk, ssb-plain, ssb-sorted, ssb-turns, base-turns, start," \
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
-            "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch," \
-            "interrupts, tune, streams, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer," \
+            "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch, tpch100," \
+            "tpcds, clickbench, h2o, interrupts, tune, streams, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer," \
             "fuzz" >&2
         exit 2
         ;;

@@ -166,6 +166,7 @@ impl From<warpcube_datagen::DatagenError> for Failure {
         match error {
             warpcube_datagen::DatagenError::Cancelled => Failure::Cancelled,
             warpcube_datagen::DatagenError::Scale(_) => Failure::Usage(format!("--sf: {error}")),
+            warpcube_datagen::DatagenError::Rows(_) => Failure::Usage(format!("--rows: {error}")),
             other => Failure::Data(other.to_string()),
         }
     }

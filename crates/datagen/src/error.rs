@@ -12,6 +12,9 @@ pub enum DatagenError {
     /// The scale factor is not a number this generator can work with.
     #[error("scale factor {0} is out of range: it must be above 0 and at most {max}", max = crate::MAX_SCALE)]
     Scale(f64),
+    /// The number of rows is none that this generator can make.
+    #[error("{0} rows are out of range: at least 1 and at most {max}", max = crate::MAX_ROWS)]
+    Rows(u64),
     /// There is no such part: parts count from 0.
     #[error("there is no part {part} of {parts}: parts count from 0")]
     Part {

@@ -1,25 +1,61 @@
-//! Benchmark data made where it is needed: the Star Schema Benchmark and TPC-H, row for row as their reference
-//! generators make them, as Arrow record batches, as Parquet files and (SSB) as text, at any scale factor.
+//! Benchmark data made where it is needed, as Arrow record batches, as Parquet files and (SSB) as text: the Star Schema
+//! Benchmark and TPC-H row for row as their reference generators make them, TPC-DS, at any scale factor; the tables of
+//! ClickBench and of H2O's db-benchmark, drawn with their published distributions, in any number of rows.
 
+mod clickbench;
+mod draw;
 mod error;
+mod h2o;
 mod progress;
 mod queries;
 mod random;
 mod ssb;
+mod tpcds;
 mod tpch;
 mod write;
 
+use std::fmt;
 use std::ops::Range;
 
 pub use error::DatagenError;
 pub use progress::{NoProgress, Progress};
-pub use queries::{SSB_QUERIES, ssb_query, ssb_variations, tpch_query, tpch_variations};
+pub use queries::{
+    CLICKBENCH_QUERIES, H2O_QUERIES, SSB_QUERIES, TPCDS_QUERIES, ssb_query, ssb_variations, tpch_query, tpch_variations,
+};
 pub use ssb::{SsbBatches, SsbTable, ssb_batches, write_ssb_tbl};
 pub use tpch::{TpchBatches, TpchTable, tpch_batches};
-pub use write::{Compression, WriteOptions, WriteReport, WrittenTable, write_ssb_parquet, write_tpch_parquet};
+pub use write::{
+    Compression, WriteOptions, WriteReport, WrittenTable, write_clickbench_parquet, write_h2o_parquet,
+    write_ssb_parquet, write_tpcds_parquet, write_tpch_parquet,
+};
 
 /// The largest scale factor: beyond it keys of customers would pass 32 bits.
 pub const MAX_SCALE: f64 = 50_000.0;
+
+/// The most rows of ClickBench's table and of H2O's: their keys are 32-bit integers.
+pub const MAX_ROWS: u64 = 1_000_000_000;
+
+/// How large the data of a benchmark are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Size {
+    /// The scale factor of SSB, TPC-H and TPC-DS.
+    Scale(f64),
+    /// The rows of the largest table, of ClickBench and H2O.
+    Rows(u64),
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Scale(scale) => write!(out, "at scale factor {scale}"),
+            Size::Rows(rows) => write!(out, "of {rows} rows"),
+        }
+    }
+}
+
+fn check_rows(rows: u64) -> Result<(), DatagenError> {
+    if (1..=MAX_ROWS).contains(&rows) { Ok(()) } else { Err(DatagenError::Rows(rows)) }
+}
 
 fn check_scale(sf: f64) -> Result<(), DatagenError> {
     if sf > 0.0 && sf <= MAX_SCALE { Ok(()) } else { Err(DatagenError::Scale(sf)) }

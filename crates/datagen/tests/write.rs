@@ -11,10 +11,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::TempDir;
 use warpcube_datagen::{
     Compression, DatagenError, NoProgress, Progress, SsbTable, TpchTable, WriteOptions, ssb_batches, tpch_batches,
-    write_ssb_parquet, write_tpch_parquet,
+    write_ssb_parquet, write_tpcds_parquet, write_tpch_parquet,
 };
 
 const SF: f64 = 0.01;
+/// Rows of `store_sales`, `store_returns`, `date_dim`, `time_dim`, `customer_demographics`, `item` and `ship_mode`.
+const TPCDS_ROWS: [u64; 7] = [120_527, 11_925, 73_049, 86_400, 1_920_800, 2_000, 20];
 
 fn small_files() -> WriteOptions {
     WriteOptions { rows_per_file: 20_000, rows_per_group: 5_000, ..WriteOptions::default() }
@@ -156,4 +158,23 @@ fn an_unwritable_folder_is_named() {
     fs::write(&file, "").expect("it writes");
     let error = write_ssb_parquet(&file, SF, &small_files(), &NoProgress).expect_err("a file is in the way");
     assert!(matches!(&error, DatagenError::Io { path, .. } if *path == file), "{error}");
+}
+
+#[test]
+fn tpcds_files_hold_the_batches_however_they_are_cut() {
+    let dir = TempDir::new().expect("a temporary folder");
+    let options = WriteOptions { rows_per_file: 60_000, ..WriteOptions::default() };
+    let report = write_tpcds_parquet(dir.path(), SF, &options, &NoProgress).expect("it writes");
+    assert_eq!(report.tables.len(), 24);
+    let table = |name: &str| report.tables.iter().find(|table| table.name == name).expect("a table");
+    let rows = ["store_sales", "store_returns", "date_dim", "time_dim", "customer_demographics", "item", "ship_mode"];
+    let rows = rows.map(|name| table(name).rows);
+    assert_eq!(rows, TPCDS_ROWS);
+    // Cut by orders, the facts hold the same rows.
+    let whole = TempDir::new().expect("a temporary folder");
+    let report_whole = write_tpcds_parquet(whole.path(), SF, &WriteOptions::default(), &NoProgress).expect("it writes");
+    assert!(table("inventory").files > 1);
+    for (cut, whole) in report.tables.iter().zip(&report_whole.tables) {
+        assert!(read(&cut.path).columns() == read(&whole.path).columns(), "{}", cut.name);
+    }
 }

@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand};
 use warpcube_bench::cube::CubeArgs;
 use warpcube_bench::prims::PrimitiveArgs;
-use warpcube_bench::queries::QueryArgs;
+use warpcube_bench::queries::{ClickbenchArgs, H2oArgs, ScaledArgs};
 use warpcube_bench::schemes::SchemeArgs;
 
 use crate::cube::args::CubeCommand;
@@ -117,7 +117,13 @@ pub(crate) enum BenchSuite {
     /// Measure the storage schemes of sparse arrays, on one core and on the device
     Schemes(SchemeArgs),
     /// Find the first rows of SSB's largest table by several orders: ORDER BY with LIMIT
-    Topk(QueryArgs),
+    Topk(ScaledArgs),
+    /// Run TPC-DS: make the data, run the 99 queries, print their times and where each part ran
+    Tpcds(ScaledArgs),
+    /// Run ClickBench: draw its table, run the 43 queries, print their times and where each part ran
+    Clickbench(ClickbenchArgs),
+    /// Run H2O's db-benchmark: draw its tables, answer the 15 questions, print their times and where each part ran
+    H2o(H2oArgs),
     #[command(flatten)]
     Queries(QuerySuite),
 }
@@ -126,9 +132,9 @@ pub(crate) enum BenchSuite {
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuerySuite {
     /// Run the Star Schema Benchmark: make the data, run the 13 queries, print their times
-    Ssb(QueryArgs),
+    Ssb(ScaledArgs),
     /// Run TPC-H: make the data, run the 22 queries, print their times and where each part ran
-    Tpch(QueryArgs),
+    Tpch(ScaledArgs),
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.

@@ -33,6 +33,8 @@ const OWNED: [(&str, &[&str]); 15] = [
     ("datafusion-proto", &["sql"]),
     ("parquet", &["sql", "warpcube", "datagen"]),
     ("tokio", &["sql", "bench", "warpcube"]),
+    ("tpcdsgen", &["datagen"]),
+    ("tpcdsgen-arrow", &["datagen"]),
     ("tpchgen", &["datagen"]),
     ("tpchgen-arrow", &["datagen"]),
     ("clap", &["warpcube", "bench", "xtask"]),

@@ -6,12 +6,42 @@ use clap::{Args, ValueEnum};
 
 use crate::suite::RunArgs;
 
-/// How to run a benchmark of queries.
+/// How to run a benchmark of queries whose data have a scale factor.
 #[derive(Debug, Clone, Args)]
-pub struct QueryArgs {
+pub struct ScaledArgs {
     /// Scale factor
     #[arg(long, default_value_t = 1.0)]
     pub sf: f64,
+    /// How to run it
+    #[command(flatten)]
+    pub queries: QueryArgs,
+}
+
+/// How to run ClickBench.
+#[derive(Debug, Clone, Args)]
+pub struct ClickbenchArgs {
+    /// Rows of the table
+    #[arg(long, default_value_t = 20_000_000)]
+    pub rows: u64,
+    /// How to run it
+    #[command(flatten)]
+    pub queries: QueryArgs,
+}
+
+/// How to run H2O's db-benchmark.
+#[derive(Debug, Clone, Args)]
+pub struct H2oArgs {
+    /// Rows of the largest tables
+    #[arg(long, default_value_t = 10_000_000)]
+    pub rows: u64,
+    /// How to run it
+    #[command(flatten)]
+    pub queries: QueryArgs,
+}
+
+/// How to run a benchmark of queries.
+#[derive(Debug, Clone, Args)]
+pub struct QueryArgs {
     /// Folder for the data, reused if it holds them already
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,

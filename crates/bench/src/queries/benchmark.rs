@@ -1,24 +1,43 @@
 //! The benchmarks as data.
 
-use warpcube_datagen::{SSB_QUERIES, ssb_variations, tpch_query, tpch_variations};
+use warpcube_datagen::{
+    CLICKBENCH_QUERIES, H2O_QUERIES, SSB_QUERIES, Size, TPCDS_QUERIES, ssb_variations, tpch_query, tpch_variations,
+};
 
 use crate::suite::Failure;
 
-/// Which generator makes a benchmark's tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which generator makes a benchmark's tables, and how large.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Generator {
-    /// The Star Schema Benchmark's.
-    Ssb,
+    /// The Star Schema Benchmark's, at a scale factor.
+    Ssb(f64),
     /// TPC-H's.
-    Tpch,
+    Tpch(f64),
+    /// TPC-DS's.
+    Tpcds(f64),
+    /// ClickBench's, of so many rows.
+    Clickbench(u64),
+    /// That of H2O's db-benchmark.
+    H2o(u64),
 }
 
 impl Generator {
     /// The name of its tables' folder.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Generator::Ssb => "ssb",
-            Generator::Tpch => "tpch",
+            Generator::Ssb(_) => "ssb",
+            Generator::Tpch(_) => "tpch",
+            Generator::Tpcds(_) => "tpcds",
+            Generator::Clickbench(_) => "clickbench",
+            Generator::H2o(_) => "h2o",
+        }
+    }
+
+    /// How large the tables are.
+    pub(super) fn size(self) -> Size {
+        match self {
+            Generator::Ssb(sf) | Generator::Tpch(sf) | Generator::Tpcds(sf) => Size::Scale(sf),
+            Generator::Clickbench(rows) | Generator::H2o(rows) => Size::Rows(rows),
         }
     }
 }
@@ -86,38 +105,43 @@ const TOPK_QUERIES: [(&str, &str); 8] = [
     ),
 ];
 
-/// The benchmark of that name, for tables of that scale.
-pub(super) fn find(name: &str, sf: f64) -> Result<Benchmark, Failure> {
-    match name {
-        "ssb" => Ok(over_ssb("ssb", &SSB_QUERIES, false)),
-        "topk" => Ok(over_ssb("topk", &TOPK_QUERIES, true)),
-        "tpch" => {
+/// The benchmark of that name, for tables of that size.
+pub(super) fn find(name: &str, size: Size) -> Result<Benchmark, Failure> {
+    let fixed = |name, generator, largest, queries: &[(&str, &str)]| {
+        let queries = queries.iter().map(|query| varied(query, |_| Vec::new())).collect();
+        Ok(Benchmark { name, generator, largest, shows_placement: true, queries })
+    };
+    match (name, size) {
+        ("ssb", Size::Scale(sf)) => Ok(over_ssb("ssb", sf, &SSB_QUERIES, false)),
+        ("topk", Size::Scale(sf)) => Ok(over_ssb("topk", sf, &TOPK_QUERIES, true)),
+        ("tpch", Size::Scale(sf)) => {
             let case = |number| {
                 let variations = tpch_variations(number, sf, VARIATIONS_MAX);
                 Some(Query { name: format!("q{number}"), sql: tpch_query(number, sf)?, variations })
             };
             let queries = (1..=TPCH_QUERY_COUNT).filter_map(case).collect();
-            Ok(Benchmark {
-                name: "tpch",
-                generator: Generator::Tpch,
-                largest: "lineitem",
-                shows_placement: true,
-                queries,
-            })
+            let (generator, largest) = (Generator::Tpch(sf), "lineitem");
+            Ok(Benchmark { name: "tpch", generator, largest, shows_placement: true, queries })
         }
-        other => Err(Failure::Usage(format!("there is no benchmark '{other}'"))),
+        ("tpcds", Size::Scale(sf)) => fixed("tpcds", Generator::Tpcds(sf), "store_sales", &TPCDS_QUERIES),
+        ("clickbench", Size::Rows(rows)) => {
+            fixed("clickbench", Generator::Clickbench(rows), "hits", &CLICKBENCH_QUERIES)
+        }
+        ("h2o", Size::Rows(rows)) => fixed("h2o", Generator::H2o(rows), "g1", &H2O_QUERIES),
+        (other, _) => Err(Failure::Usage(format!("there is no benchmark '{other}' {size}"))),
     }
 }
 
+/// A query with other texts of its shape, by its name.
+fn varied((name, sql): &(&str, &str), variations: impl FnOnce(&str) -> Vec<String>) -> Query {
+    Query { name: name.to_string(), sql: sql.to_string(), variations: variations(name) }
+}
+
 /// A benchmark over the tables of the Star Schema Benchmark.
-fn over_ssb(name: &'static str, queries: &[(&str, &str)], shows_placement: bool) -> Benchmark {
-    let case = |(name, sql): &(&str, &str)| Query {
-        name: name.to_string(),
-        sql: sql.to_string(),
-        variations: ssb_variations(name, VARIATIONS_MAX),
-    };
+fn over_ssb(name: &'static str, sf: f64, queries: &[(&str, &str)], shows_placement: bool) -> Benchmark {
+    let case = |query| varied(query, |name| ssb_variations(name, VARIATIONS_MAX));
     let queries = queries.iter().map(case).collect();
-    Benchmark { name, generator: Generator::Ssb, largest: "lineorder", shows_placement, queries }
+    Benchmark { name, generator: Generator::Ssb(sf), largest: "lineorder", shows_placement, queries }
 }
 
 impl Benchmark {
@@ -140,21 +164,28 @@ impl Benchmark {
 mod tests {
     use super::*;
 
+    const SCALE: Size = Size::Scale(1.0);
+
     #[test]
     fn suites_have_all_their_queries() {
-        assert_eq!(find("ssb", 1.0).unwrap().queries.len(), 13);
-        assert_eq!(find("tpch", 1.0).unwrap().queries.len(), 22);
-        assert_eq!(find("topk", 1.0).unwrap().queries.len(), TOPK_QUERIES.len());
-        assert_eq!(find("tpch", 1.0).unwrap().only(&["q21".into()]).unwrap().queries[0].name, "q21");
-        let varied = |name: &str| find(name, 1.0).unwrap().queries.iter().map(|case| case.variations.len()).min();
-        assert_eq!([varied("ssb"), varied("tpch"), varied("topk")], [Some(7), Some(4), Some(0)]);
-        let unknown = find("ssb", 1.0).unwrap().only(&["q9".into()]).unwrap_err().to_string();
+        let rows = Size::Rows(1_000);
+        let scaled = ["ssb", "tpch", "topk", "tpcds"].map(|name| (name, SCALE));
+        let sized = ["clickbench", "h2o"].map(|name| (name, rows));
+        let found: Vec<Benchmark> =
+            scaled.into_iter().chain(sized).map(|(name, size)| find(name, size).unwrap()).collect();
+        let counts: Vec<usize> = found.iter().map(|suite| suite.queries.len()).collect();
+        assert_eq!(counts, [13, 22, TOPK_QUERIES.len(), 99, 43, 15]);
+        let varied = found.iter().map(|suite| suite.queries.iter().map(|case| case.variations.len()).min());
+        assert_eq!(varied.flatten().collect::<Vec<_>>(), [7, 4, 0, 0, 0, 0]);
+        assert!(found.iter().all(|suite| [SCALE, rows].contains(&suite.generator.size())));
+        assert_eq!(find("tpch", SCALE).unwrap().only(&["q21".into()]).unwrap().queries[0].name, "q21");
+        let unknown = find("ssb", SCALE).unwrap().only(&["q9".into()]).unwrap_err().to_string();
         assert!(unknown.starts_with("--queries q9: ssb has q1.1, "), "{unknown}");
     }
 
     #[test]
     fn query_11_of_tpch_is_that_of_the_scale() {
-        let query = |sf| find("tpch", sf).unwrap().queries[10].sql.clone();
+        let query = |sf| find("tpch", Size::Scale(sf)).unwrap().queries[10].sql.clone();
         assert!(query(1.0).contains("* 0.0001\n") && query(10.0).contains("* 0.00001\n"), "{}", query(10.0));
     }
 }

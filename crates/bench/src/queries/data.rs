@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use warpcube_datagen::{Compression, WriteOptions, write_ssb_parquet, write_tpch_parquet};
+use warpcube_datagen::{
+    Compression, Size, WriteOptions, write_clickbench_parquet, write_h2o_parquet, write_ssb_parquet,
+    write_tpcds_parquet, write_tpch_parquet,
+};
 use warpcube_sql::{Baseline, Connection, Database, DatabaseOptions};
 
 use super::benchmark::{Benchmark, Generator};
@@ -50,22 +53,27 @@ impl warpcube_datagen::Progress for Follower<'_> {
 /// Makes the tables in `folder` unless they are there; gives their names and paths.
 pub(super) fn make(
     benchmark: &Benchmark,
-    sf: f64,
     folder: &Path,
     compression: Compression,
     run: &mut Run,
 ) -> Result<Tables, Failure> {
-    let what = format!("making {} at scale {sf}", benchmark.name);
+    let named = match benchmark.generator.size() {
+        Size::Scale(sf) => format!("{} at scale {sf}", benchmark.name),
+        Size::Rows(rows) => format!("{} of {} rows", benchmark.name, grouped(rows)),
+    };
+    let what = format!("making {named}");
     let follower = Follower(Mutex::new(Making { run, what, tables: Vec::new() }));
     let options = WriteOptions { compression, ..WriteOptions::default() };
     let report = match benchmark.generator {
-        Generator::Ssb => write_ssb_parquet(folder, sf, &options, &follower),
-        Generator::Tpch => write_tpch_parquet(folder, sf, &options, &follower),
+        Generator::Ssb(sf) => write_ssb_parquet(folder, sf, &options, &follower),
+        Generator::Tpch(sf) => write_tpch_parquet(folder, sf, &options, &follower),
+        Generator::Tpcds(sf) => write_tpcds_parquet(folder, sf, &options, &follower),
+        Generator::Clickbench(rows) => write_clickbench_parquet(folder, rows, &options, &follower),
+        Generator::H2o(rows) => write_h2o_parquet(folder, rows, &options, &follower),
     }?;
     let (rows, bytes) = report.tables.iter().fold((0, 0), |sum, table| (sum.0 + table.rows, sum.1 + table.bytes));
     run.tell(&format!(
-        "{} at scale {sf}: {} rows, {:.2} GiB in {}{}",
-        benchmark.name,
+        "{named}: {} rows, {:.2} GiB in {}{}",
         grouped(rows),
         bytes as f64 / f64::from(1 << 30),
         report.dir.display(),

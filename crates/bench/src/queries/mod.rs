@@ -1,4 +1,5 @@
-//! Benchmarks of queries over a connection: SSB, TPC-H and first rows, and of one cube ([`cubes`]).
+//! Benchmarks of queries over a connection: SSB, TPC-H, TPC-DS, ClickBench, H2O and first rows, and of one cube
+//! ([`cubes`]).
 //!
 //! A benchmark is data ([`benchmark`]): tables made by a generator, and queries with names. Measuring ([`measure`]),
 //! comparing with plain DataFusion ([`verify`]), DuckDB as a rival ([`mod@duckdb`]) and the lines behind the table
@@ -21,12 +22,13 @@ use arrow::array::RecordBatch;
 use clap::ValueEnum;
 use serde_json::json;
 use tokio::runtime::Handle;
+pub use warpcube_datagen::Size;
 use warpcube_gpu::Device;
 use warpcube_sql::{Baseline, Connection, DeviceColumn, Placement};
 
 use crate::report::{Column, Report, Threads};
 use crate::suite::{About, Failure, Run, Suite, device_name};
-pub use args::{Compression, QueryArgs, Rival};
+pub use args::{ClickbenchArgs, Compression, H2oArgs, QueryArgs, Rival, ScaledArgs};
 pub use benchmark::Benchmark;
 use benchmark::Query;
 pub use cubes::{CrossTabs, CubeQuery, Opened};
@@ -60,8 +62,8 @@ impl Benchmark {
     ///
     /// # Errors
     /// A benchmark, a query or a folder that is not there; no runs.
-    pub fn asked(name: &str, arguments: &QueryArgs) -> Result<Benchmark, Failure> {
-        let benchmark = benchmark::find(name, arguments.sf)?.only(&arguments.queries)?;
+    pub fn asked(name: &str, size: Size, arguments: &QueryArgs) -> Result<Benchmark, Failure> {
+        let benchmark = benchmark::find(name, size)?.only(&arguments.queries)?;
         if arguments.runs == 0 {
             return Err(Failure::Usage("--runs takes 1 or more".into()));
         }
@@ -95,9 +97,9 @@ impl Queries {
 
     /// Makes tables, has DuckDB measured, and wakes plain DataFusion.
     fn prepare(&mut self, run: &mut Run) -> Result<(), Failure> {
-        let QueryArgs { sf, dir, compression, sorted_by, rival, python, runs, verify, .. } = self.arguments.clone();
-        let folder = dir.map_or_else(|| default_folder(&self.benchmark, sf), Ok)?;
-        let mut tables = data::make(&self.benchmark, sf, &folder, compression.into(), run)?;
+        let QueryArgs { dir, compression, sorted_by, rival, python, runs, verify, .. } = self.arguments.clone();
+        let folder = dir.map_or_else(|| default_folder(&self.benchmark), Ok)?;
+        let mut tables = data::make(&self.benchmark, &folder, compression.into(), run)?;
         let largest = tables.iter().position(|(name, _)| name == self.benchmark.largest);
         if let Some((column, at)) = sorted_by.zip(largest) {
             let (name, path) = tables[at].clone();
@@ -138,8 +140,12 @@ impl Suite for Queries {
         let (settings, arguments) = (self.connection.settings(), &self.arguments);
         let (placed, encoding) = (settings.database.device.to_string(), settings.encoding.to_string());
         // A scale factor without a fraction is a whole number in JSON too.
-        let sf = if arguments.sf.fract() == 0.0 { json!(arguments.sf as u64) } else { json!(arguments.sf) };
-        let mut params = json!({"sf": sf, "device": placed, "encoding": encoding});
+        let (sized, size) = match self.benchmark.generator.size() {
+            Size::Scale(sf) if sf.fract() == 0.0 => ("sf", json!(sf as u64)),
+            Size::Scale(sf) => ("sf", json!(sf)),
+            Size::Rows(rows) => ("rows", json!(rows)),
+        };
+        let mut params = json!({sized: size, "device": placed, "encoding": encoding});
         if let Some(column) = &arguments.sorted_by {
             params["sorted_by"] = column.as_str().into();
         }
@@ -289,9 +295,13 @@ fn column(table: &str, column: &DeviceColumn) -> Column {
     }
 }
 
-/// `warpcube/data/ssb-sf1` in the user's cache folder.
-fn default_folder(benchmark: &Benchmark, sf: f64) -> Result<PathBuf, Failure> {
+/// `warpcube/data/ssb-sf1` or `warpcube/data/h2o-rows10000000` in the user's cache folder.
+fn default_folder(benchmark: &Benchmark) -> Result<PathBuf, Failure> {
     let cache = dirs::cache_dir()
         .ok_or_else(|| Failure::Usage("there is no cache folder for the data; name a folder with --dir".into()))?;
-    Ok(cache.join("warpcube").join("data").join(format!("{}-sf{sf}", benchmark.generator.name())))
+    let size = match benchmark.generator.size() {
+        Size::Scale(sf) => format!("sf{sf}"),
+        Size::Rows(rows) => format!("rows{rows}"),
+    };
+    Ok(cache.join("warpcube").join("data").join(format!("{}-{size}", benchmark.generator.name())))
 }

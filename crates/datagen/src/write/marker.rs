@@ -1,4 +1,4 @@
-//! The marker file of a generated folder: which benchmark, generator version and scale it holds, and every file with
+//! The marker file of a generated folder: which benchmark, generator version and size it holds, and every file with
 //! its size. It is written before the first table without files, and again, complete, after the last; so a folder is
 //! known to be ours from the start, and known to be whole only when it is.
 
@@ -8,12 +8,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{WriteReport, WrittenTable, replace};
-use crate::DatagenError;
+use crate::{DatagenError, Size};
 
 /// The marker's name in the folder.
 pub(super) const FILE: &str = "warpcube-datagen.txt";
 
-/// Counts up when the same scale would give other rows, columns or types.
+/// Counts up when the same size would give other rows, columns or types.
 const VERSION: u32 = 1;
 
 /// Which data a folder holds.
@@ -21,18 +21,18 @@ const VERSION: u32 = 1;
 pub(super) struct Identity {
     pub(super) benchmark: String,
     pub(super) version: u32,
-    pub(super) scale: f64,
+    pub(super) size: Size,
 }
 
 impl Identity {
-    pub(super) fn new(benchmark: &str, scale: f64) -> Self {
-        Self { benchmark: benchmark.to_owned(), version: VERSION, scale }
+    pub(super) fn new(benchmark: &str, size: Size) -> Self {
+        Self { benchmark: benchmark.to_owned(), version: VERSION, size }
     }
 }
 
 impl std::fmt::Display for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} at scale factor {} (generator version {})", self.benchmark, self.scale, self.version)
+        write!(f, "{} {} (generator version {})", self.benchmark, self.size, self.version)
     }
 }
 
@@ -73,8 +73,12 @@ impl Marker {
     }
 
     fn text(&self) -> String {
-        let Identity { benchmark, version, scale } = &self.identity;
-        let mut text = format!("warpcube-datagen {version}\nbenchmark {benchmark}\nscale {scale}\n");
+        let Identity { benchmark, version, size } = &self.identity;
+        let size = match size {
+            Size::Scale(scale) => format!("scale {scale}"),
+            Size::Rows(rows) => format!("rows {rows}"),
+        };
+        let mut text = format!("warpcube-datagen {version}\nbenchmark {benchmark}\n{size}\n");
         for table in &self.tables {
             // Writing to a String does not fail.
             _ = writeln!(text, "table {} {}", table.name, table.rows);
@@ -89,7 +93,13 @@ impl Marker {
         let mut lines = text.lines();
         let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ').map(str::to_owned);
         let version = value("warpcube-datagen")?.parse().ok()?;
-        let identity = Identity { version, benchmark: value("benchmark")?, scale: value("scale")?.parse().ok()? };
+        let benchmark = value("benchmark")?;
+        let size = match lines.next()?.split_once(' ')? {
+            ("scale", scale) => Size::Scale(scale.parse().ok()?),
+            ("rows", rows) => Size::Rows(rows.parse().ok()?),
+            _ => return None,
+        };
+        let identity = Identity { version, benchmark, size };
         let (mut tables, mut complete): (Vec<Table>, _) = (Vec::new(), false);
         for line in lines {
             let words: Vec<&str> = line.split(' ').collect();
@@ -148,8 +158,8 @@ mod tests {
             Table { name: "part".to_owned(), rows: 7, files },
             Table { name: "date".to_owned(), rows: 2557, files: Vec::new() },
         ];
-        for (scale, complete) in [(0.01, true), (20.0, false)] {
-            let marker = Marker { identity: Identity::new("ssb", scale), tables: tables.clone(), complete };
+        for (size, complete) in [(Size::Scale(0.01), true), (Size::Scale(20.0), false), (Size::Rows(7), true)] {
+            let marker = Marker { identity: Identity::new("ssb", size), tables: tables.clone(), complete };
             assert_eq!(Marker::parse(&marker.text()), Some(marker));
         }
         for text in ["", "warpcube-datagen x\n", "warpcube-datagen 1\nbenchmark ssb\nscale 1\nfile a 1\n"] {

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::{DatagenError, Progress, SsbTable, TpchTable, ssb_batches, tpch_batches};
+use crate::h2o::H2oTable;
+use crate::tpcds::{TPCDS_TABLES, TpcdsTable};
+use crate::{DatagenError, Progress, Size, SsbTable, TpchTable, clickbench, ssb_batches, tpch_batches};
 use marker::{Identity, Marker};
 
 /// How pages are compressed. At scale factor 1, SSB takes 232 MB without compression, 179 MB with Snappy and 130 MB
@@ -76,12 +78,13 @@ pub struct WrittenTable {
 }
 
 /// Batches of one part.
-type Batches = Box<dyn Iterator<Item = RecordBatch>>;
+pub(crate) type Batches = Box<dyn Iterator<Item = RecordBatch>>;
 
 /// A table to be written.
 struct TableJob<'a> {
     name: &'static str,
     schema: SchemaRef,
+    /// Rows, or for returns of TPC-DS the number expected: files are cut by it, and progress counts up to it.
     rows: u64,
     /// Columns whose values hardly repeat: a dictionary would cost time and be given up.
     without_dictionary: &'static [&'static str],
@@ -103,7 +106,7 @@ pub fn write_ssb_parquet(
     progress: &dyn Progress,
 ) -> Result<WriteReport, DatagenError> {
     crate::check_scale(sf)?;
-    write(dir, Identity::new("ssb", sf), &SsbTable::ALL.map(SsbTable::name), options, progress, |index| {
+    write(dir, Identity::new("ssb", Size::Scale(sf)), &SsbTable::ALL.map(SsbTable::name), options, progress, |index| {
         let table = SsbTable::ALL[index];
         Ok(TableJob {
             name: table.name(),
@@ -128,16 +131,94 @@ pub fn write_tpch_parquet(
     progress: &dyn Progress,
 ) -> Result<WriteReport, DatagenError> {
     crate::check_scale(sf)?;
-    write(dir, Identity::new("tpch", sf), &TpchTable::ALL.map(TpchTable::name), options, progress, |index| {
-        let table = TpchTable::ALL[index];
+    write(
+        dir,
+        Identity::new("tpch", Size::Scale(sf)),
+        &TpchTable::ALL.map(TpchTable::name),
+        options,
+        progress,
+        |index| {
+            let table = TpchTable::ALL[index];
+            Ok(TableJob {
+                name: table.name(),
+                schema: table.schema(),
+                rows: table.rows(sf)?,
+                without_dictionary: table.distinct_columns(),
+                batches: Box::new(move |part, parts| {
+                    Ok(Box::new(tpch_batches(table, sf, part, parts, parquet::BATCH_ROWS)?))
+                }),
+            })
+        },
+    )
+}
+
+/// Writes TPC-DS at a scale factor into a folder, as [`write_ssb_parquet`] does.
+///
+/// # Errors
+/// As for [`write_ssb_parquet`].
+pub fn write_tpcds_parquet(
+    dir: &Path,
+    sf: f64,
+    options: &WriteOptions,
+    progress: &dyn Progress,
+) -> Result<WriteReport, DatagenError> {
+    crate::check_scale(sf)?;
+    let names = TPCDS_TABLES.each_ref().map(TpcdsTable::name);
+    write(dir, Identity::new("tpcds", Size::Scale(sf)), &names, options, progress, |index| {
+        let table = &TPCDS_TABLES[index];
         Ok(TableJob {
             name: table.name(),
             schema: table.schema(),
-            rows: table.rows(sf)?,
+            rows: table.rows_expected(sf)?,
+            without_dictionary: table.distinct_columns,
+            batches: Box::new(move |part, parts| table.batches(sf, part, parts, parquet::BATCH_ROWS)),
+        })
+    })
+}
+
+/// Writes ClickBench's table of `rows` rows into a folder, as [`write_ssb_parquet`] does, in files of a quarter of the
+/// rows, as these are wide.
+///
+/// # Errors
+/// As for [`write_ssb_parquet`].
+pub fn write_clickbench_parquet(
+    dir: &Path,
+    rows: u64,
+    options: &WriteOptions,
+    progress: &dyn Progress,
+) -> Result<WriteReport, DatagenError> {
+    crate::check_rows(rows)?;
+    let options = WriteOptions { rows_per_file: options.rows_per_file.div_ceil(4), ..options.clone() };
+    write(dir, Identity::new("clickbench", Size::Rows(rows)), &[clickbench::TABLE], &options, progress, |_| {
+        Ok(TableJob {
+            name: clickbench::TABLE,
+            schema: clickbench::schema(),
+            rows,
+            without_dictionary: &clickbench::DISTINCT_COLUMNS,
+            batches: Box::new(move |part, parts| clickbench::batches(rows, part, parts, parquet::BATCH_ROWS)),
+        })
+    })
+}
+
+/// Writes the tables of H2O's db-benchmark, the largest of `rows` rows, into a folder, as [`write_ssb_parquet`] does.
+///
+/// # Errors
+/// As for [`write_ssb_parquet`].
+pub fn write_h2o_parquet(
+    dir: &Path,
+    rows: u64,
+    options: &WriteOptions,
+    progress: &dyn Progress,
+) -> Result<WriteReport, DatagenError> {
+    crate::check_rows(rows)?;
+    write(dir, Identity::new("h2o", Size::Rows(rows)), &H2oTable::ALL.map(H2oTable::name), options, progress, |index| {
+        let table = H2oTable::ALL[index];
+        Ok(TableJob {
+            name: table.name(),
+            schema: table.schema(),
+            rows: table.rows(rows),
             without_dictionary: table.distinct_columns(),
-            batches: Box::new(move |part, parts| {
-                Ok(Box::new(tpch_batches(table, sf, part, parts, parquet::BATCH_ROWS)?))
-            }),
+            batches: Box::new(move |part, parts| table.batches(rows, part, parts, parquet::BATCH_ROWS)),
         })
     })
 }

@@ -81,7 +81,7 @@ impl Writing<'_> {
             writer.write(&batch).map_err(|error| DatagenError::parquet(path, error))?;
             let rows = batch.num_rows() as u64;
             let done = self.done.fetch_add(rows, Ordering::Relaxed) + rows;
-            self.progress.rows(self.job.name, done, self.job.rows);
+            self.progress.rows(self.job.name, done.min(self.job.rows), self.job.rows);
         }
         writer.close().map_err(|error| DatagenError::parquet(path, error))?;
         let file = fs::metadata(path).map_err(|error| DatagenError::io("read", path, error))?;

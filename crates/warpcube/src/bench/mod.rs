@@ -6,7 +6,7 @@ use std::path::Path;
 
 use warpcube_bench::cube::Cubes;
 use warpcube_bench::prims::Primitives;
-use warpcube_bench::queries::{Benchmark, Queries, QueryArgs};
+use warpcube_bench::queries::{Benchmark, ClickbenchArgs, H2oArgs, Queries, QueryArgs, ScaledArgs, Size};
 use warpcube_bench::schemes::Schemes;
 use warpcube_bench::suite::{RunArgs, Suite};
 use warpcube_gpu::{Device, EmulatorOptions};
@@ -34,7 +34,14 @@ pub(crate) fn suite(suite: &BenchSuite, settings: Vec<Assignment>, host: &Host) 
             let device = device("storage schemes", &arguments.run, connection)?;
             Ok(Box::new(Schemes::new(device, arguments.clone())))
         }),
-        BenchSuite::Topk(arguments) => queries("topk", arguments, settings, host),
+        BenchSuite::Topk(arguments) => scaled("topk", arguments, settings, host),
+        BenchSuite::Tpcds(arguments) => scaled("tpcds", arguments, settings, host),
+        BenchSuite::Clickbench(ClickbenchArgs { rows, queries: arguments }) => {
+            queries("clickbench", Size::Rows(*rows), arguments, settings, host)
+        }
+        BenchSuite::H2o(H2oArgs { rows, queries: arguments }) => {
+            queries("h2o", Size::Rows(*rows), arguments, settings, host)
+        }
         BenchSuite::Queries(suite) => query_suite(suite, settings, host),
     }
 }
@@ -42,14 +49,19 @@ pub(crate) fn suite(suite: &BenchSuite, settings: Vec<Assignment>, host: &Host) 
 /// Runs a benchmark that is a command of its own too.
 pub(crate) fn query_suite(suite: &QuerySuite, settings: Vec<Assignment>, host: &Host) -> Result<()> {
     match suite {
-        QuerySuite::Ssb(arguments) => queries("ssb", arguments, settings, host),
-        QuerySuite::Tpch(arguments) => queries("tpch", arguments, settings, host),
+        QuerySuite::Ssb(arguments) => scaled("ssb", arguments, settings, host),
+        QuerySuite::Tpch(arguments) => scaled("tpch", arguments, settings, host),
     }
 }
 
+/// Runs the benchmark of queries of that name, whose data have a scale factor.
+fn scaled(name: &str, arguments: &ScaledArgs, settings: Vec<Assignment>, host: &Host) -> Result<()> {
+    queries(name, Size::Scale(arguments.sf), &arguments.queries, settings, host)
+}
+
 /// Runs the benchmark of queries of that name.
-fn queries(name: &str, arguments: &QueryArgs, mut settings: Vec<Assignment>, host: &Host) -> Result<()> {
-    let benchmark = Benchmark::asked(name, arguments)?;
+fn queries(name: &str, size: Size, arguments: &QueryArgs, mut settings: Vec<Assignment>, host: &Host) -> Result<()> {
+    let benchmark = Benchmark::asked(name, size, arguments)?;
     settings.extend(arguments.encoding.clone().map(|value| {
         let origin = SettingOrigin::Flag("--encoding".into());
         Assignment { name: "warpcube.encoding".into(), value, origin }

@@ -22,4 +22,5 @@ mod outputs;
 mod pipes;
 mod scripts;
 mod settings;
+mod suites;
 mod terminal;

@@ -1,0 +1,2 @@
+select sum("AdvEngineID"), count(*), avg("ResolutionWidth")
+from hits

@@ -1,0 +1,2 @@
+select avg("UserID")
+from hits

@@ -1,0 +1,2 @@
+select count(distinct "UserID")
+from hits

@@ -1,0 +1,3 @@
+select "UserID"
+from hits
+where "UserID" = 435090932899640449

@@ -1,0 +1,3 @@
+select count(*)
+from hits
+where "URL" like '%google%'

@@ -1,0 +1,11 @@
+select "URL", count(*) as pageviews
+from hits
+where "CounterID" = 62
+  and "EventDate" >= date '2013-07-01'
+  and "EventDate" <= date '2013-07-31'
+  and "DontCountHits" = 0
+  and "IsRefresh" = 0
+  and "URL" <> ''
+group by "URL"
+order by pageviews desc, "URL"
+limit 10

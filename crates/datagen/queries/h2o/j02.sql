@@ -1,0 +1,3 @@
+select sum(v1) as v1, sum(v2) as v2, count(*) as matches
+from j1
+join j1_medium on j1.id2 = j1_medium.id2
