@@ -288,6 +288,16 @@ pub struct AggregateCall {
     pub filter: Option<Expr>,
     /// Arrow type of the result; of an exact sum also Binary, for [`crate::FloatSum::to_bytes`].
     pub data_type: DataType,
+    /// Whether it unites the accumulators of an aggregate of the same kind, whose register of the scanned groups the
+    /// argument is: the result is that of all rows of these groups. It has no filter.
+    pub unites: bool,
+}
+
+impl AggregateCall {
+    /// The expressions whose values it takes of a row.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
+        self.argument.iter().filter(|_| !self.unites).chain(&self.filter)
+    }
 }
 
 /// Where a pipeline's rows end.

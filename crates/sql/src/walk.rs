@@ -28,6 +28,11 @@ pub(crate) trait Walk: TreeNode {
         TreeNode::apply_children(self, &mut visit as &mut dyn FnMut(&'n Self) -> Next)
     }
 
+    /// Puts what `change` gives in the place of each child of this node.
+    fn map_children(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
+        TreeNode::map_children(self, &mut change as &mut dyn FnMut(Self) -> Changed<Self>)
+    }
+
     /// Whether `is_sought` holds for a node; the walk ends with the first.
     fn exists(&self, mut is_sought: impl FnMut(&Self) -> Result<bool>) -> Result<bool> {
         TreeNode::exists(self, &mut is_sought as &mut dyn FnMut(&Self) -> Result<bool>)

@@ -206,6 +206,7 @@ fn sum(is_float: bool) -> Fragment {
         argument: Some(Expr::Reg(0)),
         filter: None,
         data_type: if is_float { DataType::Float64 } else { DataType::Int64 },
+        unites: false,
     };
     let sink = Sink::Aggregate { groups: Vec::new(), aggregates: vec![call] };
     Fragment {

@@ -3,7 +3,7 @@
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::error::{EngineError, Result};
-use crate::ir::{AggregateCall, AggregateKind};
+use crate::ir::{AggregateCall, AggregateKind, Expr};
 use crate::plan::cells::{Accumulators, Cell, CellOp, Part, Read};
 use crate::plan::float_limbs::FloatLimbs;
 
@@ -33,8 +33,8 @@ pub(crate) fn cells(emitter: &mut Emitter, plan: &Accumulators, aggregates: &[Ag
         let filter =
             call.filter.as_ref().map(|filter| Ok::<_, EngineError>(emitter.emit(filter)?.truth())).transpose()?;
         // Rows that are left out raise nothing.
-        let value = call.argument.as_ref().map(|argument| emitter.emit_guarded(argument, filter.as_deref()));
-        let value = value.transpose()?;
+        let argument = call.argument.as_ref().filter(|_| !call.unites);
+        let value = argument.map(|argument| emitter.emit_guarded(argument, filter.as_deref())).transpose()?;
         let condition = match (value.as_ref().and_then(|value| value.valid.clone()), filter) {
             (None, None) => None,
             (Some(one), None) | (None, Some(one)) => Some(one),
@@ -48,6 +48,10 @@ pub(crate) fn cells(emitter: &mut Emitter, plan: &Accumulators, aggregates: &[Ag
         };
         let own = plan.cells.iter().zip(&mut cells).filter(|(cell, _)| cell.call == Some(index));
         for (cell, text) in own {
+            if let Part::Cell(register) = cell.part {
+                text.value = emitter.emit(&Expr::Reg(register))?.code;
+                continue;
+            }
             let value = value.as_ref().map_or("", |value| value.code.as_str());
             *text = write(cell, value, &parts, condition.as_deref());
         }
@@ -89,6 +93,7 @@ fn write(cell: &Cell, value: &str, parts: &str, condition: Option<&str>) -> Cell
     let mut only_if = |test: String| condition = Some(also(condition.as_deref(), test));
     let value = match cell.part {
         Part::One => COUNTED.to_string(),
+        Part::Cell(_) => value.to_string(),
         Part::Integer => format!("(uint64_t)(int64_t){value}"),
         Part::Low => format!("(uint64_t)(uint32_t){value}"),
         Part::High { signed } => {

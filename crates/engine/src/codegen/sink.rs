@@ -16,7 +16,7 @@ use crate::codegen::tables::{hash_table, wide_table};
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result};
 use crate::ir::{AggregateCall, Expr, Sink};
-use crate::plan::cells::CellOp;
+use crate::plan::cells::{Cell, CellOp};
 use crate::plan::groups::{Adding, Grouping};
 use crate::plan::input::{Branch, PipelineInput};
 use crate::plan::sink::SinkPlan;
@@ -95,13 +95,12 @@ fn aggregate_row(
 ) -> Result<Partials> {
     rows.enter_union()?;
     let keys = groups.iter().map(|(expr, _)| rows.emit(expr)).collect::<Result<Vec<_>>>()?;
-    let exprs = aggregates.iter().flat_map(|call| call.argument.iter().chain(&call.filter));
-    for expr in exprs {
-        let mut needed = Vec::new();
-        expr.registers(&mut |register| needed.push(register));
-        for register in needed {
-            rows.emit(&Expr::Reg(register))?;
-        }
+    let mut needed: Vec<usize> = Vec::new();
+    let exprs = aggregates.iter().flat_map(AggregateCall::inputs);
+    exprs.for_each(|expr| expr.registers(&mut |register| needed.push(register)));
+    needed.extend(bound.cells.cells.iter().filter_map(Cell::of_scanned));
+    for register in needed {
+        rows.emit(&Expr::Reg(register))?;
     }
     let mut summed = rows.with_emitter(|emitter| cells(emitter, &bound.cells, aggregates))?;
     let packed = match bound.grouping {

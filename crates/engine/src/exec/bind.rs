@@ -401,8 +401,8 @@ impl<'a> Ready<'a> {
 
     fn member(&self) -> Member<'_> {
         let Ready { scanned, pipeline, registers, rows, rows_out } = self;
-        let columns = &scanned.columns;
-        Member { sink: &pipeline.sink, registers, columns, rows: *rows, rows_out: *rows_out }
+        let (columns, values) = (&scanned.columns, &scanned.values);
+        Member { sink: &pipeline.sink, registers, columns, values, rows: *rows, rows_out: *rows_out }
     }
 }
 

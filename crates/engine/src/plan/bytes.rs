@@ -108,7 +108,8 @@ fn asks_codes(
             values.for_each(|(_, expr)| codes_of(expr, own, visit));
         }
         Sink::Aggregate { groups, aggregates } => {
-            let compared = groups.iter().enumerate().filter(|(at, _)| !determined.contains(at));
+            let is_compared = |at: &usize| !determined.contains(at) || asked.contains(at);
+            let compared = groups.iter().enumerate().filter(|(at, _)| is_compared(at));
             compared.for_each(|(_, (expr, _))| codes_of(expr, own, visit));
             for call in aggregates {
                 let argument = call.argument.iter().filter(|expr| call.kind != AggregateKind::Count || !is_reg(expr));

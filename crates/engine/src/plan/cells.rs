@@ -8,6 +8,7 @@
 //! | SUM of floats | double sum, order undefined |
 //! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
 //! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
+//! | what unites accumulators | the same cells as those of the scanned groups, to which these are added or which they raise |
 //!
 //! Where an argument can be NULL or is filtered, a count of what went in tells NULL from a value. Equal cells are one:
 //! those that take the same part of the same argument, and counts of the same rows.
@@ -21,6 +22,7 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, Validity, analyse, validity};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
 use crate::plan::float_limbs::FloatLimbs;
+use crate::plan::group_values::{GroupRead, GroupValue};
 
 /// Rows below which limbs of 32 bits do not overflow a cell.
 const FIXED_ROWS_MAX: u64 = 1 << 30;
@@ -78,6 +80,8 @@ pub(crate) enum Part {
         /// Values are doubles in total order.
         float: bool,
     },
+    /// A cell of a scanned group, which this register holds.
+    Cell(usize),
 }
 
 /// One accumulator cell and what goes in.
@@ -94,6 +98,11 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// The register of the cell of a scanned group that it takes.
+    pub(crate) fn of_scanned(&self) -> Option<usize> {
+        if let Part::Cell(register) = self.part { Some(register) } else { None }
+    }
+
     /// Whether `values` values can be added up in 32 bits.
     pub(crate) fn adds_in_32_bits(&self, values: usize) -> bool {
         let sum = self.most.and_then(|most| most.checked_mul(values as u128));
@@ -217,6 +226,68 @@ fn same(one: &Option<Expr>, other: &Option<Expr>) -> bool {
     }
 }
 
+/// The accumulators of an aggregate of scanned groups, which are united to those of fewer groups. Cells are only added to
+/// or raised: sums of cells and the largest of them are what all rows together would have left.
+#[derive(Debug, Clone)]
+pub(crate) struct United {
+    /// What is known of the result.
+    pub(crate) facts: Facts,
+    /// How each cell takes one of a scanned group, and the register of that.
+    pub(crate) cells: Vec<(CellOp, usize)>,
+    /// How the result is read, by the positions of these cells.
+    pub(crate) output: Output,
+}
+
+impl Read {
+    /// The cells that it reads, with their operations.
+    fn cells(self) -> Vec<(CellOp, usize)> {
+        let add = |cell| (CellOp::Add, cell);
+        match self {
+            Read::Integer(cell) => vec![add(cell)],
+            Read::Float(cell) => vec![(CellOp::AddFloat, cell)],
+            Read::Wide(low, high) => vec![add(low), add(high)],
+            Read::Image { cell, .. } => vec![(CellOp::Max, cell)],
+            Read::Fixed { cell, window, infinite } => (cell..cell + window.limbs).chain([infinite]).map(add).collect(),
+        }
+    }
+
+    /// The same of other cells, which are in the order of [`Read::cells`].
+    fn of_cells(self, cells: &[usize]) -> Read {
+        match self {
+            Read::Integer(_) => Read::Integer(cells[0]),
+            Read::Float(_) => Read::Float(cells[0]),
+            Read::Wide(_, _) => Read::Wide(cells[0], cells[1]),
+            Read::Image { signed, turned, float, .. } => Read::Image { cell: cells[0], signed, turned, float },
+            Read::Fixed { window, .. } => Read::Fixed { cell: cells[0], window, infinite: cells[window.limbs] },
+        }
+    }
+}
+
+impl United {
+    /// What a call unites of groups whose values have the registers from `first` on; none if it takes values of rows.
+    ///
+    /// # Errors
+    /// Malformed if its argument is no aggregate of scanned groups.
+    pub(crate) fn of(call: &AggregateCall, values: &[GroupValue], first: usize) -> Result<Option<United>> {
+        if !call.unites {
+            return Ok(None);
+        }
+        let malformed = || EngineError::Malformed("accumulators are united of what is no aggregate".into());
+        let Some(Expr::Reg(register)) = &call.argument else { return Err(malformed()) };
+        let value = register.checked_sub(first).and_then(|value| values.get(value)).ok_or_else(malformed)?;
+        let GroupRead::Aggregate(output) = &value.read else { return Err(malformed()) };
+        let mut cells = output.read.cells();
+        let read = output.read.of_cells(&(0..cells.len()).collect::<Vec<_>>());
+        let count = output.count.map(|count| {
+            cells.push((CellOp::Add, count));
+            cells.len() - 1
+        });
+        cells.iter_mut().for_each(|(_, cell)| *cell += value.first_cell);
+        let (data_type, dictionary) = (call.data_type.clone(), output.dictionary.clone());
+        Ok(Some(United { facts: value.facts.clone(), cells, output: Output { read, data_type, count, dictionary } }))
+    }
+}
+
 /// Cells and outputs of a sink.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Accumulators {
@@ -229,25 +300,30 @@ pub(crate) struct Accumulators {
 }
 
 impl Accumulators {
-    /// The cells of some aggregates over registers of these facts. A global aggregation (`single`) counts its rows to
-    /// tell NULL from a value.
+    /// The cells of some aggregates over registers of these facts, each with what it unites. A global aggregation
+    /// (`single`) counts its rows to tell NULL from a value.
     ///
     /// # Errors
     /// Unsupported for sums and extremes that no cells hold.
     pub(crate) fn of(
-        aggregates: &[AggregateCall],
+        aggregates: &[(&AggregateCall, Option<&United>)],
         registers: &[Option<Facts>],
         single: bool,
         bounds: SumBounds,
     ) -> Result<Accumulators> {
         let mut cells = Accumulators::default();
-        for call in aggregates {
-            cells.inputs.push(CallInput::of(call, registers, bounds.overflow)?);
-            cells.add(call, registers, bounds)?;
+        for (call, united) in aggregates {
+            match united {
+                Some(united) => cells.unite(united),
+                None => {
+                    cells.inputs.push(CallInput::of(call, registers, bounds.overflow)?);
+                    cells.add(call, registers, bounds)?;
+                }
+            }
         }
         if single {
             let counted = cells.cell(CellOp::Add, Part::One, None, Some(1));
-            for (output, call) in cells.outputs.iter_mut().zip(aggregates) {
+            for (output, (call, _)) in cells.outputs.iter_mut().zip(aggregates) {
                 if output.count.is_none() && call.kind != AggregateKind::Count {
                     output.count = Some(counted);
                 }
@@ -273,6 +349,20 @@ impl Accumulators {
             self.cells.push(Cell { op, part, call, most });
         }
         index
+    }
+
+    /// Adds the cells of an aggregate that takes those of scanned groups.
+    fn unite(&mut self, united: &United) {
+        let position = self.inputs.len();
+        self.inputs.push(CallInput { filter: None, argument: None, valid: Validity::Always });
+        let cell = |(op, register): &(CellOp, usize)| self.cell(*op, Part::Cell(*register), Some(position), None);
+        let cells: Vec<usize> = united.cells.iter().map(cell).collect();
+        let Output { read, count, .. } = united.output;
+        self.outputs.push(Output {
+            read: read.of_cells(&cells),
+            count: count.map(|count| cells[count]),
+            ..united.output.clone()
+        });
     }
 
     /// Adds the cells of the aggregate whose rows were noted last.
@@ -384,7 +474,7 @@ mod tests {
     }
 
     fn call(kind: AggregateKind, argument: Option<Expr>) -> AggregateCall {
-        AggregateCall { kind, argument, filter: None, data_type: DataType::Int64 }
+        AggregateCall { kind, argument, filter: None, data_type: DataType::Int64, unites: false }
     }
 
     fn cells(aggregates: &[AggregateCall], single: bool) -> Accumulators {

@@ -241,6 +241,9 @@ fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {
         AggregateKind::Max => "max",
     };
     let argument = call.argument.as_ref().map_or_else(|| "*".to_string(), |expr| expression(expr, registers));
+    if call.unites {
+        return format!("{argument} united");
+    }
     match &call.filter {
         Some(filter) => format!("{name}({argument}) where {}", expression(filter, registers)),
         None => format!("{name}({argument})"),

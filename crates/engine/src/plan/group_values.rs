@@ -9,7 +9,7 @@
 use crate::error::Result;
 use crate::facts::{Facts, Range, analyse};
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, Expr, Literal, Overflow, Ty};
-use crate::plan::cells::{Output, Read};
+use crate::plan::cells::{Output, Read, United};
 use crate::plan::keys::{KeyPart, Null};
 use crate::plan::order::Planned;
 
@@ -51,11 +51,14 @@ pub(crate) enum GroupRead {
 
 /// What is known of the values of aggregates over at most `rows` rows with these registers.
 pub(crate) fn aggregate_facts(
-    aggregates: &[AggregateCall],
+    aggregates: &[(&AggregateCall, Option<&United>)],
     registers: &[Option<Facts>],
     (rows, overflow): (u64, Overflow),
 ) -> Result<Vec<Facts>> {
-    let facts = |call: &AggregateCall| {
+    let facts = |(call, united): &(&AggregateCall, Option<&United>)| {
+        if let Some(united) = united {
+            return Ok(united.facts.clone());
+        }
         let argument = call.argument.iter().collect::<Vec<_>>();
         let argument = analyse(&argument, registers, overflow)?.0.pop();
         let ty = Ty::of(&call.data_type).unwrap_or(Ty::I64);

@@ -8,7 +8,7 @@ use crate::facts::{Facts, analyse};
 use crate::format::in_bytes;
 use crate::ir::{AggregateCall, Expr};
 use crate::plan::blocks::{LARGE_WARPS, QUEUE_BYTES_MAX, SMALL_BLOCK};
-use crate::plan::cells::{Accumulators, Cell, CellOp, Part, Read, SumBounds};
+use crate::plan::cells::{Accumulators, Cell, CellOp, Part, Read, SumBounds, United};
 use crate::plan::group_values::aggregate_facts;
 use crate::plan::groups::{Adding, Grouping, GroupsPlan};
 use crate::plan::growth::{GROUP_SLOTS_MAX, grown};
@@ -62,17 +62,27 @@ pub(crate) fn plan(
     split: &Split,
 ) -> Result<GroupsPlan> {
     // The groups of a union are laid out once, over the columns that its branches share.
-    let (groups, aggregates, registers, scanned_rows) = match input.branch {
-        Some(Branch { union, .. }) => {
-            (union.groups.as_slice(), union.aggregates.as_slice(), union.columns.as_slice(), union.rows)
+    let united: Vec<Option<United>>;
+    let (groups, aggregates, united, registers, scanned_rows) = match input.branch {
+        Some(Branch { union, .. }) => (
+            union.groups.as_slice(),
+            union.aggregates.as_slice(),
+            union.united.as_slice(),
+            union.columns.as_slice(),
+            union.rows,
+        ),
+        None => {
+            let of = |call: &AggregateCall| United::of(call, input.values, input.columns.len());
+            united = aggregates.iter().map(of).collect::<Result<_>>()?;
+            (groups, aggregates, united.as_slice(), registers, input.rows)
         }
-        None => (groups, aggregates, registers, input.rows),
     };
+    let aggregates: Vec<_> = aggregates.iter().zip(united.iter().map(Option::as_ref)).collect();
     let sums = SumBounds { rows: input.rows_out(), whole_sums: input.whole_sums, overflow: input.overflow };
     let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let pack = KeyPack::of_groups(&values)?;
-    let cells = Accumulators::of(aggregates, registers, groups.is_empty(), sums)?;
+    let cells = Accumulators::of(&aggregates, registers, groups.is_empty(), sums)?;
     let share = split.share();
     // Twice the rows are never filled past half.
     let most = sums.rows.clamp(16, 1 << 60).saturating_mul(2).next_power_of_two();
@@ -112,7 +122,7 @@ pub(crate) fn plan(
         why,
     };
     if input.scanned || !input.result.is_empty() {
-        let facts = aggregate_facts(aggregates, registers, (input.rows_out(), input.overflow))?;
+        let facts = aggregate_facts(&aggregates, registers, (input.rows_out(), input.overflow))?;
         let values = plan.values_of(&values, &facts);
         match input.scanned {
             true => plan.values = Some(values),

@@ -10,11 +10,15 @@
 //!                                               union: group by #0, #1: sum(#3) where #2
 //! ```
 
+use std::sync::Arc;
+
 use arrow::datatypes::DataType;
 
 use crate::error::{EngineError, Result};
 use crate::facts::{Facts, Validity, analyse, case, validity};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Literal, Overflow, Sink, Ty, UnaryOp};
+use crate::plan::cells::{CellOp, Output, Read, United};
+use crate::plan::group_values::GroupValue;
 use crate::plan::view::ColumnView;
 
 /// A branch, before the union is known.
@@ -25,6 +29,8 @@ pub(crate) struct Member<'a> {
     pub(crate) registers: &'a [Option<Facts>],
     /// The columns of its scan.
     pub(crate) columns: &'a [ColumnView<'a>],
+    /// Where groups are scanned, what their columns stand for.
+    pub(crate) values: &'a [GroupValue],
     /// Rows of its scan.
     pub(crate) rows: u64,
     /// Most rows that come to its sink.
@@ -53,8 +59,9 @@ pub(crate) struct Union {
     pub(crate) distinct_counts: Vec<Option<u64>>,
     /// Group expressions over the columns.
     pub(crate) groups: Vec<(Expr, DataType)>,
-    /// Aggregates over the columns.
+    /// Aggregates over the columns, and what each of them unites.
     pub(crate) aggregates: Vec<AggregateCall>,
+    pub(crate) united: Vec<Option<United>>,
     /// Rows of all scans.
     pub(crate) rows: u64,
     /// Most rows that come to the sink.
@@ -73,8 +80,9 @@ impl Union {
         });
         let sinks = sinks.collect::<Result<Vec<_>>>()?;
         let Some((first, others)) = sinks.split_first() else { return Err(malformed("no branches")) };
-        let is_like =
-            |one: &AggregateCall, other: &AggregateCall| (one.kind, &one.data_type) == (other.kind, &other.data_type);
+        let is_like = |one: &AggregateCall, other: &AggregateCall| {
+            (one.kind, &one.data_type, one.unites) == (other.kind, &other.data_type, other.unites)
+        };
         let same = |(groups, calls): &(&[(Expr, DataType)], &[AggregateCall])| {
             groups.len() == first.0.len()
                 && calls.len() == first.1.len()
@@ -92,9 +100,12 @@ impl Union {
         let groups = groups.collect::<Result<_>>()?;
         let aggregates = (0..first.1.len()).map(|position| {
             let calls: Vec<&AggregateCall> = sinks.iter().map(|(_, calls)| &calls[position]).collect();
-            columns.call(&calls)
+            match calls[0].unites {
+                true => Ok((AggregateCall { argument: None, ..calls[0].clone() }, Some(columns.united(&calls)?))),
+                false => Ok((columns.call(&calls)?, None)),
+            }
         });
-        let aggregates = aggregates.collect::<Result<_>>()?;
+        let (aggregates, united) = aggregates.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let Columns { asked, facts, .. } = columns;
         let branch = |(number, member): (usize, &Member)| {
             let column = |(exprs, guard): &(Vec<Expr>, Option<usize>)| {
@@ -116,6 +127,7 @@ impl Union {
             columns: facts.into_iter().map(Some).collect(),
             groups,
             aggregates,
+            united,
             rows: members.iter().fold(0, |rows, member| rows.saturating_add(member.rows)),
             rows_out: members
                 .iter()
@@ -186,10 +198,53 @@ impl Columns<'_> {
         Ok(AggregateCall { filter, argument, ..calls[0].clone() })
     }
 
+    /// The accumulators that an aggregate unites, over columns that hold the cells. Groups that have no count of what
+    /// went in are never empty: theirs is one.
+    fn united(&mut self, calls: &[&AggregateCall]) -> Result<United> {
+        let of_branch = |(call, member): (&&AggregateCall, &Member)| {
+            let united = United::of(call, member.values, member.columns.len())?;
+            united.ok_or_else(|| malformed("a branch that unites no accumulators"))
+        };
+        let all = calls.iter().zip(self.members).map(of_branch).collect::<Result<Vec<_>>>()?;
+        let is_alike = |one: &Output, other: &Output| {
+            let strings = |output: &Output| output.dictionary.as_ref().map(Arc::as_ptr);
+            one.read == other.read && strings(one) == strings(other)
+        };
+        if !all.iter().all(|one| is_alike(&one.output, &all[0].output)) {
+            return Err(malformed("accumulators of several forms"));
+        }
+        let is_counted = all.iter().any(|united| united.output.count.is_some());
+        let width = all[0].cells.len() - usize::from(all[0].output.count.is_some());
+        let mut cells = Vec::with_capacity(width + 1);
+        for position in 0..width + usize::from(is_counted) {
+            let one = || Expr::Literal(Literal::Int(1), Ty::U64);
+            let expr = |united: &United| united.cells.get(position).map_or_else(one, |(_, cell)| Expr::Reg(*cell));
+            let op = all.iter().find_map(|united| united.cells.get(position)).map_or(CellOp::Add, |(op, _)| *op);
+            if let Expr::Reg(column) = self.ask(all.iter().map(expr).collect(), None)? {
+                cells.push((op, column));
+            }
+        }
+        let count = is_counted.then_some(width);
+        let facts = of_all(all.iter().map(|united| united.facts.clone()).collect())?;
+        // A sum may be one of groups of all branches.
+        let times = |bound: i128| bound.checked_mul(all.len() as i128);
+        let is_sum = !matches!(all[0].output.read, Read::Image { .. });
+        let range = match facts.range.filter(|_| is_sum) {
+            Some((low, high)) => times(low.min(0)).zip(times(high.max(0))).filter(|range| fits(*range, facts.ty)),
+            None => facts.range.filter(|_| !is_sum),
+        };
+        Ok(United { facts: Facts { range, ..facts }, cells, output: Output { count, ..all[0].output.clone() } })
+    }
+
     fn are_of_one_type(&self, exprs: &[Expr]) -> Result<bool> {
         let facts = self.of_branches(exprs)?;
         Ok(facts.iter().all(|value| value.ty == facts[0].ty))
     }
+}
+
+/// Whether bounds are within those of a type.
+fn fits((low, high): (i128, i128), ty: Ty) -> bool {
+    ty.bounds().is_some_and(|(least, most)| low >= least && high <= most)
 }
 
 /// True where there is an argument, else NULL: what a count needs of values whose types differ.

@@ -42,6 +42,7 @@ fn fragments() -> Vec<Fragment> {
         argument: Some(argument),
         filter: None,
         data_type: integer.clone(),
+        unites: false,
     };
     let groups = vec![(Expr::Reg(0), integer.clone())];
     let few = Step::Filter(Expr::binary(BinaryOp::Lt, Expr::Reg(1), Expr::Literal(Literal::Int(40), Ty::I64)));

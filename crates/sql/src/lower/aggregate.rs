@@ -130,7 +130,13 @@ fn translate_call(
     let filter = params.filter.as_ref().map(|filter| translator.translate(filter)).transpose()?;
     let [argument] = params.args.as_slice() else { return Err(format!("{name} of {} values", params.args.len())) };
     let mut add = |kind, argument: Option<_>, data_type: &DataType| {
-        aggregates.push(AggregateCall { kind, argument, filter: filter.clone(), data_type: data_type.clone() });
+        aggregates.push(AggregateCall {
+            kind,
+            argument,
+            filter: filter.clone(),
+            data_type: data_type.clone(),
+            unites: false,
+        });
         aggregates.len() - 1
     };
     let sum_of_floats = if is_exact(&function.func) { AggregateKind::ExactSum } else { AggregateKind::Sum };

@@ -7,6 +7,7 @@ use super::aggregate::result;
 use super::columns::rewrite;
 use super::describe::describe;
 use super::graph::{Core, Graph, Grouped, Input};
+use super::grouping_sets::Sets;
 use super::tables::TableFacts;
 use super::unions::branches;
 use super::writer::Aggregation;
@@ -15,13 +16,11 @@ use super::{Lowered, Reason, eager, reducers};
 impl Grouped {
     /// Flattens the input of an aggregation.
     pub(crate) fn of(aggregate: &Aggregate, facts: &TableFacts) -> Result<Grouped, Reason> {
-        if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return Err("grouping sets".into());
-        }
-        let eager = if facts.apart { None } else { eager::take_apart(aggregate)? };
+        let (keys, sets) = Sets::of(aggregate)?;
+        let eager = if facts.apart || sets.is_some() { None } else { eager::take_apart(aggregate)? };
         let (input, groups, calls) = match &eager {
             Some(eager) => (&eager.input, &eager.groups, &eager.calls),
-            None => (aggregate.input.as_ref(), &aggregate.group_expr, &aggregate.aggr_expr),
+            None => (aggregate.input.as_ref(), &keys, &aggregate.aggr_expr),
         };
         let branch = |plan: &LogicalPlan| {
             let mut graph = Graph::new(facts.options.clone());
@@ -37,7 +36,8 @@ impl Grouped {
             None => vec![branch(input)?],
         };
         let types = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
-        Ok(Grouped { inputs, types, group_count: groups.len(), float_sums: facts.float_sums, shared: None })
+        let group_count = groups.len() + usize::from(sets.is_some());
+        Ok(Grouped { inputs, types, group_count, sets, float_sums: facts.float_sums, shared: None })
     }
 }
 

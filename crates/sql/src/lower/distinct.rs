@@ -61,6 +61,9 @@ pub(crate) fn split(aggregate: &Aggregate, overflow: Overflow) -> Result<Option<
     if distinct.is_empty() {
         return Ok(None);
     }
+    if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+        return Err("distinct values in grouping sets".into());
+    }
     // What is combined from parts goes with the first distinct value, the rest has a part of its own, the last.
     let raises = |function: &AggregateFunction| {
         // A part of a sum may overflow although the total does not.

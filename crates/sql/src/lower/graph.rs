@@ -14,6 +14,7 @@ use warpcube_engine::{JoinKind, TopKAlgorithm};
 
 use super::Reason;
 use super::columns::{BaseColumn, ColumnId, RelationId, relations};
+use super::grouping_sets::Sets;
 use super::tables::TableInfo;
 use crate::values::FloatSums;
 
@@ -121,6 +122,8 @@ pub(crate) struct Grouped {
     pub(super) types: Vec<DataType>,
     /// Number of its group expressions.
     pub(super) group_count: usize,
+    /// Its grouping sets, whose number is the last group expression.
+    pub(super) sets: Option<Sets>,
     pub(super) float_sums: FloatSums,
     /// The shared table whose groups they are, if they are those of one.
     pub(super) shared: Option<usize>,

@@ -23,6 +23,7 @@ mod expr;
 mod filled;
 mod flatten;
 mod graph;
+mod grouping_sets;
 mod host_operators;
 mod joins;
 mod node;

@@ -146,8 +146,8 @@ impl<'a> Scope<'a> {
     fn find(&self, found: &mut Vec<Found>) {
         for member in &self.core.members {
             let Relation::Groups(grouped) = self.graph.relation(*member) else { continue };
-            // Other readers may read groups that have no match here.
-            if grouped.shared.is_some() {
+            // Other readers may read groups that have no match here, and sets without a key have rows of all its values.
+            if grouped.shared.is_some() || grouped.sets.is_some() {
                 continue;
             }
             self.find_of(*member, grouped, found);

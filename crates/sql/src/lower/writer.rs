@@ -39,8 +39,8 @@ impl Tree<'_> {
 /// Pipelines in dependency order, and the tables that they scan.
 #[derive(Default)]
 pub(super) struct Written {
-    pipelines: Vec<Pipeline>,
-    unions: Vec<Range<usize>>,
+    pub(super) pipelines: Vec<Pipeline>,
+    pub(super) unions: Vec<Range<usize>>,
     tables: Vec<FragmentTable>,
     infos: Vec<Arc<TableInfo>>,
     /// Join tables that another join may probe as well, with the pipelines that build them.
@@ -98,6 +98,9 @@ impl Written {
             self.unions.push(first..first + branches.len());
         }
         self.pipelines.extend(branches);
+        if let Some(sets) = &grouped.sets {
+            self.sets(sets, &grouped.types)?;
+        }
         Ok(of_outputs)
     }
 }
@@ -307,7 +310,7 @@ impl<'a> Writer<'a, '_> {
             let groups = std::iter::zip::<Vec<Device>, _>(keys, types).collect();
             let extreme = |kind| {
                 let (argument, data_type) = (Some(own.clone()), data_type.clone());
-                AggregateCall { kind, argument, filter: None, data_type }
+                AggregateCall { kind, argument, filter: None, data_type, unites: false }
             };
             let aggregates = vec![extreme(AggregateKind::Min), extreme(AggregateKind::Max)];
             return Ok(self.push(Pipeline { source, steps, sink: Sink::Aggregate { groups, aggregates } }));

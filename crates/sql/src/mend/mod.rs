@@ -206,12 +206,17 @@ fn in_expressions(
         (_, [input]) => input.schema().clone(),
         (_, inputs) => Arc::new(merge_schema(inputs)),
     };
-    plan.map_exprs(|expr| {
+    let mut one = |expr: Expr| {
         if !expr.exists(|expr| Ok(is_candidate(expr)))? {
             return Ok(Transformed::no(expr));
         }
         let saved = names.save(&expr);
         Ok(rewrite(expr, &schema)?.update_data(|expr| saved.restore(expr)))
+    };
+    plan.map_exprs(|expr| match expr {
+        // Its items have names, it has none.
+        sets @ Expr::GroupingSet(_) => sets.map_children(&mut one),
+        expr => one(expr),
     })
 }
 

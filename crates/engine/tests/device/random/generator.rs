@@ -202,7 +202,7 @@ impl Generator {
             _ => own,
         };
         let argument = Some(self.argument(kind, ty, registers));
-        (AggregateCall { kind, argument, filter, data_type }, ty)
+        (AggregateCall { kind, argument, filter, data_type, unites: false }, ty)
     }
 
     fn argument(&mut self, kind: AggregateKind, ty: Ty, registers: &[Register]) -> Expr {

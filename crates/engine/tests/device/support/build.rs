@@ -42,11 +42,17 @@ pub fn convert(inner: Expr, ty: Ty) -> Expr {
 }
 
 pub fn count() -> AggregateCall {
-    AggregateCall { kind: AggregateKind::Count, argument: None, filter: None, data_type: DataType::Int64 }
+    AggregateCall {
+        kind: AggregateKind::Count,
+        argument: None,
+        filter: None,
+        data_type: DataType::Int64,
+        unites: false,
+    }
 }
 
 pub fn aggregate(kind: AggregateKind, argument: Expr, data_type: DataType) -> AggregateCall {
-    AggregateCall { kind, argument: Some(argument), filter: None, data_type }
+    AggregateCall { kind, argument: Some(argument), filter: None, data_type, unites: false }
 }
 
 pub fn sum(argument: Expr, data_type: DataType) -> AggregateCall {
