@@ -245,7 +245,8 @@ impl<'a> Translator<'a> {
     fn wide_comparison(&self, op: BinaryOp, left: &Expr, right: &Expr) -> Result<Device, Reason> {
         let ((one, s1), (other, s2)) = (self.in_own_scale(left)?, self.in_own_scale(right)?);
         let scale = s1.max(s2);
-        Ok(Device::binary(op, clamped(one, scale - s1)?, clamped(other, scale - s2)?))
+        // The engine refuses what its bounds do not hold in 128 bits.
+        Ok(Device::binary(op, rescale(one, scale - s1), rescale(other, scale - s2)))
     }
 
     /// A decimal of 256 bits as one of 128, and its scale: what a cast widens, or a constant.
@@ -268,8 +269,9 @@ impl<'a> Translator<'a> {
                 while scale > 0 && units.wrapping_rem(ten) == i256::ZERO {
                     (units, scale) = (units.wrapping_div(ten), scale - 1);
                 }
-                let units = units.to_i128().filter(|units| units.unsigned_abs() < CLAMP.unsigned_abs());
-                Ok((literal(&ScalarValue::Decimal128(Some(units.ok_or_else(refuse)?), 38, scale))?, scale))
+                let units = units.to_i128().ok_or_else(refuse)?;
+                let narrow = ScalarValue::Decimal128(Some(units), DECIMAL128_MAX_PRECISION, scale);
+                Ok((literal(&narrow)?, scale))
             }
             _ => Err(refuse()),
         }
@@ -471,26 +473,6 @@ fn not(inner: Device) -> Device {
 
 fn rescale(inner: Device, power: i8) -> Device {
     if power == 0 { inner } else { Device::Rescale(Box::new(inner), power) }
-}
-
-/// Past all decimals of 38 digits.
-const CLAMP: i128 = 10_i128.pow(38);
-
-/// A decimal with more digits behind the point, for comparisons with others of that scale: what has no room in 38
-/// digits is past all of these.
-fn clamped(inner: Device, power: i8) -> Result<Device, Reason> {
-    if power == 0 {
-        return Ok(inner);
-    }
-    let power_of_ten =
-        10_i128.checked_pow(power as u32).ok_or("a decimal with more than 38 digits behind the point")?;
-    let constant = |value: i128| Device::Literal(Literal::Int(value), Ty::I128);
-    let most = (CLAMP - 1) / power_of_ten;
-    let branches = vec![
-        (Device::binary(BinaryOp::Gt, inner.clone(), constant(most)), constant(CLAMP)),
-        (Device::binary(BinaryOp::Lt, inner.clone(), constant(-most)), constant(-CLAMP)),
-    ];
-    Ok(Device::Case(branches, Box::new(rescale(inner, power))))
 }
 
 /// A decimal of another scale that raises where it has more than `most` digits.

@@ -2,8 +2,9 @@
 //! ([`super::replacements`]), and what would take too much memory is refused ([`super::growth`]).
 //!
 //! `to_timestamp` and its like promise instants in the session's zone, and give timestamps without one for a column of
-//! texts in DataFusion 55.2, which is an internal error. The values are those instants: here they are called so. That
-//! goes once the functions keep their promise.
+//! texts in DataFusion 55.2, which is an internal error. The values are those instants: here they are called so. Those
+//! of seconds and milliseconds cut digits off, towards 1970; here they round texts and times to the unit, as casts do.
+//! That goes once the functions keep their promise and round.
 //!
 //! `to_char` takes patterns of strftime and gives any other text back as it is; here a pattern of words without a `%`
 //! is refused. It gives the first row's text for all where the time is a constant and patterns are none; here each row
@@ -13,9 +14,9 @@ use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -23,19 +24,28 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use super::{growth, replacements};
+use super::conversion::is_text;
+use super::{each_value, growth, replacements};
 use crate::error::SqlError;
+use crate::time_units::{per_second, rounded_to};
 
 /// Functions that give instants.
 const INSTANTS: [&str; 5] =
     ["to_timestamp", "to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_timestamp_nanos"];
 
+/// Functions that give instants of coarse units.
+const COARSE: [&str; 2] = ["to_timestamp_seconds", "to_timestamp_millis"];
+/// The function that reads the texts of coarse ones, with their digits.
+const MICROSECONDS: &str = "to_timestamp_micros";
+
 /// The functions of a session, mended.
 pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
     let of_growth = growth::FUNCTIONS.iter().map(|(name, growth)| (*name, Look::Growth(*growth)));
     let all = of_growth.chain([("regexp_replace", Look::Replacement), ("to_char", Look::Pattern)]);
-    let mended =
-        |(name, look): (&str, Look)| Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, look }));
+    let mended = |(name, look): (&str, Look)| {
+        let finer = COARSE.contains(&name).then(|| state.udf(MICROSECONDS).ok()).flatten();
+        Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, finer, look }))
+    };
     let instants = INSTANTS.map(|name| (name, Look::Instant));
     all.chain(instants).filter_map(mended).collect()
 }
@@ -52,7 +62,34 @@ enum Look {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Looked {
     original: Arc<ScalarUDF>,
+    /// DataFusion's function of microseconds, where this is one of instants of a coarser unit.
+    finer: Option<Arc<ScalarUDF>>,
     look: Look,
+}
+
+impl Looked {
+    /// Instants of the promised type, texts and times rounded to its unit.
+    fn instants(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let promised = args.return_field.data_type().clone();
+        let DataType::Timestamp(unit, zone) = &promised else {
+            return Err(DataFusionError::Internal(format!("instants of type {promised}")));
+        };
+        if let (Some(finer), Some(text)) = (&self.finer, args.args.first())
+            && is_text(&text.data_type())
+        {
+            let fine = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+            let times = as_promised(finer.inner().invoke_with_args(args)?, &fine)?;
+            return each_value(&times, |times| rounded_to(times, *unit))?.cast_to(&promised, None);
+        }
+        if let Some(time) = args.args.first_mut()
+            && let DataType::Timestamp(fine, _) = time.data_type()
+            && per_second(fine) > per_second(*unit)
+        {
+            *time = each_value(time, |times| rounded_to(times, *unit))?;
+        }
+        // The function around checks the type.
+        as_promised(self.original.inner().invoke_with_args(args)?, &promised)
+    }
 }
 
 impl ScalarUDFImpl for Looked {
@@ -81,18 +118,15 @@ impl ScalarUDFImpl for Looked {
             Look::Replacement => replacements::in_rust(&mut args)?,
             Look::Pattern => of_strftime(&mut args)?,
             Look::Growth(growth) => growth::check(self.name(), growth, &args)?,
-            Look::Instant => {
-                let promised = args.return_field.clone();
-                // The function around checks the type.
-                return as_promised(self.original.inner().invoke_with_args(args)?, promised.data_type());
-            }
+            Look::Instant => return self.instants(args),
         }
         self.original.invoke_with_args(args)
     }
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
-        let original = Arc::new(self.original.inner().with_updated_config(config)?);
-        Some(ScalarUDF::new_from_impl(Looked { original, look: self.look }))
+        let updated = |function: &Arc<ScalarUDF>| Some(Arc::new(function.inner().with_updated_config(config)?));
+        let finer = self.finer.as_ref().and_then(updated);
+        Some(ScalarUDF::new_from_impl(Looked { original: updated(&self.original)?, finer, look: self.look }))
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {

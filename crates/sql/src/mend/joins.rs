@@ -33,7 +33,7 @@ use super::held_filters::with_held_filters;
 use super::marks::with_marked_items;
 use super::projections::ProjectionsInPlace;
 use super::sorts::SortsInPlace;
-use super::{guards, sums};
+use super::{guards, sums, union_names};
 use crate::shared::NeededAlone;
 use crate::walk::{PlanWalk, Walk};
 
@@ -44,6 +44,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "decorrelate_predicate_subquery" => with_marked_items,
             "eliminate_cross_join" => with_one_null_equality,
             "common_sub_expression_eliminate" => guards::with_hidden_operands,
+            "optimize_unions" => union_names::by_position,
             "push_down_filter" => with_held_filters,
             "single_distinct_aggregation_to_group_by" => sums::with_whole_sums,
             _ => return rule,

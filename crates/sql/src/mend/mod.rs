@@ -69,6 +69,7 @@ mod statistics;
 mod subqueries;
 pub(crate) mod sums;
 pub(crate) mod timezone;
+mod union_names;
 mod unordered_casts;
 pub(crate) mod variances;
 mod views;
