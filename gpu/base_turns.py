@@ -21,6 +21,7 @@ def read(turn, which, suite):
 results = []
 on_gpu, on_cpu = ("device_ms", "warm_ms"), ("warm_ms",)
 suites = {"ssb-cuda": on_gpu, "tpch-cuda": on_gpu, "cubes-cuda": on_gpu, "ssb-cpu": on_cpu, "tpch-cpu": on_cpu}
+suites |= {"tpcds-cuda": on_gpu, "clickbench-cuda": on_gpu, "h2o-cuda": on_gpu}
 suites = {suite: figures for suite, figures in suites.items() if os.path.exists(f"{folder}/turn-1-this-{suite}.part")}
 for suite, figures in suites.items():
     runs = {which: [read(turn, which, suite)["results"] for turn in turns] for which in ("base", "this")}

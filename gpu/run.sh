@@ -301,7 +301,7 @@ for stage in "$@"; do
         ;;
     base-turns)
         # An older program (BASE) and this one in turn, a process each: SSB, TPC-H and the benchmark cubes on the GPU,
-        # SSB and TPC-H on the CPU; SUITES names some of them.
+        # SSB and TPC-H on the CPU; SUITES names some of them, or tpcds-cuda, clickbench-cuda and h2o-cuda.
         limit base-turns 590 bash -c '
             out=$1 data=$2 base=$3 program=$4 suites=$5
             for turn in $(seq 1 "${TURNS:-3}"); do
@@ -318,6 +318,9 @@ for stage in "$@"; do
                     run cubes-cuda bench cube --device cuda
                     run ssb-cpu ssb --sf 10 --dir "$data/ssb10" --device cpu --runs 3
                     run tpch-cpu tpch --sf 3 --dir "$data/tpch3" --device cpu --runs 3
+                    run tpcds-cuda bench tpcds --sf 5 --dir "$data/tpcds" --device cuda --runs 3
+                    run clickbench-cuda bench clickbench --dir "$data/clickbench" --device cuda --runs 3
+                    run h2o-cuda bench h2o --dir "$data/h2o" --device cuda
                 done
             done
             python3 gpu/base_turns.py "$out" "${TURNS:-3}"
@@ -599,8 +602,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
             "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch, tpch100," \
-            "tpcds, clickbench, h2o, interrupts, tune, streams, sanitizer, sql, sql-encodings, column, column-sanitizer, sql-sanitizer," \
-            "fuzz" >&2
+            "tpcds, clickbench, h2o, interrupts, tune, streams, sanitizer, sql, sql-encodings, column," \
+            "column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;
     esac

@@ -1,5 +1,5 @@
-//! The tables of H2O's db-benchmark (h2oai/db-benchmark, `_data/groupby-datagen.R` and `join-datagen.R`) with 100 groups
-//! (K), no nulls and rows in no order. Its generator is R's; the same shapes are drawn here from streams of our own.
+//! The tables of H2O's db-benchmark (h2oai/db-benchmark, `_data/groupby-datagen.R` and `join-datagen.R`) with 100
+//! groups (K), no nulls and rows in no order. Its generator is R's; the same shapes are drawn here from streams of our own.
 //!
 //! `g1`, of task groupby: `id1`, `id2` (`id001` to `id100`) and `id4`, `id5` (1 to 100) have K values, `id3`
 //! (`id0000000001` …) and `id6` rows / K; `v1` is in 1 to 5, `v2` in 1 to 15, `v3` in 0 to 100 with six digits.
@@ -166,7 +166,7 @@ fn groupby(rows: u64, range: Range<u64>) -> Vec<ArrayRef> {
 }
 
 /// Rows of a table of task join. A key is a number of a shuffle of 1.1 times their count: the first 0.9 are on both
-/// sides, the next 0.1 on the left, the last 0.1 on the right. Rows are shuffled too, and the first of the shuffled ones
+/// sides, the next 0.1 on the left, the last 0.1 on the right. Rows are shuffled too, and the first shuffled ones
 /// have the keys one after the other, so that none is missing; the rest draw theirs.
 fn join(table: H2oTable, rows: u64, range: &Range<u64>) -> Vec<ArrayRef> {
     let side = match table {

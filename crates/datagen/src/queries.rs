@@ -151,7 +151,7 @@ pub const TPCDS_QUERIES: [(&str, &str); 99] = [
 ];
 
 /// The 43 queries of ClickBench by name, counted from 1. Names of columns stand in quotes, since they have capitals. An
-/// `ORDER BY` that leaves rows behind a `LIMIT` to chance has further keys, and query 18, which has none, its groups, so
+/// `ORDER BY` that leaves rows behind a `LIMIT` to chance has further keys, and query 18, without one, its groups, so
 /// that the rows are the same in any engine.
 pub const CLICKBENCH_QUERIES: [(&str, &str); 43] = [
     ("q1", include_str!("../queries/clickbench/q01.sql")),
@@ -200,8 +200,8 @@ pub const CLICKBENCH_QUERIES: [(&str, &str); 43] = [
 ];
 
 /// The 15 questions of H2O's db-benchmark by name: `g1` to `g10` of its task `groupby`, `j1` to `j5` of `join`. Those
-/// whose answers have as many rows as their tables, `g10` and all joins, are asked for the sums that db-benchmark checks
-/// its answers by.
+/// whose answers have as many rows as their tables, `g10` and all joins, are asked for the sums by which db-benchmark
+/// checks its answers.
 pub const H2O_QUERIES: [(&str, &str); 15] = [
     ("g1", include_str!("../queries/h2o/g01.sql")),
     ("g2", include_str!("../queries/h2o/g02.sql")),

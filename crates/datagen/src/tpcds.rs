@@ -123,9 +123,8 @@ impl TpcdsTable {
         Ok(session(sf)?.get_scaling().get_row_count(source) * numerator / denominator)
     }
 
-    /// The table whose rows are numbered, which are orders for sales and their returns, and the rows that come of one in
-    /// the mean, as a fraction: 8 to 16 lines an order of stores and the web, 4 to 14 one of catalogs, of which a tenth
-    /// is returned.
+    /// The table whose rows are numbered, which are orders for sales and their returns, and as a fraction the rows of
+    /// one in the mean: 8 to 16 lines an order of stores and the web, 4 to 14 one of catalogs, a tenth of them returned.
     fn source(&self) -> (Table, u64, u64) {
         match self.table {
             Table::StoreSales => (Table::StoreSales, 12, 1),

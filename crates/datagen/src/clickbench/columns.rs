@@ -251,7 +251,7 @@ fn traffic_source(hit: &Hit) -> i16 {
     }
 }
 
-/// The length of the address of a page: that of its counter in the mean, half of it at least and one and a half at most.
+/// The length of the address of a page: that of its counter in the mean, from half of it to one and a half.
 fn url_length(hit: &Hit) -> u64 {
     let mean = match hit.counter {
         Counter::Published(place) => COUNTERS[place].2,

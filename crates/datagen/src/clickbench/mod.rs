@@ -1,7 +1,7 @@
 //! ClickBench's table `hits`: the 105 columns of the published one, drawn, since the published one (100 million page
 //! views of a web analytics service, obfuscated) cannot be made anew. Distributions are those that published answers of
-//! its queries show ([`published`]); distinct counts grow with the rows. Rows come in no order; a row is drawn by itself
-//! ([`hit`]), and each column is a function of it ([`columns`]).
+//! its queries show ([`published`]); distinct counts grow with the rows. Rows come in no order; a row is drawn by
+//! itself ([`hit`]), and each column is a function of it ([`columns`]).
 
 mod columns;
 mod hit;

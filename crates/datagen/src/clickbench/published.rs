@@ -1,4 +1,4 @@
-//! What is published of the table `hits`: the answers of ClickBench's queries over its 100 million rows, as DuckDB's and
+//! What is published of the table `hits`: answers of ClickBench's queries over its 100 million rows, as DuckDB's and
 //! ClickHouse's results of the benchmark list them. Shares are of all rows.
 
 use crate::draw::Skew;
@@ -15,18 +15,18 @@ pub(super) const USER_MEAN: u64 = 2_528_953_029_789_716_035;
 /// The user whom query 20 looks up.
 pub(super) const USER_LOOKED_UP: i64 = 435_090_932_899_640_449;
 
-/// Search phrases: 6,019,103 in 13,172,392 rows, the commonest of which are in 70,263, 34,675, 24,579, … (queries 6, 13).
+/// Search phrases: 6,019,103 in 13,172,392 rows, the commonest in 70,263, 34,675, 24,579, … of them (queries 6, 13).
 pub(super) const PHRASES: Skew = Skew {
     distinct: 0.06019103,
     filled: 0.13172392,
     head: &[7.03e-4, 3.47e-4, 2.46e-4, 2.16e-4, 1.97e-4, 1.92e-4, 1.73e-4, 1.67e-4, 1.66e-4, 1.23e-4],
     tail: 1.1e-4,
 };
-/// Engines of searches, with their shares of these (query 15: of the commonest phrases two thirds and more come from 2).
+/// Engines of searches, with their shares of these (query 15: two thirds of the commonest phrases come from 2).
 pub(super) const SEARCH_ENGINES: [(i16, f64); 6] = [(2, 0.68), (3, 0.2), (4, 0.05), (13, 0.03), (82, 0.02), (1, 0.02)];
 
-/// Addresses of pages: 18,342,035, the commonest of which are in 3,288,173, 1,625,251, 791,465, … rows (query 34). Behind
-/// these ten comes the page that query 42 asks for.
+/// Addresses of pages: 18,342,035, the commonest in 3,288,173, 1,625,251, 791,465, … rows (query 34). Behind these ten
+/// comes the page that query 42 asks for.
 pub(super) const URLS: Skew = Skew {
     distinct: 0.18342035,
     filled: 1.0,

@@ -34,7 +34,7 @@ impl Words {
         }
     }
 
-    /// Writes words, each behind a separator, until `to` has `length` characters more; which ones depends on the number.
+    /// Writes words that the number chooses, each behind a separator, until `to` has `length` characters more.
     pub(super) fn fill(self, draw: Draw, number: u64, separator: char, length: u64, to: &mut String) {
         let (mut bits, mut turn, mut left) = (draw.bits(number), 0, length);
         while left > 3 {
