@@ -479,7 +479,39 @@ mod tests {
 
     fn cells(aggregates: &[AggregateCall], single: bool) -> Accumulators {
         let bounds = SumBounds { rows: 1 << 20, whole_sums: false, overflow: Overflow::Raise };
-        Accumulators::of(aggregates, &registers(), single, bounds).unwrap()
+        let aggregates: Vec<_> = aggregates.iter().map(|call| (call, None)).collect();
+        Accumulators::of(&aggregates, &registers(), single, bounds).unwrap()
+    }
+
+    #[test]
+    fn accumulators_are_united_cell_by_cell() {
+        let calls = [call(AggregateKind::Count, None), call(AggregateKind::Min, Some(Expr::Reg(0)))];
+        let known = cells(&calls, true);
+        let value = |output: &Output| GroupValue {
+            facts: Facts::new(Ty::I64, output.count.is_some(), Some((0, 9))),
+            read: GroupRead::Aggregate(output.clone()),
+            first_cell: 1,
+        };
+        let values: Vec<GroupValue> = known.outputs.iter().map(value).collect();
+        let unites = |at: usize| AggregateCall { argument: Some(Expr::Reg(5 + at)), unites: true, ..calls[at].clone() };
+        let (count, least) = (unites(0), unites(1));
+        let [of_count, of_least] = [&count, &least].map(|call| United::of(call, &values, 5).unwrap().unwrap());
+        assert_eq!(of_least.cells.iter().map(|(op, _)| *op).collect::<Vec<_>>(), [CellOp::Max, CellOp::Add]);
+        assert_eq!(of_least.facts.range, Some((0, 9)));
+        let bounds = SumBounds { rows: 1 << 40, whole_sums: false, overflow: Overflow::Raise };
+        let aggregates = [(&count, Some(&of_count)), (&least, Some(&of_least))];
+        let united = Accumulators::of(&aggregates, &[], false, bounds).unwrap();
+        let scanned = |output: &Output| -> Vec<usize> {
+            let cells = output.read.cells().into_iter().map(|(_, cell)| cell).chain(output.count);
+            cells.filter_map(|cell| united.cells[cell].of_scanned()).collect()
+        };
+        // Each takes the columns of the cells that it was read of before.
+        for (own, of) in united.outputs.iter().zip(&known.outputs) {
+            let before = of.read.cells().into_iter().map(|(_, cell)| 1 + cell).chain(of.count.map(|cell| 1 + cell));
+            assert_eq!(scanned(own), before.collect::<Vec<_>>());
+        }
+        let rows = AggregateCall { argument: Some(Expr::Reg(0)), ..count.clone() };
+        assert!(United::of(&rows, &values, 5).is_err(), "a column is no aggregate");
     }
 
     #[test]

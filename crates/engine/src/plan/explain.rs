@@ -242,7 +242,8 @@ fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {
     };
     let argument = call.argument.as_ref().map_or_else(|| "*".to_string(), |expr| expression(expr, registers));
     if call.unites {
-        return format!("{argument} united");
+        // The argument may be the name of what was united before.
+        return format!("{} united", argument.trim_end_matches(" united"));
     }
     match &call.filter {
         Some(filter) => format!("{name}({argument}) where {}", expression(filter, registers)),

@@ -5,10 +5,13 @@
 //! `SELECT g, count(x), sum(s) FROM (SELECT g, x, sum(y) AS s … GROUP BY g, x) GROUP BY g`. Distinct values of several
 //! expressions, and what cannot be combined from parts (an average, or a sum that may overflow), make further
 //! aggregations beside it, which are joined by their groups: those are the same in all of them.
+//!
+//! Of grouping sets each has the value as one more key, and a set without keys comes once more without it, so that it
+//! has a row where there are no rows at all: a NULL among the values counts for nothing.
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions_aggregate::sum::sum_udaf;
@@ -18,11 +21,14 @@ use warpcube_engine::Overflow;
 
 use super::Reason;
 use super::calls::{as_function, call};
+use super::grouping_sets::Sets;
 use crate::mend::float_sums::is_exact;
 use crate::mend::sums::is_checked_sum;
 
 /// An aggregation taken apart.
 pub(crate) struct Split {
+    /// Groups of each part, the number of the set included.
+    groups: usize,
     parts: Vec<Part>,
     outputs: Vec<Expr>,
 }
@@ -31,6 +37,8 @@ pub(crate) struct Split {
 struct Part {
     /// For the device; where something distinct is aggregated, grouped by that as well.
     inner: Aggregate,
+    /// Its columns with the number of the set, if there are sets.
+    named: Option<Vec<Expr>>,
     /// Groups and calls of the CPU's aggregation over it; `None` if there is nothing to add.
     outer: Option<(Vec<Expr>, Vec<Expr>)>,
 }
@@ -61,15 +69,15 @@ pub(crate) fn split(aggregate: &Aggregate, overflow: Overflow) -> Result<Option<
     if distinct.is_empty() {
         return Ok(None);
     }
-    if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
-        return Err("distinct values in grouping sets".into());
-    }
     // What is combined from parts goes with the first distinct value, the rest has a part of its own, the last.
     let raises = |function: &AggregateFunction| {
         // A part of a sum may overflow although the total does not.
         overflow == Overflow::Raise && is_checked_sum(function, aggregate.input.schema())
     };
-    let combined = |function: &AggregateFunction| distinct.len() == 1 && Calls::combines(function) && !raises(function);
+    let (keys, sets) = Sets::of(aggregate)?;
+    let combined = |function: &AggregateFunction| {
+        distinct.len() == 1 && sets.is_none() && Calls::combines(function) && !raises(function)
+    };
     let alone = functions.iter().copied().any(|function| !function.params.distinct && !combined(function));
     let mut calls: Vec<Calls> = (0..distinct.len() + usize::from(alone)).map(Calls::new).collect();
     let mut outputs = Vec::with_capacity(functions.len());
@@ -84,15 +92,24 @@ pub(crate) fn split(aggregate: &Aggregate, overflow: Overflow) -> Result<Option<
             false => calls[distinct.len()].inner(Expr::AggregateFunction(function.clone())),
         });
     }
-    let groups = aggregate.group_expr.len();
+    let groups = keys.len() + usize::from(sets.is_some());
     let mut parts = Vec::with_capacity(calls.len());
     for (index, calls) in calls.into_iter().enumerate() {
         let named = |(position, expr): (usize, &Expr)| expr.clone().alias(group(index, position));
-        let mut inner_groups: Vec<Expr> = aggregate.group_expr.iter().enumerate().map(named).collect();
-        inner_groups.extend(distinct.get(index).map(|value| value.clone().alias("__value")));
+        let mut inner_groups: Vec<Expr> = keys.iter().enumerate().map(named).collect();
+        let value = distinct.get(index).map(|value| value.clone().alias("__value"));
+        let mut numbers = Vec::new();
+        match &sets {
+            None => inner_groups.extend(value),
+            Some(sets) => (inner_groups, numbers) = sets.with_value(inner_groups, value),
+        }
         let inner = Aggregate::try_new(aggregate.input.clone(), inner_groups, calls.inner).map_err(text)?;
+        let named = match &sets {
+            None => None,
+            Some(_) => Some(numbered(&inner, &numbers, aggregate, group(index, keys.len()))?),
+        };
         let by = (0..groups).map(|position| column(group(index, position))).collect();
-        parts.push(Part { inner, outer: (index < distinct.len()).then_some((by, calls.outer)) });
+        parts.push(Part { inner, named, outer: (index < distinct.len()).then_some((by, calls.outer)) });
     }
     let all = (0..groups).map(|position| column(group(0, position))).chain(outputs);
     let outputs = aggregate
@@ -108,7 +125,34 @@ pub(crate) fn split(aggregate: &Aggregate, overflow: Overflow) -> Result<Option<
             output.alias_qualified(relation.cloned(), field.name())
         })
         .collect();
-    Ok(Some(Split { parts, outputs }))
+    Ok(Some(Split { groups, parts, outputs }))
+}
+
+/// The columns of a part with sets, whose number, under this name, is that of the whole aggregation's: `numbers` has it
+/// for each set of the part.
+fn numbered(inner: &Aggregate, numbers: &[u64], aggregate: &Aggregate, name: String) -> Result<Vec<Expr>, Reason> {
+    let (_, sets) = Sets::of(inner)?;
+    let of = |aggregate: &Aggregate| {
+        let number = aggregate.schema.field_with_unqualified_name(Aggregate::INTERNAL_GROUPING_ID);
+        number.map(|field| field.data_type().clone()).map_err(text)
+    };
+    let (from, to) = (of(inner)?, of(aggregate)?);
+    let literal = |number: u64, data_type: &DataType| {
+        let value = ScalarValue::UInt64(Some(number)).cast_to(data_type).map_err(text)?;
+        Ok::<_, Reason>(Box::new(Expr::Literal(value, None)))
+    };
+    let own = sets.iter().flat_map(Sets::numbers).zip(numbers);
+    let mut branches = own.map(|(own, number)| Ok::<_, Reason>((literal(own, &from)?, literal(*number, &to)?)));
+    let otherwise = branches.next().transpose()?.map(|(_, number)| number);
+    let when_then_expr = branches.collect::<Result<_, Reason>>()?;
+    let id = column(Aggregate::INTERNAL_GROUPING_ID.into());
+    let number = Expr::Case(Case { expr: Some(Box::new(id)), when_then_expr, else_expr: otherwise });
+    let number = if numbers.len() > 1 { number } else { *literal(numbers.first().copied().unwrap_or(0), &to)? };
+    let own = |field: &Arc<Field>| match field.name().as_str() {
+        Aggregate::INTERNAL_GROUPING_ID => number.clone().alias(&name),
+        other => column(other.to_string()),
+    };
+    Ok(inner.schema.fields().iter().map(own).collect())
 }
 
 /// The value whose distinct ones are aggregated, the call's filter included.
@@ -196,8 +240,11 @@ impl Split {
     pub(crate) fn above(self, inner: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
         let mut whole: Option<(LogicalPlan, Vec<Expr>)> = None;
         for (index, (part, plan)) in self.parts.into_iter().zip(inner).enumerate() {
-            let groups = part.inner.group_expr.len() - usize::from(part.outer.is_some());
-            let groups: Vec<Expr> = (0..groups).map(|position| column(group(index, position))).collect();
+            let plan = match part.named {
+                None => plan,
+                Some(named) => LogicalPlan::Projection(Projection::try_new(named, Arc::new(plan))?),
+            };
+            let groups: Vec<Expr> = (0..self.groups).map(|position| column(group(index, position))).collect();
             let plan = match part.outer {
                 None => plan,
                 Some((by, calls)) => LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(plan), by, calls)?),

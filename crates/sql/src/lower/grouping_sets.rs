@@ -79,6 +79,28 @@ impl Sets {
         Ok((keys.into_iter().cloned().collect(), Some(Sets { sets, keys: count })))
     }
 
+    /// The numbers of the sets.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.sets.iter().map(|(_, number)| *number)
+    }
+
+    /// The same sets by `keys` and a value, if there is one; of each the number of the set it is made of. A set without
+    /// keys is there once without the value, too.
+    pub(super) fn with_value(&self, keys: Vec<Expr>, value: Option<Expr>) -> (Vec<Expr>, Vec<u64>) {
+        let (mut sets, mut numbers) = (Vec::new(), Vec::new());
+        for (set, number) in &self.sets {
+            let of_keys: Vec<Expr> = set.iter().map(|key| keys[*key].clone()).collect();
+            if let Some(value) = value.as_ref().filter(|_| of_keys.is_empty()) {
+                sets.push(vec![value.clone()]);
+                numbers.push(*number);
+            }
+            let value = value.iter().filter(|_| !of_keys.is_empty()).cloned();
+            sets.push(of_keys.iter().cloned().chain(value).collect());
+            numbers.push(*number);
+        }
+        (vec![Expr::GroupingSet(GroupingSet::GroupingSets(sets))], numbers)
+    }
+
     /// The sets, each once, those of many keys first; the finest groups, by all keys, are one of them.
     fn by_size(&self) -> Vec<Keys> {
         let mut all: Vec<Keys> = self.sets.iter().map(|(set, _)| set.clone()).collect();

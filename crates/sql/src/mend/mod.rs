@@ -31,6 +31,7 @@ mod failing_casts;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
+mod grouping_calls;
 mod growth;
 mod guards;
 mod held_filters;
@@ -104,6 +105,7 @@ pub use lengths::shown_durations;
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(frames::FramesOfGroups));
+    rules.insert(0, Arc::new(grouping_calls::GroupingCalls));
     rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::LiteralDigits));

@@ -26,6 +26,10 @@ pub(crate) struct SessionExprPlanner;
 
 impl ExprPlanner for SessionExprPlanner {
     fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        // Its arguments are keys, which are found by being equal.
+        if raw.func.name() == "grouping" {
+            return Ok(PlannerResult::Original(raw));
+        }
         raw.args = raw.args.into_iter().map(named).collect::<Result<_>>()?;
         Ok(PlannerResult::Original(raw))
     }

@@ -1,9 +1,10 @@
-//! The dialect of SQL that sessions parse: sqlparser's generic one, with three of its faults mended.
+//! The dialect of SQL that sessions parse: sqlparser's generic one, with four of its faults mended.
 //!
 //! - `a IS DISTINCT FROM b OR c` reads as `a IS DISTINCT FROM (b OR c)` in sqlparser 0.62, since the right side is
 //!   parsed without a precedence. Here the right side ends where that of `IS` does.
 //! - `1_000_000` reads as `1 AS _000_000` in the generic dialect. Here underscores separate digits, as in PostgreSQL
 //!   16.
+//! - GROUPING SETS within others is no syntax of sqlparser's.
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`.
 //!
@@ -37,6 +38,23 @@ macro_rules! as_generic {
     };
 }
 
+/// The sets behind GROUPING SETS.
+fn grouping_sets(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let sets = parser.parse_comma_separated(|parser| {
+        if parser.consume_tokens(&[Token::LParen, Token::RParen]) {
+            return Ok(Vec::new());
+        }
+        Ok(match parser.parse_expr()? {
+            Expr::Tuple(exprs) => exprs,
+            Expr::Nested(expr) => vec![*expr],
+            expr => vec![expr],
+        })
+    })?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::GroupingSets(sets))
+}
+
 impl Dialect for SessionDialect {
     /// The parser asks for the generic dialect by its type in some places.
     fn dialect(&self) -> TypeId {
@@ -63,8 +81,11 @@ impl Dialect for SessionDialect {
         (parser.peek_token_ref().token == Token::Caret).then(|| Ok(self.of_powers()))
     }
 
-    /// A sign binds its operand before a power does.
+    /// A sign binds its operand before a power does. Grouping sets stand within others.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if parser.parse_keywords(&[Keyword::GROUPING, Keyword::SETS]) {
+            return Some(grouping_sets(parser));
+        }
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,

@@ -12,6 +12,7 @@ mod changes;
 mod declared;
 mod dialect;
 mod escapes;
+mod grouping;
 mod items;
 mod lengths;
 mod merged;
@@ -247,7 +248,7 @@ impl VisitorMut for Mends {
 
     /// `FROM t` selects all columns; a join has a condition.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let done = self.windows.enter_select(select);
+        let done = self.windows.enter_select(select).and_then(|()| grouping::settle(select));
         self.go_on(done)?;
         rows::of_groups(&mut select.group_by);
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty() {
