@@ -10,6 +10,7 @@
 
 mod operators;
 mod visit;
+mod windows;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -21,6 +22,7 @@ use arrow::datatypes::DataType;
 use warpcube_gpu::prims::topk::Algorithm;
 
 pub use operators::{BinaryOp, UnaryOp};
+pub use windows::{Frame, FrameBound, WindowCall, WindowFunction};
 
 use crate::text_match::TextMatch;
 
@@ -352,6 +354,8 @@ pub struct TopK {
     /// Columns of the result with their Arrow types, computed for these rows alone; those that may raise an error are
     /// computed for every row that passes the steps.
     pub outputs: Vec<(Expr, DataType)>,
+    /// Columns behind the outputs, of all rows in their order; none of a result, nor of some rows.
+    pub windows: Vec<WindowCall>,
     /// The algorithm; the cost model chooses if none is named.
     pub algorithm: Option<Algorithm>,
 }
@@ -482,6 +486,7 @@ impl Fragment {
             Source::Output(pipeline) => {
                 let what = match self.pipelines.get(pipeline).map(|pipeline| &pipeline.sink) {
                     Some(Sink::Rows { .. }) => "rows",
+                    Some(Sink::TopK(top)) if top.k.is_none() => "sorted rows",
                     Some(Sink::TopK(_)) => "first rows",
                     _ => "groups",
                 };

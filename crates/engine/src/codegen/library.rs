@@ -15,6 +15,9 @@ const FIXED_MARK: &str = "wc_fixed";
 /// Values of groups that another pipeline scans, with their mark.
 const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
 const GROUP_VALUES_MARK: &str = "wc_of_order";
+/// Windows, with their marks.
+const WINDOWS: &str = include_str!("../../kernels/windows.cuh");
+const WINDOWS_MARKS: [&str; 3] = ["wc_tile", "wc_between", "wc_largest"];
 /// Preaggregation of runs, with its mark.
 const RUNS: &str = include_str!("../../kernels/runs.cuh");
 const RUNS_MARK: &str = "wc_find_runs";
@@ -45,6 +48,7 @@ pub(crate) fn with_library(name: impl Into<String>, source: String) -> Program {
         (GROUP_VALUES, has(&[GROUP_VALUES_MARK])),
         (EXPAND, has(&[EXPAND_MARK])),
         (RUNS, has(&[RUNS_MARK])),
+        (WINDOWS, has(&WINDOWS_MARKS)),
         (STOPS, has(&STOPS_MARKS)),
     ] {
         library.extend(is_called.then_some(text));

@@ -405,7 +405,7 @@ impl TopMemory {
                 None => arena.result(head, head + 8 * plan.k as usize * plan.row.words()),
                 Some(_) => arena.zeroed(head),
             },
-            columns: plan.values.as_ref().map(|_| arena.scratch(8 * plan.places() as usize * plan.row.words())),
+            columns: plan.values.as_ref().map(|_| arena.scratch(8 * plan.places() as usize * plan.words())),
         }
     }
 

@@ -9,8 +9,8 @@
 //! [`zones`] what it need not look at, [`frame`] what a sink does before and after, [`runs`] what it does a run of
 //! rows at a time, [`stages`] what it does with several matches of a row, [`stops`] where it stops without room and
 //! goes on, [`result_rows`] rows as a result, [`computed`] what is computed of groups, [`list`] rows for another
-//! pipeline, [`topk`] the kernels of a top-k beside its scan, [`library`] what all of these call, [`memory`] where all
-//! that lies.
+//! pipeline, [`topk`] the kernels of a top-k beside its scan, [`windows`] those of windows behind a sort, [`library`]
+//! what all of these call, [`memory`] where all that lies.
 //! `warpcube_column::ColumnReader` has the text that reads columns.
 
 mod aggregate;
@@ -46,4 +46,5 @@ mod strings;
 mod tables;
 pub(crate) mod topk;
 mod vectors;
+pub(crate) mod windows;
 mod zones;

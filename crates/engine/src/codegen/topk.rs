@@ -18,6 +18,7 @@ use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::result_rows::StoredRow;
 use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
+use crate::codegen::windows::BoundWindows;
 use crate::error::Result;
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::input::PipelineInput;
@@ -38,6 +39,8 @@ pub(crate) struct BoundTop {
     /// What filters wrote in the kernel of the sample.
     pub(crate) sample_filters: Filters,
     pub(crate) gather_params: ParamList,
+    /// What windows make of the rows.
+    pub(crate) windows: Option<BoundWindows>,
 }
 
 impl Deref for BoundTop {
@@ -77,6 +80,7 @@ impl BoundTop {
             sample_params: ParamList::default(),
             sample_filters: Filters::default(),
             gather_params: ParamList::default(),
+            windows: plan.windows.as_ref().map(|windows| BoundWindows::lay_out(arena, windows, plan.k)),
         }
     }
 
@@ -128,7 +132,7 @@ impl BoundTop {
     }
 
     /// The C type of places among ranks.
-    fn number_type(&self) -> &'static str {
+    pub(super) fn number_type(&self) -> &'static str {
         self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type()
     }
 
@@ -178,9 +182,13 @@ impl BoundTop {
             (count, emitter.params.add("uint64_t", Argument::U64(room)))
         });
         if self.scanned.is_some() {
-            // A flag of its own, as the result may be first rows too.
+            // A flag of its own, as the result may be first rows too; of all rows the room grows.
+            let full = match self.grows {
+                true => rows.no_room(),
+                false => format!("{{ atomicOr({flags}, {FLAG_SCANNED_ROWS}u); return; }}"),
+            };
             rows.line(&format!("const uint64_t at = wc_fetch_add({count}, (uint64_t)1);"));
-            rows.line(&format!("if (at >= {room}) {{ atomicOr({flags}, {FLAG_SCANNED_ROWS}u); return; }}"));
+            rows.line(&format!("if (at >= {room}) {full}"));
             rows.line(&format!("{candidates}[at] = rank;"));
             tails.into_iter().for_each(|tails| rows.line(&format!("{tails}[at] = tail;")));
             return Ok(());
@@ -296,7 +304,9 @@ impl BoundTop {
             },
         );
         if self.scanned.is_some() {
-            return self.write_scanned(kernel, (&numbers, &at), (&k, &mask, &threshold), (&top.outputs, order), arena);
+            let control = operands.control.region;
+            let (ranked, outputs) = ((&*k, &*mask, &*threshold), (&*top.outputs, order));
+            return self.write_scanned(kernel, (&numbers, &at), ranked, outputs, (arena, control));
         }
         let control = &kernel.control;
         let head = format!(
@@ -326,7 +336,7 @@ impl BoundTop {
         (numbers, at): (&str, &str),
         (k, mask, threshold): (&str, &str, &str),
         (outputs, order): (&[(Expr, DataType)], &[Planned]),
-        arena: &mut Arena,
+        (arena, control_region): (&mut Arena, Region),
     ) -> Result<()> {
         let output = kernel.params.add("uint64_t*", Argument::Region(self.memory.output));
         let skip = kernel.params.add("uint64_t", Argument::U64(self.skip));
@@ -344,6 +354,11 @@ impl BoundTop {
         let statements = kernel.rows(arena, |rows| self.gather(rows, outputs, order, &skip))?;
         self.source.push_str(&kernel.source(&self.name(GATHER), &head, k, &number, &statements));
         self.gather_params = kernel.params;
+        if let (Some(windows), Some(plan)) = (self.windows.take(), &self.plan.windows) {
+            let (windows, source) = windows.written(self, plan, control_region);
+            self.source.push_str(&source);
+            self.windows = Some(windows);
+        }
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 //! it runs over, [`kernels`] compiles the text, [`binding`] keeps both for the next run; [`phases`] lists what a run
 //! does, [`run`] runs that, [`recorded`] as one recording, [`growth`] moves what was left to where there is more
 //! room, [`report`] tells of it; [`read`] and [`result`] make Arrow batches, [`topk`] the rows of a top-k, whose scan
-//! is between launches of `gpu::prims::topk`. [`view`] has the columns that pipelines scan, [`predict`] tells what a
-//! run will do.
+//! is between launches of `gpu::prims::topk`, [`windows`] columns of the rows of a sort. [`view`] has the columns that
+//! pipelines scan, [`predict`] tells what a run will do.
 
 pub(crate) mod bind;
 pub(crate) mod binding;
@@ -23,3 +23,4 @@ pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod topk;
 mod view;
+mod windows;

@@ -2,7 +2,7 @@
 //! Each names its operands as regions of the arena.
 
 use warpcube_gpu::prims::topk::TopK as Selection;
-use warpcube_gpu::prims::{DeviceSlice, Element, Sort, SortKey};
+use warpcube_gpu::prims::{DeviceSlice, Element, Scan, ScanKeyed, Sort, SortKey};
 use warpcube_gpu::{DeviceBuffer, DeviceInfo, Kernel, LaunchShape, Mark, Output, Params, Work};
 
 use crate::arena::{Arena, Region};
@@ -77,6 +77,10 @@ pub(crate) enum Primitive<'a> {
     Select { selection: &'a Selection, ranks: Slice, best: Slice, rows: Slice, scratch: Region },
     /// The places of rows by their keys, the most significant one first.
     Sort { sort: &'a Sort, keys: Vec<Slice>, rows: Slice, scratch: Region },
+    /// Values are joined with all before them.
+    Scan { scan: &'a Scan, values: Slice, scratch: Region },
+    /// Values are joined with those before them in a run of equal keys.
+    ScanKeyed { scan: &'a ScanKeyed, keys: Slice, values: Slice, scratch: Region },
 }
 
 /// What the host gives or takes.
@@ -139,6 +143,16 @@ impl Phase<'_> {
                 let keys = keys.iter().map(slice).collect::<std::result::Result<Vec<_>, _>>()?;
                 let keys: Vec<SortKey> = keys.iter().map(|values| SortKey { values, valid: None }).collect();
                 sort.launch(work, &keys, &slice(rows)?, &scratch)?;
+            }
+            Phase::Primitive(Primitive::Scan { scan, values, scratch }) => {
+                let scratch = arena.part(at(*scratch), scratch.bytes())?;
+                let values = slice(values)?;
+                scan.launch(work, &values, &values, &scratch)?;
+            }
+            Phase::Primitive(Primitive::ScanKeyed { scan, keys, values, scratch }) => {
+                let scratch = arena.part(at(*scratch), scratch.bytes())?;
+                let (keys, values) = (slice(keys)?, slice(values)?);
+                scan.launch(work, [&keys, &values], &values, &scratch)?;
             }
             Phase::Host(Host::Constants) => work.upload(arena, 0, &layout.constants(arena.pointer()))?,
             Phase::Host(Host::Time) => got.marks.push(work.mark()),

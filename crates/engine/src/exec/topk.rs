@@ -19,6 +19,7 @@ use crate::codegen::topk::{BoundTop, GATHER, SAMPLE};
 use crate::error::Result;
 use crate::exec::phase::{Launch, Phase, Primitive, Slice, blocks};
 use crate::exec::result::word;
+use crate::exec::windows::WindowKernels;
 use crate::plan::top::{RankedPlan, sort_of};
 
 /// How the best of some ranks are put in order.
@@ -37,6 +38,7 @@ pub(crate) struct TopKernels {
     selection: Finding,
     /// Reads the result's columns.
     gather: Kernel,
+    windows: Option<WindowKernels>,
 }
 
 impl BoundTop {
@@ -49,7 +51,8 @@ impl BoundTop {
             false => self.selection(ranked).programs(info),
             true => sort_of(&self.ranks, self.selection(ranked).rows).programs(info),
         };
-        self.sample.iter().chain([&self.candidates]).flat_map(of).collect()
+        let ranked = self.sample.iter().chain([&self.candidates]).flat_map(of);
+        ranked.chain(self.window_programs()).collect()
     }
 
     /// The kernels, of the module with those of its own.
@@ -69,7 +72,8 @@ impl BoundTop {
             None => None,
         };
         let selection = finding(&self.candidates, self.memory.candidates.tails)?;
-        Ok(TopKernels { sample, selection, gather: module.kernel(&self.name(GATHER))? })
+        let windows = self.window_kernels(device, module)?;
+        Ok(TopKernels { sample, selection, gather: module.kernel(&self.name(GATHER))?, windows })
     }
 
     /// What finds the threshold, if there is one.
@@ -81,11 +85,13 @@ impl BoundTop {
     }
 
     /// What follows the scan.
-    pub(crate) fn result_phases<'a>(&self, kernels: &'a TopKernels, info: &DeviceInfo) -> [Phase<'a>; 2] {
+    pub(crate) fn result_phases<'a>(&self, kernels: &'a TopKernels, info: &DeviceInfo) -> Vec<Phase<'a>> {
         let operands = self.gather_params.arguments().cloned().collect();
         let launch = Launch::over(&kernels.gather, self.k, blocks(info), operands);
         let candidates = (self.candidates, self.memory.candidates);
-        [self.in_order(&kernels.selection, candidates), Phase::Launch(launch)]
+        let windows = kernels.windows.as_ref().map(|kernels| self.window_phases(kernels, info));
+        let ordered = [self.in_order(&kernels.selection, candidates), Phase::Launch(launch)];
+        ordered.into_iter().chain(windows.into_iter().flatten()).collect()
     }
 
     /// What puts the best ranks in order.

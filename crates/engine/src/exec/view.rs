@@ -94,7 +94,7 @@ pub(super) fn of_list(list: &BoundList) -> View<'static> {
 
 /// The view of first rows: the words of a row as columns, with as many rows as the device has counted.
 pub(super) fn of_first_rows(top: &BoundTop) -> View<'static> {
-    let (places, mut pointers) = (top.places() as usize, vec![Vec::new(); top.row.words()]);
+    let (places, mut pointers) = (top.places() as usize, vec![Vec::new(); top.words()]);
     let mut chunks = Vec::new();
     for (first, rows) in cut(top.rows_given()) {
         for (word, own) in pointers.iter_mut().enumerate() {

@@ -61,7 +61,7 @@ impl Fragment {
             Source::Output(of) => match self.pipelines.get(of).map(|pipeline| &pipeline.sink) {
                 Some(Sink::Aggregate { groups, aggregates }) => groups.len() + aggregates.len(),
                 Some(Sink::Rows { columns, .. }) => columns.len(),
-                Some(Sink::TopK(top)) => top.outputs.len(),
+                Some(Sink::TopK(top)) => top.outputs.len() + top.windows.len(),
                 _ => 0,
             },
         }
@@ -96,9 +96,9 @@ fn asks_codes(
         }
     }
     let is_reg = |expr: &&Expr| matches!(expr, Expr::Reg(_));
-    let mut given = |columns: &[(Expr, DataType)]| {
+    let mut given = |columns: &[(Expr, DataType)], read: &[usize]| {
         let columns = columns.iter().map(|(expr, _)| expr).enumerate();
-        let coded = columns.filter(|(at, expr)| asked.contains(at) || !is_reg(expr));
+        let coded = columns.filter(|(at, expr)| asked.contains(at) || read.contains(at) || !is_reg(expr));
         coded.for_each(|(_, expr)| codes_of(expr, own, visit));
     };
     match &pipeline.sink {
@@ -117,10 +117,13 @@ fn asks_codes(
             }
         }
         Sink::TopK(top) => {
-            given(&top.outputs);
+            // Windows compare and give values by their codes.
+            let mut read = Vec::new();
+            top.windows.iter().for_each(|call| call.function.outputs(&mut |output| read.push(output)));
+            given(&top.outputs, &read);
             top.keys.iter().for_each(|key| codes_of(&key.expr, own, visit));
         }
-        Sink::Rows { columns, .. } => given(columns),
+        Sink::Rows { columns, .. } => given(columns, &[]),
     }
 }
 

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Decimal128Type, DecimalType};
 use arrow::temporal_conversions::date32_to_datetime;
 
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, DatePart, Expr, Fragment, JoinKind, Literal, Sink, Step};
-use crate::ir::{OrderKey, Pipeline, Probe, Source, TopK, Ty, UnaryOp};
+use crate::ir::{OrderKey, Pipeline, Probe, Source, TopK, Ty, UnaryOp, WindowCall, WindowFunction};
 use crate::plan::order::{Item, Planned};
 
 /// What stands in a register: its text and, where it is known, its Arrow type.
@@ -67,6 +67,7 @@ pub(crate) fn describe(
             Sink::Aggregate { .. } if probed => format!("table {index}"),
             Sink::Aggregate { .. } => format!("groups {last}"),
             Sink::Rows { .. } => format!("rows {last}"),
+            Sink::TopK(top) if top.k.is_none() => format!("sorted rows {last}"),
             Sink::TopK(_) => format!("first rows {last}"),
         };
         let into = match &pipeline.sink {
@@ -101,7 +102,13 @@ pub(crate) fn describe(
                     text: expression(expr, &registers),
                     data_type: Some(data_type.clone()),
                 };
-                columns.iter().map(named).collect()
+                let windows = match &pipeline.sink {
+                    Sink::TopK(top) => top.windows.iter().map(|call| (window(call, top, &registers), call)).collect(),
+                    _ => Vec::new(),
+                };
+                let of_windows =
+                    windows.into_iter().map(|(text, call)| Named { text, data_type: Some(call.data_type.clone()) });
+                columns.iter().map(named).chain(of_windows).collect()
             }
         });
     }
@@ -229,17 +236,46 @@ fn top_k(top: &TopK, registers: &[Named]) -> String {
     let keys: Vec<String> = top.keys.iter().map(key).collect();
     let rows = top.k.map_or_else(|| "all rows".to_string(), |k| format!("first {k} rows"));
     let behind = if top.skip > 0 { format!(" behind {}", top.skip) } else { String::new() };
-    format!("{rows} by {}{behind}", keys.join(", "))
+    let windows: Vec<String> = top.windows.iter().map(|call| window(call, top, registers)).collect();
+    let with = if windows.is_empty() { String::new() } else { format!(", with {}", windows.join(", ")) };
+    format!("{rows} by {}{behind}{with}", keys.join(", "))
 }
 
-fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {
-    let name = match call.kind {
+/// A column of a window, over the outputs of a sort.
+fn window(call: &WindowCall, top: &TopK, registers: &[Named]) -> String {
+    let output = |at: &usize| top.outputs.get(*at).map(|(expr, _)| expression(expr, registers)).unwrap_or_default();
+    let (name, argument) = match &call.function {
+        WindowFunction::RowNumber => ("row_number", String::new()),
+        WindowFunction::Rank => ("rank", String::new()),
+        WindowFunction::DenseRank => ("dense_rank", String::new()),
+        WindowFunction::PercentRank => ("percent_rank", String::new()),
+        WindowFunction::CumeDist => ("cume_dist", String::new()),
+        WindowFunction::Tile(parts) => ("ntile", parts.to_string()),
+        WindowFunction::Shift { output: of, rows, .. } => ("lag", format!("{}, {rows}", output(of))),
+        WindowFunction::Nth { output: of, place, .. } => ("nth_value", format!("{}, {place}", output(of))),
+        WindowFunction::Aggregate { kind, output: of, filter, .. } => {
+            let of = of.as_ref().map_or_else(|| "*".to_string(), output);
+            let filter = filter.as_ref().map(|filter| format!(" where {}", output(filter))).unwrap_or_default();
+            (aggregate_name(*kind), of + &filter)
+        }
+    };
+    let keys = |count: usize| if count == 1 { "key" } else { "keys" };
+    let by = call.partition;
+    format!("{name}({argument}) in partitions by {by} {}", keys(by))
+}
+
+fn aggregate_name(kind: AggregateKind) -> &'static str {
+    match kind {
         AggregateKind::Count => "count",
         AggregateKind::Sum => "sum",
         AggregateKind::ExactSum => "exact sum",
         AggregateKind::Min => "min",
         AggregateKind::Max => "max",
-    };
+    }
+}
+
+fn aggregate(call: &AggregateCall, registers: &[Named]) -> String {
+    let name = aggregate_name(call.kind);
     let argument = call.argument.as_ref().map_or_else(|| "*".to_string(), |expr| expression(expr, registers));
     if call.unites {
         // The argument may be the name of what was united before.

@@ -74,7 +74,7 @@ pub(crate) fn aggregate_facts(
 }
 
 /// Bounds of sums of 1 to `rows` values; none where they leave the type, which then is an error or wraps.
-fn sum_range(values: Range, rows: u64, ty: Ty) -> Range {
+pub(crate) fn sum_range(values: Range, rows: u64, ty: Ty) -> Range {
     let (low, high) = values?;
     let rows = i128::from(rows.max(1));
     let bounds =

@@ -40,3 +40,4 @@ pub(crate) mod union;
 pub(crate) mod vectors;
 pub(crate) mod view;
 mod weight;
+pub(crate) mod windows;

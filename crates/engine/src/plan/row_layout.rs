@@ -43,14 +43,19 @@ impl RowLayout {
     ) -> Result<RowLayout> {
         let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
         let (values, _) = analyse(&exprs, registers, overflow)?;
-        let (mut laid_out, mut word) = (Vec::with_capacity(values.len()), 0);
-        for (value, (_, data_type)) in values.iter().zip(columns) {
-            let wide = value.ty == Ty::I128 && !value.is_narrow();
+        Ok(RowLayout::of_values(values.iter().zip(columns.iter().map(|(_, data_type)| data_type))))
+    }
+
+    /// The layout of columns of these facts and types.
+    pub(crate) fn of_values<'a>(columns: impl IntoIterator<Item = (&'a Facts, &'a DataType)>) -> RowLayout {
+        let (mut laid_out, mut word) = (Vec::new(), 0);
+        for (value, data_type) in columns {
+            let wide = value.is_wide();
             let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
             laid_out.push(RowColumn { data_type, ty: value.ty, dictionary, texts: value.texts, word, wide });
             word += 1 + usize::from(wide);
         }
-        Ok(RowLayout { columns: laid_out })
+        RowLayout { columns: laid_out }
     }
 
     /// Words of validity.
@@ -63,17 +68,19 @@ impl RowLayout {
         self.valid_words() + self.columns.last().map_or(0, |column| column.word + 1 + usize::from(column.wide))
     }
 
-    /// The values of rows whose words are columns, of columns with these facts.
-    pub(crate) fn values(&self, facts: &[Facts]) -> Vec<GroupValue> {
+    /// The values of rows whose words are columns from the column `first` on, of columns with these facts.
+    pub(crate) fn values(&self, facts: &[Facts], first: usize) -> Vec<GroupValue> {
         let value = |(position, (column, facts)): (usize, (&RowColumn, &Facts))| {
-            let (valid, word) = ((position / 64, (position % 64) as u32), self.valid_words() + column.word);
-            GroupValue {
-                facts: facts.clone(),
-                read: GroupRead::Stored { valid, word, wide: column.wide },
-                first_cell: 0,
-            }
+            let (valid, word) = ((first + position / 64, (position % 64) as u32), self.word_of(column));
+            let read = GroupRead::Stored { valid, word: first + word, wide: column.wide };
+            GroupValue { facts: facts.clone(), read, first_cell: 0 }
         };
         self.columns.iter().zip(facts).enumerate().map(value).collect()
+    }
+
+    /// The first word of a column in a row.
+    pub(crate) fn word_of(&self, column: &RowColumn) -> usize {
+        self.valid_words() + column.word
     }
 
     /// Whether any column has places of strings.

@@ -78,7 +78,7 @@ impl SinkPlan {
         match self {
             SinkPlan::Table(table) => table.grows,
             SinkPlan::Groups(groups, _) => groups.grows,
-            SinkPlan::TopK(_) => false,
+            SinkPlan::TopK(top) => top.grows,
             SinkPlan::Rows(rows) => rows.grows,
             SinkPlan::List(list) => list.grows,
         }

@@ -11,6 +11,7 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, analyse};
 use crate::ir::{Expr, TopK};
 use crate::plan::group_values::GroupValue;
+use crate::plan::growth::grown;
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Item;
 use crate::plan::row_layout::RowLayout;
@@ -19,6 +20,7 @@ use crate::plan::table::first_rows;
 use crate::plan::tickets::ranges;
 use crate::plan::topk_form::{Decision, Form, Question};
 use crate::plan::topk_rank::Ranks;
+use crate::plan::windows::WindowsPlan;
 
 /// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
 pub(crate) const HEAD_WORDS: usize = 4;
@@ -44,10 +46,14 @@ pub(crate) struct TopPlan {
     pub(crate) k: u64,
     /// Whether all rows are wanted, for which the room may prove too small.
     pub(crate) is_sort: bool,
+    /// Whether the room for all rows, which another pipeline scans, may prove too small.
+    pub(crate) grows: bool,
     /// Whether these are groups, of which there is room for as many as one block sorts.
     pub(crate) expects_few: bool,
     /// Rows of the result.
     pub(crate) row: RowLayout,
+    /// What windows make of them.
+    pub(crate) windows: Option<WindowsPlan>,
     /// Of the first rows so many are left out.
     pub(crate) skip: u64,
     /// The values of the rows, where another pipeline scans them. Each word of a row is then a column.
@@ -79,6 +85,11 @@ impl TopPlan {
     /// Most rows that it gives.
     pub(crate) fn rows_given(&self) -> u64 {
         self.k.saturating_sub(self.skip).max(1)
+    }
+
+    /// Words of a row that another pipeline scans.
+    pub(crate) fn words(&self) -> usize {
+        self.row.words() + self.windows.as_ref().map_or(0, |windows| windows.row.words())
     }
 
     /// Whether all candidates are sorted, instead of the best being selected.
@@ -132,6 +143,7 @@ pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
 fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
     match input.pipeline.source.table() {
         Some(_) if input.pipeline.steps.is_empty() => rows,
+        None if input.scanned => rows.min(grown(BLOCK_SORT_MAX, input.growth)),
         None if !input.many_sorted => rows.min(BLOCK_SORT_MAX),
         _ => rows.min(input.guessed_rows()),
     }
@@ -171,6 +183,11 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
     let outputs_raise = may_raise(input, &outputs, registers)?;
     let (facts, _) = analyse(&outputs, registers, input.overflow)?;
+    if !top.windows.is_empty() && (!input.scanned || top.k.is_some()) {
+        return Err(EngineError::Malformed("windows of a result, or of some rows".into()));
+    }
+    let windows = (!top.windows.is_empty()).then(|| WindowsPlan::new(&top.windows, (&ranks, &facts), rows, input));
+    let windows = windows.transpose()?;
     if input.multiplies() {
         return Err(EngineError::Malformed("a top-k of rows that have several matches and no number".into()));
     }
@@ -189,6 +206,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         rows,
         k,
         is_sort: top.k.is_none(),
+        grows: top.k.is_none() && input.scanned && k < rows,
         expects_few: top.k.is_none() && input.pipeline.source.table().is_none() && !input.many_sorted,
         first_rows: first_rows(input.chunk_rows),
         candidates: RankedPlan { count: decision.form.candidates(rows), k },
@@ -204,8 +222,12 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         ranks,
         decision,
         skip: top.skip,
-        values: input.scanned.then(|| row.values(&facts)),
+        values: input.scanned.then(|| {
+            let of_windows = windows.iter().flat_map(|windows| windows.row.values(&windows.facts, row.words()));
+            row.values(&facts, 0).into_iter().chain(of_windows).collect()
+        }),
         row,
+        windows,
     };
     let scratch = |ranked: &RankedPlan| {
         let selection = plan.selection(ranked);

@@ -40,7 +40,7 @@ fn top(
     k: Option<u64>,
     outputs: Vec<(Expr, DataType)>,
 ) -> Pipeline {
-    Pipeline { source, steps, sink: Sink::TopK(TopK { keys, k, skip: 0, outputs, algorithm: None }) }
+    Pipeline { source, steps, sink: Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], algorithm: None }) }
 }
 
 /// The first groups by the sum of a column, the key among equal ones.

@@ -72,8 +72,14 @@ fn limits_of_join_tables_and_of_branches() {
 #[test]
 fn first_rows_of_a_limit_are_refused() {
     let keys = vec![ascending(reg(0))];
-    let sink =
-        Sink::TopK(TopK { keys, k: Some(3), skip: 0, outputs: vec![(reg(0), DataType::Int64)], algorithm: None });
+    let sink = Sink::TopK(TopK {
+        keys,
+        k: Some(3),
+        skip: 0,
+        outputs: vec![(reg(0), DataType::Int64)],
+        windows: vec![],
+        algorithm: None,
+    });
     let root = Pipeline { source: Source::Table(0), steps: vec![Step::Limit { skip: 0, rows: 9 }], sink };
     match run(&engine(LaneOrder::Forward), &fragment(&[3], vec![root]), &[&table(50)]) {
         Err(EngineError::Unsupported(reason)) => assert!(reason.contains("limit"), "{reason}"),

@@ -34,4 +34,5 @@ mod support;
 mod tables;
 mod top_k;
 mod unions;
+mod windows;
 mod zones;

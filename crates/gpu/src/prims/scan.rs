@@ -35,6 +35,32 @@ pub struct Scan {
     ahead: u64,
 }
 
+/// What a scan is made for, before its kernel is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanSpec {
+    /// Type of the items.
+    pub input: Element,
+    /// What they are joined to.
+    pub of: Reduction,
+    /// What an output counts in.
+    pub kind: ScanKind,
+}
+
+impl ScanSpec {
+    /// What [`Scan::new`] compiles, for callers that compile it beside other programs.
+    pub fn program(&self) -> Program {
+        let ScanSpec { input, of, kind } = *self;
+        program(Joined { input, of }, kind, Scan::tuning(input, of))
+    }
+
+    /// Scratch memory for `n` items in bytes, as [`Scan::scratch_bytes`] of a scan made for it.
+    pub fn scratch_bytes(&self, n: u64) -> usize {
+        let ScanSpec { input, of, .. } = *self;
+        let tiles = Scan::tuning(input, of).tiles(vector_items(input.bytes()), n);
+        lookback::scratch_bytes(tiles, Joined { input, of }.words())
+    }
+}
+
 impl Scan {
     /// The tuning for joins of these types. 2^28 u32 on an H200 (2026-11-23, with a launch; floor 0.51 ms): 0.625 ms
     /// with the tile brought to the L2 cache that comes 264 tiles later, 0.645 for 132 and 0.641 for 396; without,

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::launch::Params;
 use crate::prims::lookback::{self, LOOKBACK};
 use crate::prims::monoid::{Joined, MONOID, Monoid, Reduction};
+use crate::prims::scan::ScanSpec;
 use crate::prims::tile::{TILE, TileTuning, are_aligned, vector_items};
 use crate::prims::{DeviceSlice, Element, KEYS, Key, Queue, ScanKind, check_element, check_length};
 use crate::program::Program;
@@ -24,6 +25,31 @@ pub struct ScanKeyed {
     key: Element,
     types: Joined,
     tuning: TileTuning,
+}
+
+/// What a scan by key is made for, before its kernel is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanKeyedSpec {
+    /// Type of the keys.
+    pub key: Element,
+    /// What items are joined, and to what.
+    pub scan: ScanSpec,
+}
+
+impl ScanKeyedSpec {
+    fn types(&self) -> Joined {
+        Joined { input: self.scan.input, of: self.scan.of }
+    }
+
+    /// What [`ScanKeyed::new`] compiles, for callers that compile it beside other programs.
+    pub fn program(&self) -> Program {
+        program(self.key, self.types(), self.scan.kind, TUNING)
+    }
+
+    /// Scratch memory for `n` items in bytes, as [`ScanKeyed::scratch_bytes`] of a scan made for it.
+    pub fn scratch_bytes(&self, n: u64) -> usize {
+        lookback::scratch_bytes(TUNING.tiles(vector(self.key, self.types()), n), WORDS)
+    }
 }
 
 impl ScanKeyed {

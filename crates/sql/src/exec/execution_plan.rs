@@ -44,7 +44,8 @@ impl DisplayAs for DeviceExec {
                         }
                         Sink::Rows { columns, .. } => format!("rows({} columns)", columns.len()),
                         Sink::TopK(TopK { keys, k: Some(k), .. }) => format!("top-k({} keys, {k} rows)", keys.len()),
-                        Sink::TopK(top) => format!("sort({} keys)", top.keys.len()),
+                        Sink::TopK(top) if top.windows.is_empty() => format!("sort({} keys)", top.keys.len()),
+                        Sink::TopK(top) => format!("windows({} keys, {} columns)", top.keys.len(), top.windows.len()),
                     };
                     let table = pipeline.source.table().and_then(|table| fragment.tables.get(table));
                     let (columns, steps) = (table.map_or(0, |table| table.columns.len()), pipeline.steps.len());

@@ -65,6 +65,7 @@ impl Graph {
                 Ok(BaseColumn::all(relation, aggregate.schema.fields()))
             }
             LogicalPlan::Join(join) => self.join(join, facts, core),
+            LogicalPlan::Window(window) if !facts.apart => self.windows(window, facts, core),
             LogicalPlan::Sort(sort) => match sort.fetch {
                 None => self.flatten(&sort.input, facts, core),
                 Some(fetch) if facts.apart || fetch == 0 => Err("its input has first rows".into()),

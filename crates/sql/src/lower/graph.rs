@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, SortExpr};
 use warpcube_engine::{JoinKind, TopKAlgorithm};
@@ -16,6 +16,7 @@ use super::Reason;
 use super::columns::{BaseColumn, ColumnId, RelationId, relations};
 use super::grouping_sets::Sets;
 use super::tables::TableInfo;
+use super::windows::InnerWindows;
 use crate::values::FloatSums;
 
 /// Rows that a pipeline scans.
@@ -25,7 +26,8 @@ pub(crate) enum Relation {
     Table(Arc<TableInfo>),
     /// The groups of an aggregation below.
     Groups(Box<Grouped>),
-    /// Rows that a pipeline of their own leaves: those of a shared table, or the first ones by an order.
+    /// Rows that a pipeline of their own leaves: those of a shared table, the first ones by an order, or those of
+    /// windows.
     Inner(Box<InnerRows>),
     /// No rows: the one column of a mark join, which tells whether a row of the core that it hangs on has a match.
     Mark,
@@ -153,6 +155,8 @@ pub(crate) struct InnerRows {
     pub(super) types: Vec<DataType>,
     /// The order of which they are the first rows; all of them if there is none.
     pub(super) order: Option<InnerOrder>,
+    /// What windows add to the rows.
+    pub(super) windows: Option<InnerWindows>,
 }
 
 /// An order whose first rows another operator reads.
@@ -183,6 +187,11 @@ impl Graph {
     /// A relation.
     pub(super) fn relation(&self, id: RelationId) -> &Relation {
         &self.relations[id.0]
+    }
+
+    /// The same, to be changed.
+    pub(super) fn relation_mut(&mut self, id: RelationId) -> &mut Relation {
+        &mut self.relations[id.0]
     }
 
     /// All relations.
@@ -219,6 +228,12 @@ impl Graph {
     /// The number of the next relation.
     pub(super) fn next(&self) -> RelationId {
         RelationId(self.relations.len())
+    }
+
+    /// Adds rows that a pipeline of their own leaves; the result has an expression for each of their columns.
+    pub(super) fn inner_rows(&mut self, rows: InnerRows, fields: &[FieldRef], core: &mut Core) -> Vec<Expr> {
+        let relation = self.add(Relation::Inner(Box::new(rows)), core);
+        BaseColumn::all(relation, fields)
     }
 
     /// Adds a relation; the result is its number.
@@ -276,6 +291,21 @@ impl Core {
     /// Refuses to put an operator above a limit.
     pub(super) fn without_limit(&self, what: &str) -> Result<(), Reason> {
         self.limit.map_or(Ok(()), |_| Err(format!("its input has {what} above a limit")))
+    }
+
+    /// Its only relation, where nothing is done with the rows of that.
+    pub(super) fn alone(&self) -> Option<RelationId> {
+        let is_alone = self.filters.is_empty() && self.hanging.is_empty() && self.limit.is_none();
+        match self.members[..] {
+            [one] if is_alone => Some(one),
+            _ => None,
+        }
+    }
+
+    /// Whether a row of one of its relations may become several.
+    pub(super) fn multiplies(&self) -> bool {
+        let joins = |hanging: &Hanging| matches!(hanging.kind, JoinKind::Inner | JoinKind::Left);
+        self.members.len() > 1 || self.hanging.iter().any(joins)
     }
 
     /// An equality: an edge if one side is of one relation and the other of different ones, a filter otherwise.

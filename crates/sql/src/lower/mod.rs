@@ -40,6 +40,7 @@ mod ties;
 mod top_k;
 mod tree;
 mod unions;
+mod windows;
 mod writer;
 
 use std::collections::HashMap;
@@ -128,6 +129,12 @@ impl Lowered {
     pub(crate) fn sorts_rows(&self) -> bool {
         let root = self.fragment.pipelines.last().map(|root| &root.sink);
         matches!(root, Some(Sink::TopK(TopK { k: None, .. }))) && !self.has_groups()
+    }
+
+    /// Whether windows are computed.
+    pub(crate) fn has_windows(&self) -> bool {
+        let windows = |pipeline: &Pipeline| matches!(&pipeline.sink, Sink::TopK(top) if !top.windows.is_empty());
+        self.fragment.pipelines.iter().any(windows)
     }
 
     /// Whether anything is grouped.

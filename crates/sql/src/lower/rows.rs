@@ -1,4 +1,4 @@
-//! Rows as a result: those of joins, and groups that a filter or a limit leaves.
+//! Rows as a result: those of joins and of windows, and groups that a filter or a limit leaves.
 //!
 //! ```text
 //! Projection: s_name                              Device: the same rows, in no order
@@ -27,10 +27,10 @@ pub(super) fn is_grouped(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty())
 }
 
-/// Whether a plan gives the rows of a join or filters groups.
+/// Whether a plan gives the rows of a join or of windows, or filters groups.
 pub(super) fn gives_rows(plan: &LogicalPlan) -> bool {
     match source_of(plan) {
-        LogicalPlan::Join(_) => true,
+        LogicalPlan::Join(_) | LogicalPlan::Window(_) => true,
         source => is_grouped(source) && is_filtered(plan),
     }
 }
@@ -48,7 +48,8 @@ fn is_filtered(plan: &LogicalPlan) -> bool {
 /// Whether a limit is one of rows or groups.
 pub(super) fn limits_rows(limit: &Limit) -> bool {
     let source = source_of(&limit.input);
-    rows_let_pass(limit).is_some() && (is_grouped(source) || matches!(source, LogicalPlan::Join(_)))
+    let has_rows = matches!(source, LogicalPlan::Join(_) | LogicalPlan::Window(_));
+    rows_let_pass(limit).is_some() && (is_grouped(source) || has_rows)
 }
 
 /// The rows that a limit needs.

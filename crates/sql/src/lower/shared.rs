@@ -14,17 +14,18 @@
 //! Groups are scanned where they were accumulated. Any other table is a list of rows. The first rows of an order that
 //! another operator reads are left by a pipeline of their own, too.
 
-use datafusion::common::DFSchema;
+use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr, TableScan};
-use warpcube_engine::{JoinKind, OrderKey, Sink, TopK};
+use warpcube_engine::{OrderKey, Sink, TopK};
 
 use super::calls::as_function;
-use super::columns::{BaseColumn, ColumnId, RelationId, renumber, rewrite, text};
+use super::columns::{ColumnId, RelationId, renumber, rewrite, text};
 use super::expr::Translator;
-use super::graph::{Core, Graph, Hanging, InnerOrder, InnerRows, Relation};
+use super::graph::{Core, Graph, InnerOrder, InnerRows, Relation};
 use super::tables::TableFacts;
 use super::tree::Tree;
+use super::windows::InnerWindows;
 use super::writer::Writer;
 use super::{Reason, reducers};
 use crate::shared::{Shared, SharedTable};
@@ -78,8 +79,8 @@ impl Graph {
             core.filters.extend(own.filters.iter().map(|filter| renumber(filter, member, relation)));
             return Ok(outputs.iter().map(|output| renumber(output, member, relation)).collect());
         }
-        let schema = table.plan.schema();
-        Ok(self.inner_rows(InnerRows::of(graph, own, outputs, schema, Some(table.id)), schema, core))
+        let fields = table.plan.schema().fields();
+        Ok(self.inner_rows(InnerRows::of(graph, own, outputs, fields, Some(table.id)), fields, core))
     }
 
     /// Adds the first rows of an order to `core`, of which so many are found and some of these left out; the result has
@@ -97,56 +98,71 @@ impl Graph {
         let (mut graph, mut own) = (Graph::new(facts.options.clone()), Core::default());
         let mut outputs = graph.flatten(&sort.input, facts, &mut own)?;
         own.without_limit("an order")?;
-        let schema = sort.input.schema();
+        let (schema, fields) = (sort.input.schema(), sort.input.schema().fields());
         // A top-k knows rows by their numbers, which those of a join get in a list.
-        let multiplies = |hanging: &Hanging| matches!(hanging.kind, JoinKind::Inner | JoinKind::Left);
-        if own.members.len() > 1 || own.hanging.iter().any(multiplies) {
-            let rows = InnerRows::of(graph, own, outputs, schema, None);
+        if own.multiplies() {
+            let rows = InnerRows::of(graph, own, outputs, fields, None);
             (graph, own) = (Graph::new(facts.options.clone()), Core::default());
-            outputs = graph.inner_rows(rows, schema, &mut own);
+            outputs = graph.inner_rows(rows, fields, &mut own);
         }
         let key = |key: &SortExpr| Ok::<_, Reason>(key.with_expr(rewrite(&key.expr, schema, &outputs)?));
         let keys = sort.expr.iter().map(key).collect::<Result<_, _>>()?;
         let order = InnerOrder { keys, rows, skip, algorithm: facts.topk };
-        let inner = InnerRows::of(graph, own, outputs, schema, None);
-        Ok(self.inner_rows(InnerRows { order: Some(order), ..inner }, schema, core))
-    }
-
-    fn inner_rows(&mut self, rows: InnerRows, schema: &DFSchema, core: &mut Core) -> Vec<Expr> {
-        let relation = self.add(Relation::Inner(Box::new(rows)), core);
-        BaseColumn::all(relation, schema.fields())
+        let inner = InnerRows::of(graph, own, outputs, fields, None);
+        Ok(self.inner_rows(InnerRows { order: Some(order), ..inner }, fields, core))
     }
 }
 
 impl InnerRows {
-    /// All rows of a core; `schema` has their columns.
-    fn of(mut graph: Graph, mut core: Core, outputs: Vec<Expr>, schema: &DFSchema, id: Option<usize>) -> InnerRows {
+    /// All rows of a core; `fields` are their columns.
+    pub(super) fn of(
+        mut graph: Graph,
+        mut core: Core,
+        outputs: Vec<Expr>,
+        fields: &[FieldRef],
+        id: Option<usize>,
+    ) -> InnerRows {
         reducers::reduce(&mut graph, &mut core);
-        let types = schema.fields().iter().map(|field| field.data_type().clone()).collect();
-        InnerRows { id, graph, core, outputs, types, order: None }
+        let types = fields.iter().map(|field| field.data_type().clone()).collect();
+        InnerRows { id, graph, core, outputs, types, order: None, windows: None }
     }
 
     /// The sink that leaves them.
     fn sink(&self, translator: &Translator) -> Result<Sink, Reason> {
-        let columns = self.outputs.iter().zip(&self.types);
+        let arguments = self.windows.iter().flat_map(|windows| &windows.arguments).map(|(expr, ty)| (expr, ty));
+        let columns = self.outputs.iter().zip(&self.types).chain(arguments);
         let columns = columns.map(|(expr, ty)| Ok((translator.translate(expr)?, ty.clone())));
         let columns = columns.collect::<Result<Vec<_>, Reason>>()?;
-        let Some(InnerOrder { keys, rows, skip, algorithm }) = &self.order else {
-            return Ok(Sink::Rows { columns, limit: None });
-        };
         let key = |key: &SortExpr| {
             let expr = translator.translate(&key.expr)?;
             Ok(OrderKey { expr, descending: !key.asc, nulls_first: key.nulls_first })
         };
-        let keys = keys.iter().map(key).collect::<Result<_, Reason>>()?;
-        let (k, outputs) = (Some(*rows), columns);
-        Ok(Sink::TopK(TopK { keys, k, skip: *skip, outputs, algorithm: *algorithm }))
+        let keys = self.keys().map(key).collect::<Result<_, Reason>>()?;
+        let outputs = columns;
+        Ok(match (&self.order, &self.windows) {
+            (None, None) => Sink::Rows { columns: outputs, limit: None },
+            (Some(InnerOrder { rows, skip, algorithm, .. }), _) => {
+                let (k, windows) = (Some(*rows), Vec::new());
+                Sink::TopK(TopK { keys, k, skip: *skip, outputs, windows, algorithm: *algorithm })
+            }
+            (None, Some(windows)) => {
+                let windows = windows.calls.clone();
+                Sink::TopK(TopK { keys, k: None, skip: 0, outputs, windows, algorithm: None })
+            }
+        })
+    }
+
+    /// The keys of its order.
+    fn keys(&self) -> impl Iterator<Item = &SortExpr> {
+        let of_windows = self.windows.iter().flat_map(|windows| &windows.keys).map(|key| &key.key);
+        self.order.iter().flat_map(|order| &order.keys).chain(of_windows)
     }
 
     /// The expressions that its sink reads.
     fn reads(&self) -> Vec<Expr> {
-        let keys = self.order.iter().flat_map(|order| &order.keys).map(|key| &key.expr);
-        self.outputs.iter().chain(keys).cloned().collect()
+        let keys = self.keys().map(|key| &key.expr);
+        let arguments = self.windows.iter().flat_map(|windows| &windows.arguments).map(|(expr, _)| expr);
+        self.outputs.iter().chain(arguments).chain(keys).cloned().collect()
     }
 }
 
@@ -176,6 +192,13 @@ impl Writer<'_, '_> {
         self.written.shared.extend(rows.id.map(|id| (id, (pipeline, Vec::new()))));
         for position in 0..rows.types.len() {
             translator.add(ColumnId { relation, position });
+        }
+        let Some(InnerWindows { arguments, calls, finish, .. }) = &rows.windows else { return Ok(pipeline) };
+        (0..arguments.len() + calls.len()).for_each(|_| _ = translator.unnamed());
+        let outputs = rows.types.len() + arguments.len();
+        for (number, finish) in finish.iter().enumerate() {
+            let position = rows.types.len() + number;
+            translator.compute(ColumnId { relation, position }, finish.over_registers(outputs));
         }
         Ok(pipeline)
     }

@@ -29,10 +29,11 @@ use super::tree::Tree;
 use super::{Finish, Lowered, Reason, reducers};
 use crate::walk::PlanWalk;
 
-/// Whether a sort is one of a join or of groups.
+/// Whether a sort is one of a join, of windows or of groups.
 pub(super) fn orders_output(sort: &Sort) -> bool {
     let source = source_of(&sort.input);
-    sort.fetch != Some(0) && (is_grouped(source) || matches!(source, LogicalPlan::Join(_)))
+    let has_rows = matches!(source, LogicalPlan::Join(_) | LogicalPlan::Window(_));
+    sort.fetch != Some(0) && (is_grouped(source) || has_rows)
 }
 
 /// Whether a sort is one of a table that is filtered at most.
@@ -164,7 +165,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         };
         let outputs = outputs.iter().zip(sort.input.schema().fields()).map(output).collect::<Result<_, _>>()?;
         let k = sort.fetch.map(|fetch| fetch as u64);
-        Ok(Sink::TopK(TopK { keys, k, skip: 0, outputs, algorithm: facts.topk }))
+        Ok(Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], algorithm: facts.topk }))
     })?;
     fragment.overflow = facts.overflow;
     Ok(Lowered {

@@ -126,6 +126,9 @@ impl Placing {
                     Sink::Aggregate { groups, aggregates } => {
                         SinkWork::Aggregate { aggregates: aggregates.len() as u32, keys: groups.len() as u32 }
                     }
+                    Sink::TopK(top) if !top.windows.is_empty() => {
+                        SinkWork::Windows { keys: top.keys.len() as u32, columns: top.windows.len() as u32 }
+                    }
                     Sink::TopK(top) if sorts_rows && top.k.is_none() => {
                         SinkWork::Sort { keys: top.keys.len() as u32, columns: top.outputs.len() as u32 }
                     }
@@ -279,7 +282,7 @@ impl Placer for Placing {
 /// largest table only pass through, and they are too many to be brought back in no time.
 fn passes_through(lowered: &Lowered, rows: usize) -> Option<Reason> {
     let scanned = lowered.tables.iter().filter_map(|table| table.rows).max()?;
-    let passes = lowered.gives_rows() && rows as f64 >= cost::PASSING_SHARE * scanned as f64;
+    let passes = lowered.gives_rows() && !lowered.has_windows() && rows as f64 >= cost::PASSING_SHARE * scanned as f64;
     (passes && rows as u64 > cost::GROUPS_MAX_MIN)
         .then(|| format!("{rows} of {scanned} rows would pass through it to the CPU"))
 }

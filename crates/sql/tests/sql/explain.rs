@@ -323,6 +323,18 @@ async fn parts_on_the_cpu_have_their_reason() {
     let notes = explained(&session, &format!("EXPLAIN {part}")).await;
     let lines: Vec<&str> = notes["placement"].lines().collect();
     assert_eq!(lines, ["GPU: aggregate over f", "CPU: rows over f: its input has a Values"]);
+    // Windows whose keys begin one sort share it; another order is another sort.
+    let sorts = async |last: &str| {
+        let windows = format!(
+            "SELECT rank() OVER (PARTITION BY k ORDER BY v), sum(v) OVER (PARTITION BY k), {last} FROM f WHERE v > 1"
+        );
+        let notes = explained(&session, &format!("EXPLAIN {windows}")).await;
+        assert_eq!(notes["placement"], "GPU: rows over f");
+        notes["device"].matches("all rows by").count()
+    };
+    assert_eq!(sorts("lag(v) OVER (PARTITION BY k ORDER BY v, id)").await, 1);
+    assert_eq!(sorts("count(*) OVER (PARTITION BY k, v)").await, 1);
+    assert_eq!(sorts("lag(v) OVER (PARTITION BY k ORDER BY id)").await, 2);
     let none = explained(&session, "EXPLAIN SELECT 1").await;
     assert!(none["placement"].starts_with("CPU: all of it: "), "{none:?}");
     let cpu = with_tables(cpu()).await;

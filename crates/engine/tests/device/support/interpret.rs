@@ -1,7 +1,6 @@
 //! Fragments run a row at a time in plain Rust: what the device must give.
 //!
-//! Semantics are those written down in `ir.rs`; nothing of the engine is used beside the IR itself
-//! and, for exact sums of floats, its plain-Rust accumulator, which has tests of its own.
+//! Semantics are those of `ir.rs`; nothing of the engine is used beside the IR and its accumulator of exact sums.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -252,7 +251,8 @@ fn group_types(fragment: &Fragment, tables: &[&MemoryTable], pipeline: usize) ->
         Sink::Build { .. } => panic!("no groups"),
     };
     let keys = keys.iter().map(|(expr, _)| type_of(expr, &registers));
-    keys.chain(aggregates.iter().map(|call| Ty::of(&call.data_type).unwrap())).collect()
+    let calls = aggregates.iter().map(|call| Ty::of(&call.data_type).unwrap());
+    keys.chain(calls).chain(super::windows::types(&fragment.pipelines[pipeline].sink)).collect()
 }
 
 /// Types of all registers of a pipeline.

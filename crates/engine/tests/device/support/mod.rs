@@ -10,6 +10,7 @@ mod nvrtc;
 mod scalar;
 mod source;
 mod top_k;
+mod windows;
 
 pub use build::*;
 pub use check::*;

@@ -13,6 +13,7 @@ use super::check::requests;
 use super::interpret::{Outcome, interpret, order};
 use super::scalar::{Scalar, scalars};
 use super::source::MemoryTable;
+use super::windows;
 
 /// A key in the order that SQL takes if nothing is said: NULL is largest.
 pub fn ascending(expr: Expr) -> OrderKey {
@@ -30,7 +31,7 @@ pub fn first_rows(table: &MemoryTable, steps: Vec<Step>, keys: Vec<OrderKey>, k:
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let columns = types.len();
     let outputs = types.into_iter().enumerate().map(|(column, data_type)| (Expr::Reg(column), data_type)).collect();
-    let sink = Sink::TopK(TopK { keys, k: Some(k), skip: 0, outputs, algorithm: None });
+    let sink = Sink::TopK(TopK { keys, k: Some(k), skip: 0, outputs, windows: vec![], algorithm: None });
     super::build::fragment(&[columns], vec![Pipeline { source: Source::Table(0), steps, sink }])
 }
 
@@ -53,7 +54,7 @@ fn expected(fragment: &Fragment, tables: &[&MemoryTable]) -> Vec<Vec<Option<Scal
     ranked(rows, &top)
 }
 
-/// The first of rows of keys and outputs by an order, the outputs alone.
+/// The first of rows of keys and outputs by an order, the outputs and the columns of windows alone.
 pub(super) fn ranked(rows: Vec<Vec<Option<Scalar>>>, top: &TopK) -> Vec<Vec<Option<Scalar>>> {
     let mut ranked: Vec<_> =
         rows.into_iter().map(|mut row| (row.drain(..top.keys.len()).collect::<Vec<_>>(), row)).collect();
@@ -80,8 +81,9 @@ pub(super) fn ranked(rows: Vec<Vec<Option<Scalar>>>, top: &TopK) -> Vec<Vec<Opti
         let orders = top.keys.iter().zip(left.iter().zip(right)).map(|(key, (left, right))| compare(key, left, right));
         orders.fold(Ordering::Equal, Ordering::then)
     });
-    let first = ranked.into_iter().take(top.k.map_or(usize::MAX, |k| k as usize));
-    first.skip(top.skip as usize).map(|(_, outputs)| outputs).collect()
+    let of_windows = windows::columns(&ranked, top);
+    let rows = ranked.into_iter().zip(of_windows).map(|((_, outputs), windows)| [outputs, windows].concat());
+    rows.take(top.k.map_or(usize::MAX, |k| k as usize)).skip(top.skip as usize).collect()
 }
 
 /// Runs a fragment on an engine and compares rows and their order with those found row by row.
