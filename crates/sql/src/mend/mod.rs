@@ -21,7 +21,6 @@ pub(crate) mod coarser_times;
 mod conclusions;
 mod constants;
 mod conversion;
-mod correlated;
 mod decimals;
 mod distinct_orders;
 mod distinct_sums;
@@ -71,6 +70,7 @@ mod subqueries;
 pub(crate) mod sums;
 pub(crate) mod timezone;
 mod union_names;
+mod unnest;
 mod unordered_casts;
 pub(crate) mod variances;
 mod views;
@@ -116,9 +116,6 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(views::ViewsAlone));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
-    rules.push(Arc::new(correlated::CorrelatedShapes));
-    rules.push(Arc::new(rowless_subqueries::NullWithoutRow));
-    rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(intervals::IntervalLengths));
     rules.push(Arc::new(variances::BareArguments));
@@ -126,6 +123,9 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(finer_times::FinerTimes));
     rules.push(Arc::new(arithmetic::CheckConstants));
     rules.push(Arc::new(lists::HideLists));
+    rules.push(Arc::new(unnest::UnnestSubqueries));
+    rules.push(Arc::new(rowless_subqueries::NullWithoutRow));
+    rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(ShareTables));
     rules
 }
@@ -169,6 +169,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| wall_texts::function(name))
         .or_else(|| cast_functions::function(name))
         .or_else(|| nested_casts::function(name))
+        .or_else(|| unnest::function(name))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

@@ -18,7 +18,7 @@ use super::each_expression;
 use super::held_filters::has_empty_group;
 use crate::walk::{PlanWalk, Walk};
 
-/// The rule that makes such subqueries nullable. Correlated ones have a row, or are joined by DataFusion.
+/// The rule that makes such subqueries nullable. Correlated ones are joins by then ([`super::unnest`]).
 #[derive(Debug)]
 pub(crate) struct NullWithoutRow;
 
@@ -46,7 +46,7 @@ fn with_row(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarSubquery(mut subquery) = expr else { return Ok(Transformed::no(expr)) };
     let plan = subquery.subquery.as_ref();
     let is_nullable = plan.schema().fields().iter().all(|field| field.is_nullable());
-    if is_nullable || !subquery.outer_ref_columns.is_empty() || has_row(plan) {
+    if is_nullable || has_row(plan) {
         return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
     }
     let row = LogicalPlanBuilder::empty(true);

@@ -5,14 +5,10 @@
 //! (SELECT y …) OR x = 7` keeps all rows although a `y` is NULL. Here such a predicate becomes a CASE that is NULL if
 //! nothing matches and `x` or a `y` is NULL, an empty subquery apart.
 //!
-//! The anti join of a correlated `x NOT IN (SELECT y … WHERE u.z < t.k)` takes a NULL among all `y` for one among
-//! those of the row, and is refused where the correlation is an equality: a correlated NOT IN becomes such a CASE too.
-//!
-//! Where coercion casts `y` of a correlated IN, the cast's column and `y` itself have one name in the join, which is
-//! refused: the cast is given its own.
+//! Subqueries that refer to the rows around them are joins by then ([`super::unnest`]).
 //!
 //! Conjuncts over a column stay otherwise: a semi join need not tell NULL from false, and anti joins know NULL. The
-//! file goes once marks have three values, and anti joins look at the NULLs of a row's own matches.
+//! file goes once marks have three values.
 
 use std::ops::RangeFrom;
 use std::sync::Arc;
@@ -20,16 +16,15 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::config::ConfigOptions;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, SubqueryAlias, lit, when,
+    Case, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::shared::other_rows;
 use crate::syntax::TableOfWith;
 use crate::walk::{PlanWalk, Walk};
 
@@ -51,7 +46,6 @@ impl AnalyzerRule for UnknownIn {
                 return Ok(Transformed::no(LogicalPlan::Filter(filter)));
             }
             let Filter { predicate, input, .. } = filter;
-            let predicate = predicate.transform_up(with_named_value)?.data;
             let conjuncts = split_conjunction_owned(predicate)
                 .into_iter()
                 .map(|conjunct| in_conjunct(conjunct, &input, &mut numbers));
@@ -60,24 +54,6 @@ impl AnalyzerRule for UnknownIn {
         })?;
         Ok(told.data)
     }
-}
-
-/// Gives the value of a correlated IN a name where coercion made a cast of it: casts vanish from names, and the columns
-/// of the correlation are put beside it.
-fn with_named_value(expr: Expr) -> Result<Transformed<Expr>> {
-    let Expr::InSubquery(mut found) = expr else { return Ok(Transformed::no(expr)) };
-    let LogicalPlan::Projection(projection) = found.subquery.subquery.as_ref() else {
-        return Ok(Transformed::no(Expr::InSubquery(found)));
-    };
-    let [value @ Expr::Cast(_)] = projection.expr.as_slice() else {
-        return Ok(Transformed::no(Expr::InSubquery(found)));
-    };
-    if found.subquery.outer_ref_columns.is_empty() {
-        return Ok(Transformed::no(Expr::InSubquery(found)));
-    }
-    let named = Projection::try_new(vec![value.clone().alias(value.to_string())], projection.input.clone())?;
-    found.subquery.subquery = Arc::new(LogicalPlan::Projection(named));
-    Ok(Transformed::yes(Expr::InSubquery(found)))
 }
 
 fn in_conjunct(conjunct: Expr, input: &LogicalPlan, numbers: &mut RangeFrom<usize>) -> Result<Expr> {
@@ -103,7 +79,7 @@ fn is_joined(conjunct: &Expr) -> bool {
             Expr::Cast(cast) => cast.expr.as_ref(),
             value => value,
         };
-        matches!(value, Expr::Column(_)) && found.subquery.outer_ref_columns.is_empty()
+        matches!(value, Expr::Column(_))
     };
     match conjunct {
         Expr::InSubquery(found) => !found.negated || is_anti(found),
@@ -124,13 +100,7 @@ fn told(found: InSubquery, input: &LogicalPlan, numbers: &mut RangeFrom<usize>) 
     let InSubquery { expr, mut subquery, negated } = found;
     let is_nullable = subquery.subquery.schema().field(0).is_nullable();
     let may_be_null = expr.nullable(input.schema().as_ref()).unwrap_or(true);
-    if (is_nullable || may_be_null) && !subquery.outer_ref_columns.is_empty() {
-        if let Some(what) = other_rows(&subquery.subquery)? {
-            return Err(DataFusionError::NotImplemented(format!(
-                "{what} in a subquery of IN that refers to the rows around it and may be unknown"
-            )));
-        }
-    } else if is_nullable || may_be_null {
+    if is_nullable || may_be_null {
         let name = TableOfWith::given("subquery", numbers.next().unwrap_or_default());
         let named = SubqueryAlias::try_new(subquery.subquery, TableReference::bare(name))?;
         subquery.subquery = Arc::new(LogicalPlan::SubqueryAlias(named));
@@ -155,12 +125,9 @@ fn told(found: InSubquery, input: &LogicalPlan, numbers: &mut RangeFrom<usize>) 
     Ok(Transformed::new(told, true, TreeNodeRecursion::Jump))
 }
 
-/// Whether a plan in a subquery's place has rows. Without outer references it is counted once.
+/// Whether a plan in a subquery's place has rows, counted once.
 fn has_rows(plan: LogicalPlan, like: &Subquery) -> Result<Expr> {
     let subquery = |plan: LogicalPlan| Subquery { subquery: Arc::new(plan), ..like.clone() };
-    if !like.outer_ref_columns.is_empty() {
-        return Ok(Expr::Exists(Exists::new(subquery(plan), false)));
-    }
     let plan = LogicalPlanBuilder::from(plan).limit(0, Some(1))?;
     let counted = plan.aggregate(Vec::<Expr>::new(), vec![count(lit(1i64))])?.build()?;
     Ok(Expr::ScalarSubquery(subquery(counted)).gt(lit(0i64)))

@@ -63,7 +63,7 @@ pub(super) fn with_nulls(expr: &mut Expr) -> Result<()> {
 }
 
 /// `CASE WHEN … THEN … ELSE … END`.
-fn when(condition: Expr, result: Expr, otherwise: Expr) -> Expr {
+pub(super) fn when(condition: Expr, result: Expr, otherwise: Expr) -> Expr {
     Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),

@@ -3,7 +3,8 @@
 //! DataFusion 55.2 makes structs of rows and compares these as wholes, in which NULL equals NULL and no comparison is
 //! unknown. In SQL a comparison of rows is one of their components, three-valued: `=` is a conjunction, `<>` a
 //! disjunction, and `<` compares the first components that differ. Here comparisons of row constructors, IN lists,
-//! BETWEEN, IS NULL and CASE of them are written out; a row beside a subquery is refused.
+//! BETWEEN, IS NULL and CASE of them are written out; IN, ANY and ALL of a subquery become EXISTS with a condition over
+//! its columns. Other operators between a row and a subquery are refused.
 //!
 //! Invariant: an expression is written in parentheses where it stands, since views are kept as text.
 //!
@@ -13,11 +14,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
-    UnaryOperator, Value, Visitor,
+    Ident, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visitor,
 };
 
 use super::shape::in_halves;
-use super::visits;
+use super::{quantifiers, relations, visits};
 use crate::error::{Result, SqlError};
 
 /// Writes out an expression that compares rows.
@@ -72,15 +73,21 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
             }
             None => return Ok(()),
         },
-        Expr::InSubquery { expr: row, subquery: _, negated: _ } if is_row(row) => {
-            return Err(SqlError::Unsupported("IN (subquery) with a row on the left; use EXISTS".into()));
+        Expr::InSubquery { expr: row, subquery, negated } if is_row(row) => {
+            let found = with_rows(row, &BinaryOperator::Eq, true, subquery)?;
+            match negated {
+                true => nested(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) }),
+                false => found,
+            }
         }
-        Expr::AnyOp { left, compare_op, right: _, is_some: _ } if is_row(left) => {
-            return Err(SqlError::Unsupported(format!("{compare_op} ANY with a row on the left")));
-        }
-        Expr::AllOp { left, compare_op, right: _ } if is_row(left) => {
-            return Err(SqlError::Unsupported(format!("{compare_op} ALL with a row on the left")));
-        }
+        Expr::AnyOp { left, compare_op, right, is_some: _ } if is_row(left) => match subquery_of(right) {
+            Some(query) => with_rows(left, compare_op, true, query)?,
+            None => return Err(SqlError::Unsupported(format!("{compare_op} ANY with a row on the left"))),
+        },
+        Expr::AllOp { left, compare_op, right } if is_row(left) => match subquery_of(right) {
+            Some(query) => with_rows(left, compare_op, false, query)?,
+            None => return Err(SqlError::Unsupported(format!("{compare_op} ALL with a row on the left"))),
+        },
         Expr::Case { case_token: _, end_token: _, operand, conditions, else_result: _ }
             if operand.as_deref().is_some_and(is_row) =>
         {
@@ -96,6 +103,59 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
     };
     *expr = written;
     Ok(())
+}
+
+/// The query of a subquery that stands as an operand.
+fn subquery_of(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Nested(inner) => subquery_of(inner),
+        Expr::Subquery(query) => Some(query),
+        _ => None,
+    }
+}
+
+/// How the columns of a subquery are called that is compared with a row.
+const COMPONENT: &str = "warpcube_component_";
+
+/// A comparison of a row with any or all rows of a subquery: a CASE of whether a row decides it, and of whether a
+/// comparison with one is unknown.
+fn with_rows(row: &Expr, op: &BinaryOperator, is_any: bool, query: &Query) -> Result<Expr> {
+    if !is_comparison(op) {
+        return Err(SqlError::Unsupported(format!("{op} with a row on the left")));
+    }
+    check_copied([row])?;
+    let items = components(row).unwrap_or_default();
+    let names: Vec<Ident> = (0..items.len()).map(|place| Ident::new(format!("{COMPONENT}{place}"))).collect();
+    let others = Expr::Tuple(names.iter().cloned().map(Expr::Identifier).collect());
+    let compared = nested(compare(op, row, &others)?);
+    let exists = |condition: Expr| -> Result<Expr> {
+        let columns = names.iter().map(|name| TableAliasColumnDef { name: name.clone(), data_type: None }).collect();
+        let name = Ident::new(format!("{COMPONENT}rows"));
+        let alias = Some(TableAlias { explicit: true, name, columns, at: None });
+        let subquery = Box::new(query.clone());
+        let relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+        let mut subquery = relations::all_of(TableWithJoins { relation, joins: Vec::new() })?;
+        if let SetExpr::Select(select) = subquery.body.as_mut() {
+            select.selection = Some(condition);
+        }
+        Ok(Expr::Exists { subquery, negated: false })
+    };
+    let deciding = match is_any {
+        true => compared.clone(),
+        false => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(compared.clone()) },
+    };
+    let value = |value: bool| Expr::value(Value::Boolean(value));
+    let unknown =
+        quantifiers::when(exists(Expr::IsNull(Box::new(compared)))?, Expr::value(Value::Null), value(!is_any));
+    let mut written = quantifiers::when(exists(deciding)?, value(is_any), unknown);
+    // One CASE.
+    if let Expr::Case { conditions, else_result, .. } = &mut written
+        && let Some(Expr::Case { conditions: rest, else_result: last, .. }) = else_result.take().map(|unknown| *unknown)
+    {
+        conditions.extend(rest);
+        *else_result = last;
+    }
+    Ok(nested(written))
 }
 
 /// Functions that give another value each time.

@@ -435,3 +435,25 @@ async fn explain_tells_what_is_computed_once_and_why() {
     assert!(notes["device"].contains("groups 0 as above"), "{}", notes["device"]);
     assert!(!notes.contains_key("shared"), "{notes:?}");
 }
+
+/// A subquery that refers to the rows around it is no run for each of them, nor for each pair of rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn correlated_subqueries_are_joins() {
+    let session = with_tables(cpu()).await;
+    for subquery in [
+        "SELECT count(*) FROM f b WHERE b.k = a.k AND b.v <= a.v",
+        "SELECT b.x FROM f b WHERE b.v < a.v ORDER BY b.v DESC, b.id LIMIT 1",
+        "SELECT b.x FROM f b WHERE b.id = a.k ORDER BY b.x LIMIT 1 OFFSET 1",
+        "SELECT max(b.x) + a.v FROM f b WHERE b.id = a.k + 1 HAVING count(*) > a.k",
+    ] {
+        let notes = explained(&session, &format!("EXPLAIN SELECT id, ({subquery}) FROM f a")).await;
+        let plan = &notes["physical_plan"];
+        assert!(plan.contains("HashJoinExec") && !plan.contains("NestedLoopJoinExec"), "{plan}");
+    }
+    // The rows around and their distinct values come from one run of their join.
+    let counted = "SELECT count(*) FROM f c WHERE c.v < a.v OR c.k = b.k";
+    let sql = format!("EXPLAIN SELECT a.id, ({counted}) FROM f a JOIN f b ON a.id = b.k");
+    let notes = explained(&session, &sql).await;
+    assert!(notes["shared"].replace('\u{2063}', "").starts_with("rows #"), "{notes:?}");
+    assert!(notes["shared"].contains("(2 reads, a join)"), "{notes:?}");
+}
