@@ -1,8 +1,8 @@
 //! Texts as decimals, as PostgreSQL reads numbers: blanks around, a sign, an exponent.
 //!
-//! Arrow 59.3 takes no exponents and no blanks in a cast, cuts digits off in files, and wraps around where a number with
-//! an exponent has more digits than the type's integers. Casts of texts and declared columns of text files are read
-//! here, by any count of digits. Digits past the scale are rounded, halves away from zero.
+//! Arrow 59.3 takes no exponents and no blanks in a cast, cuts digits off in files, and wraps around where a number
+//! with an exponent has more digits than the type's integers. Casts of texts and declared columns of text files are
+//! read here, by any count of digits. Digits past the scale are rounded, halves away from zero.
 //!
 //! Most texts have digits of 64 bits and no exponent: [`short`] reads them byte by byte, and leaves all others to
 //! [`parse`]. The file goes once Arrow reads them.

@@ -106,8 +106,9 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(frames::FramesOfGroups));
     rules.insert(0, Arc::new(grouping_calls::GroupingCalls));
-    rules.insert(0, Arc::new(decimals::ScaleDividends));
+    // Quotients have their digits before they get common types.
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
+    rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.insert(0, Arc::new(recursion::TypesOfSteps));
@@ -133,8 +134,9 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 /// The rules that decide types of literals' neighbours, among DataFusion's own.
 pub(crate) fn rules_of_types() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(decimals::ScaleDividends));
+    // Quotients have their digits before they get common types.
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
+    rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules
 }
 

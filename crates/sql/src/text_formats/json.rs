@@ -1,7 +1,7 @@
 //! Reading of JSON files: numbers and truth values are texts as they are written where their column is one of texts.
 //!
-//! DataFusion's reader (55.2) refuses a number for a text, and has no option of arrow's reader that takes it; apart from
-//! that option files are read as there. The file goes once it has.
+//! DataFusion's reader (55.2) refuses a number for a text, and has no option of arrow's reader that takes it; apart
+//! from that option files are read as there. The file goes once it has.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
