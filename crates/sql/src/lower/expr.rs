@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Cast, Expr, Operator, Volatility};
@@ -204,23 +205,33 @@ impl<'a> Translator<'a> {
                 .ok_or_else(|| format!("the date arithmetic '{}'", shown(expr)));
         }
         let (mut one, mut other) = (self.translate(left)?, self.translate(right)?);
-        if let (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) = (&left_type, &right_type) {
+        if let (Some((p1, s1)), Some((p2, s2))) = (decimal(&left_type), decimal(&right_type)) {
             let result = self.data_type(expr)?;
             // Powers of ten by which the operands are multiplied.
             let (of_one, of_other) = match op {
-                BinaryOp::Mul => match result {
-                    DataType::Decimal128(_, scale) if scale == s1 + s2 => (0, 0),
-                    other => return Err(format!("the product '{}' of type {other}", shown(expr))),
+                BinaryOp::Mul => match decimal(&result) {
+                    Some((_, scale)) if scale == s1 + s2 => (0, 0),
+                    _ => return Err(format!("the product '{}' of type {result}", shown(expr))),
                 },
-                BinaryOp::Div => match result {
-                    DataType::Decimal128(_, scale) => {
+                BinaryOp::Div => match decimal(&result) {
+                    Some((_, scale)) => {
                         let power = scale - s1 + s2;
                         (power.max(0), (-power).max(0))
                     }
-                    other => return Err(format!("the quotient '{}' of type {other}", shown(expr))),
+                    None => return Err(format!("the quotient '{}' of type {result}", shown(expr))),
                 },
                 _ => (s1.max(s2) - s1, s1.max(s2) - s2),
             };
+            let wide = [&left_type, &right_type, &result].into_iter().any(is_wide);
+            if let BinaryOp::Mul | BinaryOp::Div = op
+                && wide
+            {
+                let digits = match op {
+                    BinaryOp::Mul => i16::from(p1) + i16::from(p2),
+                    _ => (i16::from(p1) + i16::from(of_one)).max(i16::from(p2) + i16::from(of_other)),
+                };
+                expect_digits(digits).map_err(|reason| format!("'{}', {reason}", shown(expr)))?;
+            }
             one = rescale(one, of_one);
             other = rescale(other, of_other);
         } else if !same(&left_type, &right_type) {
@@ -320,13 +331,20 @@ impl<'a> Translator<'a> {
         let refuse = || Err(format!("a conversion from {from} to {to}"));
         match (&from, to) {
             (from, to) if from == to => Ok(inner),
-            (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) => {
+            (
+                DataType::Decimal128(p1, s1) | DataType::Decimal256(p1, s1),
+                DataType::Decimal128(p2, s2) | DataType::Decimal256(p2, s2),
+            ) => {
                 let whole_digits = |p: u8, s: i8| i16::from(p) - i16::from(s);
                 // Rounding may take one more digit before the point.
-                let fits = whole_digits(*p2, *s2) >= whole_digits(*p1, *s1) + i16::from(s2 < s1);
+                if is_wide(to) {
+                    expect_digits(i16::from(*p1) + i16::from(s2 - s1))
+                        .map_err(|reason| format!("a conversion from {from} to {to}, {reason}"))?;
+                }
+                let fits = has_all_digits(*p2) || whole_digits(*p2, *s2) >= whole_digits(*p1, *s1) + i16::from(s2 < s1);
                 Ok(if fits { rescale(inner, s2 - s1) } else { rescale_within(inner, s2 - s1, *p2) })
             }
-            (from, DataType::Decimal128(p, s)) if from.is_integer() => {
+            (from, DataType::Decimal128(p, s) | DataType::Decimal256(p, s)) if from.is_integer() => {
                 let digits = i16::from(*p) - i16::from(*s);
                 let needed = match Ty::of(from) {
                     Some(Ty::I8 | Ty::U8) => 3,
@@ -339,8 +357,14 @@ impl<'a> Translator<'a> {
                     return refuse();
                 }
                 let inner = Device::Cast(Box::new(inner), Ty::I128);
-                Ok(if digits < needed { rescale_within(inner, *s, *p) } else { rescale(inner, *s) })
+                let fits = has_all_digits(*p) || digits >= needed;
+                Ok(if fits { rescale(inner, *s) } else { rescale_within(inner, *s, *p) })
             }
+            // Rounded before, where it had digits behind the point.
+            (DataType::Decimal128(_, 0), to) if to.is_integer() => match Ty::of(to) {
+                Some(to) => Ok(Device::Cast(Box::new(inner), to)),
+                None => refuse(),
+            },
             (DataType::Decimal128(_, scale), DataType::Float64) => Ok(Device::DecimalToFloat(Box::new(inner), *scale)),
             (from, to) if from.is_numeric() && to.is_numeric() => match (Ty::of(from), Ty::of(to)) {
                 (Some(Ty::I128), _) | (_, Some(Ty::I128)) | (None, _) | (_, None) => refuse(),
@@ -404,8 +428,25 @@ impl<'a> Translator<'a> {
                 let equal = self.translate(&Expr::BinaryExpr(binary))?;
                 Ok(Device::Case(vec![(equal, null(&ty)?)], Box::new(self.translate(value)?)))
             }
+            ("round", [value, digits @ ..]) => self.rounded(value, digits.first(), expr),
             (name, _) => Err(format!("the function '{name}'")),
         }
+    }
+
+    /// A decimal rounded to digits that are a constant, halves away from zero.
+    fn rounded(&self, value: &Expr, digits: Option<&Expr>, expr: &Expr) -> Result<Device, Reason> {
+        let refuse = || Err(format!("the expression '{}'", shown(expr)));
+        let digits = match digits {
+            None => Some(0),
+            Some(Expr::Literal(ScalarValue::Int32(digits), _)) => *digits,
+            Some(_) => None,
+        };
+        let (from, to) = (decimal(&self.data_type(value)?), decimal(&self.data_type(expr)?));
+        let (Some(digits @ 0..), Some((_, from @ 0..)), Some((_, to))) = (digits, from, to) else { return refuse() };
+        let left = i32::from(from).min(digits);
+        // Digits that the result has and the rounded value has not are zeros.
+        let value = rescale(self.translate(value)?, left as i8 - from);
+        if i32::from(to) < left { refuse() } else { Ok(rescale(value, to - left as i8)) }
     }
 }
 
@@ -423,6 +464,35 @@ pub(super) fn contains_subquery(expr: &Expr) -> bool {
         ))
     })
     .unwrap_or(true)
+}
+
+/// Most digits that a decimal of 256 bits may have by its type: bounds of values are to prove that 38 do, and a sum's
+/// type has ten to spare.
+const WIDE_DIGITS_MAX: i16 = DECIMAL128_MAX_PRECISION as i16 + 10;
+
+/// Refuses what bounds of values will hardly prove to fit in 128 bits, before columns are loaded for it.
+fn expect_digits(digits: i16) -> Result<(), Reason> {
+    match digits > WIDE_DIGITS_MAX {
+        true => Err(format!("which may have {digits} digits")),
+        false => Ok(()),
+    }
+}
+
+/// Precision and scale of a decimal.
+fn decimal(data_type: &DataType) -> Option<(u8, i8)> {
+    match data_type {
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
+        _ => None,
+    }
+}
+
+fn is_wide(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal256(_, _))
+}
+
+/// Whether a decimal of that precision holds every number of 128 bits.
+fn has_all_digits(precision: u8) -> bool {
+    precision > DECIMAL128_MAX_PRECISION
 }
 
 fn not(inner: Device) -> Device {
