@@ -1,5 +1,6 @@
 //! The tables of H2O's db-benchmark (h2oai/db-benchmark, `_data/groupby-datagen.R` and `join-datagen.R`) with 100
-//! groups (K), no nulls and rows in no order. Its generator is R's; the same shapes are drawn here from streams of our own.
+//! groups (K), no nulls and rows in no order. Its generator is R's; the same shapes are drawn here from streams of our
+//! own.
 //!
 //! `g1`, of task groupby: `id1`, `id2` (`id001` to `id100`) and `id4`, `id5` (1 to 100) have K values, `id3`
 //! (`id0000000001` …) and `id6` rows / K; `v1` is in 1 to 5, `v2` in 1 to 15, `v3` in 0 to 100 with six digits.
@@ -16,8 +17,7 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringBuilde
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::draw::{Draw, Shuffle};
-use crate::write::Batches;
-use crate::{DatagenError, check_rows, part_range};
+use crate::{Batches, DatagenError, check_rows, part_range};
 
 /// Groups of the columns with few: K.
 const GROUPS: u64 = 100;

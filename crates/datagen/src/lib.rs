@@ -17,6 +17,8 @@ mod write;
 use std::fmt;
 use std::ops::Range;
 
+use arrow::array::RecordBatch;
+
 pub use error::DatagenError;
 pub use progress::{NoProgress, Progress};
 pub use queries::{
@@ -52,6 +54,9 @@ impl fmt::Display for Size {
         }
     }
 }
+
+/// Batches of one part of a table.
+type Batches = Box<dyn Iterator<Item = RecordBatch>>;
 
 fn check_rows(rows: u64) -> Result<(), DatagenError> {
     if (1..=MAX_ROWS).contains(&rows) { Ok(()) } else { Err(DatagenError::Rows(rows)) }

@@ -10,8 +10,7 @@ use tpcdsgen_arrow::{
     WarehouseArrow, WebPageArrow, WebReturnsArrow, WebSalesArrow, WebSiteArrow,
 };
 
-use crate::write::Batches;
-use crate::{DatagenError, part_range};
+use crate::{Batches, DatagenError, part_range};
 
 /// A table of TPC-DS.
 pub(crate) struct TpcdsTable {
@@ -124,7 +123,7 @@ impl TpcdsTable {
     }
 
     /// The table whose rows are numbered, which are orders for sales and their returns, and as a fraction the rows of
-    /// one in the mean: 8 to 16 lines an order of stores and the web, 4 to 14 one of catalogs, a tenth of them returned.
+    /// one in the mean: 8 to 16 lines an order of stores and the web, 4 to 14 one of catalogs; a tenth is returned.
     fn source(&self) -> (Table, u64, u64) {
         match self.table {
             Table::StoreSales => (Table::StoreSales, 12, 1),

@@ -78,7 +78,8 @@ impl Ty {
         })
     }
 
-    /// The type of a column or result of an Arrow type.
+    /// The type of a column or result of an Arrow type. Decimals of 256 bits are computed in 128: one that does not fit
+    /// overflows, which is an error of its row.
     pub fn of(data_type: &DataType) -> Option<Ty> {
         Some(match data_type {
             DataType::Boolean => Ty::Bool,
@@ -92,7 +93,7 @@ impl Ty {
             DataType::UInt64 => Ty::U64,
             DataType::Float32 => Ty::F32,
             DataType::Float64 => Ty::F64,
-            DataType::Decimal128(_, _) => Ty::I128,
+            DataType::Decimal128(_, _) | DataType::Decimal256(_, _) => Ty::I128,
             other if warpcube_column::is_string(other) => Ty::U32,
             _ => return None,
         })

@@ -14,8 +14,7 @@ use arrow::array::TimestampMicrosecondArray;
 use arrow::array::{ArrayRef, Date32Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::write::Batches;
-use crate::{DatagenError, check_rows, part_range};
+use crate::{Batches, DatagenError, check_rows, part_range};
 use columns::{COLUMNS, Make};
 use hit::{Hit, Hits};
 

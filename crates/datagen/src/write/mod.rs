@@ -8,12 +8,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use crate::h2o::H2oTable;
 use crate::tpcds::{TPCDS_TABLES, TpcdsTable};
-use crate::{DatagenError, Progress, Size, SsbTable, TpchTable, clickbench, ssb_batches, tpch_batches};
+use crate::{Batches, DatagenError, Progress, Size, SsbTable, TpchTable, clickbench, ssb_batches, tpch_batches};
 use marker::{Identity, Marker};
 
 /// How pages are compressed. At scale factor 1, SSB takes 232 MB without compression, 179 MB with Snappy and 130 MB
@@ -76,9 +75,6 @@ pub struct WrittenTable {
     /// The size of its files.
     pub bytes: u64,
 }
-
-/// Batches of one part.
-pub(crate) type Batches = Box<dyn Iterator<Item = RecordBatch>>;
 
 /// A table to be written.
 struct TableJob<'a> {

@@ -439,11 +439,13 @@ impl<'a> Emitter<'a> {
         if power > 0 {
             return self.integer_arithmetic(BinaryOp::Mul, &value, &factor_value);
         }
-        let facts = facts::rescale_down(&value, factor)?;
-        let half = factor / 2;
+        let facts = facts::rescale_down(&value, factor);
+        let half = self.literal(Literal::Int(factor / 2), Ty::I128)?.code;
         let code = format!(
-            "({0} / {1}) + ({0} % {1} >= {half} ? 1 : {0} % {1} <= -{half} ? -1 : 0)",
-            value.code, factor_value.code
+            "({2})(({0} / {1}) + ({0} % {1} >= {half} ? 1 : {0} % {1} <= -{half} ? -1 : 0))",
+            value.code,
+            factor_value.code,
+            c_type_of(&facts)
         );
         Ok(self.value(facts, &code, value.valid))
     }

@@ -9,7 +9,7 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::{cast, take};
-use arrow::datatypes::{ArrowNativeType, DataType, Field, Schema};
+use arrow::datatypes::{ArrowNativeType, DataType, Field, Schema, i256};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use warpcube_column::{Dictionary, is_string};
 
@@ -265,6 +265,7 @@ impl<V: Fn(usize) -> i128> Values<V> {
                 Some(4) => of_width(rows, |row| value(row) as u32),
                 Some(8) => of_width(rows, |row| value(row) as u64),
                 Some(16) => of_width(rows, value),
+                Some(32) => of_width(rows, |row| i256::from_i128(value(row))),
                 _ => return Err(EngineError::Malformed(format!("integers as {data_type}"))),
             },
         };

@@ -151,7 +151,7 @@ impl Analysis<'_> {
                 match power {
                     0 => Ok(value),
                     1.. => self.integers(BinaryOp::Mul, &value, &literal(Literal::Int(factor), Ty::I128)?),
-                    _ => rescale_down(&value, factor),
+                    _ => Ok(rescale_down(&value, factor)),
                 }
             }
             Expr::Digits(inner, most) => {
@@ -343,12 +343,9 @@ pub(crate) fn digits(value: &Facts, most: u8) -> Result<(Facts, bool)> {
 }
 
 /// A decimal divided by a power of ten and rounded.
-pub(crate) fn rescale_down(value: &Facts, factor: i128) -> Result<Facts> {
-    if !value.is_narrow() || !fits_i64(Some((factor, factor))) {
-        return unsupported("rounding of decimals wider than 64 bits");
-    }
+pub(crate) fn rescale_down(value: &Facts, factor: i128) -> Facts {
     let range = value.range.map(|(low, high)| (low / factor - 1, high / factor + 1));
-    Ok(Facts::new(Ty::I128, value.nullable, range))
+    Facts::new(Ty::I128, value.nullable, range)
 }
 
 /// The results of a CASE as one: those of its branches, then the last one. Strings are codes of a dictionary that all

@@ -303,7 +303,9 @@ fn type_of(expr: &Expr, registers: &[Named]) -> Option<DataType> {
     match expr {
         Expr::Reg(register) => registers.get(*register)?.data_type.clone(),
         Expr::Rescale(inner, by) => match type_of(inner, registers)? {
-            DataType::Decimal128(_, scale) => Some(DataType::Decimal128(38, scale.checked_add(*by)?)),
+            DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+                Some(DataType::Decimal128(38, scale.checked_add(*by)?))
+            }
             _ => None,
         },
         Expr::Digits(inner, _) => type_of(inner, registers),
@@ -460,7 +462,7 @@ impl Writer<'_> {
                     None => self.put(value),
                 }
             }
-            (Literal::Int(value), Some(DataType::Decimal128(_, scale))) => {
+            (Literal::Int(value), Some(DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale))) => {
                 self.put(Decimal128Type::format_decimal(value, 38, *scale));
             }
             (Literal::Int(value), _) => self.put(value),

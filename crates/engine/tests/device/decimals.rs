@@ -47,6 +47,21 @@ fn sums_narrow_and_wide() {
 }
 
 #[test]
+fn wide_decimals_are_rounded() {
+    // Products of 80 bits, divided by powers of ten on both sides of 64 bits.
+    let product = || binary(BinaryOp::Mul, reg(0), reg(1));
+    let mut calls: Vec<_> =
+        [-1, -17, -19, -22].map(|power| sum(rescale(product(), power), DataType::Decimal128(38, 4))).into();
+    // Halves are rounded away from zero.
+    let half = int(5 * 10i128.pow(20), Ty::I128);
+    let halves = rescale(binary(BinaryOp::Mul, reg(1), half), -21);
+    calls.extend([sum(halves.clone(), DataType::Decimal128(38, 2)), min(convert(halves, Ty::I64), DataType::Int64)]);
+    for groups in [vec![], vec![(reg(2), DataType::Int32)]] {
+        check_orders(&single(3, vec![], groups, calls.clone()), &[&table(2_500, 1 << 40)]);
+    }
+}
+
+#[test]
 fn products_wider_than_their_sum_are_refused() {
     let product = binary(BinaryOp::Mul, reg(0), reg(1));
     let fragment = single(3, vec![], vec![], vec![sum(product, DataType::Decimal128(38, 4))]);

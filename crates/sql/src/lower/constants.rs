@@ -41,6 +41,10 @@ pub(super) fn literal(value: &ScalarValue) -> Result<Device, Reason> {
         ScalarValue::Float32(Some(v)) => Ok(Device::Literal(Literal::Float((*v).into()), Ty::F32)),
         ScalarValue::Float64(Some(v)) => Ok(Device::Literal(Literal::Float(*v), Ty::F64)),
         ScalarValue::Decimal128(Some(v), _, _) => int(*v, Ty::I128),
+        ScalarValue::Decimal256(Some(v), _, _) => match v.to_i128() {
+            Some(v) => int(v, Ty::I128),
+            None => Err(format!("a constant of type {data_type} past 128 bits")),
+        },
         _ if is_string(&data_type) => match value.try_as_str().flatten() {
             Some(text) => Ok(Device::Text(text.into())),
             None => Err(format!("a constant of type {data_type}")),

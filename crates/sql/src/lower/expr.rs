@@ -210,23 +210,33 @@ impl<'a> Translator<'a> {
             return self.wide_comparison(op, left, right);
         }
         let (mut one, mut other) = (self.translate(left)?, self.translate(right)?);
-        if let (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) = (&left_type, &right_type) {
+        if let (Some((p1, s1)), Some((p2, s2))) = (decimal(&left_type), decimal(&right_type)) {
             let result = self.data_type(expr)?;
             // Powers of ten by which the operands are multiplied.
             let (of_one, of_other) = match op {
-                BinaryOp::Mul => match result {
-                    DataType::Decimal128(_, scale) if scale == s1 + s2 => (0, 0),
-                    other => return Err(format!("the product '{}' of type {other}", shown(expr))),
+                BinaryOp::Mul => match decimal(&result) {
+                    Some((_, scale)) if scale == s1 + s2 => (0, 0),
+                    _ => return Err(format!("the product '{}' of type {result}", shown(expr))),
                 },
-                BinaryOp::Div => match result {
-                    DataType::Decimal128(_, scale) => {
+                BinaryOp::Div => match decimal(&result) {
+                    Some((_, scale)) => {
                         let power = scale - s1 + s2;
                         (power.max(0), (-power).max(0))
                     }
-                    other => return Err(format!("the quotient '{}' of type {other}", shown(expr))),
+                    None => return Err(format!("the quotient '{}' of type {result}", shown(expr))),
                 },
                 _ => (s1.max(s2) - s1, s1.max(s2) - s2),
             };
+            let wide = [&left_type, &right_type, &result].into_iter().any(is_wide);
+            if let BinaryOp::Mul | BinaryOp::Div = op
+                && wide
+            {
+                let digits = match op {
+                    BinaryOp::Mul => i16::from(p1) + i16::from(p2),
+                    _ => (i16::from(p1) + i16::from(of_one)).max(i16::from(p2) + i16::from(of_other)),
+                };
+                expect_digits(digits).map_err(|reason| format!("'{}', {reason}", shown(expr)))?;
+            }
             one = rescale(one, of_one);
             other = rescale(other, of_other);
         } else if !same(&left_type, &right_type) {
@@ -241,40 +251,41 @@ impl<'a> Translator<'a> {
         Ok(Device::binary(op, one, other))
     }
 
-    /// A comparison of decimals of 256 bits whose values have 128 bits in scales of their own.
+    /// A comparison of decimals of 256 bits in the scales of what they are made of: the engine refuses what its bounds
+    /// do not hold in 128 bits.
     fn wide_comparison(&self, op: BinaryOp, left: &Expr, right: &Expr) -> Result<Device, Reason> {
         let ((one, s1), (other, s2)) = (self.in_own_scale(left)?, self.in_own_scale(right)?);
         let scale = s1.max(s2);
-        // The engine refuses what its bounds do not hold in 128 bits.
         Ok(Device::binary(op, rescale(one, scale - s1), rescale(other, scale - s2)))
     }
 
-    /// A decimal of 256 bits as one of 128, and its scale: what a cast widens, or a constant.
+    /// A decimal of 256 bits as one of 128, and its scale: of a cast that widens that of its input, of a constant the
+    /// least.
     fn in_own_scale(&self, expr: &Expr) -> Result<(Device, i8), Reason> {
-        let refuse = || format!("'{}' has type {}", shown(expr), DataType::Decimal256(76, 0));
+        let data_type = self.data_type(expr)?;
+        let (_, scale) = decimal(&data_type).ok_or_else(|| format!("'{}' has type {data_type}", shown(expr)))?;
         match expr {
-            Expr::Cast(Cast { expr: inner, field }) => match (self.data_type(inner)?, field.data_type()) {
-                (DataType::Decimal128(_, own), DataType::Decimal256(_, scale)) if own <= *scale => {
-                    Ok((self.translate(inner)?, own))
+            Expr::Cast(Cast { expr: inner, .. }) => match self.data_type(inner)? {
+                DataType::Decimal128(_, own) if own <= scale => return Ok((self.translate(inner)?, own)),
+                from if from.is_integer() => {
+                    return Ok((Device::Cast(Box::new(self.translate(inner)?), Ty::I128), 0));
                 }
-                (from, _) if from.is_integer() => Ok((Device::Cast(Box::new(self.translate(inner)?), Ty::I128), 0)),
-                _ => Err(refuse()),
+                _ => {}
             },
-            Expr::Literal(ScalarValue::Decimal256(None, _, scale), _) => {
-                Ok((null(&DataType::Decimal128(DECIMAL128_MAX_PRECISION, *scale))?, *scale))
-            }
-            Expr::Literal(ScalarValue::Decimal256(Some(units), _, scale), _) => {
-                let (mut units, mut scale) = (*units, *scale);
+            Expr::Literal(ScalarValue::Decimal256(Some(units), ..), _) => {
+                let (mut units, mut own) = (*units, scale);
                 let ten = i256::from_i128(10);
-                while scale > 0 && units.wrapping_rem(ten) == i256::ZERO {
-                    (units, scale) = (units.wrapping_div(ten), scale - 1);
+                while own > 0 && units.wrapping_rem(ten) == i256::ZERO {
+                    (units, own) = (units.wrapping_div(ten), own - 1);
                 }
-                let units = units.to_i128().ok_or_else(refuse)?;
-                let narrow = ScalarValue::Decimal128(Some(units), DECIMAL128_MAX_PRECISION, scale);
-                Ok((literal(&narrow)?, scale))
+                if let Some(units) = units.to_i128() {
+                    let narrow = ScalarValue::Decimal128(Some(units), DECIMAL128_MAX_PRECISION, own);
+                    return Ok((literal(&narrow)?, own));
+                }
             }
-            _ => Err(refuse()),
+            _ => {}
         }
+        Ok((self.translate(expr)?, scale))
     }
 
     fn between(&self, between: &Between) -> Result<Device, Reason> {
@@ -362,13 +373,20 @@ impl<'a> Translator<'a> {
         let refuse = || Err(format!("a conversion from {from} to {to}"));
         match (&from, to) {
             (from, to) if from == to => Ok(inner),
-            (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) => {
+            (
+                DataType::Decimal128(p1, s1) | DataType::Decimal256(p1, s1),
+                DataType::Decimal128(p2, s2) | DataType::Decimal256(p2, s2),
+            ) => {
                 let whole_digits = |p: u8, s: i8| i16::from(p) - i16::from(s);
                 // Rounding may take one more digit before the point.
-                let fits = whole_digits(*p2, *s2) >= whole_digits(*p1, *s1) + i16::from(s2 < s1);
+                if is_wide(to) {
+                    expect_digits(i16::from(*p1) + i16::from(s2 - s1))
+                        .map_err(|reason| format!("a conversion from {from} to {to}, {reason}"))?;
+                }
+                let fits = has_all_digits(*p2) || whole_digits(*p2, *s2) >= whole_digits(*p1, *s1) + i16::from(s2 < s1);
                 Ok(if fits { rescale(inner, s2 - s1) } else { rescale_within(inner, s2 - s1, *p2) })
             }
-            (from, DataType::Decimal128(p, s)) if from.is_integer() => {
+            (from, DataType::Decimal128(p, s) | DataType::Decimal256(p, s)) if from.is_integer() => {
                 let digits = i16::from(*p) - i16::from(*s);
                 let needed = match Ty::of(from) {
                     Some(Ty::I8 | Ty::U8) => 3,
@@ -381,8 +399,14 @@ impl<'a> Translator<'a> {
                     return refuse();
                 }
                 let inner = Device::Cast(Box::new(inner), Ty::I128);
-                Ok(if digits < needed { rescale_within(inner, *s, *p) } else { rescale(inner, *s) })
+                let fits = has_all_digits(*p) || digits >= needed;
+                Ok(if fits { rescale(inner, *s) } else { rescale_within(inner, *s, *p) })
             }
+            // Rounded before, where it had digits behind the point.
+            (DataType::Decimal128(_, 0), to) if to.is_integer() => match Ty::of(to) {
+                Some(to) => Ok(Device::Cast(Box::new(inner), to)),
+                None => refuse(),
+            },
             (DataType::Decimal128(_, scale), DataType::Float64) => Ok(Device::DecimalToFloat(Box::new(inner), *scale)),
             (from, to) if from.is_numeric() && to.is_numeric() => match (Ty::of(from), Ty::of(to)) {
                 (Some(Ty::I128), _) | (_, Some(Ty::I128)) | (None, _) | (_, None) => refuse(),
@@ -446,8 +470,25 @@ impl<'a> Translator<'a> {
                 let equal = self.translate(&Expr::BinaryExpr(binary))?;
                 Ok(Device::Case(vec![(equal, null(&ty)?)], Box::new(self.translate(value)?)))
             }
+            ("round", [value, digits @ ..]) => self.rounded(value, digits.first(), expr),
             (name, _) => Err(format!("the function '{name}'")),
         }
+    }
+
+    /// A decimal rounded to digits that are a constant, halves away from zero.
+    fn rounded(&self, value: &Expr, digits: Option<&Expr>, expr: &Expr) -> Result<Device, Reason> {
+        let refuse = || Err(format!("the expression '{}'", shown(expr)));
+        let digits = match digits {
+            None => Some(0),
+            Some(Expr::Literal(ScalarValue::Int32(digits), _)) => *digits,
+            Some(_) => None,
+        };
+        let (from, to) = (decimal(&self.data_type(value)?), decimal(&self.data_type(expr)?));
+        let (Some(digits @ 0..), Some((_, from @ 0..)), Some((_, to))) = (digits, from, to) else { return refuse() };
+        let left = i32::from(from).min(digits);
+        // Digits that the result has and the rounded value has not are zeros.
+        let value = rescale(self.translate(value)?, left as i8 - from);
+        if i32::from(to) < left { refuse() } else { Ok(rescale(value, to - left as i8)) }
     }
 }
 
@@ -465,6 +506,35 @@ pub(super) fn contains_subquery(expr: &Expr) -> bool {
         ))
     })
     .unwrap_or(true)
+}
+
+/// Most digits that a decimal of 256 bits may have by its type: bounds of values are to prove that 38 do, and a sum's
+/// type has ten to spare.
+const WIDE_DIGITS_MAX: i16 = DECIMAL128_MAX_PRECISION as i16 + 10;
+
+/// Refuses what bounds of values will hardly prove to fit in 128 bits, before columns are loaded for it.
+fn expect_digits(digits: i16) -> Result<(), Reason> {
+    match digits > WIDE_DIGITS_MAX {
+        true => Err(format!("which may have {digits} digits")),
+        false => Ok(()),
+    }
+}
+
+/// Precision and scale of a decimal.
+fn decimal(data_type: &DataType) -> Option<(u8, i8)> {
+    match data_type {
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
+        _ => None,
+    }
+}
+
+fn is_wide(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal256(_, _))
+}
+
+/// Whether a decimal of that precision holds every number of 128 bits.
+fn has_all_digits(precision: u8) -> bool {
+    precision > DECIMAL128_MAX_PRECISION
 }
 
 fn not(inner: Device) -> Device {
