@@ -12,8 +12,8 @@
 //!   scan groups of 2: group by NULL, NULL, 3: sum united
 //! ```
 //!
-//! The groups of a set are made of those of its smallest parent: of the sets that have all of its keys and more, the one
-//! with the fewest keys. Accumulators are united as they are ([`warpcube_engine::AggregateCall::unites`]), so that sums
+//! The groups of a set are made of those of its smallest parent: of the sets that have all of its keys and more, the
+//! one with the fewest keys. Accumulators are united as they are ([`warpcube_engine::AggregateCall::unites`]), so that sums
 //! are as exact as over the rows, and only the total of a group can leave its type.
 //!
 //! A row tells its set by a number, as DataFusion's `__grouping_id` does ([`Aggregate::INTERNAL_GROUPING_ID`]): a bit
