@@ -226,8 +226,8 @@ fn same(one: &Option<Expr>, other: &Option<Expr>) -> bool {
     }
 }
 
-/// The accumulators of an aggregate of scanned groups, which are united to those of fewer groups. Cells are only added to
-/// or raised: sums of cells and the largest of them are what all rows together would have left.
+/// The accumulators of an aggregate of scanned groups, which are united to those of fewer groups. Cells are only added
+/// to or raised: sums of cells and the largest of them are what all rows together would have left.
 #[derive(Debug, Clone)]
 pub(crate) struct United {
     /// What is known of the result.

@@ -12,8 +12,8 @@
 //!   scan groups of 2: group by NULL, NULL, 3: sum united
 //! ```
 //!
-//! The groups of a set are made of those of its smallest parent: of the sets that have all of its keys and more, the one
-//! with the fewest keys. Accumulators are united as they are ([`warpcube_engine::AggregateCall::unites`]), so that sums
+//! The groups of a set are made of those of its smallest parent: of the sets that have all of its keys and more, the
+//! one with the fewest keys. Accumulators are united as they are ([`warpcube_engine::AggregateCall::unites`]), so that sums
 //! are as exact as over the rows, and only the total of a group can leave its type.
 //!
 //! A row tells its set by a number, as DataFusion's `__grouping_id` does ([`Aggregate::INTERNAL_GROUPING_ID`]): a bit
@@ -30,6 +30,8 @@ use super::Reason;
 use super::columns::text;
 use super::writer::Written;
 
+/// Most sets: one kernel makes the groups of all, whose parameters are limited.
+const SETS_MAX: usize = 64;
 /// Bits of the number of a set.
 const BITS: usize = 64;
 
@@ -53,9 +55,18 @@ impl Sets {
         };
         let keys = grouping_set_to_exprlist(&aggregate.group_expr).map_err(text)?;
         let count = keys.len();
+        let all = match sets {
+            GroupingSet::Rollup(_) => count + 1,
+            GroupingSet::Cube(_) => {
+                u32::try_from(count).ok().and_then(|count| 1usize.checked_shl(count)).unwrap_or(usize::MAX)
+            }
+            GroupingSet::GroupingSets(sets) => sets.len(),
+        };
+        if all > SETS_MAX {
+            return Err(format!("{all} grouping sets, where {SETS_MAX} are the most"));
+        }
         let sets: Vec<Keys> = match sets {
             GroupingSet::Rollup(_) => (0..=count).map(|kept| (0..kept).collect()).collect(),
-            GroupingSet::Cube(_) if count >= BITS => return Err(too_many()),
             GroupingSet::Cube(_) => {
                 (0..1u64 << count).map(|set| (0..count).filter(|key| set >> key & 1 == 0).collect()).collect()
             }

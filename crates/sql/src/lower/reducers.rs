@@ -146,7 +146,7 @@ impl<'a> Scope<'a> {
     fn find(&self, found: &mut Vec<Found>) {
         for member in &self.core.members {
             let Relation::Groups(grouped) = self.graph.relation(*member) else { continue };
-            // Other readers may read groups that have no match here, and sets without a key have rows of all its values.
+            // Other readers may read groups that have no match here; sets without a key have rows of all its values.
             if grouped.shared.is_some() || grouped.sets.is_some() {
                 continue;
             }

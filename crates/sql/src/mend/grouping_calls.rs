@@ -1,8 +1,8 @@
 //! GROUPING() by arithmetic.
 //!
-//! DataFusion 55.2 takes GROUPING() apart into shifts of the number of a grouping set and makes an INTEGER of 31 bits of
-//! it, which does not hold more arguments. Here a bit of it is a quotient's remainder, which the device computes too, and
-//! calls of more than 31 arguments are BIGINT. Calls that DataFusion refuses are left to it.
+//! DataFusion 55.2 takes GROUPING() apart into shifts of the number of a grouping set and makes an INTEGER of 31 bits
+//! of it, which does not hold more arguments. Here a bit of it is a quotient's remainder, which the device computes
+//! too, and calls of more than 31 arguments are BIGINT. Calls that DataFusion refuses are left to it.
 //!
 //! The file goes once DataFusion's result has as many bits as there are arguments.
 

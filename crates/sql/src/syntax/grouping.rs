@@ -1,9 +1,9 @@
 //! Grouping sets that DataFusion does not plan, as plain ones.
 //!
 //! DataFusion 55.2 plans items of single expressions: `ROLLUP ((a, b), c)`, sets within sets, `ROLLUP (a, a)` and
-//! `GROUP BY ()` are refused, and a number in a set is a constant, not a column of the select list. Here a GROUP BY with
-//! one of these becomes the list of its sets, as PostgreSQL has it: the items of GROUP BY are multiplied out, ROLLUP and
-//! CUBE are the lists they stand for, a set has an expression once.
+//! `GROUP BY ()` are refused, and a number in a set is a constant, not a column of the select list. Here a GROUP BY
+//! with one of these becomes the list of its sets, as PostgreSQL has it: the items of GROUP BY are multiplied out,
+//! ROLLUP and CUBE are the lists they stand for, a set has an expression once.
 //!
 //! The file goes once DataFusion plans them.
 
