@@ -131,11 +131,6 @@ impl BoundTop {
         (at(ranked.ranks), Some(at(tails)))
     }
 
-    /// The C type of places among ranks.
-    pub(super) fn number_type(&self) -> &'static str {
-        self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type()
-    }
-
     /// What the scan does with a row.
     pub(crate) fn row(&self, rows: &mut RowWriter, top: &TopK) -> Result<()> {
         let keys = &top.keys;
@@ -354,8 +349,9 @@ impl BoundTop {
         let statements = kernel.rows(arena, |rows| self.gather(rows, outputs, order, &skip))?;
         self.source.push_str(&kernel.source(&self.name(GATHER), &head, k, &number, &statements));
         self.gather_params = kernel.params;
-        if let (Some(windows), Some(plan)) = (self.windows.take(), &self.plan.windows) {
-            let (windows, source) = windows.written(self, plan, control_region);
+        let plan = self.plan.clone();
+        if let (Some(windows), Some(of_windows), Some(pipeline)) = (self.windows.take(), &plan.windows, self.scanned) {
+            let (windows, source) = windows.written((&plan, &self.memory, pipeline), of_windows, control_region);
             self.source.push_str(&source);
             self.windows = Some(windows);
         }

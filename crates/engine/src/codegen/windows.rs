@@ -11,12 +11,12 @@ use std::fmt::Write;
 
 use crate::arena::{Arena, Region};
 use crate::codegen::expr::{Value, c_type, c_type_of};
+use crate::codegen::memory::TopMemory;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::result_rows::StoredRow;
-use crate::codegen::topk::BoundTop;
 use crate::ir::{Frame, FrameBound, Literal, Ty, WindowFunction};
 use crate::plan::row_layout::RowLayout;
-use crate::plan::top::ROWS_WORD;
+use crate::plan::top::{ROWS_WORD, TopPlan};
 use crate::plan::windows::{CallPlan, ScanPlan, Scanned, Total, WindowsPlan};
 
 /// Names of the kernels.
@@ -72,9 +72,17 @@ impl BoundWindows {
         }
     }
 
-    /// The same with the operands of its kernels, and these as text; `control` is the region of the run's state.
-    pub(super) fn written(self, top: &BoundTop, plan: &WindowsPlan, control: Region) -> (BoundWindows, String) {
-        let kernel = || Kernel { top, plan, windows: &self, params: ParamList::default(), body: String::new() };
+    /// The same with the operands of its kernels, and these as text, of the sort of a pipeline; `control` is the region
+    /// of the run's state.
+    pub(super) fn written(
+        self,
+        (top, memory, pipeline): (&TopPlan, &TopMemory, usize),
+        plan: &WindowsPlan,
+        control: Region,
+    ) -> (BoundWindows, String) {
+        let windows = &self;
+        let (params, body) = (ParamList::default, String::new);
+        let kernel = || Kernel { top, memory, pipeline, plan, windows, params: params(), body: body() };
         let (heads_params, heads) = kernel().heads();
         let (starts_params, starts) = kernel().starts();
         let (columns_params, columns) = kernel().columns(control);
@@ -88,7 +96,9 @@ impl BoundWindows {
 
 /// A kernel that is written.
 struct Kernel<'a> {
-    top: &'a BoundTop,
+    top: &'a TopPlan,
+    memory: &'a TopMemory,
+    pipeline: usize,
     plan: &'a WindowsPlan,
     windows: &'a BoundWindows,
     params: ParamList,
@@ -115,7 +125,7 @@ impl Kernel<'_> {
 
     /// The kernel over as many rows as `count` tells, at most.
     fn finish(self, name: &str, count: &str) -> (ParamList, String) {
-        let (name, body) = (self.top.name(name), self.body);
+        let (name, body) = (format!("{name}_{}", self.pipeline), self.body);
         let declaration = self.params.declaration(&format!("{name}_params"));
         let text = format!(
             "WC_KERNEL({name}, {name}_params, 256, 1) {{
@@ -130,7 +140,7 @@ impl Kernel<'_> {
 
     /// Writes, for each level, whether a run begins with the row at a place of the order.
     fn heads(mut self) -> (ParamList, String) {
-        let (ranks, memory) = (&self.top.ranks, self.top.memory.candidates);
+        let (ranks, memory) = (&self.top.ranks, self.memory.candidates);
         let c_type = ranks.c_type();
         let room = self.number(self.top.k);
         let (at, before) = match self.top.sorts() {
@@ -255,13 +265,13 @@ impl Kernel<'_> {
 
     /// The number of rows, which the device knows.
     fn rows(&mut self) -> String {
-        let head = self.pointer("const uint64_t", self.top.memory.output);
+        let head = self.pointer("const uint64_t", self.memory.output);
         format!("{head}[{ROWS_WORD}]")
     }
 
     /// Declares the columns of the rows, `columns`, a word after the other with so many `places`.
     fn declare_columns(&mut self) {
-        let region = self.top.memory.columns.expect("windows are of rows that are scanned");
+        let region = self.memory.columns.expect("windows are of rows that are scanned");
         let (columns, places) = (self.pointer("uint64_t", region), self.number(self.top.places()));
         self.line(&format!("uint64_t* const columns = {columns};"));
         self.line(&format!("const uint64_t places = {places};"));

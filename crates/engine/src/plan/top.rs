@@ -97,6 +97,11 @@ impl TopPlan {
         self.decision.form.sorts(&self.ranks)
     }
 
+    /// The C type of places among ranks.
+    pub(crate) fn number_type(&self) -> &'static str {
+        self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type()
+    }
+
     /// The selection of the best of some ranks.
     pub(crate) fn selection(&self, ranked: &RankedPlan) -> TopKSpec {
         let spec = self.decision.form.spec(&self.ranks, self.rows, ranked.k);

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, SortExpr};
-use warpcube_engine::{JoinKind, TopKAlgorithm};
+use warpcube_engine::{JoinKind, TopKAlgorithm, WindowCall};
 
 use super::Reason;
 use super::columns::{BaseColumn, ColumnId, RelationId, relations};
+use super::finish::Finish;
 use super::grouping_sets::Sets;
 use super::tables::TableInfo;
-use super::windows::InnerWindows;
 use crate::values::FloatSums;
 
 /// Rows that a pipeline scans.
@@ -157,6 +157,26 @@ pub(crate) struct InnerRows {
     pub(super) order: Option<InnerOrder>,
     /// What windows add to the rows.
     pub(super) windows: Option<InnerWindows>,
+}
+
+/// Columns that windows add to the rows of a sort.
+#[derive(Debug, Default)]
+pub(super) struct InnerWindows {
+    /// The sort.
+    pub(super) keys: Vec<WindowKey>,
+    /// What windows read, behind the columns of the rows, with its types.
+    pub(super) arguments: Vec<(Expr, DataType)>,
+    pub(super) calls: Vec<WindowCall>,
+    /// How each column is made of the calls.
+    pub(super) finish: Vec<Finish>,
+}
+
+/// A key of a sort that windows share.
+#[derive(Debug)]
+pub(super) struct WindowKey {
+    pub(super) key: SortExpr,
+    /// Whether it is of partitions alone so far, for which no direction matters.
+    pub(super) turns: bool,
 }
 
 /// An order whose first rows another operator reads.

@@ -21,6 +21,7 @@ mod distinct;
 mod eager;
 mod expr;
 mod filled;
+mod finish;
 mod flatten;
 mod graph;
 mod grouping_sets;
@@ -56,12 +57,12 @@ use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan, Sort, Subquery
 use parking_lot::Mutex;
 use warpcube_engine::{AggregateKind, BindingCache, Fragment, Pipeline, Sink, TopK};
 
-pub(crate) use aggregate::Finish;
 use arguments::Argument;
 pub(crate) use cardinality::Cardinality;
 pub(crate) use derived::DerivedColumn;
 pub(crate) use describe::describe;
 pub(crate) use filled::{fill, param_values};
+pub(crate) use finish::Finish;
 pub(crate) use host_operators::host_operators;
 pub(crate) use node::DeviceNode;
 use over_derived::DerivedCache;

@@ -20,31 +20,11 @@ use datafusion::logical_expr::{
 use warpcube_engine::{AggregateKind, Expr as Device, Frame, FrameBound, Literal, WindowCall, WindowFunction};
 
 use super::Reason;
-use super::aggregate::Finish;
 use super::columns::{BaseColumn, data_type, renumber, replace, rewrite, text};
 use super::constants;
-use super::graph::{Core, Graph, InnerRows, Relation};
+use super::finish::Finish;
+use super::graph::{Core, Graph, InnerRows, InnerWindows, Relation, WindowKey};
 use super::tables::TableFacts;
-
-/// Columns that windows add to the rows of a sort.
-#[derive(Debug, Default)]
-pub(super) struct InnerWindows {
-    /// The sort.
-    pub(super) keys: Vec<Key>,
-    /// What windows read, behind the columns of the rows, with its types.
-    pub(super) arguments: Vec<(Expr, DataType)>,
-    pub(super) calls: Vec<WindowCall>,
-    /// How each column is made of the calls.
-    pub(super) finish: Vec<Finish>,
-}
-
-/// A key of a sort that windows share.
-#[derive(Debug)]
-pub(super) struct Key {
-    pub(super) key: SortExpr,
-    /// Whether it is of partitions alone so far, for which no direction matters.
-    turns: bool,
-}
 
 impl Graph {
     /// Adds the rows of windows to `core`; the result has an expression for each of their columns.
@@ -146,7 +126,7 @@ fn over(call: &Call, rewrite: &dyn Fn(&Expr) -> Result<Expr, Reason>) -> Result<
 }
 
 /// Extends the keys of a sort by those that a window needs; its numbers of keys, or none if it needs other keys.
-fn extended(keys: &mut Vec<Key>, params: &WindowFunctionParams) -> Option<(usize, usize)> {
+fn extended(keys: &mut Vec<WindowKey>, params: &WindowFunctionParams) -> Option<(usize, usize)> {
     let mut partition: Vec<&Expr> = Vec::new();
     params.partition_by.iter().for_each(|expr| {
         if !partition.contains(&expr) {
@@ -164,7 +144,7 @@ fn extended(keys: &mut Vec<Key>, params: &WindowFunctionParams) -> Option<(usize
     if !keys[..known].iter().all(|key| partition.contains(&&key.key.expr)) {
         return None;
     }
-    let is_same = |known: &Key, key: &SortExpr| {
+    let is_same = |known: &WindowKey, key: &SortExpr| {
         known.key.expr == key.expr
             && (known.turns || (known.key.asc, known.key.nulls_first) == (key.asc, key.nulls_first))
     };
@@ -178,10 +158,10 @@ fn extended(keys: &mut Vec<Key>, params: &WindowFunctionParams) -> Option<(usize
             .filter(|expr| !keys.iter().any(|key| key.key.expr == ***expr))
             .map(|expr| (*expr).clone())
             .collect();
-        keys.extend(new.into_iter().map(|expr| Key { key: SortExpr::new(expr, true, false), turns: true }));
+        keys.extend(new.into_iter().map(|expr| WindowKey { key: SortExpr::new(expr, true, false), turns: true }));
     }
     for (number, key) in order.iter().enumerate() {
-        let own = Key { key: (*key).clone(), turns: false };
+        let own = WindowKey { key: (*key).clone(), turns: false };
         match keys.get_mut(partition.len() + number) {
             Some(known) => *known = own,
             None => keys.push(own),

@@ -14,10 +14,10 @@ use warpcube_engine::{
 };
 
 use super::Reason;
-use super::aggregate::Finish;
 use super::arguments::{Argument, ArgumentList};
 use super::columns::{BaseColumn, ColumnId, RelationId, columns, data_type, relations, renumber};
 use super::expr::{Translator, contains_subquery};
+use super::finish::Finish;
 use super::graph::{Compared, Grouped, Relation, RowLimit, mark_id};
 use super::tables::TableInfo;
 use super::tree::{Node, Tree};

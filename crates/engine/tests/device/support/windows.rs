@@ -16,18 +16,28 @@ pub(super) fn types(sink: &Sink) -> impl Iterator<Item = Ty> {
 
 /// The columns of windows over sorted rows, a row after the other.
 pub(super) fn columns(rows: &[Ranked], top: &TopK) -> Vec<Vec<Option<Scalar>>> {
-    (0..rows.len()).map(|row| top.windows.iter().map(|call| value(rows, row, call)).collect()).collect()
+    let key = |key: &Option<Scalar>| key.as_ref().map(Scalar::join_key);
+    let keys: Vec<Vec<Option<String>>> = rows.iter().map(|(keys, _)| keys.iter().map(key).collect()).collect();
+    let rows = Rows { rows, keys };
+    (0..rows.keys.len()).map(|row| top.windows.iter().map(|call| value(&rows, row, call)).collect()).collect()
+}
+
+/// Sorted rows, with their keys as text that is equal for equal keys.
+struct Rows<'a> {
+    rows: &'a [Ranked],
+    keys: Vec<Vec<Option<String>>>,
 }
 
 /// Whether two rows agree in the first so many keys.
-fn agree(rows: &[Ranked], keys: usize, one: usize, other: usize) -> bool {
-    let of = |row: usize| rows[row].0[..keys].iter().map(|key| key.as_ref().map(Scalar::join_key)).collect::<Vec<_>>();
-    of(one) == of(other)
+fn agree(rows: &Rows, keys: usize, one: usize, other: usize) -> bool {
+    rows.keys[one][..keys] == rows.keys[other][..keys]
 }
 
-fn value(rows: &[Ranked], row: usize, call: &WindowCall) -> Option<Scalar> {
+fn value(rows: &Rows, row: usize, call: &WindowCall) -> Option<Scalar> {
     let order = call.order.max(call.partition);
-    let partition: Vec<usize> = (0..rows.len()).filter(|other| agree(rows, call.partition, row, *other)).collect();
+    let is_in = |other: &usize| agree(rows, call.partition, row, *other);
+    let first = row - (0..row).rev().take_while(is_in).count();
+    let partition: Vec<usize> = (first..rows.keys.len()).take_while(is_in).collect();
     let place = partition.iter().position(|other| *other == row).unwrap();
     // The groups of peers of the partition, in order.
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -41,7 +51,7 @@ fn value(rows: &[Ranked], row: usize, call: &WindowCall) -> Option<Scalar> {
     let (first_peer, last_peer) = (groups[group][0], *groups[group].last().unwrap());
     let count = partition.len();
     let int = |value: usize| Some(Scalar::Int(value as i128));
-    let output = |at: usize, output: usize| rows[partition[at]].1[output].clone();
+    let output = |at: usize, output: usize| rows.rows[partition[at]].1[output].clone();
     let framed = |frame: &Frame| -> Vec<usize> {
         let peers = |offset: i64| usize::try_from(group as i64 + offset).ok().and_then(|at| groups.get(at));
         let is_in = |at: &usize| {
