@@ -474,8 +474,7 @@ fn io_error(error: &std::io::Error, text: &str) -> SqlError {
 
 fn planning(text: &str) -> SqlError {
     if text.contains("subquery can only be used in ") {
-        let reason = "a subquery at this place: EXISTS, IN and those that refer to the rows around them are for \
-                      WHERE, HAVING and ON";
+        let reason = "a subquery at this place; compute it in a subquery of FROM";
         return SqlError::Unsupported(reason.into());
     }
     if text.starts_with("Inserting into a ListingTable backed by a single file") {

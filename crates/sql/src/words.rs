@@ -56,9 +56,9 @@ const NO_OPERATOR: &str = "Physical plan does not support logical expression ";
 /// Where subqueries of each kind are not planned, by how the expression begins.
 const PLACES: [(&str, &str); 6] = [
     ("WindowFunction", "window functions in WHERE, HAVING, ON and GROUP BY; compute them in a subquery"),
-    ("InSubquery", "IN (SELECT …) at this place: it may stand in WHERE, HAVING and ON, over a plain SELECT"),
-    ("Exists", "EXISTS (SELECT …) at this place: it may stand in WHERE, HAVING, ON and a select list"),
-    ("SetComparison", "ANY and ALL of a subquery outside of WHERE and HAVING; write a join"),
+    ("InSubquery", "IN (SELECT …) at this place; compute it in a subquery of FROM"),
+    ("Exists", "EXISTS (SELECT …) at this place; compute it in a subquery of FROM"),
+    ("SetComparison", "ANY and ALL of a subquery at this place; compute them in a subquery of FROM"),
     ("ScalarSubquery", "a subquery that refers to the rows around it, in this form; write it as a join"),
     ("OuterReferenceColumn", "a subquery that refers to the rows around it, in this form; write it as a join"),
 ];
@@ -302,7 +302,7 @@ mod tests {
             ("got Literal(Utf8(\"x\"), None)", "got 'x'"),
             (
                 "Physical plan does not support logical expression Exists(x, )",
-                "EXISTS (SELECT …) at this place: it may stand in WHERE, HAVING, ON and a select list",
+                "EXISTS (SELECT …) at this place; compute it in a subquery of FROM",
             ),
             ("Physical plan does not support logical expression x, ", "x at this place"),
             (

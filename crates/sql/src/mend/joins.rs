@@ -52,7 +52,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(WrappedRule(rule, rewrite))
     };
     // Subqueries that refer to the rows around them, ANY and ALL are joins by then (`super::unnest`).
-    let needless = ["rewrite_set_comparison", "scalar_subquery_to_join", "decorrelate_lateral_join"];
+    let needless = ["rewrite_set_comparison", "decorrelate_lateral_join"];
     let rules = Optimizer::new().rules.into_iter().filter(|rule| !needless.contains(&rule.name()));
     let mut rules: Vec<_> = rules.map(wrapped).collect();
     let simplifies = |rule: &Arc<dyn OptimizerRule + Send + Sync>| rule.name() == "simplify_expressions";

@@ -38,10 +38,10 @@ use datafusion::common::config::Dialect;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query,
-    Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Value, VisitorMut,
-    WildcardAdditionalOptions,
+    Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values,
+    VisitorMut, WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
 
 use crate::error::{Result, SqlError};
@@ -354,6 +354,17 @@ fn limit_by_fetch(query: &mut Query) -> Result<()> {
         Some(_) => return Err(SqlError::Syntax("LIMIT and FETCH stand in one query".into())),
     }
     Ok(())
+}
+
+/// `CASE WHEN … THEN … ELSE … END`.
+fn when(condition: Expr, result: Expr, otherwise: Expr) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result }],
+        else_result: Some(Box::new(otherwise)),
+    }
 }
 
 fn call(name: &str, args: Vec<FunctionArg>) -> Expr {

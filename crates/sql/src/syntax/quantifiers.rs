@@ -7,11 +7,9 @@
 //!
 //! The file goes once DataFusion's ANY over lists looks for NULLs.
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, Value, helpers::attached_token::AttachedToken,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Value};
 
-use super::{call, rows};
+use super::{call, rows, when};
 use crate::error::Result;
 
 /// Makes IN of a comparison with a list that is written out.
@@ -60,15 +58,4 @@ pub(super) fn with_nulls(expr: &mut Expr) -> Result<()> {
         Expr::BinaryOp { left: Box::new(length(list)), op: BinaryOperator::Eq, right: Box::new(number("0")) };
     *expr = when(is_empty, Expr::value(Value::Boolean(false)), found);
     Ok(())
-}
-
-/// `CASE WHEN … THEN … ELSE … END`.
-pub(super) fn when(condition: Expr, result: Expr, otherwise: Expr) -> Expr {
-    Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![CaseWhen { condition, result }],
-        else_result: Some(Box::new(otherwise)),
-    }
 }

@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::shape::in_halves;
-use super::{quantifiers, relations, visits};
+use super::{relations, visits, when};
 use crate::error::{Result, SqlError};
 
 /// Writes out an expression that compares rows.
@@ -93,8 +93,8 @@ pub(super) fn by_component(expr: &mut Expr) -> Result<()> {
         {
             if let Some(row) = operand.take() {
                 check_copied([&*row])?;
-                for when in conditions {
-                    when.condition = compare(&BinaryOperator::Eq, &row, &when.condition)?;
+                for case in conditions {
+                    case.condition = compare(&BinaryOperator::Eq, &row, &case.condition)?;
                 }
             }
             return Ok(());
@@ -145,9 +145,8 @@ fn with_rows(row: &Expr, op: &BinaryOperator, is_any: bool, query: &Query) -> Re
         false => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(compared.clone()) },
     };
     let value = |value: bool| Expr::value(Value::Boolean(value));
-    let unknown =
-        quantifiers::when(exists(Expr::IsNull(Box::new(compared)))?, Expr::value(Value::Null), value(!is_any));
-    let mut written = quantifiers::when(exists(deciding)?, value(is_any), unknown);
+    let unknown = when(exists(Expr::IsNull(Box::new(compared)))?, Expr::value(Value::Null), value(!is_any));
+    let mut written = when(exists(deciding)?, value(is_any), unknown);
     // One CASE.
     if let Expr::Case { conditions, else_result, .. } = &mut written
         && let Some(Expr::Case { conditions: rest, else_result: last, .. }) = else_result.take().map(|unknown| *unknown)

@@ -13,9 +13,8 @@ use datafusion::logical_expr::{
 
 use super::super::chain;
 use super::groups::of_no_rows;
-use super::joins::joined;
 use super::one_row::one_row;
-use super::outer::{Names, as_columns, columns, filtered, projected, refuse_other_rows};
+use super::outer::{Names, as_columns, columns, filtered, joined, projected, refuse_other_rows};
 use super::peel::{Peeled, Rows, Use, peel};
 use super::push::{Binding, Pushed, Pusher};
 use crate::walk::Walk;

@@ -12,8 +12,7 @@ use datafusion::logical_expr::{
 };
 
 use super::super::held_filters::has_empty_group;
-use super::joins::joined;
-use super::outer::{columns, named};
+use super::outer::{columns, joined, named};
 use super::push::{Binding, Pushed, Pusher, named_as, refused};
 use crate::walk::Walk;
 

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use datafusion::common::{Column, DFSchemaRef, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{BinaryExpr, Expr, Join, JoinConstraint, LogicalPlan, Operator, Union, when};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, Union, when};
 
-use super::super::chain;
-use super::outer::{columns, filtered, named, projected};
+use super::outer::{columns, filtered, joined, named, projected};
 use super::push::{Binding, Pushed, Pusher, refused};
 
 impl Pusher<'_> {
@@ -164,29 +163,4 @@ fn loosened(input: Pushed, is_strict: &[bool]) -> Result<Pushed> {
         }
     }
     Ok(Pushed { plan: filtered(plan, conditions)?, bound, is_single })
-}
-
-/// A join by conditions.
-pub(super) fn joined(
-    left: LogicalPlan,
-    right: LogicalPlan,
-    join_type: JoinType,
-    conditions: Vec<Expr>,
-) -> Result<LogicalPlan> {
-    let filter = match (conditions.is_empty(), join_type) {
-        // A cross join.
-        (true, JoinType::Inner) => None,
-        _ => Some(chain(Operator::And, conditions)),
-    };
-    let join = Join::try_new(
-        Arc::new(left),
-        Arc::new(right),
-        Vec::new(),
-        filter,
-        join_type,
-        JoinConstraint::On,
-        NullEquality::NullEqualsNothing,
-        false,
-    )?;
-    Ok(LogicalPlan::Join(join))
 }

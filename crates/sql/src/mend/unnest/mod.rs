@@ -96,6 +96,17 @@ fn lateral(plan: &LogicalPlan) -> Option<&Subquery> {
     }
 }
 
+/// The right side of a join that refers to the rows of the left: LATERAL, or a join in parentheses that has one.
+fn beside(join: &Join) -> Result<Option<&LogicalPlan>> {
+    if let Some(subquery) = lateral(&join.right) {
+        return Ok(Some(&subquery.subquery));
+    }
+    let left = join.left.schema();
+    let is_table = matches!(join.right.as_ref(), LogicalPlan::SubqueryAlias(_) | LogicalPlan::TableScan(_));
+    let is_beside = !is_table && any_nested(&join.right, &|expr| is_bound(expr, left))?;
+    Ok(is_beside.then_some(join.right.as_ref()))
+}
+
 /// The planner takes LATERAL for a plain table if only subqueries within it refer to the tables beside it.
 fn with_laterals(plan: LogicalPlan) -> Result<LogicalPlan> {
     let wrapped = plan.transform_up_nested(|plan| {
@@ -206,9 +217,9 @@ fn node(plan: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>
     })?;
     let (plan, mut changed) = (within.data, within.transformed);
     if let LogicalPlan::Join(join) = &plan
-        && let Some(subquery) = lateral(&join.right)
+        && let Some(subquery) = beside(join)?
     {
-        let subquery = unnested(subquery.subquery.as_ref().clone(), names)?;
+        let subquery = unnested(subquery.clone(), names)?;
         let joined = twice(&join.left, names, &mut |scope| lateral_join(scope, join, &subquery))?;
         return Ok(Transformed::yes(joined));
     }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
 use datafusion::error::Result;
-use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator, Projection, SubqueryAlias};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, Filter, Join, JoinConstraint, LogicalPlan, Operator, Projection, SubqueryAlias,
+};
 
 use super::super::chain;
 use super::super::raising::may_raise;
@@ -169,6 +171,31 @@ pub(super) fn filtered(plan: LogicalPlan, conditions: Vec<Expr>) -> Result<Logic
         return Ok(plan);
     }
     Ok(LogicalPlan::Filter(Filter::try_new(chain(Operator::And, conditions), Arc::new(plan))?))
+}
+
+/// A join by conditions.
+pub(super) fn joined(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    join_type: JoinType,
+    conditions: Vec<Expr>,
+) -> Result<LogicalPlan> {
+    let filter = match (conditions.is_empty(), join_type) {
+        // A cross join.
+        (true, JoinType::Inner) => None,
+        _ => Some(chain(Operator::And, conditions)),
+    };
+    let join = Join::try_new(
+        Arc::new(left),
+        Arc::new(right),
+        Vec::new(),
+        filter,
+        join_type,
+        JoinConstraint::On,
+        NullEquality::NullEqualsNothing,
+        false,
+    )?;
+    Ok(LogicalPlan::Join(join))
 }
 
 /// An expression under a column's name.

@@ -21,8 +21,7 @@ use datafusion::logical_expr::{
     SkipType, Sort, SubqueryAlias, Union, Unnest, lit,
 };
 
-use super::joins::joined;
-use super::outer::{Names, as_columns, columns, filtered, items, named, projected};
+use super::outer::{Names, as_columns, columns, filtered, items, joined, named, projected};
 use crate::error::SqlError;
 use crate::walk::{PlanWalk, Walk};
 

@@ -30,8 +30,7 @@ use datafusion::logical_expr::{
     Operator, Sort, Union, Window, WindowFrame, WindowFunctionDefinition, lit, when,
 };
 
-use super::joins::joined;
-use super::outer::{columns, filtered, named, projected, substituted};
+use super::outer::{columns, filtered, joined, named, projected, substituted};
 use super::push::{Binding, Pushed, Pusher};
 
 /// Aggregates that go on from row to row.
