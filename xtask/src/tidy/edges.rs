@@ -23,7 +23,7 @@ const EDGES: [(&str, &[&str], &[&str]); 11] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 15] = [
+const OWNED: [(&str, &[&str]); 17] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),

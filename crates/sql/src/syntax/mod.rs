@@ -40,8 +40,8 @@ use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as Parsed
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query,
-    Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement, TableFactor, UnaryOperator, Value, Values,
-    VisitorMut, WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
+    Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Value, VisitorMut,
+    WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
 
 use crate::error::{Result, SqlError};
