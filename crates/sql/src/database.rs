@@ -21,7 +21,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use parking_lot::{Mutex, RwLock};
 
 use crate::access::check_start;
-use crate::catalog::{self, CATALOG, Catalogs, FileMemory, HeaderSaid, SCHEMA};
+use crate::catalog::{self, CATALOG, Catalogs, FileMemory, HeaderSaid, SCHEMA, TextCasts};
 use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::engines::Engines;
@@ -29,6 +29,7 @@ use crate::error::Result;
 use crate::exec::{DevicePlanner, EngineTables, SortedByDevice};
 use crate::memory_table::Common;
 use crate::mend;
+use crate::mend::nested_casts::{cast_of_text, read_texts};
 use crate::plans::KeptPlans;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, DatabaseSettings, Owner, Settings};
@@ -153,7 +154,8 @@ impl Database {
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
-            .with_extension(Arc::new(FileMemory::default()));
+            .with_extension(Arc::new(FileMemory::default()))
+            .with_extension(Arc::new(TextCasts { of_array: read_texts, of_expr: cast_of_text }));
         let mut settings = Settings::default();
         let mut origins = BTreeMap::new();
         let mut choice = RuntimeChoice::default();

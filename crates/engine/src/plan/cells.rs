@@ -22,7 +22,6 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, Validity, analyse, validity};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
 use crate::plan::float_limbs::FloatLimbs;
-use crate::plan::group_values::{GroupRead, GroupValue};
 
 /// Rows below which limbs of 32 bits do not overflow a cell.
 const FIXED_ROWS_MAX: u64 = 1 << 30;
@@ -240,7 +239,7 @@ pub(crate) struct United {
 
 impl Read {
     /// The cells that it reads, with their operations.
-    fn cells(self) -> Vec<(CellOp, usize)> {
+    pub(super) fn cells(self) -> Vec<(CellOp, usize)> {
         let add = |cell| (CellOp::Add, cell);
         match self {
             Read::Integer(cell) => vec![add(cell)],
@@ -252,7 +251,7 @@ impl Read {
     }
 
     /// The same of other cells, which are in the order of [`Read::cells`].
-    fn of_cells(self, cells: &[usize]) -> Read {
+    pub(super) fn of_cells(self, cells: &[usize]) -> Read {
         match self {
             Read::Integer(_) => Read::Integer(cells[0]),
             Read::Float(_) => Read::Float(cells[0]),
@@ -260,31 +259,6 @@ impl Read {
             Read::Image { signed, turned, float, .. } => Read::Image { cell: cells[0], signed, turned, float },
             Read::Fixed { window, .. } => Read::Fixed { cell: cells[0], window, infinite: cells[window.limbs] },
         }
-    }
-}
-
-impl United {
-    /// What a call unites of groups whose values have the registers from `first` on; none if it takes values of rows.
-    ///
-    /// # Errors
-    /// Malformed if its argument is no aggregate of scanned groups.
-    pub(crate) fn of(call: &AggregateCall, values: &[GroupValue], first: usize) -> Result<Option<United>> {
-        if !call.unites {
-            return Ok(None);
-        }
-        let malformed = || EngineError::Malformed("accumulators are united of what is no aggregate".into());
-        let Some(Expr::Reg(register)) = &call.argument else { return Err(malformed()) };
-        let value = register.checked_sub(first).and_then(|value| values.get(value)).ok_or_else(malformed)?;
-        let GroupRead::Aggregate(output) = &value.read else { return Err(malformed()) };
-        let mut cells = output.read.cells();
-        let read = output.read.of_cells(&(0..cells.len()).collect::<Vec<_>>());
-        let count = output.count.map(|count| {
-            cells.push((CellOp::Add, count));
-            cells.len() - 1
-        });
-        cells.iter_mut().for_each(|(_, cell)| *cell += value.first_cell);
-        let (data_type, dictionary) = (call.data_type.clone(), output.dictionary.clone());
-        Ok(Some(United { facts: value.facts.clone(), cells, output: Output { read, data_type, count, dictionary } }))
     }
 }
 
@@ -481,37 +455,6 @@ mod tests {
         let bounds = SumBounds { rows: 1 << 20, whole_sums: false, overflow: Overflow::Raise };
         let aggregates: Vec<_> = aggregates.iter().map(|call| (call, None)).collect();
         Accumulators::of(&aggregates, &registers(), single, bounds).unwrap()
-    }
-
-    #[test]
-    fn accumulators_are_united_cell_by_cell() {
-        let calls = [call(AggregateKind::Count, None), call(AggregateKind::Min, Some(Expr::Reg(0)))];
-        let known = cells(&calls, true);
-        let value = |output: &Output| GroupValue {
-            facts: Facts::new(Ty::I64, output.count.is_some(), Some((0, 9))),
-            read: GroupRead::Aggregate(output.clone()),
-            first_cell: 1,
-        };
-        let values: Vec<GroupValue> = known.outputs.iter().map(value).collect();
-        let unites = |at: usize| AggregateCall { argument: Some(Expr::Reg(5 + at)), unites: true, ..calls[at].clone() };
-        let (count, least) = (unites(0), unites(1));
-        let [of_count, of_least] = [&count, &least].map(|call| United::of(call, &values, 5).unwrap().unwrap());
-        assert_eq!(of_least.cells.iter().map(|(op, _)| *op).collect::<Vec<_>>(), [CellOp::Max, CellOp::Add]);
-        assert_eq!(of_least.facts.range, Some((0, 9)));
-        let bounds = SumBounds { rows: 1 << 40, whole_sums: false, overflow: Overflow::Raise };
-        let aggregates = [(&count, Some(&of_count)), (&least, Some(&of_least))];
-        let united = Accumulators::of(&aggregates, &[], false, bounds).unwrap();
-        let scanned = |output: &Output| -> Vec<usize> {
-            let cells = output.read.cells().into_iter().map(|(_, cell)| cell).chain(output.count);
-            cells.filter_map(|cell| united.cells[cell].of_scanned()).collect()
-        };
-        // Each takes the columns of the cells that it was read of before.
-        for (own, of) in united.outputs.iter().zip(&known.outputs) {
-            let before = of.read.cells().into_iter().map(|(_, cell)| 1 + cell).chain(of.count.map(|cell| 1 + cell));
-            assert_eq!(scanned(own), before.collect::<Vec<_>>());
-        }
-        let rows = AggregateCall { argument: Some(Expr::Reg(0)), ..count.clone() };
-        assert!(United::of(&rows, &values, 5).is_err(), "a column is no aggregate");
     }
 
     #[test]

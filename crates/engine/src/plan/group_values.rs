@@ -6,10 +6,10 @@
 //! whether there is a group. Values of groups and aggregates are computed from those, where a row asks for
 //! them.
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::facts::{Facts, Range, analyse};
 use crate::ir::{AggregateCall, AggregateKind, BinaryOp, Expr, Literal, Overflow, Ty};
-use crate::plan::cells::{Output, Read, United};
+use crate::plan::cells::{CellOp, Output, Read, United};
 use crate::plan::keys::{KeyPart, Null};
 use crate::plan::order::Planned;
 
@@ -140,5 +140,77 @@ impl GroupValue {
     /// The column of a word of the key.
     pub(crate) fn word(&self, word: usize) -> usize {
         if self.first_cell == 1 { ENTRY } else { 1 + word }
+    }
+}
+
+impl United {
+    /// What a call unites of groups whose values have the registers from `first` on; none if it takes values of rows.
+    ///
+    /// # Errors
+    /// Malformed if its argument is no aggregate of scanned groups.
+    pub(crate) fn of(call: &AggregateCall, values: &[GroupValue], first: usize) -> Result<Option<United>> {
+        if !call.unites {
+            return Ok(None);
+        }
+        let malformed = || EngineError::Malformed("accumulators are united of what is no aggregate".into());
+        let Some(Expr::Reg(register)) = &call.argument else { return Err(malformed()) };
+        let value = register.checked_sub(first).and_then(|value| values.get(value)).ok_or_else(malformed)?;
+        let GroupRead::Aggregate(output) = &value.read else { return Err(malformed()) };
+        let mut cells = output.read.cells();
+        let read = output.read.of_cells(&(0..cells.len()).collect::<Vec<_>>());
+        let count = output.count.map(|count| {
+            cells.push((CellOp::Add, count));
+            cells.len() - 1
+        });
+        cells.iter_mut().for_each(|(_, cell)| *cell += value.first_cell);
+        let (data_type, dictionary) = (call.data_type.clone(), output.dictionary.clone());
+        Ok(Some(United { facts: value.facts.clone(), cells, output: Output { read, data_type, count, dictionary } }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::DataType;
+
+    use super::*;
+    use crate::ir::AggregateKind;
+    use crate::plan::cells::{Accumulators, SumBounds};
+
+    #[test]
+    fn accumulators_are_united_cell_by_cell() {
+        let call = |kind, argument| {
+            let data_type = DataType::Int64;
+            AggregateCall { kind, argument, filter: None, data_type, unites: false }
+        };
+        let calls = [call(AggregateKind::Count, None), call(AggregateKind::Min, Some(Expr::Reg(0)))];
+        let registers = vec![Some(Facts::new(Ty::I64, true, Some((0, 99))))];
+        let bounds = SumBounds { rows: 1 << 20, whole_sums: false, overflow: Overflow::Raise };
+        let rows: Vec<_> = calls.iter().map(|call| (call, None)).collect();
+        let known = Accumulators::of(&rows, &registers, true, bounds).unwrap();
+        let value = |output: &Output| GroupValue {
+            facts: Facts::new(Ty::I64, output.count.is_some(), Some((0, 9))),
+            read: GroupRead::Aggregate(output.clone()),
+            first_cell: 1,
+        };
+        let values: Vec<GroupValue> = known.outputs.iter().map(value).collect();
+        let unites = |at: usize| AggregateCall { argument: Some(Expr::Reg(5 + at)), unites: true, ..calls[at].clone() };
+        let (count, least) = (unites(0), unites(1));
+        let [of_count, of_least] = [&count, &least].map(|call| United::of(call, &values, 5).unwrap().unwrap());
+        assert_eq!(of_least.cells.iter().map(|(op, _)| *op).collect::<Vec<_>>(), [CellOp::Max, CellOp::Add]);
+        assert_eq!(of_least.facts.range, Some((0, 9)));
+        let bounds = SumBounds { rows: 1 << 40, whole_sums: false, overflow: Overflow::Raise };
+        let aggregates = [(&count, Some(&of_count)), (&least, Some(&of_least))];
+        let united = Accumulators::of(&aggregates, &[], false, bounds).unwrap();
+        let scanned = |output: &Output| -> Vec<usize> {
+            let cells = output.read.cells().into_iter().map(|(_, cell)| cell).chain(output.count);
+            cells.filter_map(|cell| united.cells[cell].of_scanned()).collect()
+        };
+        // Each takes the columns of the cells that it was read of before.
+        for (own, of) in united.outputs.iter().zip(&known.outputs) {
+            let before = of.read.cells().into_iter().map(|(_, cell)| 1 + cell).chain(of.count.map(|cell| 1 + cell));
+            assert_eq!(scanned(own), before.collect::<Vec<_>>());
+        }
+        let rows = AggregateCall { argument: Some(Expr::Reg(0)), ..count.clone() };
+        assert!(United::of(&rows, &values, 5).is_err(), "a column is no aggregate");
     }
 }

@@ -56,7 +56,7 @@ pub(crate) use schema::{define, plan_statement};
 pub use snapshot::FileSnapshot;
 pub(crate) use sniff::SniffCsv;
 pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
-pub(crate) use text_keys::{NULL_KEY, TextKeys, at_places, listing_of, with_format};
+pub(crate) use text_keys::{NULL_KEY, TextCasts, TextKeys, at_places, listing_of, with_format};
 
 pub use crate::default_schema::{CATALOG, SCHEMA};
 

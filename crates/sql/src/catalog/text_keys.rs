@@ -14,6 +14,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -33,7 +34,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use crate::error::SqlError;
-use crate::mend::nested_casts::{cast_of_text, read_texts};
 use crate::walk::Walk;
 
 /// What stands for NULL in the name of a folder, as Hive and those after it write it.
@@ -97,6 +97,12 @@ fn file_schema(table: &ListingTable) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
+/// How texts become values of a type: as casts read them. Sessions have it among their extensions.
+pub(crate) struct TextCasts {
+    pub(crate) of_array: fn(&ArrayRef, &DataType) -> DataFusionResult<ArrayRef>,
+    pub(crate) of_expr: fn(Expr, &DataType) -> DataFusionResult<Expr>,
+}
+
 /// A table over files in folders of keys, some of which are NULL.
 #[derive(Debug)]
 pub(crate) struct TextKeys {
@@ -129,12 +135,12 @@ impl TextKeys {
     }
 
     /// The filters over keys alone, as filters over their texts.
-    fn of_texts(&self, filters: &[Expr]) -> DataFusionResult<Vec<Expr>> {
+    fn of_texts(&self, filters: &[Expr], casts: &TextCasts) -> DataFusionResult<Vec<Expr>> {
         let names: Vec<&str> = self.keys.iter().map(|key| key.name().as_str()).collect();
         let of_keys = filters.iter().filter(|filter| expr_applicable_for_cols(&names, filter)).cloned();
         let of_text = |expr: Expr| match &expr {
             Expr::Column(column) => match self.keys.iter().find(|key| *key.name() == column.name) {
-                Some(key) => cast_of_text(nullif(expr, lit(NULL_KEY)), key.data_type()).map(Transformed::yes),
+                Some(key) => (casts.of_expr)(nullif(expr, lit(NULL_KEY)), key.data_type()).map(Transformed::yes),
                 None => Ok(Transformed::no(expr)),
             },
             _ => Ok(Transformed::no(expr)),
@@ -143,10 +149,10 @@ impl TextKeys {
     }
 
     /// A listed file with values of the keys' types.
-    fn typed(&self, mut file: PartitionedFile) -> DataFusionResult<PartitionedFile> {
+    fn typed(&self, mut file: PartitionedFile, casts: &TextCasts) -> DataFusionResult<PartitionedFile> {
         let typed = |(value, key): (&ScalarValue, &Arc<Field>)| match value {
             ScalarValue::Utf8(Some(text)) if text != NULL_KEY => {
-                ScalarValue::try_from_array(&read_texts(&value.to_array()?, key.data_type())?, 0)
+                ScalarValue::try_from_array(&(casts.of_array)(&value.to_array()?, key.data_type())?, 0)
             }
             _ => ScalarValue::try_from(key.data_type()),
         };
@@ -194,14 +200,16 @@ impl TableProvider for TextKeys {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let filters = self.of_texts(filters)?;
+        let casts = state.config().get_extension::<TextCasts>();
+        let casts = casts.ok_or_else(|| SqlError::Internal("a session without casts of texts".into()))?;
+        let filters = self.of_texts(filters, &casts)?;
         let listed = self.texts.list_files_for_scan(state, &filters, None).await?;
         let url = self.texts.table_paths().first().map(ListingTableUrl::object_store);
         let Some(url) = url.filter(|_| !listed.file_groups.is_empty()) else {
             return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema, projection)?)));
         };
         let typed = |group: FileGroup| {
-            let files = group.into_inner().into_iter().map(|file| self.typed(file));
+            let files = group.into_inner().into_iter().map(|file| self.typed(file, &casts));
             Ok(FileGroup::new(files.collect::<DataFusionResult<Vec<_>>>()?))
         };
         let groups = listed.file_groups.into_iter().map(typed).collect::<DataFusionResult<Vec<_>>>()?;

@@ -13,13 +13,14 @@
 //! ```
 //!
 //! The groups of a set are made of those of its smallest parent: of the sets that have all of its keys and more, the
-//! one with the fewest keys. Accumulators are united as they are ([`warpcube_engine::AggregateCall::unites`]), so that sums
-//! are as exact as over the rows, and only the total of a group can leave its type.
+//! one with the fewest keys. Accumulators are united as they are ([`warpcube_engine::AggregateCall::unites`]), so that
+//! sums are as exact as over the rows, and only the total of a group can leave its type.
 //!
 //! A row tells its set by a number, as DataFusion's `__grouping_id` does ([`Aggregate::INTERNAL_GROUPING_ID`]): a bit
 //! for each key that the set lacks, the last key's lowest, and above them how often the same set came before.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
@@ -28,7 +29,6 @@ use warpcube_engine::{AggregateCall, Expr as Device, Literal, Pipeline, Sink, So
 
 use super::Reason;
 use super::columns::text;
-use super::writer::Written;
 
 /// Most sets: one kernel makes the groups of all, whose parameters are limited.
 const SETS_MAX: usize = 64;
@@ -132,15 +132,20 @@ fn is_parent(set: &[usize], of: &[usize]) -> bool {
     set.len() > of.len() && of.iter().all(|key| set.contains(key))
 }
 
-impl Written {
-    /// Writes the pipelines of sets behind that of the finest groups, which is the last one.
-    pub(super) fn sets(&mut self, sets: &Sets, types: &[DataType]) -> Result<(), Reason> {
+impl Sets {
+    /// Writes the pipelines of the sets behind that of the finest groups, which is the last one.
+    pub(super) fn write(
+        &self,
+        pipelines: &mut Vec<Pipeline>,
+        unions: &mut Vec<Range<usize>>,
+        types: &[DataType],
+    ) -> Result<(), Reason> {
         let lacking = || Reason::from("grouping sets of what does not aggregate");
-        let Some(Sink::Aggregate { aggregates, .. }) = self.pipelines.last().map(|finest| &finest.sink) else {
+        let Some(Sink::Aggregate { aggregates, .. }) = pipelines.last().map(|finest| &finest.sink) else {
             return Err(lacking());
         };
         let aggregates = aggregates.clone();
-        let all = sets.by_size();
+        let all = self.by_size();
         let parent = |set: &Keys| all.iter().filter(|other| is_parent(other, set)).min_by_key(|other| other.len());
         let united = |keys: usize| {
             let call = |(position, call): (usize, &AggregateCall)| AggregateCall {
@@ -157,20 +162,20 @@ impl Written {
         for set in &all {
             let is_needed = set.is_empty() || all.iter().any(|other| parent(other) == Some(set));
             match parent(set).and_then(|parent| Some((parent, *left.get(parent)?))) {
-                None => _ = left.insert(set, self.pipelines.len() - 1),
+                None => _ = left.insert(set, pipelines.len() - 1),
                 Some((parent, source)) if is_needed => {
                     let register = |key: &usize| parent.iter().position(|other| other == key);
                     let key = |key: &usize| Some((Device::Reg(register(key)?), types[*key].clone()));
                     let groups = set.iter().map(key).collect::<Option<_>>().ok_or_else(lacking)?;
                     let sink = Sink::Aggregate { groups, aggregates: united(parent.len()) };
-                    self.pipelines.push(Pipeline { source: Source::Output(source), steps: Vec::new(), sink });
-                    left.insert(set, self.pipelines.len() - 1);
+                    pipelines.push(Pipeline { source: Source::Output(source), steps: Vec::new(), sink });
+                    left.insert(set, pipelines.len() - 1);
                 }
                 Some(_) => {}
             }
         }
-        let first = self.pipelines.len();
-        for (set, number) in &sets.sets {
+        let first = pipelines.len();
+        for (set, number) in &self.sets {
             let (of, source) = match left.get(set) {
                 Some(source) => (set, *source),
                 None => parent(set).and_then(|parent| Some((parent, *left.get(parent)?))).ok_or_else(lacking)?,
@@ -181,15 +186,15 @@ impl Written {
                 let null = || Device::Literal(Literal::Null, ty);
                 Ok::<_, Reason>((register.map_or_else(null, Device::Reg), data_type.clone()))
             };
-            let mut groups = (0..sets.keys).zip(types).map(key).collect::<Result<Vec<_>, _>>()?;
-            let number_type = types.get(sets.keys).ok_or_else(lacking)?;
+            let mut groups = (0..self.keys).zip(types).map(key).collect::<Result<Vec<_>, _>>()?;
+            let number_type = types.get(self.keys).ok_or_else(lacking)?;
             let ty = Ty::of(number_type).ok_or_else(lacking)?;
             groups.push((Device::Literal(Literal::Int((*number).into()), ty), number_type.clone()));
             let sink = Sink::Aggregate { groups, aggregates: united(of.len()) };
-            self.pipelines.push(Pipeline { source: Source::Output(source), steps: Vec::new(), sink });
+            pipelines.push(Pipeline { source: Source::Output(source), steps: Vec::new(), sink });
         }
-        if self.pipelines.len() - first > 1 {
-            self.unions.push(first..self.pipelines.len());
+        if pipelines.len() - first > 1 {
+            unions.push(first..pipelines.len());
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ impl Written {
         }
         self.pipelines.extend(branches);
         if let Some(sets) = &grouped.sets {
-            self.sets(sets, &grouped.types)?;
+            sets.write(&mut self.pipelines, &mut self.unions, &grouped.types)?;
         }
         Ok(of_outputs)
     }

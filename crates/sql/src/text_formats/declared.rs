@@ -26,6 +26,7 @@ use datafusion::physical_plan::expressions::Column;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, apply_expression_roots};
 
+use super::form::TextForm;
 use super::json::JsonOpener;
 use crate::error::{A_CSV_FILE, A_JSON_FILE, SqlError};
 use crate::text_decimals;
@@ -43,14 +44,6 @@ pub(super) struct DeclaredSource {
     /// The columns as they are declared.
     table_schema: TableSchema,
     projection: ProjectionExprs,
-}
-
-/// How records stand in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum TextForm {
-    Csv,
-    JsonLines,
-    JsonArray,
 }
 
 impl DeclaredSource {

@@ -19,7 +19,7 @@ use datafusion_datasource::decoder::{DecoderDeserializer, deserialize_stream};
 use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
 use futures::{StreamExt, TryStreamExt};
 
-use super::declared::TextForm;
+use super::form::TextForm;
 
 /// Rows of a batch where the scan names none.
 const BATCH_SIZE: usize = 8192;

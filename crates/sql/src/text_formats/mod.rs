@@ -11,6 +11,7 @@
 //! It goes once arrow's readers round and DataFusion's writer has an option for NULL.
 
 mod declared;
+mod form;
 mod json;
 mod nulls;
 
@@ -35,7 +36,8 @@ use datafusion::object_store::{ObjectMeta, ObjectStore};
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 
-use declared::{DeclaredSource, TextForm};
+use declared::DeclaredSource;
+use form::TextForm;
 use nulls::WithNulls;
 
 pub(crate) use declared::{Failed, declared, read_schema};
