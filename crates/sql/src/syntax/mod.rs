@@ -263,9 +263,12 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// Joins in parentheses have conditions too; those with a name are subqueries.
+    /// Joins in parentheses have conditions too; those with a name are subqueries. Columns of LATERAL have names.
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         self.scopes.read(factor);
+        if let TableFactor::Derived { lateral: true, subquery, .. } = factor {
+            relations::name_columns(&mut subquery.body);
+        }
         let TableFactor::NestedJoin { table_with_joins, alias } = factor else { return ControlFlow::Continue(()) };
         self.check_joins(&table_with_joins.joins)?;
         if alias.is_some()

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement as SqlStatement,
-    TableAlias, TableFactor, TableWithJoins, VisitorMut, With,
+    Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
+    Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -258,5 +258,28 @@ fn of_tables(table: &TableWithJoins, factors: &mut Vec<TableFactor>) {
             TableFactor::NestedJoin { table_with_joins, .. } => of_tables(table_with_joins, factors),
             other => factors.push(other.clone()),
         }
+    }
+}
+
+/// Gives select items that are columns their own names: DataFusion names those of tables around a LATERAL subquery as
+/// references.
+pub(super) fn name_columns(body: &mut SetExpr) {
+    match body {
+        SetExpr::SetOperation { left, .. } => name_columns(left),
+        SetExpr::Query(query) => name_columns(&mut query.body),
+        SetExpr::Select(select) => select.projection.iter_mut().for_each(|item| {
+            let name = match item {
+                SelectItem::UnnamedExpr(Expr::Identifier(name)) => name.clone(),
+                SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) => match names.last() {
+                    Some(name) => name.clone(),
+                    None => return,
+                },
+                _ => return,
+            };
+            if let SelectItem::UnnamedExpr(expr) = item {
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: name };
+            }
+        }),
+        _ => {}
     }
 }
