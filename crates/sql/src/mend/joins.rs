@@ -1,15 +1,18 @@
 //! Rules of DataFusion's that mix up joins, held back where they do.
 //!
 //! - `eliminate_cross_join` in DataFusion 55.2 makes one join of several inner ones and gives all of them one rule
-//!   for NULL keys, so that `IS NOT DISTINCT FROM` beside `=` loses its NULLs. It is left out for a plan with a join
-//!   that holds NULLs for equal.
+//!   for NULL keys, so that `IS NOT DISTINCT FROM` beside `=` loses its NULLs, and drops a key whose one side is made
+//!   of columns of two of them where these are not joined before. It is left out for a plan with a join that holds NULLs
+//!   for equal or has such a key.
+//! - `extract_equijoin_predicate` adds equalities of a condition to keys of a join that holds NULLs for equal, so that
+//!   they hold for NULLs as well. The condition is given that a side is not NULL.
 //! - Filters are pushed through physical operators by names of columns. Where two columns of an operator have one
 //!   name (those of two tables), a filter on one becomes a filter on the other. Nothing is pushed in such a plan;
 //!   what the logical optimiser has pushed stays where it is.
 //! - `ProjectionPushdown` computes what the condition of a nested loop reads of one side for all rows of that side, out
 //!   of a CASE too, which may be a guard ([`super::guards`]). It is left out for a plan with such a condition.
 //!
-//! The file goes once the first keeps joins apart, the second goes by positions, and the third looks at CASE.
+//! The file goes once the first two keep such joins apart, the third goes by positions, and the last looks at CASE.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +21,8 @@ use datafusion::common::NullEquality;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, Operator};
 use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -30,7 +34,6 @@ use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
 use super::finer_times::FinerTimes;
 use super::held_filters::with_held_filters;
-use super::marks::with_marked_items;
 use super::projections::ProjectionsInPlace;
 use super::sorts::SortsInPlace;
 use super::{guards, sums, union_names};
@@ -41,8 +44,8 @@ use crate::walk::{PlanWalk, Walk};
 pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let wrapped = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
         let rewrite: Rewrite = match rule.name() {
-            "decorrelate_predicate_subquery" => with_marked_items,
-            "eliminate_cross_join" => with_one_null_equality,
+            "eliminate_cross_join" => with_simple_keys,
+            "extract_equijoin_predicate" => with_strict_keys,
             "common_sub_expression_eliminate" => guards::with_hidden_operands,
             "optimize_unions" => union_names::by_position,
             "push_down_filter" => with_held_filters,
@@ -103,18 +106,59 @@ impl OptimizerRule for WrappedRule {
     }
 }
 
-/// A rule that is not for plans in which NULL keys match.
-fn with_one_null_equality(
+/// A rule that is not for plans in which NULL keys match, or are made of columns of several tables.
+fn with_simple_keys(
     rule: &dyn OptimizerRule,
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    let mut matches_nulls = false;
+    let mut is_held_back = false;
     plan.apply_nested(|plan| {
-        matches_nulls |= matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull);
-        Ok(if matches_nulls { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        if let LogicalPlan::Join(join) = plan {
+            let spans = |(left, right): &(Expr, Expr)| spans(left, &join.left) || spans(right, &join.right);
+            is_held_back |= join.null_equality == NullEquality::NullEqualsNull || join.on.iter().any(spans);
+        }
+        Ok(if is_held_back { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
-    if matches_nulls { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
+    if is_held_back { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
+}
+
+/// Whether an expression has columns of both sides of an inner join in a plan.
+fn spans(expr: &Expr, plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Join(Join { left, right, join_type: JoinType::Inner, .. }) = plan else { return false };
+    let columns = expr.column_refs();
+    let is_of = |side: &LogicalPlan| columns.iter().all(|column| side.schema().has_column(column));
+    match (is_of(left), is_of(right)) {
+        (true, _) => spans(expr, left),
+        (_, true) => spans(expr, right),
+        _ => true,
+    }
+}
+
+/// The rule that makes keys of equalities, over joins in which NULL keys match: what an equality compares is not NULL.
+fn with_strict_keys(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let plan = match plan {
+        LogicalPlan::Join(mut join) if join.null_equality == NullEquality::NullEqualsNull => {
+            let conditions = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
+            let is_strict: Vec<Expr> = conditions.iter().filter_map(strict).collect();
+            let is_strict = is_strict.into_iter().filter(|known| !conditions.contains(known));
+            join.filter = conjunction(is_strict.chain(conditions.iter().cloned()).collect::<Vec<_>>());
+            LogicalPlan::Join(join)
+        }
+        other => other,
+    };
+    rule.rewrite(plan, config)
+}
+
+/// That a side of an equality is not NULL.
+fn strict(condition: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
+    let side = [left, right].into_iter().find(|side| !side.is_volatile())?;
+    Some(side.as_ref().clone().is_not_null())
 }
 
 /// A rule that is not for plans with an operator that the function finds.

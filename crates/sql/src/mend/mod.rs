@@ -41,7 +41,6 @@ mod joins;
 pub(crate) mod lengths;
 mod list_floats;
 pub(crate) mod lists;
-mod marks;
 pub(crate) mod mixed;
 mod moments;
 mod names;

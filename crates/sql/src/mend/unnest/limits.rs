@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::{
-    Cast, Distinct, Expr, ExprFunctionExt, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Window, lit,
+    Cast, Distinct, Expr, ExprFunctionExt, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Window, lit, when,
 };
 
 use super::outer::{columns, filtered, named};
@@ -85,18 +85,25 @@ impl Pusher<'_> {
             }
         };
         let mut conditions = Vec::new();
-        let skip = skip.map(|skip| self.bind(skip, &bound).map(whole)).transpose()?;
+        // NULL leaves out no row.
+        let none = |skip: Expr| match skip {
+            Expr::Literal(..) => Ok(skip),
+            skip => when(skip.clone().is_null(), lit(0u64)).otherwise(skip),
+        };
+        let skip = skip.map(|skip| self.bind(skip, &bound).map(whole).and_then(none)).transpose()?;
         if let Some(skip) = &skip {
             conditions.push(number.clone().gt(skip.clone()));
         }
         if let Some(fetch) = fetch {
             let fetch = whole(self.bind(fetch, &bound)?);
-            let last = match (skip, fetch) {
+            let is_written = matches!(fetch, Expr::Literal(..));
+            let last = match (skip, fetch.clone()) {
                 (Some(Expr::Literal(skip, _)), Expr::Literal(fetch, _)) => lit(skip.add(fetch)?),
                 (Some(skip), fetch) => skip + fetch,
                 (None, fetch) => fetch,
             };
-            conditions.push(number.lt_eq(last));
+            let is_before = number.lt_eq(last);
+            conditions.push(if is_written { is_before } else { is_before.or(fetch.is_null()) });
         }
         let plan = filtered(plan, conditions)?;
         self.exact(Pushed { plan, bound, is_single: is_single || is_one }, schema)

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, FetchType, Filter, Join, JoinType, Limit, LogicalPlan, SkipType,
-};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, FetchType, Join, JoinType, Limit, LogicalPlan, SkipType};
 
 use super::super::held_filters::has_empty_group;
 use super::outer::{columns, filtered, is_correlated, substituted};
@@ -146,8 +144,10 @@ pub(super) fn peel(plan: LogicalPlan, used: Use) -> Result<Peeled> {
             _ => break,
         };
     }
-    // What refers to nothing around stays below.
-    let (conditions, own): (Vec<_>, Vec<_>) = conditions.into_iter().partition(Expr::contains_outer);
+    // What refers to nothing around stays below, and so do conditions of a scalar: the rows of a join would have its
+    // value where they do not hold.
+    let stays_above = |condition: &Expr| used != Use::Scalar && condition.contains_outer();
+    let (conditions, own): (Vec<_>, Vec<_>) = conditions.into_iter().partition(stays_above);
     done(Rows::Of(filtered(plan, own)?), values, conditions)
 }
 
@@ -156,7 +156,7 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(_)
         | LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Filter(Filter { .. })
+        | LogicalPlan::Filter(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Limit(_)
         | LogicalPlan::Distinct(_) => plan.inputs().into_iter().all(is_one_row),

@@ -184,8 +184,8 @@ impl<'a> Pusher<'a> {
                 Ok(Pushed { plan, bound, is_single: false })
             }
             LogicalPlan::RecursiveQuery(_) => Err(refused("WITH RECURSIVE")),
-            LogicalPlan::Values(_) => Err(refused("VALUES of several rows")),
-            other => Err(refused(&format!("{} ", other.display()))),
+            LogicalPlan::Values(_) => Err(refused("VALUES")),
+            other => Err(refused(&other.display().to_string())),
         }
     }
 

@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::count;
@@ -27,7 +27,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr, Window
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Cast, Expr, ExprFunctionExt, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder,
-    Operator, Sort, Union, Window, WindowFrame, WindowFunctionDefinition, lit, when,
+    Operator, Sort, Union, Window, WindowFrame, WindowFunctionDefinition, cast, lit, when,
 };
 
 use super::outer::{columns, filtered, joined, named, projected, substituted};
@@ -186,16 +186,25 @@ impl Pusher<'_> {
                 Some(filter) => when(filter.as_ref().clone(), argument.clone()).end()?,
                 None => argument.clone(),
             };
+            // Sums of rows that no row around asks for may leave the type.
+            let is_wide = function.func.name() == "sum" && data_type.is_integer();
+            let value = if is_wide { cast(value, DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0)) } else { value };
             functions.push((function, value));
         }
         let Running { plan, bound, made } = self.running(&range, functions)?;
-        let exprs = made.into_iter().enumerate().map(|(place, expr)| named(expr, &aggregate.schema, place)).collect();
+        let exprs = made.into_iter().enumerate().map(|(place, made)| {
+            let to = aggregate.schema.field(place).data_type();
+            let own = made.get_type(plan.schema())?;
+            Ok(named(if own == *to { made } else { cast(made, to.clone()) }, &aggregate.schema, place))
+        });
+        let exprs = exprs.collect::<Result<_>>()?;
         self.project(Pushed { plan, bound, is_single: true }, exprs).map(Some)
     }
 
     /// The first rows of a sorted range, if these are those nearest to the value of the rows around.
     pub(super) fn nearest(&mut self, sort: &Sort, skip: u64, fetch: u64) -> Result<Option<Pushed>> {
-        if fetch > ROWS_MAX {
+        let Some(last) = skip.checked_add(fetch).and_then(|last| i64::try_from(last).ok()) else { return Ok(None) };
+        if fetch == 0 || fetch > ROWS_MAX {
             return Ok(None);
         }
         // Projections between the sort and the filter are computed above.
@@ -236,7 +245,7 @@ impl Pusher<'_> {
         let window = Window::try_new(vec![numbered.alias(&number)], Arc::new(range.rows.clone()))?;
         let rows = LogicalPlan::Window(window);
         // The places before the last row of the range.
-        let places = (skip..skip + fetch).map(|place| vec![lit(place as i64)]).collect();
+        let places = (last - fetch as i64..last).map(|place| vec![lit(place)]).collect();
         let places = LogicalPlanBuilder::values(places)?.build()?;
         let place = self.names.column();
         let places = {
