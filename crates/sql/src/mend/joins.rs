@@ -2,8 +2,8 @@
 //!
 //! - `eliminate_cross_join` in DataFusion 55.2 makes one join of several inner ones and gives all of them one rule
 //!   for NULL keys, so that `IS NOT DISTINCT FROM` beside `=` loses its NULLs, and drops a key whose one side is made
-//!   of columns of two of them where these are not joined before. It is left out for a plan with a join that holds NULLs
-//!   for equal or has such a key.
+//!   of columns of two of them where these are not joined before. It is left out for a plan with a join that holds
+//!   NULLs for equal or has such a key.
 //! - `extract_equijoin_predicate` adds equalities of a condition to keys of a join that holds NULLs for equal, so that
 //!   they hold for NULLs as well. The condition is given that a side is not NULL.
 //! - Filters are pushed through physical operators by names of columns. Where two columns of an operator have one
