@@ -1,11 +1,11 @@
 //! From DataFusion's final logical plan to fragments for the engine.
 //!
-//! Every aggregation, sort ([`top_k`]), window ([`windows`]) and join or filter of groups ([`rows`]) is looked at once,
-//! from the top down: its input is flattened to a graph of scans, equi-joins and filters ([`graph`], [`joins`]), the graph
-//! is arranged as a tree with the largest table at its root ([`tree`], [`writer`]) by the equalities among relations
-//! ([`ties`]), expressions are translated ([`expr`]), and the whole is replaced by one extension node ([`node`]) that
-//! keeps the original plan for the CPU. What cannot be translated stays as it was, with the reason. Shapes only:
-//! nothing here depends on the values in the tables.
+//! Every aggregation, sort ([`top_k`]), window ([`windows`]) and join or filter of groups ([`rows`]) is looked at
+//! once, from the top down: its input is flattened to a graph of scans, equi-joins and filters ([`graph`], [`joins`]),
+//! the graph is arranged as a tree with the largest table at its root ([`tree`], [`writer`]) by the equalities among
+//! relations ([`ties`]), expressions are translated ([`expr`]), and the whole is replaced by one extension node
+//! ([`node`]) that keeps the original plan for the CPU. What cannot be translated stays as it was, with the reason.
+//! Shapes only: nothing here depends on the values in the tables.
 
 mod aggregate;
 mod aggregation;
