@@ -225,14 +225,14 @@ fn run(
             Basis::Loaded(old) => old.dimension_index(plan.name).map(|at| &old.dimensions()[at]),
         };
         let (dimension, merge) = match old {
-            None => (dimension, Merge::Done(Kept::new(added))),
+            None => (dimension, Merge::Done(Box::new(Kept::new(added)))),
             Some(old) if refreshed.is_some() => {
                 let mut merge = Refreshed::new(dimension, old, plan.definition)?;
                 (merge.lend()?, Merge::Begun(Box::new(merge)))
             }
             Some(old) => {
                 let (dimension, kept) = keep::carried(dimension, old, plan.definition, added)?;
-                (dimension, Merge::Done(kept))
+                (dimension, Merge::Done(Box::new(kept)))
             }
         };
         dimensions.push(dimension);
@@ -257,7 +257,7 @@ fn run(
         let filled = LazyCell::new(|| facts.coordinates(at));
         let is_filled = |base: u32| filled.get(base as usize).copied().unwrap_or(false);
         let (dimension, kept) = match merge {
-            Merge::Done(kept) => (dimension, kept),
+            Merge::Done(kept) => (dimension, *kept),
             Merge::Begun(merge) => merge.finished(dimension, &is_filled)?,
         };
         kept.reported(&dimension, &mut of_dimensions);
@@ -273,7 +273,7 @@ fn run(
 
 /// A merge of a dimension of the source with that of the cube.
 enum Merge<'a> {
-    Done(Kept),
+    Done(Box<Kept>),
     /// Edges made by hand wait for the facts.
     Begun(Box<Refreshed<'a>>),
 }

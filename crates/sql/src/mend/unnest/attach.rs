@@ -1,6 +1,7 @@
 //! Subqueries become joins with the rows around them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
@@ -92,10 +93,10 @@ impl Scope<'_> {
         let read: Vec<Column> = read.chain(bound.iter().map(|(_, binding)| binding.column.clone())).collect();
         let (mut names, mut exprs) = (HashMap::new(), Vec::new());
         for column in read {
-            if !names.contains_key(&column) {
+            if let Entry::Vacant(free) = names.entry(column) {
                 let name = self.names.column();
-                exprs.push(Expr::Column(column.clone()).alias(&name));
-                names.insert(column, name);
+                exprs.push(Expr::Column(free.key().clone()).alias(&name));
+                free.insert(name);
             }
         }
         if exprs.is_empty() {
@@ -127,7 +128,7 @@ impl Scope<'_> {
         for condition in conditions {
             all.push(self.seen(condition, side, &table)?);
         }
-        let plan = std::mem::replace(&mut self.plan, LogicalPlan::default());
+        let plan = std::mem::take(&mut self.plan);
         self.plan = joined(plan, LogicalPlan::SubqueryAlias(right), join_type, all)?;
         Ok(table)
     }
@@ -384,7 +385,7 @@ impl Scope<'_> {
                 let holds = chain(Operator::And, all);
                 return values.into_iter().map(|value| when(holds.clone(), value).end()).collect();
             }
-            let plan = std::mem::replace(&mut self.plan, LogicalPlan::default());
+            let plan = std::mem::take(&mut self.plan);
             self.plan = filtered(plan, all)?;
             return Ok(values);
         }

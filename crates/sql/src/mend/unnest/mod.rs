@@ -309,7 +309,7 @@ fn within(expr: Expr, aggregate: Option<&Aggregate>, names: &mut Names) -> Resul
 impl Scope<'_> {
     /// The rows with what was joined to them.
     fn take(&mut self) -> LogicalPlan {
-        std::mem::replace(&mut self.plan, LogicalPlan::default())
+        std::mem::take(&mut self.plan)
     }
 }
 
