@@ -133,7 +133,7 @@ pub enum Role {
     /// Rows kept aside.
     Aside,
     /// Data that an import keeps beside the model.
-    CubeOrigin,
+    Origin,
 }
 
 /// A file of the cube.
@@ -160,7 +160,7 @@ impl Role {
         Role::Definition,
         Role::Texts,
         Role::Aside,
-        Role::CubeOrigin,
+        Role::Origin,
     ];
 
     /// Stem and extension of the file's name.
@@ -173,7 +173,7 @@ impl Role {
             Role::Definition => ("definition", "yaml"),
             Role::Texts => ("texts", "arrow"),
             Role::Aside => ("aside", "arrow"),
-            Role::CubeOrigin => ("origin", "json"),
+            Role::Origin => ("origin", "json"),
         }
     }
 

@@ -123,7 +123,7 @@ fn read(folder: &Path, manifest: &Manifest) -> Result<StoredCube> {
     let arrays = arrays.collect::<Result<Vec<_>>>()?;
     let mut definition = Part::of_role(folder, manifest, Role::Definition)?;
     let mut texts = Part::of_role(folder, manifest, Role::Texts)?;
-    let mut origin = Part::of_role(folder, manifest, Role::CubeOrigin)?;
+    let mut origin = Part::of_role(folder, manifest, Role::Origin)?;
     let aside = manifest.of_role(Role::Aside).map(|entry| Part::open(folder, entry)).collect::<Result<Vec<_>>>()?;
 
     let json = model.text()?;

@@ -451,7 +451,7 @@ impl Folder<'_> {
         }
         if let Some(origin) = &cube.origin {
             let json = serde_json::to_vec(origin).expect("an origin has text keys");
-            self.write(next, (Role::CubeOrigin, 0), &json)?;
+            self.write(next, (Role::Origin, 0), &json)?;
         }
         Ok(())
     }
