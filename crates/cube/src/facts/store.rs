@@ -222,6 +222,12 @@ impl Facts {
         self.segments.iter().filter_map(|segment| segment.pages().coordinate_max(dimension)).max()
     }
 
+    /// True if all cells, also those that are not live, lie below these numbers of coordinates.
+    pub fn lies_within(&self, counts: impl IntoIterator<Item = usize>) -> bool {
+        let lies = |(dimension, count)| self.coordinate_max(dimension).is_none_or(|most| (most as usize) < count);
+        counts.into_iter().enumerate().all(lies)
+    }
+
     /// The coordinates of a dimension at which cells lie.
     pub fn coordinates(&self, dimension: usize) -> Vec<bool> {
         let mut lie = vec![false; self.coordinate_max(dimension).map_or(0, |most| most as usize + 1)];

@@ -14,7 +14,8 @@ use warpcube_cube::answer::SourceCell;
 use warpcube_cube::build::{self, BuildError, Built};
 use warpcube_cube::change::{self, ChangeError};
 use warpcube_cube::define::{self, Definition, StorageChoice};
-use warpcube_cube::facts::SegmentTuning;
+use warpcube_cube::facts::{Facts, SegmentTuning};
+use warpcube_cube::model::Dimension;
 use warpcube_cube::store::{self, CubeLock, Manifest, SchemeSize, Step, StoreError, StoredCube};
 use warpcube_palo::catalog::{self, Catalog, Removal};
 
@@ -167,9 +168,13 @@ impl Connection {
                 error => error,
             });
             let Built { model, facts, aside, mut report } = built?;
+            // Former segments keep cells that are gone, which a dimension of fewer elements does not hold.
+            let holds = |former: &Facts| former.lies_within(model.dimensions().iter().map(Dimension::base_count));
             let facts = match &old {
-                Some(old) => facts.as_change_of(&old.facts, &SegmentTuning::default()),
-                None => facts,
+                Some(old) if facts.layout() == old.facts.layout() && holds(&old.facts) => {
+                    facts.as_change_of(&old.facts, &SegmentTuning::default())
+                }
+                _ => facts,
             };
             let texts = old.as_ref().map(|old| old.texts_of(&model)).unwrap_or_default();
             report.texts_lost = old.as_ref().map_or(0, |old| (old.texts.len() - texts.len()) as u64);

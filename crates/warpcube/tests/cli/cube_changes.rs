@@ -465,3 +465,19 @@ fn elements_of_a_cube_that_is_kept_as_it_stands_are_not_removed() {
     assert_eq!(place.run(&["cube", "change", "cubes/Sales", "remove E:y"]).code, 0);
     assert_eq!(place.run(&["cube", "export", "cubes", "again"]).code, 0);
 }
+
+#[test]
+fn a_refresh_without_the_last_element_of_a_dimension_stores_the_others() {
+    let place = Place::new();
+    let rows = |codes: std::ops::Range<u32>| -> String {
+        let row = |code: u32| format!("k{code:04},{code}\n");
+        ["k,v\n".to_string()].into_iter().chain(codes.map(row)).collect()
+    };
+    place.write("f.csv", rows(0..2_000));
+    place.write("c.yaml", "cube: c\nfacts: {file: f.csv, value: v}\ndimensions: {K: {column: k, all: All}}\n");
+    place.run(&["cube", "define", "c.yaml", "c.cube"]).ok();
+    place.write("f.csv", rows(0..1_999));
+    place.run(&["cube", "refresh", "c.cube"]).ok();
+    let sum = place.run(&["cube", "query", "c.cube", "rows All", "--format", "csv"]).ok();
+    assert!(sum.contains("1997001"), "{sum:?}");
+}
