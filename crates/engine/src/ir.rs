@@ -355,7 +355,8 @@ pub struct TopK {
     /// Columns of the result with their Arrow types, computed for these rows alone; those that may raise an error are
     /// computed for every row that passes the steps.
     pub outputs: Vec<(Expr, DataType)>,
-    /// Columns behind the outputs, of all rows in their order; none of a result, nor of some rows.
+    /// Columns behind the outputs, of all rows in their order. Empty unless `k` is None and another pipeline scans the
+    /// rows.
     pub windows: Vec<WindowCall>,
     /// The algorithm; the cost model chooses if none is named.
     pub algorithm: Option<Algorithm>,

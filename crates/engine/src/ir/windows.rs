@@ -66,7 +66,7 @@ pub enum WindowFunction {
     },
     /// An aggregate of the rows of the frame. A sum of integers whose type is a double has to fit one exactly.
     Aggregate {
-        /// Function; exact sums of floats, and sums of floats, are none of a window.
+        /// The function. Sums of floats are refused.
         kind: AggregateKind,
         /// Position of the output that is its argument; none counts rows.
         output: Option<usize>,

@@ -8,7 +8,7 @@
 //! | SUM of floats | double sum, order undefined |
 //! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
 //! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
-//! | what unites accumulators | the same cells as those of the scanned groups, to which these are added or which they raise |
+//! | what unites accumulators | the cells of the scanned groups: sums are added up, extremes keep the largest image |
 //!
 //! Where an argument can be NULL or is filtered, a count of what went in tells NULL from a value. Equal cells are one:
 //! those that take the same part of the same argument, and counts of the same rows.

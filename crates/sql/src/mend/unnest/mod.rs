@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Where an equality gives the value of what is referred to, as here, no domain is needed. Elsewhere the plan is joined
-//! to the distinct values of the rows around; that both come from one plan, the shared tables see to
-//! ([`crate::shared`]).
+//! to the domain: the distinct values of the rows around. Rows and domain are copies of one plan, which
+//! [`crate::shared`] computes once.
 //!
 //! Comparisons are three-valued by up to three marks: of a row that decides, of a row that is NULL, of any row where
 //! the value itself is NULL. A scalar subquery of several rows raises in rows that read it ([`one_row`]).
@@ -313,7 +313,7 @@ impl Scope<'_> {
     }
 }
 
-/// What is made over rows: of copies of these that are found and shared, if domains are built of them.
+/// Makes a plan over rows. If it builds a domain of them, makes it again over a shared table of the rows.
 fn twice(
     rows: &LogicalPlan,
     names: &mut Names,

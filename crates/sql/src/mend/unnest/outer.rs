@@ -207,8 +207,7 @@ pub(super) fn named(expr: Expr, schema: &DFSchema, place: usize) -> Expr {
     }
 }
 
-/// A plan that stands in two places: one that a second run would cost as much as the first has a name by which both are
-/// found, and the columns that it had.
+/// A plan that stands in two places. One that is not cheap becomes a shared table with the plan's columns.
 pub(super) fn in_two_places(plan: LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
     if is_cheap(&plan) && other_rows(&plan)?.is_none() {
         return Ok(plan);

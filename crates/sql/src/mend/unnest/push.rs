@@ -29,7 +29,7 @@ use crate::walk::{PlanWalk, Walk};
 #[derive(Debug, Clone)]
 pub(super) struct Binding {
     pub(super) column: Column,
-    /// Whether rows without a value are no item's: an equality bound it.
+    /// True if NULL in the column matches no row around: an equality bound it.
     pub(super) is_strict: bool,
 }
 
