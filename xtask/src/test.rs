@@ -305,7 +305,7 @@ impl Tests {
 
     /// Runs the tests that read the machines database, which a run of all tests has counted as skipped.
     fn machines(&self, counts: &mut Counts) -> Result<()> {
-        let mut command = self.cargo(&["test", "--no-fail-fast", "--test", "palo", "--test", "catalog"]);
+        let mut command = self.cargo(&["test", "--no-fail-fast", "--test", "format", "--test", "catalog"]);
         let mut read = Counts::default();
         let outcome = counted(command.args(["--", "--ignored", "machines"]), &mut read);
         counts.passed += read.passed;
