@@ -264,6 +264,15 @@ impl Dimension {
         Some(base)
     }
 
+    /// Makes an element that [`Dimension::consolidate`] turned into a group, and that has lost its last child, a base
+    /// element again, at the coordinate that it gave up.
+    pub(crate) fn restore_base(&mut self, id: ElementId, base: u32) {
+        let element = self.element_mut(id);
+        (element.kind, element.base) = (ElementKind::Base, Some(base));
+        self.bases[base as usize] = Some(id);
+        self.topology.take();
+    }
+
     fn insert_edge(&mut self, parent: ElementId, edge: Edge, place: Option<usize>) {
         let children = &mut self.element_mut(parent).children;
         let place = place.unwrap_or(children.len()).min(children.len());

@@ -5,7 +5,7 @@ use warpcube_cube::answer::Relation;
 use warpcube_cube::build::{BuildReport, Built, NamedElements, rebuild, refresh};
 use warpcube_cube::change::{self, change};
 use warpcube_cube::define::parse;
-use warpcube_cube::model::{Attribute, CubeModel, Dimension};
+use warpcube_cube::model::{Attribute, CubeModel, Dimension, ElementKind};
 use warpcube_cube::store::StoredCube;
 
 use crate::tables::{
@@ -537,6 +537,16 @@ fn an_edge_that_weights_of_the_source_make_too_heavy_is_dropped_and_told() {
     assert!(listed(&report.dropped).starts_with("h below Mid, "), "{report:?}");
     assert!(listed(&report.dropped).contains("below Top add up to 1.0"), "{report:?}");
     assert_eq!(live.outline(), "Top(Mid*1000000000 j*3) Mid(a b i*2) a b h i j G(h*1000000000)");
+    // An element of the source that only a dropped edge had made a group is a base element again.
+    let mut live = Live::new(&weighed(1.0), dimensions);
+    live.change("add h below b weight 1e9");
+    let is_base = |live: &Live| {
+        let dimension = live.dimension();
+        dimension.element(dimension.find("b").unwrap()).kind() == ElementKind::Base
+    };
+    assert!(!is_base(&live));
+    assert!(listed(&live.refresh(&weighed(1e9)).dropped).starts_with("h below b, "));
+    assert!(is_base(&live));
     // The source's own weights are refused where they stand.
     let definition = parse(&definition_text(dimensions)).unwrap();
     let error = refresh(&definition, &live.cube.model, &weighed(1e15), &Progress::new()).unwrap_err();

@@ -265,6 +265,8 @@ struct Keeping<'a> {
     /// What was made by hand at elements that are away, and their numbers in the dimension by those of the cube.
     absent: Vec<Absent>,
     away: HashMap<ElementId, ElementId>,
+    /// Base elements of the source that edges made by hand turned into groups, with the coordinates that they had.
+    grouped: Vec<(ElementId, u32)>,
     told: Told,
 }
 
@@ -283,8 +285,8 @@ impl<'a> Keeping<'a> {
             is_respelled.then_some(RenamedElement { dimension, before, after })
         });
         let told = Told { adopted, respelled: respelled.collect(), ..Told::default() };
-        let (absent, away) = Default::default();
-        Keeping { dimension: source, old, definition, now, met, absent, away, told }
+        let (absent, away, grouped) = Default::default();
+        Keeping { dimension: source, old, definition, now, met, absent, away, grouped, told }
     }
 
     fn apply(&mut self, change: Change) -> Result<Option<ElementId>, BuildError> {
@@ -299,7 +301,10 @@ impl<'a> Keeping<'a> {
             return false;
         }
         let reason = match self.dimension.apply(Change::Link { parent, child, weight, place }, filled) {
-            Ok(_) => return true,
+            Ok(effect) => {
+                self.grouped.extend(effect.freed_base.map(|base| (parent, base)));
+                return true;
+            }
             Err(ModelError::HasFacts { .. }) => "where facts lie".to_owned(),
             Err(ModelError::Cycle { .. }) => "which lies below it".to_owned(),
             Err(other) => other.to_string(),
@@ -313,7 +318,8 @@ impl<'a> Keeping<'a> {
         self.told.dropped.push(format!("{} below {}, {reason}", name(child), name(parent)));
     }
 
-    /// Drops edges made by hand until no weights are refused, of each refusal the edge that adds most to it.
+    /// Drops edges made by hand until no weights are refused, of each refusal the edge that adds most to it. Elements
+    /// that such edges alone had made groups are base elements again.
     fn lighten(&mut self, mut edges: Vec<(ElementId, ElementId)>) -> Result<(), BuildError> {
         while let Some(heaviest) = self.dimension.heaviest(&edges) {
             let (parent, child) = edges.swap_remove(heaviest);
@@ -322,6 +328,11 @@ impl<'a> Keeping<'a> {
                 self.drop_edge(parent, child, &reason);
             }
             self.apply(Change::Unlink { parent, child })?;
+        }
+        for (id, base) in std::mem::take(&mut self.grouped) {
+            if self.dimension.element(id).children().is_empty() {
+                self.dimension.restore_base(id, base);
+            }
         }
         Ok(())
     }
