@@ -56,8 +56,7 @@ impl ScanSpec {
     /// Scratch memory for `n` items in bytes, as [`Scan::scratch_bytes`] of a scan made for it.
     pub fn scratch_bytes(&self, n: u64) -> usize {
         let ScanSpec { input, of, .. } = *self;
-        let tiles = Scan::tuning(input, of).tiles(vector_items(input.bytes()), n);
-        lookback::scratch_bytes(tiles, Joined { input, of }.words())
+        scratch_bytes(Joined { input, of }, Scan::tuning(input, of), n)
     }
 }
 
@@ -100,7 +99,7 @@ impl Scan {
 
     /// Scratch memory that a launch over `n` items needs.
     pub fn scratch_bytes(&self, n: u64) -> usize {
-        lookback::scratch_bytes(self.tuning.tiles(self.vector, n), self.types.words())
+        scratch_bytes(self.types, self.tuning, n)
     }
 
     /// Writes the joins of `input` to `out`, which may be the input where types have one size.
@@ -128,6 +127,11 @@ impl Scan {
         let params = Params::new().slice(input).slice(out).buffer(scratch).u64(n).u64(aligned.into()).u64(self.ahead);
         queue.launch(&self.kernel, shape, &params)
     }
+}
+
+/// Scratch memory of a scan of `n` items in bytes: states of look-back.
+fn scratch_bytes(types: Joined, tuning: TileTuning, n: u64) -> usize {
+    lookback::scratch_bytes(tuning.tiles(vector_items(types.input.bytes()), n), types.words())
 }
 
 /// Size of `ScanShared`.

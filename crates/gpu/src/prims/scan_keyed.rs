@@ -48,7 +48,7 @@ impl ScanKeyedSpec {
 
     /// Scratch memory for `n` items in bytes, as [`ScanKeyed::scratch_bytes`] of a scan made for it.
     pub fn scratch_bytes(&self, n: u64) -> usize {
-        lookback::scratch_bytes(TUNING.tiles(vector(self.key, self.types()), n), WORDS)
+        scratch_bytes(self.key, self.types(), TUNING, n)
     }
 }
 
@@ -77,13 +77,9 @@ impl ScanKeyed {
         Ok(ScanKeyed { kernel, key, types, tuning })
     }
 
-    fn tiles(&self, n: u64) -> u64 {
-        self.tuning.tiles(vector(self.key, self.types), n)
-    }
-
     /// Scratch memory that a launch over `n` items needs.
     pub fn scratch_bytes(&self, n: u64) -> usize {
-        lookback::scratch_bytes(self.tiles(n), WORDS)
+        scratch_bytes(self.key, self.types, self.tuning, n)
     }
 
     /// Writes the joins of `input` in runs of equal `keys` to `out`, which may be the input where types have one size.
@@ -103,7 +99,7 @@ impl ScanKeyed {
         check_element(NAME, "the output", out, self.types.output())?;
         check_length(NAME, "the slice of keys", keys, n)?;
         check_length(NAME, "the output", out, n)?;
-        let tiles = self.tiles(n);
+        let tiles = self.tuning.tiles(vector(self.key, self.types), n);
         let shared_bytes = 16 + self.tuning.threads as usize / 32 * 12;
         let shape = self.tuning.shape(NAME, tiles, shared_bytes.next_multiple_of(8))?;
         lookback::reset(NAME, queue, scratch, tiles, WORDS)?;
@@ -119,6 +115,11 @@ impl ScanKeyed {
 /// Items of a lane's row: those of 16 bytes of the wider of keys and items, four at most.
 fn vector(key: Element, types: Joined) -> u32 {
     vector_items(key.bytes().max(types.input.bytes()).max(4))
+}
+
+/// Scratch memory of a scan of `n` items in bytes: states of look-back.
+fn scratch_bytes(key: Element, types: Joined, tuning: TileTuning, n: u64) -> usize {
+    lookback::scratch_bytes(tuning.tiles(vector(key, types), n), WORDS)
 }
 
 /// The program of types and one kind of scan.
