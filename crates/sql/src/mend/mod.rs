@@ -39,6 +39,7 @@ mod inserted_columns;
 mod intervals;
 mod joins;
 pub(crate) mod lengths;
+mod list_calls;
 mod list_floats;
 pub(crate) mod lists;
 pub(crate) mod mixed;

@@ -1,4 +1,4 @@
-//! The dialect of SQL that sessions parse: sqlparser's generic one, with four of its faults mended.
+//! The dialect of SQL that sessions parse: sqlparser's generic one, with faults of it mended and ORDER BY ALL.
 //!
 //! - `a IS DISTINCT FROM b OR c` reads as `a IS DISTINCT FROM (b OR c)` in sqlparser 0.62, since the right side is
 //!   parsed without a precedence. Here the right side ends where that of `IS` does.
@@ -6,7 +6,7 @@
 //!   16.
 //! - GROUPING SETS within others is no syntax of sqlparser's.
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
-//!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`.
+//!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
 //!
 //! The file goes once sqlparser parses the right side of `IS [NOT] DISTINCT FROM` by its precedence.
 
@@ -36,6 +36,15 @@ macro_rules! as_generic {
             GenericDialect.$name()
         })+
     };
+}
+
+/// Whether `^` or `**` comes next.
+fn is_power(parser: &Parser) -> bool {
+    match parser.peek_token_ref().token {
+        Token::Caret => true,
+        Token::Mul => parser.peek_nth_token_ref(1).token == Token::Mul,
+        _ => false,
+    }
 }
 
 /// The sets behind GROUPING SETS.
@@ -78,7 +87,11 @@ impl Dialect for SessionDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        (parser.peek_token_ref().token == Token::Caret).then(|| Ok(self.of_powers()))
+        is_power(parser).then(|| Ok(self.of_powers()))
+    }
+
+    fn supports_order_by_all(&self) -> bool {
+        true
     }
 
     /// A sign binds its operand before a power does. Grouping sets stand within others.
@@ -97,7 +110,7 @@ impl Dialect for SessionDialect {
     }
 
     fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
-        if parser.consume_token(&Token::Caret) {
+        if parser.consume_token(&Token::Caret) || parser.consume_tokens(&[Token::Mul, Token::Mul]) {
             let right = parser.parse_subexpr(precedence);
             return Some(right.map(|right| Expr::BinaryOp {
                 left: Box::new(left.clone()),

@@ -12,11 +12,13 @@ mod changes;
 mod declared;
 mod dialect;
 mod escapes;
+mod functions;
 mod grouping;
 mod items;
 mod lengths;
 mod merged;
 mod names;
+mod orders;
 mod quantifiers;
 mod relations;
 mod repeated;
@@ -112,6 +114,7 @@ fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
+    functions::by_other_names(state, &mut parsed)?;
     unread::check(state, &parsed)?;
     let mut mends = Mends { scopes: scopes::Scopes::counted(&mut parsed), ..Mends::default() };
     if visit(&mut parsed, &mut mends).is_break() {
@@ -279,10 +282,11 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// Columns of VALUES have types that hold all cells.
+    /// Columns of VALUES have types that hold all cells; ORDER BY ALL is by all columns.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.windows.leave();
         value_columns::with_room(&mut query.body);
+        orders::by_number(query);
         let done = self.scopes.leave().map_or(Ok(()), |ended| scopes::around_branches(query, ended));
         self.go_on(done)
     }
@@ -306,6 +310,10 @@ impl VisitorMut for Mends {
         self.go_on(done)?;
         times::with_all_digits(expr);
         lengths::cut(expr);
+        // Quotients of integers are integers anyway.
+        if let Expr::BinaryOp { op: op @ BinaryOperator::DuckIntegerDivide, .. } = expr {
+            *op = BinaryOperator::Divide;
+        }
         if let Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } = expr {
             let arguments = [left, right].map(|argument| {
                 let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));

@@ -107,7 +107,7 @@ fn taken_names(items: &[SelectItem]) -> Option<HashSet<String>> {
 }
 
 /// Whether an item may become several columns, which an alias would make one.
-fn spreads(expr: &Expr) -> bool {
+pub(super) fn spreads(expr: &Expr) -> bool {
     match expr {
         Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("unnest"),
         Expr::CompoundIdentifier(_) | Expr::Wildcard(_) | Expr::QualifiedWildcard(_, _) => true,

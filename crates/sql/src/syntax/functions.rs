@@ -1,0 +1,397 @@
+//! Functions by the names under which users of DuckDB and PostgreSQL know them.
+//!
+//! A call of a function that the session lacks is read by [`RENAMED`], names beside the session's own, and then by
+//! [`REWRITTEN`], calls beside the expressions that they stand for. Both sides are texts of SQL, in which `$1` and the
+//! others stand for arguments; a constant in a call is the argument that it holds for. FILTER, OVER, DISTINCT and the
+//! other clauses of a call go to the function that it becomes.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use datafusion::execution::SessionState;
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
+    ObjectName, Value, VisitorMut,
+};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+
+use super::dialect::SessionDialect;
+use super::items::folded;
+use super::rows::check_copied;
+use super::visits;
+use crate::error::{Result, SqlError};
+
+/// Names of functions and the names that sessions have for them.
+pub(crate) const RENAMED: [(&str, &str); 35] = [
+    ("approx_count_distinct", "approx_distinct"),
+    ("argmax", "arg_max"),
+    ("argmin", "arg_min"),
+    ("ceiling", "ceil"),
+    ("countif", "count_if"),
+    ("datediff", "date_diff"),
+    ("every", "bool_and"),
+    ("first", "first_value"),
+    ("gen_random_uuid", "uuid"),
+    ("iif", "if"),
+    ("last", "last_value"),
+    ("lcase", "lower"),
+    ("len", "length"),
+    ("list", "array_agg"),
+    ("list_value", "make_array"),
+    ("max_by", "arg_max"),
+    ("min_by", "arg_min"),
+    ("ord", "ascii"),
+    ("pg_typeof", "arrow_typeof"),
+    ("prefix", "starts_with"),
+    ("regexp_matches", "regexp_like"),
+    ("sign", "signum"),
+    ("split", "string_to_array"),
+    ("statement_timestamp", "now"),
+    ("str_split", "string_to_array"),
+    ("strftime", "to_char"),
+    ("string_split", "string_to_array"),
+    ("strlen", "octet_length"),
+    ("struct_extract", "get_field"),
+    ("suffix", "ends_with"),
+    ("transaction_timestamp", "now"),
+    ("typeof", "arrow_typeof"),
+    ("ucase", "upper"),
+    ("unicode", "ascii"),
+    ("variance", "var_samp"),
+];
+
+/// Calls and the expressions that they are read as.
+pub(crate) const REWRITTEN: [(&str, &str); 44] = [
+    ("arg_max($1, $2)", "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("arg_min($1, $2)", "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("count_if($1)", "count(*) FILTER (WHERE $1)"),
+    ("date_add($1, $2)", "$1 + $2"),
+    ("date_diff('day', $1, $2)", "CAST($2 AS DATE) - CAST($1 AS DATE)"),
+    (
+        "date_diff('hour', $1, $2)",
+        "CAST((date_part('epoch', date_trunc('hour', $2)) - date_part('epoch', date_trunc('hour', $1))) / \
+         3600 AS BIGINT)",
+    ),
+    (
+        "date_diff('minute', $1, $2)",
+        "CAST((date_part('epoch', date_trunc('minute', $2)) - date_part('epoch', date_trunc('minute', \
+         $1))) / 60 AS BIGINT)",
+    ),
+    (
+        "date_diff('month', $1, $2)",
+        "12 * (CAST(date_part('year', $2) AS BIGINT) - CAST(date_part('year', $1) AS BIGINT)) + \
+         CAST(date_part('month', $2) AS BIGINT) - CAST(date_part('month', $1) AS BIGINT)",
+    ),
+    (
+        "date_diff('quarter', $1, $2)",
+        "4 * (CAST(date_part('year', $2) AS BIGINT) - CAST(date_part('year', $1) AS BIGINT)) + \
+         CAST(date_part('quarter', $2) AS BIGINT) - CAST(date_part('quarter', $1) AS BIGINT)",
+    ),
+    (
+        "date_diff('second', $1, $2)",
+        "CAST((date_part('epoch', date_trunc('second', $2)) - date_part('epoch', date_trunc('second', \
+         $1))) AS BIGINT)",
+    ),
+    ("date_diff('week', $1, $2)", "(CAST($2 AS DATE) - CAST($1 AS DATE)) / 7"),
+    ("date_diff('year', $1, $2)", "CAST(date_part('year', $2) AS BIGINT) - CAST(date_part('year', $1) AS BIGINT)"),
+    ("day($1)", "CAST(date_part('day', $1) AS BIGINT)"),
+    ("dayname($1)", "to_char($1, '%A')"),
+    ("dayofmonth($1)", "CAST(date_part('day', $1) AS BIGINT)"),
+    ("dayofweek($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
+    ("dayofyear($1)", "CAST(date_part('doy', $1) AS BIGINT)"),
+    ("epoch($1)", "CAST(date_part('epoch', $1) AS DOUBLE)"),
+    ("group_concat($1)", "string_agg($1, ',')"),
+    ("group_concat($1, $2)", "string_agg($1, $2)"),
+    ("hour($1)", "CAST(date_part('hour', $1) AS BIGINT)"),
+    ("if($1, $2)", "CASE WHEN $1 THEN $2 END"),
+    ("if($1, $2, $3)", "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    ("isodow($1)", "CAST(date_part('isodow', $1) AS BIGINT)"),
+    ("isoyear($1)", "CAST(date_part('isoyear', $1) AS BIGINT)"),
+    ("last_day($1)", "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    ("listagg($1)", "string_agg($1, ',')"),
+    ("listagg($1, $2)", "string_agg($1, $2)"),
+    ("microsecond($1)", "CAST(date_part('microsecond', $1) AS BIGINT)"),
+    ("millisecond($1)", "CAST(date_part('millisecond', $1) AS BIGINT)"),
+    ("minute($1)", "CAST(date_part('minute', $1) AS BIGINT)"),
+    ("mod($1, $2)", "$1 % $2"),
+    ("month($1)", "CAST(date_part('month', $1) AS BIGINT)"),
+    ("monthname($1)", "to_char($1, '%B')"),
+    ("quarter($1)", "CAST(date_part('quarter', $1) AS BIGINT)"),
+    (
+        "regexp_extract($1, $2)",
+        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, '(' || $2 || ')')[1], \
+         '') END",
+    ),
+    (
+        "regexp_extract($1, $2, $3)",
+        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL THEN coalesce(regexp_match($1, \
+         '(' || $2 || ')')[$3 + 1], '') END",
+    ),
+    ("regexp_full_match($1, $2)", "regexp_like($1, '^(?:' || $2 || ')$')"),
+    ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
+    ("strptime($1, $2)", "CAST(to_timestamp($1, $2) AS TIMESTAMP)"),
+    ("week($1)", "CAST(date_part('week', $1) AS BIGINT)"),
+    ("weekday($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
+    ("weekofyear($1)", "CAST(date_part('week', $1) AS BIGINT)"),
+    ("year($1)", "CAST(date_part('year', $1) AS BIGINT)"),
+];
+
+/// An argument of a call in [`REWRITTEN`].
+enum Argument {
+    /// A constant, as text.
+    Constant(String),
+    /// Any expression, by its number from 0.
+    Any(usize),
+}
+
+/// A line of [`REWRITTEN`].
+struct Rewriting {
+    call: &'static str,
+    arguments: Vec<Argument>,
+    expression: Expr,
+    /// How often the expression has each argument.
+    uses: Vec<usize>,
+}
+
+/// [`REWRITTEN`] by name. A line that is no SQL is left out, which a test would see.
+static REWRITINGS: LazyLock<HashMap<String, Vec<Rewriting>>> = LazyLock::new(|| {
+    let mut by_name: HashMap<String, Vec<Rewriting>> = HashMap::new();
+    for (call, expression) in REWRITTEN {
+        if let (Ok(Expr::Function(function)), Ok(expression)) = (expression_of(call), expression_of(expression)) {
+            let rewriting = Rewriting::new(call, &function, expression);
+            by_name.entry(function.name.to_string()).or_default().push(rewriting);
+        }
+    }
+    by_name
+});
+
+fn expression_of(text: &str) -> std::result::Result<Expr, ParserError> {
+    Parser::new(&SessionDialect).try_with_sql(text)?.parse_expr()
+}
+
+/// The number of a placeholder, from 0.
+fn placeholder(expr: &Expr) -> Option<usize> {
+    let Expr::Value(value) = expr else { return None };
+    let Value::Placeholder(name) = &value.value else { return None };
+    name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// The arguments of a call, unless one has a name or is no expression.
+fn arguments(function: &Function) -> Option<Vec<&Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let argument = |argument| match argument {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Some(expr),
+        _ => None,
+    };
+    list.args.iter().map(argument).collect()
+}
+
+impl Rewriting {
+    fn new(call: &'static str, function: &Function, mut expression: Expr) -> Rewriting {
+        let argument = |expr: &Expr| match placeholder(expr) {
+            Some(number) => Argument::Any(number),
+            None => Argument::Constant(expr.to_string().to_lowercase()),
+        };
+        let arguments: Vec<Argument> = arguments(function).unwrap_or_default().into_iter().map(argument).collect();
+        let mut uses = vec![0; arguments.len()];
+        let mut count = |_: &mut Expr, number: usize| uses[number] += 1;
+        let _ = visits::visit_mut(&mut expression, &mut Placeholders { found: &mut count });
+        Rewriting { call, arguments, expression, uses }
+    }
+
+    /// Whether the line is about a call with these arguments.
+    fn is_of(&self, arguments: &[&Expr]) -> bool {
+        let is_argument = |(argument, expr): (&Argument, &&Expr)| match argument {
+            Argument::Any(_) => true,
+            Argument::Constant(text) => expr.to_string().to_lowercase() == *text,
+        };
+        self.arguments.len() == arguments.len() && self.arguments.iter().zip(arguments).all(is_argument)
+    }
+
+    /// The expression for a call that the line is about.
+    ///
+    /// # Errors
+    /// [`SqlError::Unsupported`] for clauses that the expression has no place for, and for an argument without a value
+    /// of its own that the expression has several times.
+    fn applied(&self, name: &str, call: &Function, arguments: &[&Expr]) -> Result<Expr> {
+        let mut expression = self.expression.clone();
+        for (argument, expr) in self.arguments.iter().zip(arguments) {
+            if let Argument::Any(number) = argument
+                && self.uses[*number] > 1
+            {
+                check_copied([*expr])?;
+            }
+        }
+        let by_number: HashMap<usize, &Expr> = self
+            .arguments
+            .iter()
+            .zip(arguments)
+            .filter_map(|(argument, expr)| match argument {
+                Argument::Any(number) => Some((*number, *expr)),
+                Argument::Constant(_) => None,
+            })
+            .collect();
+        let mut put = |expr: &mut Expr, number: usize| {
+            if let Some(argument) = by_number.get(&number) {
+                *expr = operand((*argument).clone());
+            }
+        };
+        let _ = visits::visit_mut(&mut expression, &mut Placeholders { found: &mut put });
+        with_clauses(name, &mut expression, call)?;
+        Ok(match expression {
+            Expr::BinaryOp { .. } => Expr::Nested(Box::new(expression)),
+            other => other,
+        })
+    }
+}
+
+/// An expression in the place of an operand.
+fn operand(expr: Expr) -> Expr {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) | Expr::Function(_) | Expr::Nested(_) => {
+            expr
+        }
+        other => Expr::Nested(Box::new(other)),
+    }
+}
+
+/// Shows each placeholder of an expression with its number.
+struct Placeholders<'a> {
+    found: &'a mut dyn FnMut(&mut Expr, usize),
+}
+
+impl VisitorMut for Placeholders<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(number) = placeholder(expr) {
+            (self.found)(expr, number);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives an expression the clauses of the call that it stands for.
+fn with_clauses(name: &str, expression: &mut Expr, call: &Function) -> Result<()> {
+    let mut given = call.clone();
+    let FunctionArguments::List(list) = &mut given.args else { return Ok(()) };
+    let (duplicates, clauses) = (list.duplicate_treatment.take(), std::mem::take(&mut list.clauses));
+    let is_ordered = |clauses: &[FunctionArgumentClause]| {
+        clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)))
+    };
+    let refused = |clause: &str| Err(SqlError::Unsupported(format!("{clause} of {name}")));
+    let Expr::Function(function) = expression else {
+        return match () {
+            () if given.filter.is_some() => refused("FILTER"),
+            () if given.over.is_some() => refused("OVER"),
+            () if duplicates.is_some() => refused("DISTINCT"),
+            () if is_ordered(&clauses) => refused("ORDER BY"),
+            () if !given.within_group.is_empty() => refused("WITHIN GROUP"),
+            () if given.null_treatment.is_some() || !clauses.is_empty() => refused("IGNORE and RESPECT NULLS"),
+            () => Ok(()),
+        };
+    };
+    let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+    if is_ordered(&list.clauses) && (given.over.is_some() || is_ordered(&clauses)) {
+        return refused(if given.over.is_some() { "OVER" } else { "ORDER BY" });
+    }
+    list.duplicate_treatment = duplicates.or(list.duplicate_treatment.take());
+    list.clauses.extend(clauses);
+    function.filter = match (function.filter.take(), given.filter.take()) {
+        (Some(own), Some(given)) => {
+            let [left, right] = [own, given].map(|side| Box::new(Expr::Nested(side)));
+            Some(Box::new(Expr::BinaryOp { left, op: BinaryOperator::And, right }))
+        }
+        (own, given) => own.or(given),
+    };
+    function.over = given.over;
+    function.null_treatment = given.null_treatment;
+    function.within_group = given.within_group;
+    Ok(())
+}
+
+/// Reads calls of functions that the session lacks by their other names.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] for arguments and clauses that a function does not have.
+pub(super) fn by_other_names(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
+    match super::visit(parsed, &mut Calls { state }) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Calls<'a> {
+    state: &'a SessionState,
+}
+
+impl VisitorMut for Calls<'_> {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        match read(self.state, function) {
+            Ok(None) => {}
+            Ok(Some(read)) => *expr = read,
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a session has a function of this name.
+fn has(state: &SessionState, name: &str) -> bool {
+    state.scalar_functions().contains_key(name)
+        || state.aggregate_functions().contains_key(name)
+        || state.window_functions().contains_key(name)
+        || state.higher_order_functions().contains_key(name)
+}
+
+/// What a call is read as, where that is another expression; a name alone is changed in its place.
+fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
+    let [part] = function.name.0.as_slice() else { return Ok(None) };
+    let Some(mut name) = part.as_ident().map(folded) else { return Ok(None) };
+    if has(state, &name) {
+        return Ok(None);
+    }
+    if let Some((_, own)) = RENAMED.iter().find(|(other, _)| *other == name) {
+        name = (*own).to_string();
+        function.name = ObjectName::from(vec![Ident::new(*own)]);
+    }
+    let Some(rewritings) = REWRITINGS.get(&name) else { return Ok(None) };
+    let arguments = arguments(function).unwrap_or_default();
+    match rewritings.iter().find(|rewriting| rewriting.is_of(&arguments)) {
+        Some(rewriting) => Ok(Some(rewriting.applied(&name, function, &arguments)?)),
+        None => {
+            let calls: Vec<&str> = rewritings.iter().map(|rewriting| rewriting.call).collect();
+            Err(SqlError::Unsupported(format!("{function}; there is {}", calls.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    /// The user's page has each name.
+    const PAGE: &str = include_str!("../../../../docs/sql.md");
+
+    #[test]
+    fn each_line_is_read_and_needed() {
+        let state = SessionContext::new().state();
+        assert_eq!(REWRITINGS.values().map(Vec::len).sum::<usize>(), REWRITTEN.len());
+        for name in REWRITINGS.keys() {
+            assert!(!has(&state, name), "DataFusion has {name} itself");
+            assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
+        }
+        for (name, own) in RENAMED {
+            assert!(!has(&state, name), "DataFusion has {name} itself");
+            assert!(has(&state, own) || REWRITINGS.contains_key(own), "nothing has {own}");
+            assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
+        }
+    }
+}
