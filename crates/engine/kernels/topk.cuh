@@ -41,6 +41,20 @@ WC_DEVICE uint32_t wc_chunk_of_row(const uint64_t* first_rows, uint32_t chunks, 
     return low;
 }
 
+// A value that so many buckets of a partition reach (crates/engine/src/plan/partition_bounds.rs); zero if fewer have a
+// row.
+WC_DEVICE uint64_t wc_partition_bound(const uint64_t* buckets, uint64_t count, uint64_t rows) {
+    uint64_t bound = 0;
+    for (uint64_t i = 0; i < count; ++i) {
+        const uint64_t value = buckets[i];
+        if (value <= bound) continue;
+        uint64_t reach = 0;
+        for (uint64_t j = 0; j < count; ++j) reach += buckets[j] >= value;
+        if (reach >= rows) bound = value;
+    }
+    return bound;
+}
+
 // The row of a sample: rows are drawn independently, whatever order the table is in.
 WC_DEVICE uint64_t wc_sampled_row(uint64_t seed, uint64_t sample, uint64_t rows) {
     return __umul64hi(wc_hash(seed + sample * 0x9e3779b97f4a7c15ULL), rows);

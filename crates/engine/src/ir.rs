@@ -22,7 +22,7 @@ use arrow::datatypes::DataType;
 use warpcube_gpu::prims::topk::Algorithm;
 
 pub use operators::{BinaryOp, UnaryOp};
-pub use windows::{Frame, FrameBound, WindowCall, WindowFunction};
+pub use windows::{FirstOfPartitions, Frame, FrameBound, WindowCall, WindowFunction};
 
 use crate::text_match::TextMatch;
 
@@ -358,6 +358,8 @@ pub struct TopK {
     /// Columns behind the outputs, of all rows in their order. Empty unless `k` is None and another pipeline scans the
     /// rows.
     pub windows: Vec<WindowCall>,
+    /// The rows that are wanted; all if none are told.
+    pub first: Option<FirstOfPartitions>,
     /// The algorithm; the cost model chooses if none is named.
     pub algorithm: Option<Algorithm>,
 }

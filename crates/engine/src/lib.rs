@@ -26,9 +26,9 @@ pub use exec::report::{LaunchReport, RunOptions, RunReport};
 pub use float_sum::FloatSum;
 pub use format::in_bytes;
 pub use ir::{
-    AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, Fragment, FragmentTable, Frame,
-    FrameBound, JoinKind, Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Source, Step, TopK, Ty, UnaryOp,
-    WindowCall, WindowFunction,
+    AggregateCall, AggregateKind, BinaryOp, DatePart, DictionaryFunction, Expr, FirstOfPartitions, Fragment,
+    FragmentTable, Frame, FrameBound, JoinKind, Literal, OrderKey, Overflow, Pipeline, Probe, Sink, Source, Step, TopK,
+    Ty, UnaryOp, WindowCall, WindowFunction,
 };
 pub use text_match::{LikePattern, TextMatch};
 pub use tuning::Tuning;

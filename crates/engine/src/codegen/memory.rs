@@ -379,6 +379,8 @@ pub(crate) struct TopMemory {
     pub(crate) first_rows: Region,
     pub(crate) candidates: RankedMemory,
     pub(crate) sample: Option<RankedMemory>,
+    /// `uint64_t` a bucket of a partition, the largest value in it, zero at first; `uint64_t` a partition, its bound.
+    pub(crate) bounds: Option<[Region; 2]>,
     /// `uint64_t`: candidates so far.
     pub(crate) count: Region,
     /// `uint64_t`: blocks of the scan that are done, where the last of them does what follows the scan.
@@ -398,6 +400,7 @@ impl TopMemory {
             first_rows: arena.constant(bytemuck::cast_slice(&plan.first_rows)),
             candidates: RankedMemory::lay_out(arena, plan, &plan.candidates),
             sample: plan.sample.as_ref().map(|sample| RankedMemory::lay_out(arena, plan, sample)),
+            bounds: plan.bounds.map(|bounds| [arena.zeroed(bounds.cell_bytes()), arena.scratch(bounds.bytes())]),
             count: arena.zeroed(8),
             done: plan.by_last_block.then(|| arena.zeroed(8)),
             scratch: arena.scratch(plan.scratch_bytes),

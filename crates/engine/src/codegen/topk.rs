@@ -5,6 +5,7 @@
 //! All take filters, probes and keys from the same expressions; the first and the last work on single rows, whose
 //! columns are gathered. Rows are those of a table or the places of a group table.
 
+use std::fmt::Write;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::error::Result;
 use crate::ir::{Expr, OrderKey, TopK, Ty};
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Planned;
+use crate::plan::partition_bounds::PartitionBounds;
 use crate::plan::top::{HEAD_WORDS, ROWS_WORD, RankedPlan, TopPlan};
 use crate::plan::topk_rank::{Part, c_type};
 
@@ -35,8 +37,10 @@ pub(crate) struct BoundTop {
     scanned: Option<usize>,
     /// The kernels beside the scan, or the function of its last block.
     pub(crate) source: String,
+    /// Of the kernel of the sample, or of the one that finds the largest values of partitions.
     pub(crate) sample_params: ParamList,
-    /// What filters wrote in the kernel of the sample.
+    pub(crate) bounds_params: ParamList,
+    /// What filters wrote in the kernel of the sample, or of the largest values.
     pub(crate) sample_filters: Filters,
     pub(crate) gather_params: ParamList,
     /// What windows make of the rows.
@@ -60,10 +64,21 @@ pub(crate) struct LastBlock {
     pub(crate) shared_bytes: u32,
 }
 
+/// What tells rows in the order that ranks were put in, as C expressions.
+struct OrderedRows {
+    /// Whether there is a row at `place`.
+    is_row: String,
+    /// The number of row `i` of the order.
+    number: String,
+}
+
 /// Name of the kernel that ranks a sample, and of the kernel, or the function of the scan's last block, that reads the
 /// result's columns.
 pub(crate) const SAMPLE: &str = "top_sample";
 pub(crate) const GATHER: &str = "top_gather";
+/// Names of the kernels that find the largest values of partitions, and their bounds.
+pub(crate) const LARGEST: &str = "top_largest";
+pub(crate) const BOUNDS: &str = "top_bounds";
 
 /// A flag of the run, beside those of scan.cuh, fixed.cuh and topk.cuh: first rows that another pipeline scans had too
 /// few candidates, or too many for their room.
@@ -78,6 +93,7 @@ impl BoundTop {
             memory: TopMemory::lay_out(arena, plan),
             source: String::new(),
             sample_params: ParamList::default(),
+            bounds_params: ParamList::default(),
             sample_filters: Filters::default(),
             gather_params: ParamList::default(),
             windows: plan.windows.as_ref().map(|windows| BoundWindows::lay_out(arena, windows, plan.k)),
@@ -154,6 +170,11 @@ impl BoundTop {
         if self.sample.is_some() {
             rows.line("if (rank < threshold) return;");
         }
+        if let Some((plan, [_, bounds])) = self.bounds() {
+            let partition = self.value_of_partition(rows, plan);
+            let bounds = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", Argument::Region(bounds)));
+            rows.line(&format!("if (value < wc_load_cached({bounds} + {partition})) return;"));
+        }
         let tails = match self.memory.candidates.tails {
             None => None,
             Some(tails) => {
@@ -201,10 +222,110 @@ impl BoundTop {
     fn rank(&self, rows: &mut RowWriter, key: &str) {
         let c_type = self.ranks.c_type();
         let rank = match self.ranks.tail_bits {
+            None if self.ranks.by_place => match self.ranks.row_bits {
+                0 => format!("({c_type}){key}"),
+                bits => format!("({c_type})(({c_type}){key} << {bits} | 1)"),
+            },
             None => self.above_number(rows, key, self.ranks.row_bits),
             Some(_) => format!("({c_type}){key}"),
         };
         rows.line(&format!("const {c_type} rank = {rank};"));
+    }
+
+    /// How a kernel behind the selection, or the sort, knows the rows in order.
+    fn ordered(&self, params: &mut ParamList) -> OrderedRows {
+        let RankedMemory { ranks, tails, best: [best, order] } = self.memory.candidates;
+        let (region, is_by_order) = match (self.sorts(), self.leaves_ranks()) {
+            (false, _) => (best, false),
+            (true, true) => (self.memory.scratch, false),
+            (true, false) => (tails.unwrap_or(ranks), true),
+        };
+        let mut pointer = |c_type: &str, region| params.add(&format!("const {c_type}*"), Argument::Region(region));
+        let has_rank = self.ranks.row_bits > 0;
+        let ranks = has_rank.then(|| pointer(self.ranks.c_type(), region));
+        let order = (is_by_order || self.ranks.by_place).then(|| pointer(self.number_type(), order));
+        let rank = |place: &str| match (&ranks, &order) {
+            (Some(ranks), Some(order)) if is_by_order => Some(format!("{ranks}[{order}[{place}]]")),
+            (Some(ranks), _) => Some(format!("{ranks}[{place}]")),
+            (None, _) => None,
+        };
+        let is_row = rank("place").map_or_else(|| "true".to_string(), |rank| format!("{rank} != 0"));
+        let number = match (&order, rank("i")) {
+            (Some(order), _) if self.ranks.by_place => format!("{order}[i]"),
+            (_, rank) => {
+                let mask = params.add("uint64_t", Argument::U64(self.row_mask()));
+                format!("{mask} - ((uint64_t){} & {mask})", rank.expect("a rank with the row's number"))
+            }
+        };
+        OrderedRows { is_row, number }
+    }
+
+    /// The bounds of partitions with their regions.
+    pub(crate) fn bounds(&self) -> Option<(PartitionBounds, [Region; 2])> {
+        self.bounds.zip(self.memory.bounds)
+    }
+
+    /// Writes the value of a row with a rank; the number of its partition.
+    fn value_of_partition(&self, rows: &mut RowWriter, plan: PartitionBounds) -> String {
+        let [shift, mask, peers] = [plan.value_shift.into(), plan.value_mask, plan.peers_mask]
+            .map(|number| rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(number))));
+        rows.line(&format!("const uint64_t value = ((uint64_t)(rank >> (uint32_t){shift}) & {mask}) | {peers};"));
+        plan.partition_shift.map_or_else(
+            || "0".into(),
+            |shift| {
+                let shift = rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(shift.into())));
+                format!("(uint64_t)(rank >> (uint32_t){shift})")
+            },
+        )
+    }
+
+    /// Writes the kernels that find the bounds of partitions.
+    fn write_bounds(
+        &mut self,
+        (plan, [cells, bounds]): (PartitionBounds, [Region; 2]),
+        top: &TopK,
+        order: &[Planned],
+        (mut kernel, arena): (RowKernel, &mut Arena),
+    ) -> Result<()> {
+        let rows = kernel.params.add("uint64_t", Argument::U64(self.rows));
+        let largest = kernel.params.add("uint64_t*", Argument::Region(cells));
+        let statements = kernel.rows(arena, |rows| {
+            order.iter().try_for_each(|planned| rows.step(planned))?;
+            let key = self.key(rows, &top.keys, 0..self.ranks.leading)?;
+            self.rank(rows, &key);
+            let partition = self.value_of_partition(rows, plan);
+            let chosen_by = if plan.distinct { "value" } else { "number" };
+            let [buckets, last] = [plan.buckets, plan.buckets - 1]
+                .map(|number| rows.with_emitter(|emitter| emitter.params.add("uint64_t", Argument::U64(number))));
+            rows.line(&format!(
+                "uint64_t* const cell = {largest} + {partition} * {buckets} + (wc_hash({chosen_by}) & {last});"
+            ));
+            // Few rows are larger than all before them.
+            rows.line("if (wc_load_relaxed(cell) < value) wc_max(cell, value);");
+            Ok(())
+        })?;
+        let number = "const uint64_t number = i;";
+        self.source.push_str(&kernel.source(&self.name(LARGEST), "", &rows, number, &statements));
+        self.sample_filters = kernel.filters();
+        self.sample_params = kernel.params;
+        let params = &mut self.bounds_params;
+        let cells = params.add("const uint64_t*", Argument::Region(cells));
+        let bounds = params.add("uint64_t*", Argument::Region(bounds));
+        let [partitions, buckets, wanted] =
+            [plan.partitions, plan.buckets, plan.rows].map(|number| params.add("uint64_t", Argument::U64(number)));
+        let name = self.name(BOUNDS);
+        let declaration = self.bounds_params.declaration(&format!("{name}_params"));
+        let _ = write!(
+            self.source,
+            "{declaration}WC_KERNEL({name}, {name}_params, 256, 1) {{
+    const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < {partitions}; i += step) {{
+        {bounds}[i] = wc_partition_bound({cells} + i * {buckets}, {buckets}, {wanted});
+    }}
+}}
+"
+        );
+        Ok(())
     }
 
     /// Keys above the complement of row `number`.
@@ -274,22 +395,16 @@ impl BoundTop {
             self.sample_filters = kernel.filters();
             self.sample_params = kernel.params;
         }
+        if let Some(of_bounds) = self.bounds() {
+            let kernel = RowKernel::new(input, operands, self.memory.first_rows);
+            self.write_bounds(of_bounds, top, order, (kernel, &mut *arena))?;
+        }
         let mut kernel = RowKernel::new(input, operands, self.memory.first_rows);
         if let Some(done) = self.memory.done {
             return self.write_last_block(kernel, done, (&top.outputs, order), arena);
         }
-        // What holds the row's number, by place in the result.
-        let best = self.memory.candidates.best;
-        let (numbers, at) = match self.sorts() {
-            false => (best[0], "place".to_string()),
-            true => {
-                let order = kernel.params.add(&format!("const {}*", self.number_type()), Argument::Region(best[1]));
-                (self.memory.candidates.tails.unwrap_or(self.memory.candidates.ranks), format!("{order}[place]"))
-            }
-        };
-        let numbers = kernel.params.add(&format!("const {}", self.pointer()), Argument::Region(numbers));
+        let ordered = self.ordered(&mut kernel.params);
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
-        let mask = kernel.params.add("uint64_t", Argument::U64(self.row_mask()));
         let output = kernel.params.add("uint64_t*", Argument::Region(self.memory.output));
         let threshold = self.sampled().map_or_else(
             || "0".to_string(),
@@ -300,12 +415,13 @@ impl BoundTop {
         );
         if self.scanned.is_some() {
             let control = operands.control.region;
-            let (ranked, outputs) = ((&*k, &*mask, &*threshold), (&*top.outputs, order));
-            return self.write_scanned(kernel, (&numbers, &at), ranked, outputs, (arena, control));
+            let outputs = (&*top.outputs, order);
+            return self.write_scanned(kernel, &ordered, (&k, &threshold), outputs, (arena, control));
         }
         let control = &kernel.control;
+        let OrderedRows { is_row, number } = &ordered;
         let head = format!(
-            "    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};
+            "    auto is_row = [&](uint64_t place) {{ return {is_row}; }};
     if (blockIdx.x == 0 && threadIdx.x == 0) {{
         {output}[0] = {control}[0];
         {output}[1] = {control}[1] | (uint64_t)({control}[3] != 0) << WC_STOPPED_SHIFT;
@@ -314,9 +430,9 @@ impl BoundTop {
 "
         );
         let number = format!(
-            "if (rank_at(i) == 0) break;
-        if (i + 1 == {k} || rank_at(i + 1) == 0) {output}[2] = i + 1;
-        const uint64_t number = {mask} - ((uint64_t)rank_at(i) & {mask});"
+            "if (!is_row(i)) break;
+        if (i + 1 == {k} || !is_row(i + 1)) {output}[2] = i + 1;
+        const uint64_t number = {number};"
         );
         let statements = kernel.rows(arena, |rows| self.gather(rows, &top.outputs, order, &output))?;
         self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));
@@ -328,23 +444,23 @@ impl BoundTop {
     fn write_scanned(
         &mut self,
         mut kernel: RowKernel,
-        (numbers, at): (&str, &str),
-        (k, mask, threshold): (&str, &str, &str),
+        OrderedRows { is_row, number }: &OrderedRows,
+        (k, threshold): (&str, &str),
         (outputs, order): (&[(Expr, DataType)], &[Planned]),
         (arena, control_region): (&mut Arena, Region),
     ) -> Result<()> {
         let output = kernel.params.add("uint64_t*", Argument::Region(self.memory.output));
         let skip = kernel.params.add("uint64_t", Argument::U64(self.skip));
         let control = &kernel.control;
-        let head = format!("    auto rank_at = [&](uint64_t place) {{ return {numbers}[{at}]; }};\n");
+        let head = format!("    auto is_row = [&](uint64_t place) {{ return {is_row}; }};\n");
         let number = format!(
-            "if (rank_at(i) == 0) {{
+            "if (!is_row(i)) {{
             if ({threshold}) atomicOr((uint32_t*)({control} + 1), {FLAG_SCANNED_ROWS}u);
             break;
         }}
-        if (i + 1 == {k} || rank_at(i + 1) == 0) {output}[{ROWS_WORD}] = i + 1 > {skip} ? i + 1 - {skip} : 0;
+        if (i + 1 == {k} || !is_row(i + 1)) {output}[{ROWS_WORD}] = i + 1 > {skip} ? i + 1 - {skip} : 0;
         if (i < {skip}) continue;
-        const uint64_t number = {mask} - ((uint64_t)rank_at(i) & {mask});"
+        const uint64_t number = {number};"
         );
         let statements = kernel.rows(arena, |rows| self.gather(rows, outputs, order, &skip))?;
         self.source.push_str(&kernel.source(&self.name(GATHER), &head, k, &number, &statements));

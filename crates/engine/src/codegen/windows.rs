@@ -86,7 +86,10 @@ impl BoundWindows {
         let (heads_params, heads) = kernel().heads();
         let (starts_params, starts) = kernel().starts();
         let (columns_params, columns) = kernel().columns(control);
-        let (lists_params, lists) = kernel().lists();
+        let (lists_params, lists) = match plan.lists.is_empty() {
+            true => Default::default(),
+            false => kernel().lists(),
+        };
         let has_trees = plan.scans.iter().any(|scan| matches!(scan.scanned, Scanned::Tree { .. }));
         let tree = if has_trees { kernel().tree() } else { String::new() };
         let source = heads + &starts + &columns + &lists + &tree;
@@ -143,14 +146,18 @@ impl Kernel<'_> {
         let (ranks, memory) = (&self.top.ranks, self.memory.candidates);
         let c_type = ranks.c_type();
         let room = self.number(self.top.k);
-        let (at, before) = match self.top.sorts() {
+        let (of_rank, is_by_order) = match (self.top.sorts(), self.top.leaves_ranks()) {
+            (false, _) => (memory.best[0], false),
+            (true, true) => (self.memory.scratch, false),
+            (true, false) => (memory.ranks, true),
+        };
+        let (at, before) = match is_by_order {
             false => ("i".to_string(), "i - 1".to_string()),
             true => {
                 let order = self.pointer(&format!("const {}", self.top.number_type()), memory.best[1]);
                 (format!("{order}[i]"), format!("{order}[i - 1]"))
             }
         };
-        let of_rank = if self.top.sorts() { memory.ranks } else { memory.best[0] };
         let mut regions = vec![("rank", of_rank)];
         regions.extend(memory.tails.map(|tails| ("tail", tails)));
         self.line(&format!("const uint64_t at = {at}, before = i > 0 ? (uint64_t){before} : at;"));
@@ -158,7 +165,11 @@ impl Kernel<'_> {
             let values = self.pointer(&format!("const {c_type}"), *region);
             self.line(&format!("const {c_type} {name} = {values}[at], last_{name} = {values}[before];"));
         }
-        let mark = regions.last().map_or("rank", |(name, _)| *name);
+        let is_row = match regions.last() {
+            _ if ranks.row_bits == 0 => String::new(),
+            Some((name, _)) => format!("{name} != 0 && "),
+            None => "rank != 0 && ".to_string(),
+        };
         for (level, numbers) in self.plan.levels.iter().zip(&self.windows.numbers) {
             let (numbers, shift) = (self.pointer("uint32_t", *numbers), self.number(level.shift.into()));
             let differs = match level.in_tail {
@@ -168,7 +179,7 @@ impl Kernel<'_> {
                     format!("rank != last_rank || {tails}")
                 }
             };
-            self.line(&format!("{numbers}[i] = {mark} != 0 && (i == 0 || {differs});"));
+            self.line(&format!("{numbers}[i] = {is_row}(i == 0 || {differs});"));
         }
         self.finish(HEADS, &room)
     }

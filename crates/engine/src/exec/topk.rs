@@ -4,18 +4,20 @@
 //! sample ─ best of the sample ─ scan ─ best of the candidates ─ columns of the result
 //! ```
 //!
-//! The first two are there where there is a threshold. The host decides nothing in between.
+//! The first two are there where there is a threshold; where partitions have bounds, the two kernels that find these.
+//! The host decides nothing in between.
 //! Where candidates are few, the last block of the scan does what follows it.
 
 use std::sync::Arc;
 
 use warpcube_gpu::prims::topk::TopK as Selection;
 use warpcube_gpu::prims::{Sort, SortSpec};
-use warpcube_gpu::{Device, DeviceInfo, Kernel, Module, Program};
+use warpcube_gpu::{Device, DeviceInfo, GpuError, Kernel, Module, Program};
 
 use crate::arena::Region;
 use crate::codegen::memory::RankedMemory;
-use crate::codegen::topk::{BoundTop, GATHER, SAMPLE};
+use crate::codegen::params::ParamList;
+use crate::codegen::topk::{BOUNDS, BoundTop, GATHER, LARGEST, SAMPLE};
 use crate::error::Result;
 use crate::exec::phase::{Launch, Phase, Primitive, Slice, blocks};
 use crate::exec::result::word;
@@ -34,6 +36,8 @@ enum Finding {
 pub(crate) struct TopKernels {
     /// Ranks the sample and puts its best in order.
     sample: Option<(Kernel, Finding)>,
+    /// Find the largest values of partitions, and their bounds.
+    bounds: Option<[Kernel; 2]>,
     /// Puts the best of the candidates in order.
     selection: Finding,
     /// Reads the result's columns.
@@ -71,13 +75,23 @@ impl BoundTop {
             Some((sample, memory)) => Some((module.kernel(&self.name(SAMPLE))?, finding(&sample, memory.tails)?)),
             None => None,
         };
+        let kernel = |name| module.kernel(&self.name(name));
+        let bounds = self.bounds.map(|_| Ok::<_, GpuError>([kernel(LARGEST)?, kernel(BOUNDS)?])).transpose()?;
         let selection = finding(&self.candidates, self.memory.candidates.tails)?;
         let windows = self.window_kernels(device, module)?;
-        Ok(TopKernels { sample, selection, gather: module.kernel(&self.name(GATHER))?, windows })
+        Ok(TopKernels { sample, bounds, selection, gather: module.kernel(&self.name(GATHER))?, windows })
     }
 
-    /// What finds the threshold, if there is one.
+    /// What finds the threshold, or the bounds of partitions, if there are any.
     pub(crate) fn sample_phases<'a>(&self, kernels: &'a TopKernels, info: &DeviceInfo) -> Vec<Phase<'a>> {
+        if let (Some([largest, found]), Some((plan, _))) = (&kernels.bounds, self.bounds()) {
+            let launch = |kernel, items, params: &ParamList| {
+                let operands = params.arguments().cloned().collect();
+                Phase::Launch(Launch::over(kernel, items, blocks(info), operands))
+            };
+            let largest = launch(largest, self.rows, &self.sample_params);
+            return vec![largest, launch(found, plan.partitions, &self.bounds_params)];
+        }
         let (Some((kernel, finding)), Some(sample)) = (&kernels.sample, self.sampled()) else { return Vec::new() };
         let operands = self.sample_params.arguments().cloned().collect();
         let launch = Launch::over(kernel, sample.0.count, blocks(info), operands);

@@ -17,7 +17,8 @@ pub(crate) struct WindowKernels {
     heads: Kernel,
     starts: Kernel,
     columns: Kernel,
-    lists: Kernel,
+    /// What lists rows that have a value, if there are lists.
+    lists: Option<Kernel>,
     /// What makes a level of a segment tree, if there is one.
     tree: Option<Kernel>,
     /// The scan of heads.
@@ -59,7 +60,7 @@ impl BoundTop {
             starts: module.kernel(&self.name(STARTS))?,
             columns: module.kernel(&self.name(COLUMNS))?,
             numbers: Scan::new(device, NUMBERS.input, NUMBERS.of, NUMBERS.kind)?,
-            lists: module.kernel(&self.name(LISTS))?,
+            lists: (!plan.lists.is_empty()).then(|| module.kernel(&self.name(LISTS))).transpose()?,
             tree: has_trees.then(|| module.kernel(&self.name(TREE))).transpose()?,
             scans,
         }))
@@ -97,9 +98,7 @@ impl BoundTop {
                 }
             }
         }
-        if !plan.lists.is_empty() {
-            phases.push(launch(&kernels.lists, &windows.lists_params));
-        }
+        phases.extend(kernels.lists.iter().map(|lists| launch(lists, &windows.lists_params)));
         phases.push(launch(&kernels.columns, &windows.columns_params));
         phases
     }

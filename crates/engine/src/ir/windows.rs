@@ -27,6 +27,17 @@ pub struct WindowCall {
     pub data_type: DataType,
 }
 
+/// The rows that are wanted of those that windows are added to: the first ones of each partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstOfPartitions {
+    /// Position of the window, a [`WindowFunction::RowNumber`], [`WindowFunction::Rank`] or
+    /// [`WindowFunction::DenseRank`].
+    pub window: usize,
+    /// Its largest number in a row that is wanted. Others may be left out, before windows are computed: the windows of
+    /// wanted rows are to be the same without them.
+    pub rows: u64,
+}
+
 /// What a window computes for a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WindowFunction {

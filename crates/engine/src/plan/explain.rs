@@ -238,7 +238,9 @@ fn top_k(top: &TopK, registers: &[Named]) -> String {
     let behind = if top.skip > 0 { format!(" behind {}", top.skip) } else { String::new() };
     let windows: Vec<String> = top.windows.iter().map(|call| window(call, top, registers)).collect();
     let with = if windows.is_empty() { String::new() } else { format!(", with {}", windows.join(", ")) };
-    format!("{rows} by {}{behind}{with}", keys.join(", "))
+    let first = top.first.and_then(|first| Some((windows.get(first.window)?, first.rows)));
+    let wanted = first.map(|(window, rows)| format!(", wanted up to {rows} of {window}")).unwrap_or_default();
+    format!("{rows} by {}{behind}{with}{wanted}", keys.join(", "))
 }
 
 /// A column of a window, over the outputs of a sort.

@@ -111,6 +111,11 @@ impl PipelineInput<'_> {
         multipliers(self.pipeline, self.tables).next().is_some()
     }
 
+    /// Whether rows of the scan may not come to the sink, or the device alone knows how many there are.
+    pub(crate) fn may_lack_rows(&self) -> bool {
+        self.pipeline.source.table().is_none() || !self.pipeline.steps.is_empty()
+    }
+
     /// Most rows that come to the sink, those of all branches of a union.
     pub(crate) fn rows_out(&self) -> u64 {
         match self.branch {

@@ -21,6 +21,7 @@ pub(crate) mod keys;
 pub(crate) mod launches;
 pub(crate) mod listed;
 pub(crate) mod order;
+pub(crate) mod partition_bounds;
 pub(crate) mod pipeline;
 pub(crate) mod row_layout;
 pub(crate) mod rows;

@@ -3,6 +3,8 @@
 //!
 //! Where candidates are few, the last block of the scan puts them in order and reads the columns of the result.
 
+use std::fmt::Write;
+
 use warpcube_column::VECTOR_ROWS;
 use warpcube_gpu::prims::topk::{BLOCK_SORT_MAX, TopKSpec};
 use warpcube_gpu::prims::{Element, SortColumn, SortSpec};
@@ -14,6 +16,7 @@ use crate::plan::group_values::GroupValue;
 use crate::plan::growth::grown;
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Item;
+use crate::plan::partition_bounds::PartitionBounds;
 use crate::plan::row_layout::RowLayout;
 use crate::plan::split::Split;
 use crate::plan::table::first_rows;
@@ -64,6 +67,8 @@ pub(crate) struct TopPlan {
     pub(crate) candidates: RankedPlan,
     /// The sample.
     pub(crate) sample: Option<RankedPlan>,
+    /// What rows of a partition have to reach.
+    pub(crate) bounds: Option<PartitionBounds>,
     /// Whether the last block of the scan does what follows the scan.
     pub(crate) by_last_block: bool,
     /// True if a key of the tail can raise an error, which is then raised for every row that passes the steps.
@@ -95,6 +100,11 @@ impl TopPlan {
     /// Whether all candidates are sorted, instead of the best being selected.
     pub(crate) fn sorts(&self) -> bool {
         self.decision.form.sorts(&self.ranks)
+    }
+
+    /// Whether the sort of all candidates leaves their ranks in order where its scratch memory begins.
+    pub(crate) fn leaves_ranks(&self) -> bool {
+        self.sorts() && sort_of(&self.ranks, Element::U32).leaves_keys()
     }
 
     /// The C type of places among ranks.
@@ -135,17 +145,20 @@ fn may_raise(input: &PipelineInput, exprs: &[&Expr], registers: &[Option<Facts>]
 /// The sort of all ranks, by their tails where they have some, the largest first.
 pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
     let column = SortColumn { descending: true, ..SortColumn::of(ranks.element()) };
-    let columns = match (ranks.tail_bits, ranks.element()) {
-        (Some(_), _) => vec![column; 2],
-        (None, Element::U64) => vec![SortColumn { bits: ranks.bits(), ..column }],
-        (None, _) => vec![column],
+    let columns = match ranks.tail_bits {
+        Some(_) => vec![column; 2],
+        None => vec![SortColumn { bits: ranks.bits().max(1), ..column }],
     };
     SortSpec { columns, row }
 }
 
 /// Rows that there is room for in a sort of all: as many as a table without filters has, a guess of those that pass,
-/// and of groups as many as one block sorts, until there were more.
-fn room_of_all(input: &PipelineInput, rows: u64) -> u64 {
+/// and of groups as many as one block sorts, until there were more; where partitions have bounds, those that are
+/// expected to reach them.
+fn room_of_all(input: &PipelineInput, rows: u64, bounds: Option<&PartitionBounds>) -> u64 {
+    if let Some(bounds) = bounds {
+        return rows.min(grown(bounds.candidates(), input.growth));
+    }
     match input.pipeline.source.table() {
         Some(_) if input.pipeline.steps.is_empty() => rows,
         None if input.scanned => rows.min(grown(BLOCK_SORT_MAX, input.growth)),
@@ -169,8 +182,17 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let rows = input.rows;
-    let k = top.k.map_or_else(|| room_of_all(input, rows), |k| k.min(rows));
-    let ranks = Ranks::new(&top.keys, &values, rows)?;
+    let numbered = Ranks::new(&top.keys, &values, rows)?;
+    let bounds =
+        top.first.map(|first| PartitionBounds::new(first, &top.windows, &numbered, rows)).transpose()?.flatten();
+    let k = top.k.map_or_else(|| room_of_all(input, rows, bounds.as_ref()), |k| k.min(rows));
+    let by_place = match (top.k, Form::of_all(k, input.tuning)) {
+        (None, form @ Form::Sort { .. }) if form.appends(rows).is_none() && bounds.is_none() => {
+            numbered.by_place(input.may_lack_rows())
+        }
+        _ => None,
+    };
+    let ranks = by_place.unwrap_or(numbered);
     let tail_raises = may_raise(input, &exprs[ranks.leading..], registers)?;
     let question = Question {
         info: input.info,
@@ -183,7 +205,10 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         failed: input.failed_thresholds,
         scan_bytes: split.bytes,
     };
-    let decision = question.decide()?;
+    let mut decision = question.decide()?;
+    if let Some(PartitionBounds { rows, partitions, .. }) = bounds {
+        let _ = write!(decision.reason, ", those that reach the bounds of the first {rows} of {partitions} partitions");
+    }
     let row = RowLayout::of(&top.outputs, registers, input.overflow)?;
     let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
     let outputs_raise = may_raise(input, &outputs, registers)?;
@@ -219,6 +244,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
             Form::Threshold { sample: Some(sample), .. } => Some(RankedPlan { count: sample.rows, k: sample.place }),
             _ => None,
         },
+        bounds,
         by_last_block,
         tail_raises,
         outputs_raise,

@@ -12,7 +12,7 @@
 //! A sort has no k. All rows that pass are its candidates, for which there is room for a guessed number; where more
 //! come, the run is repeated with more; of groups as many are expected as one block sorts. Up to
 //! [`Tuning::selected_rows_max`] of them are put in order by the selection of a top-k, more in the *sort form*, by the
-//! radix sort of `gpu::prims`.
+//! radix sort of `gpu::prims`: stable, so that row numbers are no part of the keys where there is room for all rows.
 
 use warpcube_gpu::prims::topk::{Algorithm, BLOCK_SORT_MAX, K_MAX, Machine, TopKSpec, finish_ms, predict_ms};
 use warpcube_gpu::prims::{DeviceRates, Element};
@@ -120,6 +120,14 @@ impl Sample {
 }
 
 impl Form {
+    /// How so many rows, or fewer, are put in order.
+    pub(crate) fn of_all(room: u64, tuning: &Tuning) -> Form {
+        match room <= tuning.selected_rows_max.min(K_MAX) {
+            true => Form::Threshold { sample: None, room },
+            false => Form::Sort { room },
+        }
+    }
+
     /// Ranks that are selected from.
     pub(crate) fn candidates(self, rows: u64) -> u64 {
         match self {
@@ -169,7 +177,7 @@ pub(crate) fn forecast(info: &DeviceInfo, tuning: &Tuning, rows: u64, (k, named)
     for (bits, tail_bits) in WIDTHS {
         let row_bits = u64::BITS - rows.leading_zeros();
         let key_bits = if tail_bits.is_some() { bits } else { bits.saturating_sub(row_bits) };
-        let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits, tail_bits, row_bits };
+        let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits, tail_bits, row_bits, by_place: false };
         let (k, ranks, is_sort) = (k.min(rows), &ranks, false);
         let question = Question { info, tuning, ranks, rows, k, is_sort, named: None, failed: 0, scan_bytes: 0.0 };
         let algorithm = question.algorithm(question.cheapest().0);
@@ -201,10 +209,7 @@ impl Question<'_> {
     /// Unsupported if k is too large, for the device or for the algorithm that was asked for.
     pub(crate) fn decide(&self) -> Result<Decision> {
         if self.is_sort {
-            let form = match self.k <= self.tuning.selected_rows_max.min(K_MAX) {
-                true => Form::Threshold { sample: None, room: self.k },
-                false => Form::Sort { room: self.k },
-            };
+            let form = Form::of_all(self.k, self.tuning);
             return Ok(Decision { form, reason: self.words(form) });
         }
         if self.k > K_MAX {
@@ -299,7 +304,9 @@ impl Question<'_> {
             Form::Sort { room } => {
                 // Each pass reads and writes a key and a row number.
                 let passes = self.ranks.bits().div_ceil(RADIX_BITS);
-                let pass_bytes = 2 * room * (8 + form.spec(self.ranks, self.rows, self.k).rows.bytes() as u64);
+                let key_bytes = self.ranks.element().bytes().min(8);
+                let row_bytes = form.spec(self.ranks, self.rows, self.k).rows.bytes();
+                let pass_bytes = 2 * room * (key_bytes + row_bytes) as u64;
                 let launches = f64::from(passes + SORT_LAUNCHES) * machine.launch_ms;
                 Some(ms(bytes + f64::from(passes) * pass_bytes as f64) + launches)
             }
@@ -357,7 +364,7 @@ mod tests {
         let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
         let (tuning, rows, k) = (Tuning::default(), 1 << 22, 100);
         let form = |failed: u32, tail_bits: Option<u32>| {
-            let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits: 32, tail_bits, row_bits: 23 };
+            let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits: 32, tail_bits, row_bits: 23, by_place: false };
             let (info, ranks, named, scan_bytes) = (device.info(), &ranks, None, 4.0 * rows as f64);
             let question =
                 Question { info, tuning: &tuning, ranks, rows, k, is_sort: false, named, failed, scan_bytes };
@@ -385,8 +392,9 @@ mod tests {
             let told = forecast(info, tuning, rows, (k, None));
             let row_bits = u64::BITS - rows.leading_zeros();
             for bits in row_bits + 1..=128 {
+                let key_bits = bits - row_bits;
                 let ranks =
-                    Ranks { parts: Vec::new(), leading: 0, key_bits: bits - row_bits, tail_bits: None, row_bits };
+                    Ranks { parts: Vec::new(), leading: 0, key_bits, tail_bits: None, row_bits, by_place: false };
                 let (ranks, named, failed, is_sort) = (&ranks, None, 0, false);
                 let scan_bytes = 4.0 * rows as f64;
                 let question = Question { info, tuning, ranks, rows, k, is_sort, named, failed, scan_bytes };

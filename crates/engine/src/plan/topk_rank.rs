@@ -6,6 +6,10 @@
 //! below it lies the complement of the row number, so that ranks are distinct and of equal keys the first row comes
 //! first. No rank is zero: that is the mark of a place without a row.
 //!
+//! Where each row's rank lies at the place of its number and a stable sort puts all of them in order, the number is not
+//! part of the rank: the sort knows it by the place. Below the key is then one bit that is set in the rank of a row, or
+//! nothing where no place is without a row.
+//!
 //! Where keys and row take more than 128 bits, the rank holds the leading keys that fit, and a *tail* of as many bits
 //! the others and the row. Ranks with tails are compared with the threshold and sorted, and no tail of a row is zero:
 //! that is the mark of a place without one.
@@ -43,8 +47,11 @@ pub(crate) struct Ranks {
     /// Bits of the rank's keys, and of the tail's where there is a tail.
     pub(crate) key_bits: u32,
     pub(crate) tail_bits: Option<u32>,
-    /// Bits of the row's complement: one more value than there are rows.
+    /// Bits below the keys, of the row's complement: one more value than there are rows. Of ranks by place one bit that
+    /// is set, or none.
     pub(crate) row_bits: u32,
+    /// Whether a rank's place tells the row.
+    pub(crate) by_place: bool,
 }
 
 /// Bits that hold all numbers up to `last`.
@@ -130,7 +137,22 @@ impl Ranks {
                 "an order by keys of {all} bits: {tail_bits} behind the first {key_bits}, where {most} are the most"
             ));
         }
-        Ok(Ranks { parts, leading, key_bits, tail_bits: has_tail.then_some(tail_bits), row_bits })
+        Ok(Ranks { parts, leading, key_bits, tail_bits: has_tail.then_some(tail_bits), row_bits, by_place: false })
+    }
+
+    /// The same ranks where places tell rows, and may be without one or not; none if they take more than 128 bits.
+    pub(crate) fn by_place(&self, has_gaps: bool) -> Option<Ranks> {
+        let mut parts = self.parts.clone();
+        let (key_bits, row_bits) = (side_by_side(&mut parts), u32::from(has_gaps));
+        let leading = parts.len();
+        (key_bits + row_bits <= BITS_MAX).then_some(Ranks {
+            parts,
+            leading,
+            key_bits,
+            tail_bits: None,
+            row_bits,
+            by_place: true,
+        })
     }
 
     /// Bits of keys and row, in ranks and tails.
@@ -145,7 +167,12 @@ impl Ranks {
 
     /// The type of ranks.
     pub(crate) fn element(&self) -> Element {
-        if self.tail_bits.is_none() && self.key_bits + self.row_bits <= 64 { Element::U64 } else { Element::U128 }
+        match self.key_bits + self.row_bits {
+            _ if self.tail_bits.is_some() => Element::U128,
+            0..=32 if self.by_place => Element::U32,
+            0..=64 => Element::U64,
+            _ => Element::U128,
+        }
     }
 
     /// The C type of ranks.
@@ -194,6 +221,29 @@ mod tests {
         assert_eq!(three.parts.iter().map(|part| part.shift).collect::<Vec<_>>(), [64, 0, 0]);
         assert_eq!(of(2).unwrap().tail_bits, Some(0), "the row alone");
         assert!(of(4).is_err());
+    }
+
+    #[test]
+    fn ranks_by_place_hold_keys_alone() {
+        let narrow = value(Ty::I32, Some((0, (1 << 16) - 1)), false);
+        let floats = value(Ty::F64, None, false);
+        let of = |values: &[Facts]| {
+            let keys: Vec<OrderKey> = values.iter().map(|_| key(false, false)).collect();
+            Ranks::new(&keys, values, 1 << 28).unwrap()
+        };
+        let two = of(&[narrow.clone(), narrow.clone()]);
+        assert_eq!((two.bits(), two.element()), (61, Element::U64));
+        let all = two.by_place(false).unwrap();
+        assert_eq!((all.bits(), all.element(), all.key_shift()), (32, Element::U32, 0));
+        let some = two.by_place(true).unwrap();
+        assert_eq!((some.bits(), some.element(), some.key_shift()), (33, Element::U64, 1));
+        // Without numbers two doubles leave no tail.
+        let wide = of(&[floats.clone(), floats.clone()]);
+        let all = wide.by_place(false).unwrap();
+        assert_eq!((wide.tail_bits, all.tail_bits, all.leading, all.key_bits), (Some(0), None, 2, 128));
+        assert_eq!(all.parts.iter().map(|part| part.shift).collect::<Vec<_>>(), [64, 0]);
+        assert_eq!(wide.by_place(true), None);
+        assert_eq!(of(&[floats.clone(), floats, narrow]).by_place(false), None);
     }
 
     #[test]

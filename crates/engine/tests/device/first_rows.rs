@@ -40,7 +40,11 @@ fn top(
     k: Option<u64>,
     outputs: Vec<(Expr, DataType)>,
 ) -> Pipeline {
-    Pipeline { source, steps, sink: Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], algorithm: None }) }
+    Pipeline {
+        source,
+        steps,
+        sink: Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], first: None, algorithm: None }),
+    }
 }
 
 /// The first groups by the sum of a column, the key among equal ones.

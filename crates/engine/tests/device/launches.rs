@@ -58,7 +58,7 @@ fn fragments() -> Vec<Fragment> {
             OrderKey { expr: Expr::Reg(2), descending: false, nulls_first: false },
         ];
         let outputs = [0, 1, 2].map(|register| (Expr::Reg(register), integer.clone())).to_vec();
-        Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], algorithm: None })
+        Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], first: None, algorithm: None })
     };
     let source = Source::Table(0);
     let runs = Sink::Aggregate { groups: vec![(Expr::Reg(3), integer.clone())], aggregates: vec![sum(Expr::Reg(1))] };

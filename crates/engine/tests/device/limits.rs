@@ -78,6 +78,7 @@ fn first_rows_of_a_limit_are_refused() {
         skip: 0,
         outputs: vec![(reg(0), DataType::Int64)],
         windows: vec![],
+        first: None,
         algorithm: None,
     });
     let root = Pipeline { source: Source::Table(0), steps: vec![Step::Limit { skip: 0, rows: 9 }], sink };

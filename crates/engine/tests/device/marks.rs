@@ -108,7 +108,15 @@ fn marks_of_first_rows_and_of_rows() {
     let outputs = || vec![(reg(2), DataType::Int32), (reg(0), DataType::Int64), (reg(3), DataType::Boolean)];
     let keys = vec![descending(reg(3)), ascending(reg(2)), ascending(reg(0))];
     let build = || builds(1, vec![], vec![reg(0)], vec![]);
-    let first = Sink::TopK(TopK { keys, k: Some(40), skip: 0, outputs: outputs(), windows: vec![], algorithm: None });
+    let first = Sink::TopK(TopK {
+        keys,
+        k: Some(40),
+        skip: 0,
+        outputs: outputs(),
+        windows: vec![],
+        first: None,
+        algorithm: None,
+    });
     let all = Sink::Rows { columns: outputs(), limit: None };
     let of = |sink: Sink| {
         let root = Pipeline { source: Source::Table(0), steps: steps(), sink };

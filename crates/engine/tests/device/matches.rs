@@ -326,7 +326,7 @@ fn residuals_beside_other_joins() {
     let root = Pipeline {
         source: Source::Table(0),
         steps: vec![probe_where(0, vec![reg(0)], JoinKind::Left, is_below())],
-        sink: Sink::TopK(TopK { keys, k: Some(40), skip: 0, outputs, windows: vec![], algorithm: None }),
+        sink: Sink::TopK(TopK { keys, k: Some(40), skip: 0, outputs, windows: vec![], first: None, algorithm: None }),
     };
     let pipelines = vec![builds(1, vec![], vec![reg(0)], vec![reg(1)]), root];
     check_all_orders(&fragment(&[3, 2], pipelines), &[&facts(900, 110, SPREAD), &once]);

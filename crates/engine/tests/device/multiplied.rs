@@ -58,7 +58,7 @@ fn first_matches(kind: JoinKind, steps: Vec<Step>, keys: Vec<OrderKey>, k: Optio
         (binary(BinaryOp::Add, reg(2), reg(2)), DataType::Int32),
         (reg(4), DataType::Int64),
     ];
-    let sink = Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], algorithm: None });
+    let sink = Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], first: None, algorithm: None });
     let steps = [probe(0, vec![reg(0)], kind)].into_iter().chain(steps).collect();
     let root = Pipeline { source: Source::Table(0), steps, sink };
     fragment(&[5, 4], vec![builds(1, vec![], vec![reg(0)], vec![reg(2), reg(3)]), root])
@@ -145,7 +145,7 @@ fn joins_follow_several_matches_before_an_order() {
     let root = Pipeline {
         source: Source::Table(0),
         steps,
-        sink: Sink::TopK(TopK { keys, k: Some(300), skip: 0, outputs, windows: vec![], algorithm: None }),
+        sink: Sink::TopK(TopK { keys, k: Some(300), skip: 0, outputs, windows: vec![], first: None, algorithm: None }),
     };
     let pipelines = vec![
         builds(1, vec![], vec![reg(0)], vec![reg(2)]),

@@ -35,7 +35,7 @@ fn first(source: Source, steps: Vec<Step>, k: u64, skip: u64) -> Pipeline {
     Pipeline {
         source,
         steps,
-        sink: Sink::TopK(TopK { keys, k: Some(k), skip, outputs, windows: vec![], algorithm: None }),
+        sink: Sink::TopK(TopK { keys, k: Some(k), skip, outputs, windows: vec![], first: None, algorithm: None }),
     }
 }
 
@@ -146,7 +146,8 @@ fn first_rows_of_first_rows_and_of_groups() {
     // In order at the end, all of them and some.
     for k in [None, Some(40)] {
         let keys = vec![ascending(reg(3)), ascending(reg(0)), ascending(reg(2))];
-        let sink = Sink::TopK(TopK { keys, k, skip: 0, outputs: columns(), windows: vec![], algorithm: None });
+        let sink =
+            Sink::TopK(TopK { keys, k, skip: 0, outputs: columns(), windows: vec![], first: None, algorithm: None });
         let root = Pipeline { source: Source::Output(0), steps: vec![], sink };
         check_all_orders(&fragment(&[5], vec![first_of(500, 0), root]), &[&table(SAMPLED + 100)]);
     }
@@ -161,7 +162,15 @@ fn thresholds_that_fail_are_drawn_anew() {
         let report = compare_on(&engine, &grouped(3_000, 0, vec![]), &[&facts]);
         assert!(report.reruns > 0, "{tuning}");
         let keys = vec![ascending(reg(3)), ascending(reg(0)), ascending(reg(2))];
-        let sink = Sink::TopK(TopK { keys, k: None, skip: 0, outputs: columns(), windows: vec![], algorithm: None });
+        let sink = Sink::TopK(TopK {
+            keys,
+            k: None,
+            skip: 0,
+            outputs: columns(),
+            windows: vec![],
+            first: None,
+            algorithm: None,
+        });
         let root = Pipeline { source: Source::Output(0), steps: vec![], sink };
         let sorted = fragment(&[5], vec![first(Source::Table(0), vec![], 3_000, 0), root]);
         assert!(check_rows_of(&engine, &sorted, &[&facts]).reruns > 0, "{tuning}, sorted");

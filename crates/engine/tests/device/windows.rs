@@ -2,8 +2,8 @@
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use warpcube_engine::{
-    AggregateKind, BinaryOp, BindingCache, EngineError, Expr, Fragment, Frame, FrameBound, Literal, OrderKey, Overflow,
-    Pipeline, RunOptions, Sink, Source, Step, TopK, Ty, WindowCall, WindowFunction,
+    AggregateKind, BinaryOp, BindingCache, Engine, EngineError, Expr, FirstOfPartitions, Fragment, Frame, FrameBound,
+    Literal, OrderKey, Overflow, Pipeline, RunOptions, Sink, Source, Step, TopK, Ty, WindowCall, WindowFunction,
 };
 use warpcube_gpu::LaneOrder;
 
@@ -43,7 +43,7 @@ fn rows_of(steps: Vec<Step>, keys: Vec<OrderKey>, windows: Vec<WindowCall>) -> F
     let outputs: Vec<(Expr, DataType)> = types().into_iter().enumerate().map(|(at, ty)| (reg(at), ty)).collect();
     let of_windows = windows.iter().enumerate().map(|(at, call)| (reg(outputs.len() + at), call.data_type.clone()));
     let columns = outputs.iter().cloned().chain(of_windows).collect();
-    let sort = Sink::TopK(TopK { keys, k: None, skip: 0, outputs, windows, algorithm: None });
+    let sort = Sink::TopK(TopK { keys, k: None, skip: 0, outputs, windows, first: None, algorithm: None });
     let sorted = Pipeline { source: Source::Table(0), steps, sink: sort };
     let root = Pipeline { source: Source::Output(0), steps: vec![], sink: Sink::Rows { columns, limit: None } };
     fragment(&[7], vec![sorted, root])
@@ -73,6 +73,80 @@ fn numbers_ranks_and_shares() {
     };
     let windows = [(1, 2), (1, 1), (0, 1), (0, 0), (2, 3)].into_iter().flat_map(numbered).collect();
     check_orders(&rows_of(vec![], keys(), windows), &[&table(900)]);
+}
+
+/// An engine that sorts any number of rows by the radix sort.
+fn sorting(order: LaneOrder) -> Engine {
+    engine(order).with_tuning("selected_rows_max=0".parse().unwrap())
+}
+
+#[test]
+fn ranks_without_row_numbers() {
+    let ranked = |order| {
+        let functions = [WindowFunction::RowNumber, WindowFunction::Rank, WindowFunction::DenseRank];
+        functions.map(|function| call(function, order, DataType::UInt64))
+    };
+    let fragment = |steps, keys| rows_of(steps, keys, [(1, 2), (1, 1), (0, 0)].into_iter().flat_map(ranked).collect());
+    let table = table(700);
+    let few = || vec![ascending(reg(0)), descending(reg(1))];
+    // Ranks of 32 bits, of 64 and of 128; rows with equal keys stay in the order of the table.
+    let all = [(few(), "const uint32_t"), (wide_keys(4), "const uint64_t"), (wide_keys(6), "const unsigned __int128")];
+    for (keys, ranks) in all {
+        let report = check_on(&sorting(LaneOrder::Seeded(3)), &fragment(vec![], keys), &[&table]);
+        let source = report.program().unwrap().source().to_string();
+        assert!(source.contains(&format!("{ranks} rank = ")), "{ranks}: {source}");
+    }
+    // Places of rows that do not pass stay empty where there is room for all rows.
+    let some = vec![filter(binary(BinaryOp::Gt, reg(1), int(3, Ty::I64)))];
+    check_on(&sorting(LaneOrder::Reversed), &fragment(some, few()), &[&table]);
+}
+
+/// A partition and an order of so many keys.
+fn wide_keys(count: usize) -> Vec<OrderKey> {
+    let behind = [2, 3, 4, 2, 4].into_iter().cycle().take(count - 1).map(|key| descending(reg(key)));
+    std::iter::once(ascending(reg(0))).chain(behind).collect()
+}
+
+#[test]
+fn first_rows_of_partitions() {
+    let table = table(2_600);
+    let is_at_most = |call: usize, rows: u64| filter(binary(BinaryOp::Le, reg(7 + call), int(rows.into(), Ty::U64)));
+    let numbers = [WindowFunction::RowNumber, WindowFunction::Rank, WindowFunction::DenseRank];
+    let some = || vec![filter(binary(BinaryOp::Gt, reg(1), int(-15, Ty::I64)))];
+    for (window, function) in numbers.into_iter().enumerate() {
+        for (rows, keys, order) in [(1, (1, 2), 1), (2, (1, 3), 2), (3, (0, 2), 3), (5, (1, 2), 4)] {
+            // What comes before a row, and its peers, are the same without the rows that are left out.
+            let before = Frame { start: FrameBound::Unbounded, end: FrameBound::Rows(0) };
+            let shift = WindowFunction::Shift { output: 2, rows: 1, default: Literal::Null, skips_nulls: false };
+            let mut windows = vec![call(function.clone(), keys, DataType::UInt64)];
+            windows.push(call(aggregate(AggregateKind::Sum, Some(2), before), keys, DataType::Int64));
+            windows.push(call(shift, keys, DataType::Int64));
+            let steps = if rows == 2 { some() } else { vec![] };
+            let mut fragment = rows_of(steps, keys_by(keys.1), windows);
+            let Sink::TopK(top) = &mut fragment.pipelines[0].sink else { panic!("no sort") };
+            top.first = Some(FirstOfPartitions { window: 0, rows });
+            fragment.pipelines[1].steps = vec![is_at_most(0, rows)];
+            for engine in [engine(LaneOrder::Seeded(order)), sorting(LaneOrder::Seeded(order))] {
+                let report = check_on(&engine, &fragment, &[&table]);
+                let source = report.program().unwrap().source().to_string();
+                assert!(source.contains("top_bounds"), "window {window}, {rows} rows");
+            }
+        }
+    }
+    // Of few rows a partition all are sorted.
+    let mut fragment = rows_of(vec![], keys(), vec![call(WindowFunction::RowNumber, (1, 3), DataType::UInt64)]);
+    let Sink::TopK(top) = &mut fragment.pipelines[0].sink else { panic!("no sort") };
+    top.first = Some(FirstOfPartitions { window: 0, rows: 9 });
+    fragment.pipelines[1].steps = vec![is_at_most(0, 9)];
+    let report = check_on(&engine(LaneOrder::Forward), &fragment, &[&table_of(500, |_| Some(1))]);
+    assert!(!report.program().unwrap().source().contains("top_bounds"));
+}
+
+/// The first so many keys, and the row's number.
+fn keys_by(count: usize) -> Vec<OrderKey> {
+    let mut all = keys();
+    all.truncate(count);
+    all
 }
 
 #[test]
@@ -155,7 +229,7 @@ fn sums_past_64_bits() {
     let outputs = vec![(reg(5), DataType::Int32), (reg(7), DataType::Decimal128(38, 0))];
     let (keys_of_root, windows) = (vec![ascending(reg(5))], vec![]);
     ordered.pipelines[1].sink =
-        Sink::TopK(TopK { keys: keys_of_root, k: None, skip: 0, outputs, windows, algorithm: None });
+        Sink::TopK(TopK { keys: keys_of_root, k: None, skip: 0, outputs, windows, first: None, algorithm: None });
     check_all_orders(&ordered, &[&columns]);
     let narrow = call(aggregate(AggregateKind::Sum, Some(2), ALL), (1, 2), DataType::Int64);
     let mut raises = rows_of(vec![], keys(), vec![narrow]);
@@ -191,7 +265,7 @@ fn keys_wider_than_a_rank() {
     let windows: Vec<WindowCall> = [(1, 2), (2, 3), (3, 4), (0, 5), (4, 5)].map(numbered).into();
     let columns = [(reg(0), DataType::Int32), (reg(1), DataType::Utf8)].into_iter();
     let columns = columns.chain((2..7).map(|at| (reg(at), DataType::UInt64))).collect();
-    let sort = Sink::TopK(TopK { keys, k: None, skip: 0, outputs, windows, algorithm: None });
+    let sort = Sink::TopK(TopK { keys, k: None, skip: 0, outputs, windows, first: None, algorithm: None });
     let sorted = Pipeline { source: Source::Table(0), steps: vec![], sink: sort };
     let root = Pipeline { source: Source::Output(0), steps: vec![], sink: Sink::Rows { columns, limit: None } };
     check_on(&engine(LaneOrder::Forward), &fragment(&[11], vec![sorted, root]), &[&table]);

@@ -7,7 +7,7 @@
 // Mapping: a tile of SORT_TILE rows is a block's, a warp has adjacent rows, a lane every 32nd of them.
 // Shared memory: SORT_EXCHANGE_BYTES, SORT_COUNTER_BYTES, 2 KB of places; WC_SORT_COLUMNS KB a digit for counts.
 // Bytes: keys once for counts; a pass reads and writes keys and payload once, and moves 3 KB of descriptors a tile in
-// the L2 cache. A pass whose digit is the same in all keys moves nothing.
+// the L2 cache. A pass whose digit is the same in all keys moves nothing, nor does a pass over keys that are in order.
 // Numerics: equal keys keep their order; keys pass through their bits, so zeros lose their sign and NaN its payload.
 // Source: see radix_tile.cuh. A launch covers a portion of less than 2^30 rows, so that descriptors have 32 bits.
 #pragma once
@@ -18,11 +18,17 @@ struct SortCountParams {
     const SortBits* keys;
     uint64_t rows;
     SortDigits digits;
-    uint64_t* counts;  // SORT_BINS a pass, zero before
+    uint64_t* counts;  // SORT_BINS a pass, then the blocks that found keys out of order; zero before
 };
 
-// Counts the digits of all passes. A block has WC_SORT_COLUMNS counters of a bin, of which a lane uses one: lanes of a
-// warp meet in few banks, whatever the keys are.
+// The bits of a key that count.
+WC_DEVICE SortBits sort_counted(SortBits bits, const SortDigits& digits) {
+    const uint64_t above = sizeof(SortBits) * 8 - (digits.end - digits.begin);
+    return (SortBits)((SortBits)(bits >> digits.begin) << above) >> above;
+}
+
+// Counts the digits of all passes, and tells whether keys are in order. A block has WC_SORT_COLUMNS counters of a bin,
+// of which a lane uses one: lanes of a warp meet in few banks, whatever the keys are.
 WC_KERNEL(radix_sort_count, SortCountParams, WC_SORT_COUNT_THREADS, 1) {
     uint32_t* cells = (uint32_t*)wc_shared();
     const uint32_t passes = (uint32_t)p.digits.passes, words = passes * SORT_BINS * COUNT_COLUMNS;
@@ -30,8 +36,10 @@ WC_KERNEL(radix_sort_count, SortCountParams, WC_SORT_COUNT_THREADS, 1) {
     __syncthreads();
     const SortBits flip = sort_flip(p.digits);
     uint32_t* own = cells + wc_lane() % COUNT_COLUMNS;
-    wc_each_key(p.keys, p.rows, [&](SortBits raw) {
+    bool in_order = true;
+    wc_each_pair(p.keys, p.rows, blockIdx.x, gridDim.x, [&](SortBits raw, SortBits before) {
         const SortBits bits = sort_encode(raw, flip);
+        in_order &= sort_counted(sort_encode(before, flip), p.digits) <= sort_counted(bits, p.digits);
 #pragma unroll
         for (uint32_t pass = 0; pass < sizeof(SortBits); ++pass) {
             if (pass >= passes) break;
@@ -39,7 +47,7 @@ WC_KERNEL(radix_sort_count, SortCountParams, WC_SORT_COUNT_THREADS, 1) {
             atomicAdd(own + (pass * SORT_BINS + digit) * COUNT_COLUMNS, 1u);
         }
     });
-    __syncthreads();
+    if (__syncthreads_or(!in_order) && threadIdx.x == 0) wc_add(p.counts + passes * SORT_BINS, (uint64_t)1);
     for (uint32_t bin = threadIdx.x; bin < passes * SORT_BINS; bin += blockDim.x) {
         uint64_t sum = 0;
         for (uint32_t k = 0; k < COUNT_COLUMNS; ++k) sum += cells[bin * COUNT_COLUMNS + (k + bin) % COUNT_COLUMNS];
@@ -48,7 +56,7 @@ WC_KERNEL(radix_sort_count, SortCountParams, WC_SORT_COUNT_THREADS, 1) {
 }
 
 struct SortPlanParams {
-    uint64_t* counts;  // of each pass; afterwards the place of each bin's first key, and `rows` behind the last pass
+    uint64_t* counts;  // of each pass, then blocks out of order; afterwards places of bins' first keys, then `rows`
     uint32_t* plan;    // a word a pass, and one for a copy
     uint64_t rows;
     uint64_t passes;
@@ -64,7 +72,9 @@ WC_KERNEL(radix_sort_plan, SortPlanParams, SORT_BINS, 1) {
         if (sort_starts(p.counts + pass * SORT_BINS, 0, p.rows, parts)) constant |= 1u << pass;
     }
     if (threadIdx.x != 0) return;
-    p.counts[p.passes * SORT_BINS] = p.rows;
+    uint64_t* const behind = p.counts + p.passes * SORT_BINS;
+    if (*behind == 0) constant = (1u << p.passes) - 1;
+    *behind = p.rows;
     sort_plan(p.plan, (uint32_t)p.passes, constant, p.form, (uint32_t)p.portions);
 }
 

@@ -210,6 +210,11 @@ pub struct SortSpec {
 }
 
 impl SortSpec {
+    /// Whether the one key is sorted as it is: the sort leaves its values in order where scratch memory begins.
+    pub fn leaves_keys(&self) -> bool {
+        is_direct(&self.columns)
+    }
+
     /// Type of the words that are sorted: that of a key which is sorted as it is.
     fn key(&self) -> Element {
         if is_direct(&self.columns) { self.columns[0].element } else { Element::U64 }

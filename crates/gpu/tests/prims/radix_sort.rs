@@ -132,9 +132,11 @@ fn adversarial_keys() {
     const ROWS: usize = 2500;
     let order = RadixOrder::of(Element::U32, false);
     type Shape = (&'static str, fn(u64) -> u32);
-    let shapes: [Shape; 6] = [
+    let shapes: [Shape; 8] = [
         ("equal", |_| 0xdead_beef),
         ("sorted", |row| row as u32),
+        ("out of order at one place", |row| if row == 1400 { 1398 } else { row as u32 }),
+        ("out of order at the end", |row| if row == ROWS as u64 - 1 { 0 } else { row as u32 }),
         ("reversed", |row| u32::MAX - row as u32),
         ("of one digit", |row| (random(row) as u32 & 0xff) << 16 | 0x1200_0034),
         ("of two digits", |row| (random(row) as u32 & 0x00ff_ff00) | 7),
@@ -185,6 +187,21 @@ fn a_range_of_bits_leaves_the_others_alone() {
             let context = format!("bits {bits:?}, {lanes:?}");
             let order = RadixOrder { bits, descending };
             check(&mut rig, &keys, Some(Element::I64), |row| row as i64, &order, form, &context);
+        }
+    }
+}
+
+#[test]
+fn keys_in_order_by_the_bits_that_count_stay() {
+    let mut rig = Rig::new(LaneOrder::Seeded(4));
+    for (bits, descending) in [(5..20, false), (5..20, true), (7..20, false), (4..20, false), (4..20, true)] {
+        let ordered = |row: u64| if descending { 3000 - row } else { row };
+        let keys: Vec<u64> =
+            (0..1700).map(|row| random(row) << 20 | ordered(row / 2) << 5 | random(row) & 31).collect();
+        let order = RadixOrder { bits: bits.clone(), descending };
+        for form in [Form::Apart, Form::InPlace, Form::Numbered] {
+            let context = format!("bits {bits:?}, descending {descending}");
+            check(&mut rig, &keys, Some(Element::U32), |row| row as u32, &order, form, &context);
         }
     }
 }

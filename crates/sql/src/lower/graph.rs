@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, SortExpr};
-use warpcube_engine::{JoinKind, TopKAlgorithm, WindowCall};
+use warpcube_engine::{FirstOfPartitions, JoinKind, TopKAlgorithm, WindowCall};
 
 use super::Reason;
 use super::columns::{BaseColumn, ColumnId, RelationId, relations};
@@ -169,6 +169,8 @@ pub(super) struct InnerWindows {
     pub(super) calls: Vec<WindowCall>,
     /// How each column is made of the calls.
     pub(super) finish: Vec<Finish>,
+    /// The rows that are wanted, where filters tell.
+    pub(super) first: Option<FirstOfPartitions>,
 }
 
 /// A key of a sort that windows share.

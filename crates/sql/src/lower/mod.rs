@@ -22,6 +22,7 @@ mod eager;
 mod expr;
 mod filled;
 mod finish;
+mod first_of_partitions;
 mod flatten;
 mod graph;
 mod grouping_sets;

@@ -35,6 +35,7 @@ use warpcube_engine::JoinKind;
 
 use super::columns::{BaseColumn, RelationId, columns, relations, renumber, replace};
 use super::expr::contains_subquery;
+use super::first_of_partitions;
 use super::graph::{Core, Graph, Grouped, Hanging, Input, Relation};
 use super::tables::TableInfo;
 use super::ties::Ties;
@@ -83,8 +84,9 @@ struct Equal<'a> {
 }
 
 /// Filters the join tables of `core`, the aggregations that it joins, and those below them, by what they are joined
-/// with.
+/// with, and the sorts of windows by what numbers of rows are filtered by.
 pub(super) fn reduce(graph: &mut Graph, core: &mut Core) {
+    first_of_partitions::find(graph, core);
     reduce_tables(graph, core);
     if !graph.relations().any(|relation| matches!(relation, Relation::Groups(_))) {
         return;

@@ -142,11 +142,11 @@ impl InnerRows {
             (None, None) => Sink::Rows { columns: outputs, limit: None },
             (Some(InnerOrder { rows, skip, algorithm, .. }), _) => {
                 let (k, windows) = (Some(*rows), Vec::new());
-                Sink::TopK(TopK { keys, k, skip: *skip, outputs, windows, algorithm: *algorithm })
+                Sink::TopK(TopK { keys, k, skip: *skip, outputs, windows, first: None, algorithm: *algorithm })
             }
             (None, Some(windows)) => {
-                let windows = windows.calls.clone();
-                Sink::TopK(TopK { keys, k: None, skip: 0, outputs, windows, algorithm: None })
+                let (first, windows) = (windows.first, windows.calls.clone());
+                Sink::TopK(TopK { keys, k: None, skip: 0, outputs, windows, first, algorithm: None })
             }
         })
     }

@@ -165,7 +165,7 @@ pub(super) fn lower(sort: &Sort, facts: &TableFacts) -> Result<Lowered, Reason> 
         };
         let outputs = outputs.iter().zip(sort.input.schema().fields()).map(output).collect::<Result<_, _>>()?;
         let k = sort.fetch.map(|fetch| fetch as u64);
-        Ok(Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], algorithm: facts.topk }))
+        Ok(Sink::TopK(TopK { keys, k, skip: 0, outputs, windows: vec![], first: None, algorithm: facts.topk }))
     })?;
     fragment.overflow = facts.overflow;
     Ok(Lowered {

@@ -1,4 +1,4 @@
-//! Sums, averages and moments of floats over frames that slide.
+//! Sums, averages and moments of floats, and BOOL_AND and BOOL_OR, over frames that slide.
 //!
 //! DataFusion takes a value that leaves a frame from the sum by subtraction: after a NaN, an infinity or a value
 //! beside which the others vanish, a sum never recovers. Here SUM and AVG add exactly, so that what remains is the
@@ -6,7 +6,11 @@
 //! two stacks of moments that are merged (two-stacks sliding-window aggregation: Tangwongsan, Hirzel and Schneider,
 //! *Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time*, DEBS 2017).
 //!
-//! Unnecessary once DataFusion adds up the values of a frame whose sum it cannot mend by subtraction.
+//! BOOL_AND and BOOL_OR take no value away in DataFusion, which refuses them then (55.2). They are the smallest and the
+//! largest truth value of the frame.
+//!
+//! Unnecessary once DataFusion adds up the values of a frame whose sum it cannot mend by subtraction, and has sliding
+//! accumulators of truth values.
 
 use std::sync::Arc;
 
@@ -15,8 +19,10 @@ use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::functions_aggregate::bool_and_or::{BoolAnd, BoolOr};
 use datafusion::functions_aggregate::correlation::Correlation;
 use datafusion::functions_aggregate::covariance::{CovariancePopulation, CovarianceSample};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::regr::Regr;
 use datafusion::functions_aggregate::stddev::{Stddev, StddevPop};
 use datafusion::functions_aggregate::variance::{VariancePopulation, VarianceSample};
@@ -31,7 +37,7 @@ use super::float_sums::exact_float;
 use super::moments::{Moments, Statistic};
 use crate::walk::{PlanWalk, Walk};
 
-/// The plan with sliding sums of floats that recover.
+/// The plan with sliding sums of floats that recover, and sliding aggregates of truth values.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut slides = false;
     plan.apply_nested(|plan| {
@@ -52,8 +58,9 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let slides = !params.window_frame.start_bound.is_unbounded();
                 let sliding = match &function.fun {
                     WindowFunctionDefinition::AggregateUDF(own) if slides && params.args.iter().all(is_float) => {
-                        exact_float(own).or_else(|| if params.distinct { None } else { SlidingMoments::of(own) })
+                        exact_float(own).or_else(|| if params.distinct { None } else { Sliding::of_moments(own) })
                     }
+                    WindowFunctionDefinition::AggregateUDF(own) if slides => Sliding::of_truths(own),
                     _ => None,
                 };
                 let is_new = sliding.is_some();
@@ -66,17 +73,37 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// A statistic by moments whose sliding accumulator takes nothing away.
+/// An aggregate with another sliding accumulator.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct SlidingMoments {
+struct Sliding {
     /// DataFusion's function.
     original: Arc<AggregateUDF>,
-    statistic: Statistic,
+    by: By,
 }
 
-impl SlidingMoments {
+/// What a sliding accumulator computes its result from.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum By {
+    /// Moments, from which nothing is taken away.
+    Moments(Statistic),
+    /// The smallest or the largest value, by this function.
+    Extreme(Arc<AggregateUDF>),
+}
+
+impl Sliding {
+    /// The function in place of BOOL_AND and BOOL_OR.
+    fn of_truths(function: &Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
+        let extreme = match function.inner() {
+            inner if inner.is::<BoolAnd>() => min_udaf(),
+            inner if inner.is::<BoolOr>() => max_udaf(),
+            _ => return None,
+        };
+        let own = Sliding { original: function.clone(), by: By::Extreme(extreme) };
+        Some(Arc::new(AggregateUDF::new_from_impl(own)))
+    }
+
     /// The function in place of DataFusion's; none if it is no such statistic.
-    fn of(function: &Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
+    fn of_moments(function: &Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
         let inner = function.inner();
         let statistic = match () {
             () if inner.is::<VarianceSample>() => Statistic::Variance { sample: true },
@@ -89,12 +116,12 @@ impl SlidingMoments {
             () if inner.is::<Regr>() => Statistic::of_regression(function.name())?,
             () => return None,
         };
-        let own = SlidingMoments { original: function.clone(), statistic };
+        let own = Sliding { original: function.clone(), by: By::Moments(statistic) };
         Some(Arc::new(AggregateUDF::new_from_impl(own)))
     }
 }
 
-impl AggregateUDFImpl for SlidingMoments {
+impl AggregateUDFImpl for Sliding {
     fn name(&self) -> &str {
         self.original.name()
     }
@@ -119,9 +146,13 @@ impl AggregateUDFImpl for SlidingMoments {
         self.original.accumulator(arguments)
     }
 
-    fn create_sliding_accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let statistic = match &self.by {
+            By::Moments(statistic) => *statistic,
+            By::Extreme(extreme) => return extreme.create_sliding_accumulator(arguments),
+        };
         let (back, front) = (Moments::default(), Vec::new());
-        Ok(Box::new(Frame { statistic: self.statistic, back, values: Vec::new(), front }))
+        Ok(Box::new(Frame { statistic, back, values: Vec::new(), front }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {

@@ -31,7 +31,7 @@ pub fn first_rows(table: &MemoryTable, steps: Vec<Step>, keys: Vec<OrderKey>, k:
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let columns = types.len();
     let outputs = types.into_iter().enumerate().map(|(column, data_type)| (Expr::Reg(column), data_type)).collect();
-    let sink = Sink::TopK(TopK { keys, k: Some(k), skip: 0, outputs, windows: vec![], algorithm: None });
+    let sink = Sink::TopK(TopK { keys, k: Some(k), skip: 0, outputs, windows: vec![], first: None, algorithm: None });
     super::build::fragment(&[columns], vec![Pipeline { source: Source::Table(0), steps, sink }])
 }
 
