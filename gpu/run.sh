@@ -16,7 +16,8 @@
 # COLUMN_TESTS  the programs of crates/column/tests (stage column)
 # STREAM_TESTS  the programs of crates/gpu/tests/events.rs and cuda_cancel.rs (stage streams)
 # NVCC, CCCL, PYTHON  what rivals are built and run with (stage primitives; bench/rivals/run.sh); a PYTHON with DuckDB's
-#           package (default: .venv/bin/python, or python3) has it measured too (ssb, tpch, tpcds, clickbench, h2o)
+#           package (default: .venv/bin/python, or python3) has it measured too (ssb, tpch, tpcds, clickbench,
+#           h2o, windows)
 set -u
 cd "$(dirname "$0")/.."
 # NVRTC is found in the Python environment that is active, or in the project's.
@@ -466,6 +467,10 @@ EOF
     h2o)
         bench h2o 500 bench h2o --dir "$data/h2o" --device cuda --verify "${duckdb[@]}" --json "$out/h2o-$gpu.json"
         ;;
+    windows)
+        bench windows 590 bench windows --rows "${WINDOW_ROWS:-268435456}" --dir "$data/windows" --device cuda \
+            --runs 3 "${duckdb[@]}" --json "$out/windows-$gpu.json"
+        ;;
     tune)
         # Each line of TUNINGS is a value of WARPCUBE_TUNING; the device times of all go into one file, a line each.
         limit tune 550 bash -c '
@@ -602,7 +607,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
             "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch, tpch100," \
-            "tpcds, clickbench, h2o, interrupts, tune, streams, sanitizer, sql, sql-encodings, column," \
+            "tpcds, clickbench, h2o, windows, interrupts, tune, streams, sanitizer, sql, sql-encodings, column," \
             "column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2
         ;;

@@ -1,6 +1,7 @@
 //! Benchmark data made where it is needed, as Arrow record batches, as Parquet files and (SSB) as text: the Star Schema
 //! Benchmark and TPC-H row for row as their reference generators make them, TPC-DS, at any scale factor; the tables of
-//! ClickBench and of H2O's db-benchmark, drawn with their published distributions, in any number of rows.
+//! ClickBench and of H2O's db-benchmark, drawn with their published distributions, and tables for windows, in any
+//! number of rows.
 
 mod clickbench;
 mod draw;
@@ -12,6 +13,7 @@ mod random;
 mod ssb;
 mod tpcds;
 mod tpch;
+mod windows;
 mod write;
 
 use std::fmt;
@@ -28,13 +30,13 @@ pub use ssb::{SsbBatches, SsbTable, ssb_batches, write_ssb_tbl};
 pub use tpch::{TpchBatches, TpchTable, tpch_batches};
 pub use write::{
     Compression, WriteOptions, WriteReport, WrittenTable, write_clickbench_parquet, write_h2o_parquet,
-    write_ssb_parquet, write_tpcds_parquet, write_tpch_parquet,
+    write_ssb_parquet, write_tpcds_parquet, write_tpch_parquet, write_windows_parquet,
 };
 
 /// The largest scale factor: beyond it keys of customers would pass 32 bits.
 pub const MAX_SCALE: f64 = 50_000.0;
 
-/// The most rows of ClickBench's table and of H2O's: their keys are 32-bit integers.
+/// The most rows of ClickBench's table, of H2O's and of those for windows: their keys are 32-bit integers.
 pub const MAX_ROWS: u64 = 1_000_000_000;
 
 /// How large the data of a benchmark are.
@@ -42,7 +44,7 @@ pub const MAX_ROWS: u64 = 1_000_000_000;
 pub enum Size {
     /// The scale factor of SSB, TPC-H and TPC-DS.
     Scale(f64),
-    /// The rows of the largest table, of ClickBench and H2O.
+    /// The rows of the largest table, of ClickBench, H2O and windows.
     Rows(u64),
 }
 

@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand};
 use warpcube_bench::cube::CubeArgs;
 use warpcube_bench::prims::PrimitiveArgs;
-use warpcube_bench::queries::{ClickbenchArgs, H2oArgs, ScaledArgs};
+use warpcube_bench::queries::{ClickbenchArgs, H2oArgs, ScaledArgs, WindowsArgs};
 use warpcube_bench::schemes::SchemeArgs;
 
 use crate::cube::args::CubeCommand;
@@ -124,6 +124,8 @@ pub(crate) enum BenchSuite {
     Clickbench(ClickbenchArgs),
     /// Run H2O's db-benchmark: draw its tables, answer the 15 questions, print their times and where each part ran
     H2o(H2oArgs),
+    /// Measure windows: row_number, running sums and lag over many and few partitions, and first rows of each
+    Windows(WindowsArgs),
     #[command(flatten)]
     Queries(QuerySuite),
 }

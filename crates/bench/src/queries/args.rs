@@ -39,6 +39,17 @@ pub struct H2oArgs {
     pub queries: QueryArgs,
 }
 
+/// How to run the benchmark of windows.
+#[derive(Debug, Clone, Args)]
+pub struct WindowsArgs {
+    /// Rows of each table
+    #[arg(long, default_value_t = 1 << 24)]
+    pub rows: u64,
+    /// How to run it
+    #[command(flatten)]
+    pub queries: QueryArgs,
+}
+
 /// How to run a benchmark of queries.
 #[derive(Debug, Clone, Args)]
 pub struct QueryArgs {

@@ -4,6 +4,7 @@ use warpcube_datagen::{
     CLICKBENCH_QUERIES, H2O_QUERIES, SSB_QUERIES, Size, TPCDS_QUERIES, ssb_variations, tpch_query, tpch_variations,
 };
 
+use super::windows;
 use crate::suite::Failure;
 
 /// Which generator makes a benchmark's tables, and how large.
@@ -19,6 +20,8 @@ pub(super) enum Generator {
     Clickbench(u64),
     /// That of H2O's db-benchmark.
     H2o(u64),
+    /// The tables for windows, of so many rows.
+    Windows(u64),
 }
 
 impl Generator {
@@ -30,6 +33,7 @@ impl Generator {
             Generator::Tpcds(_) => "tpcds",
             Generator::Clickbench(_) => "clickbench",
             Generator::H2o(_) => "h2o",
+            Generator::Windows(_) => "windows",
         }
     }
 
@@ -37,7 +41,7 @@ impl Generator {
     pub(super) fn size(self) -> Size {
         match self {
             Generator::Ssb(sf) | Generator::Tpch(sf) | Generator::Tpcds(sf) => Size::Scale(sf),
-            Generator::Clickbench(rows) | Generator::H2o(rows) => Size::Rows(rows),
+            Generator::Clickbench(rows) | Generator::H2o(rows) | Generator::Windows(rows) => Size::Rows(rows),
         }
     }
 }
@@ -128,6 +132,10 @@ pub(super) fn find(name: &str, size: Size) -> Result<Benchmark, Failure> {
             fixed("clickbench", Generator::Clickbench(rows), "hits", &CLICKBENCH_QUERIES)
         }
         ("h2o", Size::Rows(rows)) => fixed("h2o", Generator::H2o(rows), "g1", &H2O_QUERIES),
+        ("windows", Size::Rows(rows)) => {
+            let (name, generator, queries) = ("windows", Generator::Windows(rows), windows::queries());
+            Ok(Benchmark { name, generator, largest: "w", shows_placement: true, queries })
+        }
         (other, _) => Err(Failure::Usage(format!("there is no benchmark '{other}' {size}"))),
     }
 }
@@ -170,13 +178,13 @@ mod tests {
     fn suites_have_all_their_queries() {
         let rows = Size::Rows(1_000);
         let scaled = ["ssb", "tpch", "topk", "tpcds"].map(|name| (name, SCALE));
-        let sized = ["clickbench", "h2o"].map(|name| (name, rows));
+        let sized = ["clickbench", "h2o", "windows"].map(|name| (name, rows));
         let found: Vec<Benchmark> =
             scaled.into_iter().chain(sized).map(|(name, size)| find(name, size).unwrap()).collect();
         let counts: Vec<usize> = found.iter().map(|suite| suite.queries.len()).collect();
-        assert_eq!(counts, [13, 22, TOPK_QUERIES.len(), 99, 43, 15]);
+        assert_eq!(counts, [13, 22, TOPK_QUERIES.len(), 99, 43, 15, 20]);
         let varied = found.iter().map(|suite| suite.queries.iter().map(|case| case.variations.len()).min());
-        assert_eq!(varied.flatten().collect::<Vec<_>>(), [7, 4, 0, 0, 0, 0]);
+        assert_eq!(varied.flatten().collect::<Vec<_>>(), [7, 4, 0, 0, 0, 0, 0]);
         assert!(found.iter().all(|suite| [SCALE, rows].contains(&suite.generator.size())));
         assert_eq!(find("tpch", SCALE).unwrap().only(&["q21".into()]).unwrap().queries[0].name, "q21");
         let unknown = find("ssb", SCALE).unwrap().only(&["q9".into()]).unwrap_err().to_string();

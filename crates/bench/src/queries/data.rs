@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use warpcube_datagen::{
     Compression, Size, WriteOptions, write_clickbench_parquet, write_h2o_parquet, write_ssb_parquet,
-    write_tpcds_parquet, write_tpch_parquet,
+    write_tpcds_parquet, write_tpch_parquet, write_windows_parquet,
 };
 use warpcube_sql::{Baseline, Connection, Database, DatabaseOptions};
 
@@ -70,6 +70,7 @@ pub(super) fn make(
         Generator::Tpcds(sf) => write_tpcds_parquet(folder, sf, &options, &follower),
         Generator::Clickbench(rows) => write_clickbench_parquet(folder, rows, &options, &follower),
         Generator::H2o(rows) => write_h2o_parquet(folder, rows, &options, &follower),
+        Generator::Windows(rows) => write_windows_parquet(folder, rows, &options, &follower),
     }?;
     let (rows, bytes) = report.tables.iter().fold((0, 0), |sum, table| (sum.0 + table.rows, sum.1 + table.bytes));
     run.tell(&format!(

@@ -14,6 +14,7 @@ mod lines;
 mod measure;
 mod verify;
 mod wait;
+mod windows;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use warpcube_sql::{Baseline, Connection, DeviceColumn, Placement};
 
 use crate::report::{Column, Report, Threads};
 use crate::suite::{About, Failure, Run, Suite, device_name};
-pub use args::{ClickbenchArgs, Compression, H2oArgs, QueryArgs, Rival, ScaledArgs};
+pub use args::{ClickbenchArgs, Compression, H2oArgs, QueryArgs, Rival, ScaledArgs, WindowsArgs};
 pub use benchmark::Benchmark;
 use benchmark::Query;
 pub use cubes::{CrossTabs, CubeQuery, Opened};

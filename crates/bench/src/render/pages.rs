@@ -53,9 +53,11 @@ static PAGES: [Page; 12] = [
             queries::brief(files, &["relevant_cells", "targets", "device_ms", "floor_ms", "warm_ms", "thesis_ms"])
         },
     },
-    sections("bench/results/queries.md", &["ssb", "tpch", "topk", "tpcds", "clickbench", "h2o", "ssb-rivals"], |_| {
-        true
-    }),
+    sections(
+        "bench/results/queries.md",
+        &["ssb", "tpch", "topk", "tpcds", "clickbench", "h2o", "windows", "ssb-rivals"],
+        |_| true,
+    ),
     sections("bench/results/primitives-h200.md", &["primitives"], |name| !is_h100(name)),
     sections("bench/results/primitives-h100.md", &["primitives"], is_h100),
     sections("bench/results/cubes.md", &["cube"], |_| true),

@@ -20,7 +20,7 @@ pub struct Spec {
 /// All suites.
 pub(super) static SPECS: [Spec; 9] = [
     Spec {
-        suites: &["ssb", "tpch", "topk", "tpcds", "clickbench", "h2o", "ssb-rivals"],
+        suites: &["ssb", "tpch", "topk", "tpcds", "clickbench", "h2o", "windows", "ssb-rivals"],
         shown: &terminal::QUERIES,
         sections: |files| each(files, queries::table),
         drawings: query_charts::drawings,

@@ -12,6 +12,7 @@ use arrow::datatypes::SchemaRef;
 
 use crate::h2o::H2oTable;
 use crate::tpcds::{TPCDS_TABLES, TpcdsTable};
+use crate::windows::WindowsTable;
 use crate::{Batches, DatagenError, Progress, Size, SsbTable, TpchTable, clickbench, ssb_batches, tpch_batches};
 use marker::{Identity, Marker};
 
@@ -213,6 +214,30 @@ pub fn write_h2o_parquet(
             name: table.name(),
             schema: table.schema(),
             rows: table.rows(rows),
+            without_dictionary: table.distinct_columns(),
+            batches: Box::new(move |part, parts| table.batches(rows, part, parts, parquet::BATCH_ROWS)),
+        })
+    })
+}
+
+/// Writes the tables for windows, of `rows` rows each, into a folder, as [`write_ssb_parquet`] does.
+///
+/// # Errors
+/// As for [`write_ssb_parquet`].
+pub fn write_windows_parquet(
+    dir: &Path,
+    rows: u64,
+    options: &WriteOptions,
+    progress: &dyn Progress,
+) -> Result<WriteReport, DatagenError> {
+    crate::check_rows(rows)?;
+    let names = WindowsTable::ALL.map(WindowsTable::name);
+    write(dir, Identity::new("windows", Size::Rows(rows)), &names, options, progress, |index| {
+        let table = WindowsTable::ALL[index];
+        Ok(TableJob {
+            name: table.name(),
+            schema: table.schema(),
+            rows,
             without_dictionary: table.distinct_columns(),
             batches: Box::new(move |part, parts| table.batches(rows, part, parts, parquet::BATCH_ROWS)),
         })

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use warpcube_bench::cube::Cubes;
 use warpcube_bench::prims::Primitives;
-use warpcube_bench::queries::{Benchmark, ClickbenchArgs, H2oArgs, Queries, QueryArgs, ScaledArgs, Size};
+use warpcube_bench::queries::{Benchmark, ClickbenchArgs, H2oArgs, Queries, QueryArgs, ScaledArgs, Size, WindowsArgs};
 use warpcube_bench::schemes::Schemes;
 use warpcube_bench::suite::{RunArgs, Suite};
 use warpcube_gpu::{Device, EmulatorOptions};
@@ -41,6 +41,9 @@ pub(crate) fn suite(suite: &BenchSuite, settings: Vec<Assignment>, host: &Host) 
         }
         BenchSuite::H2o(H2oArgs { rows, queries: arguments }) => {
             queries("h2o", Size::Rows(*rows), arguments, settings, host)
+        }
+        BenchSuite::Windows(WindowsArgs { rows, queries: arguments }) => {
+            queries("windows", Size::Rows(*rows), arguments, settings, host)
         }
         BenchSuite::Queries(suite) => query_suite(suite, settings, host),
     }

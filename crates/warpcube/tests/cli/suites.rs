@@ -1,5 +1,5 @@
-//! TPC-DS, ClickBench and H2O at a small size, beside the numbers of rows and the sums of columns of DuckDB's answers,
-//! which `duckdb/*.jsonl` have: lines of `bench/rivals/duckdb_rival.py` over the same data, with times of 1 ms. Where
+//! TPC-DS, ClickBench, H2O and windows at a small size, the first three beside the numbers of rows and the sums of
+//! columns of DuckDB's answers, which `duckdb/*.jsonl` have: lines of `bench/rivals/duckdb_rival.py` over the same data, with times of 1 ms. Where
 //! queries or data change, the lines are made anew by that program, or by a run with `--rival duckdb`.
 
 use serde_json::Value;
@@ -62,6 +62,19 @@ fn h2o_runs_on_the_device_and_is_verified() {
 }
 
 #[test]
+fn windows_run_on_the_device_and_are_verified() {
+    let place = Place::new();
+    let queries = "row_number-1k-32,sum-1m-64,lag-1k-sorted,first3-1k";
+    let arguments = ["bench", "windows", "--rows", "20000", "--dir", "d", "--queries", queries, "--runs", "1"];
+    let rest = ["--device", "emulated", "--verify", "--json", "r.json"];
+    let ran = Ran::of(place.emulated().args(arguments).args(rest).output().unwrap());
+    assert!(ran.code == 0 && ran.out.lines().filter(|line| line.ends_with("  yes")).count() == 4, "{ran:?}");
+    let found: Value = serde_json::from_slice(&place.read("r.json")).unwrap();
+    let results = found["results"].as_array().unwrap();
+    assert!(results.iter().all(|result| result["gpu_share"] == 1.0 && result["bytes"].is_u64()), "{found}");
+}
+
+#[test]
 fn sizes_and_queries_of_other_suites_are_refused() {
     let place = Place::new();
     let run = |arguments: &[&str]| place.run(&[&["bench"], arguments].concat());
@@ -74,9 +87,9 @@ fn sizes_and_queries_of_other_suites_are_refused() {
     );
     assert!(refused(&["h2o", "--queries", "q1"]).starts_with("CLI-001 --queries q1: h2o has g1, "));
     let listed = |suite: &str| run(&[suite, "--list"]).ok().lines().count();
-    assert_eq!(["tpcds", "clickbench", "h2o"].map(listed), [99, 43, 15]);
+    assert_eq!(["tpcds", "clickbench", "h2o", "windows"].map(listed), [99, 43, 15, 20]);
     let help = run(&["--help"]).ok();
-    assert!(["tpcds", "clickbench", "h2o"].iter().all(|suite| help.contains(suite)), "{help}");
+    assert!(["tpcds", "clickbench", "h2o", "windows"].iter().all(|suite| help.contains(suite)), "{help}");
     // One folder holds the data of one size.
     let h2o = ["h2o", "--queries", "j1", "--runs", "1", "--dir", "d", "--device", "cpu", "--rows"];
     assert_eq!(run(&[&h2o[..], &["1000"]].concat()).code, 0);

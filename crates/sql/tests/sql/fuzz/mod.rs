@@ -1,5 +1,5 @@
-//! The differential fuzzer: random tables, aggregations and first rows ([`first_rows`]) on a device and on the CPU give
-//! the same rows.
+//! The differential fuzzer: random tables, aggregations, windows and first rows ([`first_rows`]) on a device and on the
+//! CPU give the same rows.
 //!
 //! In the test run: a fixed range of seeds on the emulated device. For more, by environment:
 //! `WARPCUBE_FUZZ_SEEDS=0..1000` (each seed is a query; eight in a row share their tables),
@@ -14,7 +14,9 @@ mod first_rows;
 mod nested;
 mod query;
 pub mod random;
+mod sets;
 mod shrink;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,8 +30,9 @@ use random::Random;
 
 /// Queries over the same tables.
 const QUERIES_PER_CASE: u64 = 8;
-/// One seed of so many is a query over the groups of another, and one asks for first rows, of joins too.
-const NESTED_EVERY: u64 = 4;
+/// Of so many seeds one is a query over the groups of another, one asks for first rows, of joins too, and one for
+/// windows.
+const KINDS: u64 = 5;
 /// Seeds of the test run.
 const SEEDS: Range<u64> = 0..48;
 /// Seeds of the test run whose strings are bytes.
@@ -97,9 +100,10 @@ async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_p
     let drawn = |seed: u64, tables: &Tables| {
         let mut random = Random::new(seed ^ 0xF00D << 40);
         let generator = Generator::new(&mut random, tables);
-        match seed % NESTED_EVERY {
+        match seed % KINDS {
             1 => generator.nested(),
             2 => generator.first_rows(false),
+            3 => generator.windows(),
             _ => generator.query(),
         }
     };

@@ -1,5 +1,5 @@
-//! Random aggregations over the tables of a case, and first rows of its fact table, kept in parts so that a failing one
-//! can be shrunk.
+//! Random aggregations over the tables of a case, by grouping sets too, and first rows of its fact table, kept in parts
+//! so that a failing one can be shrunk.
 
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -7,12 +7,13 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::data::{Column, Table, Tables, Tie};
 use super::first_rows::FirstRows;
 use super::random::Random;
+use super::sets::Sets;
 
 /// Directions of a key with the place of NULL.
-const WAYS: [&str; 4] = ["", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"];
+pub(super) const WAYS: [&str; 4] = ["", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"];
 
 /// A query.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Query {
     /// Name of the fact table.
     pub fact: String,
@@ -24,6 +25,8 @@ pub struct Query {
     pub filters: Vec<String>,
     /// Group expressions.
     pub groups: Vec<String>,
+    /// The sets that rows are grouped by.
+    pub sets: Sets,
     /// Aggregates.
     pub aggregates: Vec<String>,
     /// HAVING.
@@ -56,7 +59,7 @@ impl Query {
             sql += &format!(" WHERE {}", self.filters.join(" AND "));
         }
         if !self.groups.is_empty() {
-            sql += &format!(" GROUP BY {}", self.groups.join(", "));
+            sql += &format!(" GROUP BY {}", self.sets.over(&self.groups));
         }
         if let Some(having) = &self.having {
             sql += &format!(" HAVING {having}");
@@ -95,6 +98,9 @@ impl Query {
         };
         if self.above.is_some() {
             removed(&|query| query.above = None);
+        }
+        if self.sets != Sets::One {
+            removed(&|query| query.sets = Sets::One);
         }
         if self.having.is_some() {
             removed(&|query| query.having = None);
@@ -158,18 +164,20 @@ impl<'a> Generator<'a> {
             filters.push(format!("({})", self.condition(2)));
         }
         let most = if self.random.chance(10) { 9 } else { 4 };
-        let groups: Vec<String> = (0..self.random.below(most)).map(|_| self.group()).collect();
+        let mut groups: Vec<String> = (0..self.random.below(most)).map(|_| self.group()).collect();
+        let sets = if groups.is_empty() || self.random.chance(80) { Sets::One } else { self.sets(&mut groups) };
         let aggregates: Vec<String> = (0..1 + self.random.below(4)).map(|_| self.aggregate()).collect();
         let having = self.random.chance(15).then(|| match self.random.below(2) {
             0 => format!("COUNT(*) > {}", self.random.below(5)),
             _ => format!("{} IS NOT NULL", aggregates[0]),
         });
-        let order = self.random.chance(30).then(|| {
+        // Groups of several sets may have equal keys.
+        let order = (sets == Sets::One && self.random.chance(30)).then(|| {
             let limit = self.random.chance(70).then(|| 1 + self.random.below(20));
             (self.random.chance(50), limit)
         });
         let union = if self.random.chance(20) { self.branches() } else { Vec::new() };
-        Query { fact, union, joins, filters, groups, aggregates, having, order, first: None, above: None }
+        Query { fact, union, joins, filters, groups, sets, aggregates, having, order, first: None, above: None }
     }
 
     /// First rows of the fact table: by its columns, under plain comparisons, or by computed keys under any conditions,
@@ -205,8 +213,7 @@ impl<'a> Generator<'a> {
         let union =
             if columns.is_empty() && !are_plain && self.random.chance(20) { self.branches() } else { Vec::new() };
         let first = Some(FirstRows { columns, keys, limit, offset });
-        let (groups, aggregates) = Default::default();
-        Query { fact, union, joins, filters, groups, aggregates, having: None, order: None, first, above: None }
+        Query { fact, union, joins, filters, first, ..Query::default() }
     }
 
     /// A comparison of a column with constants, or a test for NULL.
@@ -251,7 +258,7 @@ impl<'a> Generator<'a> {
         branch
     }
 
-    fn joins(&mut self) -> (Vec<(String, String)>, Vec<String>) {
+    pub(super) fn joins(&mut self) -> (Vec<(String, String)>, Vec<String>) {
         let (mut joins, mut filters) = (Vec::new(), Vec::new());
         let tables = self.tables;
         for tie in &tables.ties {
@@ -345,13 +352,13 @@ impl<'a> Generator<'a> {
         condition
     }
 
-    fn any(&mut self) -> (&'a Table, &'a Column) {
+    pub(super) fn any(&mut self) -> (&'a Table, &'a Column) {
         let table = &self.tables.tables[*self.random.pick(&self.scope)];
         (table, self.random.pick(&table.columns))
     }
 
     /// A column for which `wanted` holds; after some tries whatever there is.
-    fn column(&mut self, wanted: impl Fn(&Column) -> bool) -> Option<(&'a Table, &'a Column)> {
+    pub(super) fn column(&mut self, wanted: impl Fn(&Column) -> bool) -> Option<(&'a Table, &'a Column)> {
         (0..12).map(|_| self.any()).find(|(_, column)| wanted(column))
     }
 
@@ -380,7 +387,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn condition(&mut self, depth: usize) -> String {
+    pub(super) fn condition(&mut self, depth: usize) -> String {
         if depth > 0 && self.random.chance(35) {
             let (left, right) = (self.condition(depth - 1), self.condition(depth - 1));
             return match self.random.below(5) {
