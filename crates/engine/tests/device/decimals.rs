@@ -24,8 +24,8 @@ fn rescale(inner: Expr, power: i8) -> Expr {
 
 #[test]
 fn sums_narrow_and_wide() {
-    // Up to 63 bits for all rows together, then sums in two parts, or in three of products whose upper bits may leave 64;
-    // sums of products of full 64-bit values are too wide.
+    // Up to 63 bits for all rows together, then sums in two parts, or in three of products whose upper bits may leave
+    // 64; sums of products of full 64-bit values are too wide.
     for largest in [10_000, 1 << 40, 1 << 55, i64::MAX as i128 / 2] {
         let product = binary(BinaryOp::Mul, reg(0), reg(1));
         let calls = |wide: bool| {
