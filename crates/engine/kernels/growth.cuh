@@ -41,7 +41,8 @@ WC_KERNEL(grow_column, GrowColumnParams, 256, 1) {
         case 1: wc_grow_value<uint8_t>(p.from, slot, p.to, at - 1); break;
         case 2: wc_grow_value<uint16_t>(p.from, slot, p.to, at - 1); break;
         case 4: wc_grow_value<uint32_t>(p.from, slot, p.to, at - 1); break;
-        default: wc_grow_value<uint64_t>(p.from, slot, p.to, at - 1);
+        case 8: wc_grow_value<uint64_t>(p.from, slot, p.to, at - 1); break;
+        default: wc_grow_value<unsigned __int128>(p.from, slot, p.to, at - 1);
         }
     }
 }

@@ -170,6 +170,12 @@ pub enum Expr {
     Digits(Box<Expr>, u8),
     /// A decimal as a double: unscaled value ÷ 10^scale.
     DecimalToFloat(Box<Expr>, i8),
+    /// A decimal times a power of ten over another, truncated; computed in 256 bits. Zero divisors raise, and so do
+    /// quotients of more than 38 digits.
+    Quotient(Box<[Expr; 2]>, u8),
+    /// `n Σx² − (Σx)²`, the sum of squared deviations from the mean times the count, rounded once to a double: of the
+    /// sum of decimals, of the sum of their squares, and of their number, an integer of 64 bits.
+    Deviations(Box<[Expr; 3]>),
     /// The first branch whose condition is true, else the last expression; all of one type.
     Case(Vec<(Expr, Expr)>, Box<Expr>),
     /// A part of a date in days since 1970.

@@ -96,6 +96,8 @@ fn write(cell: &Cell, value: &str, parts: &str, condition: Option<&str>) -> Cell
         Part::Cell(_) => value.to_string(),
         Part::Integer => format!("(uint64_t)(int64_t){value}"),
         Part::Low => format!("(uint64_t)(uint32_t){value}"),
+        Part::Middle => format!("(uint64_t)(uint32_t)({value} >> 32)"),
+        Part::Highest => format!("(uint64_t)(int64_t)({value} >> 64)"),
         Part::High { signed } => {
             format!("(uint64_t)(int64_t)({}{value} >> 32)", if signed { "(int64_t)" } else { "" })
         }

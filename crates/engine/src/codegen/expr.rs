@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::ops::Deref;
 
 use crate::arena::{Arena, Region};
+use crate::codegen::floats::of_float;
 use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result};
 use crate::facts::{self, FIRST_DAY, Facts, LAST_DAY, fits_i64};
@@ -204,6 +205,8 @@ impl<'a> Emitter<'a> {
                 let code = format!("(double){} / {divisor:?}", value.code);
                 Ok(self.value(Facts::new(Ty::F64, value.nullable, None), &code, value.valid))
             }
+            Expr::Quotient(operands, power) => self.wide_quotient(operands, *power),
+            Expr::Deviations(sums) => self.deviations(sums),
             Expr::Case(branches, otherwise) => self.case(branches, otherwise),
             Expr::DatePart(part, inner) => self.date_part(*part, inner),
             Expr::AddMonths(inner, months) => self.add_months(inner, *months),
@@ -281,13 +284,17 @@ impl<'a> Emitter<'a> {
             let zero = self.literal(Literal::Int(0), value.ty)?;
             return self.integer_arithmetic(BinaryOp::Sub, &zero, &value);
         }
-        let facts = facts::unary(op, &value);
+        if op == UnaryOp::Absolute && !value.ty.is_float() {
+            return self.absolute(value);
+        }
+        let facts = facts::unary(op, &value)?;
         Ok(match op {
             UnaryOp::Not => self.value(facts, &format!("!{}", value.code), value.valid),
             UnaryOp::IsNull => self.value(facts, &format!("!({})", value.valid_code()), None),
             UnaryOp::IsNotNull => self.value(facts, value.valid_code(), None),
             UnaryOp::IsTrue => self.value(facts, &value.truth(), None),
             UnaryOp::Negate => self.value(facts, &format!("-{}", value.code), value.valid),
+            op => self.value(facts, &of_float(op, &value.code), value.valid),
         })
     }
 
@@ -376,19 +383,6 @@ impl<'a> Emitter<'a> {
             format!("{} {operator} {}", left.code, right.code)
         };
         let valid = self.both_valid(left, right);
-        Ok(self.value(facts, &code, valid))
-    }
-
-    fn float_arithmetic(&mut self, op: BinaryOp, left: &Value, right: &Value) -> Result<Value> {
-        let facts = facts::float_arithmetic(op, left, right)?;
-        let valid = self.both_valid(left, right);
-        let code = match op {
-            BinaryOp::Add => format!("{} + {}", left.code, right.code),
-            BinaryOp::Sub => format!("{} - {}", left.code, right.code),
-            BinaryOp::Mul => format!("{} * {}", left.code, right.code),
-            BinaryOp::Div => format!("{} / {}", left.code, right.code),
-            _ => format!("({})fmod({}, {})", left.c_type(), left.code, right.code),
-        };
         Ok(self.value(facts, &code, valid))
     }
 

@@ -90,9 +90,16 @@ impl GroupValue {
         let code = match output.read {
             Read::Integer(sum) => format!("({c_type_here})(int64_t){}", cell(emitter, sum)?),
             Read::Float(sum) => format!("({c_type_here}){}", cell(emitter, sum)?),
-            Read::Wide(low, high) => {
+            Read::Wide { low, middle, high } => {
                 let (low, high) = (cell(emitter, low)?, cell(emitter, high)?);
-                let whole = format!("(__int128)(int64_t){high} * ((__int128)1 << 32) + (__int128){low}");
+                let upper = match middle {
+                    Some(middle) => {
+                        let middle = cell(emitter, middle)?;
+                        format!("((__int128)(int64_t){high} * ((__int128)1 << 32) + (__int128){middle})")
+                    }
+                    None => format!("(__int128)(int64_t){high}"),
+                };
+                let whole = format!("{upper} * ((__int128)1 << 32) + (__int128){low}");
                 limits = (self.facts.ty != Ty::I128).then(|| c_type(self.facts.ty, false));
                 whole
             }

@@ -6,8 +6,8 @@
 
 use crate::codegen::expr::{Emitter, Value, are_narrow, c_type, c_type_of};
 use crate::error::Result;
-use crate::facts::{Arithmetic, divides_in_place, integer_arithmetic};
-use crate::ir::{BinaryOp, Ty};
+use crate::facts::{Arithmetic, absolute, divides_in_place, integer_arithmetic, wide_quotient};
+use crate::ir::{BinaryOp, Expr, Literal, Ty};
 
 impl Emitter<'_> {
     /// The sum, difference, product, quotient or remainder of two integers or decimals of one type.
@@ -75,6 +75,44 @@ impl Emitter<'_> {
         self.value(known.facts, &format!("({}){result}", c_type(ty, false)), valid)
     }
 
+    /// A decimal times a power of ten over another, in 256 bits.
+    pub(super) fn wide_quotient(&mut self, operands: &[Expr; 2], power: u8) -> Result<Value> {
+        let [dividend, divisor] = operands;
+        let (dividend, divisor) = (self.emit(dividend)?, self.emit(divisor)?);
+        let facts = wide_quotient(&dividend, &divisor, power)?;
+        let valid = self.both_valid(&dividend, &divisor);
+        self.raise(&format!("{} == 0", divisor.code), &valid, "WC_DIVIDE_BY_ZERO");
+        let factor = self.literal(Literal::Int(10i128.pow(power.into())), Ty::I128)?.code;
+        let most = self.literal(Literal::Int(10i128.pow(38) - 1), Ty::I128)?.code;
+        let quotient = format!("wc_quotient({}, {factor}, {})", dividend.code, divisor.code);
+        let quotient = self.define("unsigned __int128", &quotient);
+        self.raise(&format!("{quotient} > (unsigned __int128){most}"), &valid, "WC_OVERFLOW");
+        let code =
+            format!("({} < 0) != ({} < 0) ? -(__int128){quotient} : (__int128){quotient}", dividend.code, divisor.code);
+        Ok(self.value(facts, &code, valid))
+    }
+
+    /// The magnitude of an integer or a decimal.
+    pub(super) fn absolute(&mut self, value: Value) -> Result<Value> {
+        let (facts, raises) = absolute(&value)?;
+        if value.bounds().is_some_and(|(low, _)| low >= 0) {
+            return Ok(value);
+        }
+        let valid = value.valid.clone();
+        if raises {
+            let smallest = smallest(&value);
+            self.raise(&format!("{} == {smallest}", value.code), &valid, "WC_OVERFLOW");
+        }
+        // Unsigned, as above: the magnitude of the smallest integer of 64 bits may be a decimal of more.
+        let wide = match value.ty {
+            Ty::I128 if facts.is_wide() => "unsigned __int128",
+            Ty::I128 | Ty::I64 => "uint64_t",
+            _ => "uint32_t",
+        };
+        let code = format!("({})({1} < 0 ? 0 - ({wide}){1} : ({wide}){1})", c_type_of(&facts), value.code);
+        Ok(self.value(facts, &code, valid))
+    }
+
     fn integer_division(
         &mut self,
         op: BinaryOp,
@@ -91,8 +129,7 @@ impl Emitter<'_> {
         let mut unsafe_divisor = format!("{} == 0", right.code);
         let result_type = c_type_of(&known.facts);
         if divides_in_place(left, known.facts.range) {
-            let minimum = format!("({})((uint64_t)1 << {})", left.c_type(), bits(left.ty) - 1);
-            let overflows = format!("{} == -1 && {} == {minimum}", right.code, left.code);
+            let overflows = format!("{} == -1 && {} == {}", right.code, left.code, smallest(left));
             if known.raises.quotient_overflow {
                 self.raise(&overflows, &valid, "WC_OVERFLOW");
             }
@@ -104,6 +141,11 @@ impl Emitter<'_> {
         let code = format!("({unsafe_divisor}) ? ({result_type})0 : ({result_type})({quotient})");
         self.value(known.facts, &code, valid)
     }
+}
+
+/// The smallest integer of a signed type of at most 64 bits.
+fn smallest(value: &Value) -> String {
+    format!("({})((uint64_t)1 << {})", value.c_type(), bits(value.ty) - 1)
 }
 
 fn bits(ty: Ty) -> u32 {

@@ -21,6 +21,7 @@ mod dense;
 mod ends;
 pub(crate) mod expr;
 pub(crate) mod filters;
+mod floats;
 mod frame;
 mod group_values;
 mod integers;

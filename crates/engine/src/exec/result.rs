@@ -183,7 +183,13 @@ fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
         match output.read {
             Read::Integer(sum) if output.data_type == DataType::UInt64 => cell(group, sum).into(),
             Read::Integer(sum) => (cell(group, sum) as i64).into(),
-            Read::Wide(low, high) => (i128::from(cell(group, high) as i64) << 32) + i128::from(cell(group, low)),
+            Read::Wide { low, middle, high } => {
+                let (low, high) = (i128::from(cell(group, low)), i128::from(cell(group, high) as i64));
+                match middle {
+                    Some(middle) => (high << 64) + (i128::from(cell(group, middle)) << 32) + low,
+                    None => (high << 32) + low,
+                }
+            }
             Read::Image { cell: image, signed, turned, .. } => {
                 let image = if turned { !cell(group, image) } else { cell(group, image) };
                 if signed { ((image ^ 1 << 63) as i64).into() } else { image.into() }
@@ -192,7 +198,7 @@ fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
         }
     };
     let limits = Ty::of(&output.data_type).filter(|ty| *ty != Ty::I128).and_then(Ty::bounds);
-    if let (Read::Wide(_, _), Some((low, high))) = (output.read, limits) {
+    if let (Read::Wide { .. }, Some((low, high))) = (output.read, limits) {
         let valid = |group: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*group));
         if (0..rows.count).filter(valid).any(|group| !(low..=high).contains(&value(group))) {
             return Err(EngineError::Evaluation("an overflow"));

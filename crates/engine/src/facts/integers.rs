@@ -68,6 +68,36 @@ pub(crate) fn integer_arithmetic(op: BinaryOp, left: &Facts, right: &Facts, over
     Ok(Arithmetic { facts: Facts::new(ty, left.nullable || right.nullable, range), exact, raises })
 }
 
+/// The magnitude of an integer or a decimal, and whether it can raise: that of the smallest integer of a type does.
+///
+/// # Errors
+/// Decimals that may be the smallest of 128 bits.
+pub(crate) fn absolute(value: &Facts) -> Result<(Facts, bool)> {
+    let (low, high) = value.bounds().expect("integers have bounds");
+    let limits = value.ty.bounds().expect("integers have bounds");
+    let raises = limits.0 < 0 && low == limits.0;
+    if raises && value.ty == Ty::I128 {
+        return unsupported("the magnitude of decimals that may be the smallest of 128 bits");
+    }
+    let magnitude = |value: i128| value.checked_abs().map_or(limits.1, |magnitude| magnitude.min(limits.1));
+    let (one, other) = (magnitude(low), magnitude(high));
+    let least = if low <= 0 && high >= 0 { 0 } else { one.min(other) };
+    Ok((Facts::new(value.ty, value.nullable, Some((least, one.max(other)))), raises))
+}
+
+/// A decimal times a power of ten over another, of at most 38 digits.
+///
+/// # Errors
+/// What is no decimal; powers past 38 digits.
+pub(crate) fn wide_quotient(dividend: &Facts, divisor: &Facts, power: u8) -> Result<Facts> {
+    match (dividend.ty, divisor.ty, power) {
+        (Ty::I128, Ty::I128, ..=38) => {
+            Ok(Facts::new(Ty::I128, dividend.nullable || divisor.nullable, Some((-DECIMAL_MAX, DECIMAL_MAX))))
+        }
+        operands => Err(EngineError::Malformed(format!("a quotient of {operands:?}"))),
+    }
+}
+
 fn division_raises(op: BinaryOp, left: &Facts, right: &Facts, range: Range) -> Result<Raises> {
     if left.ty == Ty::I128 && left.bounds().is_none_or(|(low, _)| low == i128::MIN) {
         return unsupported("a division of decimals that may be the smallest of 128 bits");
@@ -117,6 +147,17 @@ mod tests {
         assert!(raises(BinaryOp::Div, (-1, 1)).zero_divisor && raises(BinaryOp::Div, (-1, 1)).quotient_overflow);
         assert!(!raises(BinaryOp::Rem, (-1, 1)).quotient_overflow && raises(BinaryOp::Rem, (-1, 1)).zero_divisor);
         assert!(!raises(BinaryOp::Div, (1, 9)).any());
+    }
+
+    #[test]
+    fn magnitudes_raise_for_the_smallest_integer() {
+        let of = |ty, range| absolute(&facts(ty, range)).map(|(facts, raises)| (facts.range.unwrap(), raises)).unwrap();
+        assert_eq!(of(Ty::I8, (-128, 7)), ((0, 127), true));
+        assert_eq!(of(Ty::I8, (-128, -128)), ((127, 127), true));
+        assert_eq!(of(Ty::I8, (-127, -3)), ((3, 127), false));
+        assert_eq!(of(Ty::U8, (0, 255)), ((0, 255), false));
+        assert_eq!(of(Ty::I128, (i64::MIN.into(), 5)), ((0, 1 << 63), false));
+        assert!(absolute(&facts(Ty::I128, (i128::MIN, 0))).is_err());
     }
 
     #[test]

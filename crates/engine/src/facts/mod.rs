@@ -20,7 +20,7 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{BinaryOp, DatePart, Expr, Literal, Overflow, Ty, UnaryOp};
 use crate::lookup::{self, LookupTable};
 
-pub(crate) use integers::{Arithmetic, divides_in_place, integer_arithmetic};
+pub(crate) use integers::{Arithmetic, absolute, divides_in_place, integer_arithmetic, wide_quotient};
 pub(crate) use validity::{Validity, validity};
 
 /// Bounds of integers, both included.
@@ -122,7 +122,12 @@ impl Analysis<'_> {
                         let zero = literal(Literal::Int(0), value.ty)?;
                         self.integers(BinaryOp::Sub, &zero, &value)
                     }
-                    op => Ok(unary(*op, &value)),
+                    UnaryOp::Absolute if !value.ty.is_float() => {
+                        let (facts, raises) = absolute(&value)?;
+                        self.fallible |= raises;
+                        Ok(facts)
+                    }
+                    op => unary(*op, &value),
                 }
             }
             Expr::Binary(op, left, right) => {
@@ -160,6 +165,16 @@ impl Analysis<'_> {
                 Ok(facts)
             }
             Expr::DecimalToFloat(inner, _) => Ok(Facts::new(Ty::F64, self.of(inner)?.nullable, None)),
+            Expr::Quotient(operands, power) => {
+                let [dividend, divisor] = operands.as_ref();
+                let (dividend, divisor) = (self.of(dividend)?, self.of(divisor)?);
+                self.fallible = true;
+                wide_quotient(&dividend, &divisor, *power)
+            }
+            Expr::Deviations(sums) => {
+                let [sum, squares, count] = sums.as_ref();
+                deviations([self.of(sum)?, self.of(squares)?, self.of(count)?])
+            }
             Expr::Case(branches, otherwise) => {
                 let mut results = Vec::with_capacity(branches.len() + 1);
                 for (when, then) in branches {
@@ -264,12 +279,16 @@ pub(crate) fn literal(value: Literal, ty: Ty) -> Result<Facts> {
     }
 }
 
-/// An operation of one operand, but for the negation of integers, which is a difference.
-pub(crate) fn unary(op: UnaryOp, value: &Facts) -> Facts {
+/// An operation of one operand, but for the negation of integers, which is a difference, and for their magnitude.
+///
+/// # Errors
+/// Roundings and signs of what is no float.
+pub(crate) fn unary(op: UnaryOp, value: &Facts) -> Result<Facts> {
     match op {
-        UnaryOp::Not => truth(value.nullable),
-        UnaryOp::IsNull | UnaryOp::IsNotNull | UnaryOp::IsTrue => truth(false),
-        UnaryOp::Negate => Facts::new(value.ty, value.nullable, None),
+        UnaryOp::Not => Ok(truth(value.nullable)),
+        UnaryOp::IsNull | UnaryOp::IsNotNull | UnaryOp::IsTrue => Ok(truth(false)),
+        _ if value.ty.is_float() => Ok(Facts::new(value.ty, value.nullable, None)),
+        op => Err(EngineError::Malformed(format!("{op:?} of {:?}", value.ty))),
     }
 }
 
@@ -346,6 +365,14 @@ pub(crate) fn digits(value: &Facts, most: u8) -> Result<(Facts, bool)> {
 pub(crate) fn rescale_down(value: &Facts, factor: i128) -> Facts {
     let range = value.range.map(|(low, high)| (low / factor - 1, high / factor + 1));
     Facts::new(Ty::I128, value.nullable, range)
+}
+
+/// The sum of squared deviations from a mean, of two sums and a count.
+pub(crate) fn deviations(sums: [Facts; 3]) -> Result<Facts> {
+    match sums.each_ref().map(|value| value.ty) {
+        [Ty::I128, Ty::I128, Ty::I64] => Ok(Facts::new(Ty::F64, sums.iter().any(|value| value.nullable), None)),
+        types => Err(EngineError::Malformed(format!("squared deviations of {types:?}"))),
+    }
 }
 
 /// The results of a CASE as one: those of its branches, then the last one. Strings are codes of a dictionary that all

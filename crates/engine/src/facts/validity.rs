@@ -65,6 +65,14 @@ pub(crate) fn validity(expr: &Expr, registers: &[Option<Facts>], overflow: Overf
             false => Validity::Always,
         },
         Expr::Binary(_, left, right) => of(left)?.and(of(right)?),
+        Expr::Quotient(operands, _) => {
+            let [dividend, divisor] = operands.as_ref();
+            of(dividend)?.and(of(divisor)?)
+        }
+        Expr::Deviations(sums) => {
+            let [sum, squares, count] = sums.as_ref();
+            of(sum)?.and(of(squares)?).and(of(count)?)
+        }
         Expr::DatePart(_, days) if may_leave_calendar(&facts(days)?) => Validity::Own,
         Expr::Unary(_, inner)
         | Expr::Cast(inner, _)

@@ -13,6 +13,21 @@ pub enum UnaryOp {
     IsNotNull,
     /// Whether the operand is true; never NULL itself.
     IsTrue,
+    /// Magnitude; the smallest integer of a type raises, whatever [`Overflow`] says. A decimal that may be the smallest
+    /// of 128 bits is refused.
+    Absolute,
+    /// The largest whole number that is not above a float.
+    Floor,
+    /// The smallest whole number that is not below a float.
+    Ceil,
+    /// The whole number nearest to a float, halves away from zero.
+    Round,
+    /// A float without its digits behind the point; zeros of both signs give 0.
+    Truncate,
+    /// -1, 0 or 1 by the sign of a float; NaN of NaN.
+    Sign,
+    /// Square root of a float; NaN of those below zero.
+    Root,
 }
 
 /// Operators of two operands; both have the same type.

@@ -40,6 +40,8 @@ impl Expr {
             (Expr::AddMonths(_, one), Expr::AddMonths(_, other)) => one == other,
             (Expr::InCalendar(_, one), Expr::InCalendar(_, other)) => one == other,
             (Expr::Among(_, one), Expr::Among(_, other)) => one == other,
+            (Expr::Quotient(_, one), Expr::Quotient(_, other)) => one == other,
+            (Expr::Deviations(_), Expr::Deviations(_)) => true,
             (Expr::Case(one, _), Expr::Case(other, _)) => one.len() == other.len(),
             (Expr::Match(one, test), Expr::Match(other, other_test)) => one == other && Arc::ptr_eq(test, other_test),
             (Expr::Lookup(one, function, ty), Expr::Lookup(other, other_function, other_ty)) => {
@@ -83,6 +85,8 @@ impl Expr {
                 visit(left);
                 visit(right);
             }
+            Expr::Quotient(operands, _) => operands.iter().for_each(visit),
+            Expr::Deviations(sums) => sums.iter().for_each(visit),
             Expr::Case(branches, otherwise) => {
                 for (when, then) in branches {
                     visit(when);
@@ -111,6 +115,8 @@ impl Expr {
                 left.change(change);
                 right.change(change);
             }
+            Expr::Quotient(operands, _) => operands.iter_mut().for_each(|inner| inner.change(change)),
+            Expr::Deviations(sums) => sums.iter_mut().for_each(|inner| inner.change(change)),
             Expr::Case(branches, otherwise) => {
                 for (when, then) in branches {
                     when.change(change);

@@ -3,7 +3,7 @@
 //! | aggregate | cells |
 //! |---|---|
 //! | COUNT | number of rows |
-//! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows. A total of integers that leaves 64 bits raises |
+//! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows; of decimals whose rest may leave 64 bits, the sums of 32 bits, of the next 32 and of the rest. A total of integers that leaves 64 bits raises |
 //! | SUM of integers that wrap | sum modulo 2⁶⁴ |
 //! | SUM of floats | double sum, order undefined |
 //! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
@@ -57,11 +57,15 @@ pub(crate) enum Part {
     Integer,
     /// The lower 32 bits of an integer.
     Low,
+    /// The 32 bits above these.
+    Middle,
     /// An integer without its lower 32 bits; `signed` of 64 bits.
     High {
         /// Whether the sign is extended first.
         signed: bool,
     },
+    /// A decimal without its lower 64 bits.
+    Highest,
     /// The value as a double.
     Float,
     /// All limbs of a float; or one of a sum that keeps every limb, to which nothing is added by itself.
@@ -138,8 +142,15 @@ pub(crate) enum Read {
         /// Cell that counts what is not finite.
         infinite: usize,
     },
-    /// Sums of lower 32 bits and of upper parts.
-    Wide(usize, usize),
+    /// Sums of lower 32 bits and of upper parts; of the next 32 bits between them, if there are any of these.
+    Wide {
+        /// Cell of the lower bits.
+        low: usize,
+        /// Cell of the next ones.
+        middle: Option<usize>,
+        /// Cell of the rest.
+        high: usize,
+    },
     /// The image of an integer: `signed` flips the sign bit back, `turned` all bits.
     Image {
         /// Cell.
@@ -244,7 +255,7 @@ impl Read {
         match self {
             Read::Integer(cell) => vec![add(cell)],
             Read::Float(cell) => vec![(CellOp::AddFloat, cell)],
-            Read::Wide(low, high) => vec![add(low), add(high)],
+            Read::Wide { low, middle, high } => [low].into_iter().chain(middle).chain([high]).map(add).collect(),
             Read::Image { cell, .. } => vec![(CellOp::Max, cell)],
             Read::Fixed { cell, window, infinite } => (cell..cell + window.limbs).chain([infinite]).map(add).collect(),
         }
@@ -255,7 +266,10 @@ impl Read {
         match self {
             Read::Integer(_) => Read::Integer(cells[0]),
             Read::Float(_) => Read::Float(cells[0]),
-            Read::Wide(_, _) => Read::Wide(cells[0], cells[1]),
+            Read::Wide { middle, .. } => {
+                let middle = middle.map(|_| cells[1]);
+                Read::Wide { low: cells[0], middle, high: cells[1 + usize::from(middle.is_some())] }
+            }
             Read::Image { signed, turned, float, .. } => Read::Image { cell: cells[0], signed, turned, float },
             Read::Fixed { window, .. } => Read::Fixed { cell: cells[0], window, infinite: cells[window.limbs] },
         }
@@ -385,14 +399,19 @@ impl Accumulators {
             return Ok(Read::Integer(self.cell(CellOp::Add, Part::Integer, Some(call), most)));
         }
         // Upper parts are summed in 63 bits, lower ones (32 bits each) in 64.
-        if rows >= 1 << 32 || !stays_below(most.map(|most| (most >> 32) + 1), 1 << 63) {
-            let what = if value.ty == Ty::I128 { "decimals" } else { "integers" };
-            return unsupported(format!("a sum of {what} whose upper parts may exceed 63 bits"));
+        let high_fits = stays_below(most.map(|most| (most >> 32) + 1), 1 << 63);
+        if rows >= 1 << 32 || value.ty != Ty::I128 && !high_fits {
+            return unsupported(format!("a sum past 64 bits over {rows} rows, 2³² or more"));
         }
-        let low = self.cell(CellOp::Add, Part::Low, Some(call), None);
+        if !high_fits && !stays_below(most, 10u128.pow(38)) {
+            return unsupported("a sum of decimals that may exceed 38 digits");
+        }
+        let mut cell = |part| self.cell(CellOp::Add, part, Some(call), None);
+        let low = cell(Part::Low);
+        let middle = (!high_fits).then(|| cell(Part::Middle));
         let signed = value.ty != Ty::I128 && !is_unsigned;
-        let high = self.cell(CellOp::Add, Part::High { signed }, Some(call), None);
-        Ok(Read::Wide(low, high))
+        let high = cell(if high_fits { Part::High { signed } } else { Part::Highest });
+        Ok(Read::Wide { low, middle, high })
     }
 
     /// The limbs of a float: those of a window, or all of them, of which usually two or three change.

@@ -293,6 +293,9 @@ fn list(exprs: &[Expr], registers: &[Named]) -> String {
     exprs.iter().map(|expr| expression(expr, registers)).collect::<Vec<_>>().join(", ")
 }
 
+/// How tightly a call binds, whose operand stands between parentheses.
+const CALL: u8 = u8::MAX;
+
 /// An expression as SQL would have it, more or less.
 pub(crate) fn expression(expr: &Expr, registers: &[Named]) -> String {
     let mut text = String::new();
@@ -373,6 +376,15 @@ impl Writer<'_> {
                 self.write(inner, None, 0);
                 self.put(")");
             }
+            Expr::Quotient(operands, _) => self.binary(BinaryOp::Div, &operands[0], &operands[1], outer),
+            Expr::Deviations(sums) => {
+                let [sum, squares, count] = sums.as_ref();
+                for (before, part) in [("deviations(", sum), (", ", squares), (", ", count)] {
+                    self.put(before);
+                    self.write(part, None, 0);
+                }
+                self.put(")");
+            }
             Expr::AddMonths(inner, months) => {
                 self.wrapped(outer > 5, |writer| {
                     writer.write(inner, None, 5);
@@ -404,10 +416,17 @@ impl Writer<'_> {
             UnaryOp::IsNull => ("", " IS NULL", 4),
             UnaryOp::IsNotNull => ("", " IS NOT NULL", 4),
             UnaryOp::IsTrue => ("", " IS TRUE", 4),
+            UnaryOp::Absolute => ("abs(", ")", CALL),
+            UnaryOp::Floor => ("floor(", ")", CALL),
+            UnaryOp::Ceil => ("ceil(", ")", CALL),
+            UnaryOp::Round => ("round(", ")", CALL),
+            UnaryOp::Truncate => ("trunc(", ")", CALL),
+            UnaryOp::Sign => ("signum(", ")", CALL),
+            UnaryOp::Root => ("sqrt(", ")", CALL),
         };
         self.wrapped(outer > binds, |writer| {
             writer.put(before);
-            writer.write(inner, None, binds + 1);
+            writer.write(inner, None, if binds == CALL { 0 } else { binds + 1 });
             writer.put(after);
         });
     }

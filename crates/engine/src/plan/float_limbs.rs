@@ -51,7 +51,7 @@ fn magnitude<'a>(expr: &Expr, registers: &impl Fn(usize) -> Option<&'a Facts>) -
         Expr::Literal(Literal::Int(value), _) => Some(value.unsigned_abs() as f64),
         Expr::Literal(Literal::Float(value), _) => Some(value.abs()),
         Expr::Literal(Literal::Null, _) => Some(0.0),
-        Expr::Unary(UnaryOp::Negate, inner) | Expr::Cast(inner, _) => of(inner),
+        Expr::Unary(UnaryOp::Negate | UnaryOp::Absolute, inner) | Expr::Cast(inner, _) => of(inner),
         Expr::Binary(BinaryOp::Add | BinaryOp::Sub, left, right) => Some(of(left)? + of(right)?),
         Expr::Binary(BinaryOp::Mul, left, right) => Some(of(left)? * of(right)?),
         Expr::DecimalToFloat(inner, scale) => Some(of(inner)? / 10f64.powi((*scale).into())),

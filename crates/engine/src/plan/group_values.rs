@@ -98,7 +98,7 @@ impl GroupValue {
 
     /// Whether computing it can raise an error: a sum that may leave its type.
     pub(crate) fn is_fallible(&self) -> bool {
-        let is_wide = matches!(&self.read, GroupRead::Aggregate(output) if matches!(output.read, Read::Wide(_, _)));
+        let is_wide = matches!(&self.read, GroupRead::Aggregate(output) if matches!(output.read, Read::Wide { .. }));
         is_wide && self.facts.ty != Ty::I128
     }
 
@@ -121,17 +121,7 @@ impl GroupValue {
                 }
             }
             GroupRead::Aggregate(output) => {
-                match output.read {
-                    Read::Integer(cell) | Read::Float(cell) | Read::Image { cell, .. } => visit(self.first_cell + cell),
-                    Read::Wide(low, high) => {
-                        visit(self.first_cell + low);
-                        visit(self.first_cell + high);
-                    }
-                    Read::Fixed { cell, window, infinite } => {
-                        (cell..cell + window.limbs).for_each(|limb| visit(self.first_cell + limb));
-                        visit(self.first_cell + infinite);
-                    }
-                }
+                output.read.cells().into_iter().for_each(|(_, cell)| visit(self.first_cell + cell));
                 output.count.iter().for_each(|count| visit(self.first_cell + count));
             }
         }

@@ -211,7 +211,9 @@ pub(crate) fn adding(input: &PipelineInput, groups: &GroupsPlan, split: &Split) 
         let all = match (cell.part, loaded) {
             (Part::One, Some(column)) => return Adding::Counted(column),
             // Zeros may be added, whatever they stand for.
-            (Part::Integer | Part::Low | Part::High { .. }, Some(column)) => is_zero(&column),
+            (Part::Integer | Part::Low | Part::Middle | Part::High { .. } | Part::Highest, Some(column)) => {
+                is_zero(&column)
+            }
             _ => false,
         };
         Adding::Rows { all, narrow: cell.adds_in_32_bits(slots) }

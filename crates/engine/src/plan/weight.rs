@@ -24,6 +24,8 @@ fn of(expr: &Expr) -> usize {
         Expr::DatePart(_, inner) => 48 + of(inner),
         Expr::AddMonths(inner, _) => 96 + of(inner),
         Expr::InCalendar(inner, _) => of(inner),
+        Expr::Quotient(operands, _) => 96 + operands.iter().map(of).sum::<usize>(),
+        Expr::Deviations(sums) => 64 + sums.iter().map(of).sum::<usize>(),
         Expr::Among(inner, _) => 8 + of(inner),
         Expr::Binary(op, left, right) => {
             let own = if matches!(op, BinaryOp::Div | BinaryOp::Rem) { 32 } else { 1 };

@@ -1,7 +1,7 @@
 //! Decimals: narrow and wide sums, products, scales, conversions.
 
 use arrow::datatypes::{DataType, Int32Type};
-use warpcube_engine::{BinaryOp, EngineError, Expr, Literal, Ty};
+use warpcube_engine::{AggregateCall, BinaryOp, EngineError, Expr, JoinKind, Literal, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -24,8 +24,9 @@ fn rescale(inner: Expr, power: i8) -> Expr {
 
 #[test]
 fn sums_narrow_and_wide() {
-    // Up to 63 bits for all rows together, then sums in two parts; products of full 64-bit values are wide themselves.
-    for largest in [10_000, 1 << 40, i64::MAX as i128 / 2] {
+    // Up to 63 bits for all rows together, then sums in two parts, or in three of products whose upper bits may leave
+    // 64; sums of products of full 64-bit values are too wide.
+    for largest in [10_000, 1 << 40, 1 << 55, i64::MAX as i128 / 2] {
         let product = binary(BinaryOp::Mul, reg(0), reg(1));
         let calls = |wide: bool| {
             let mut calls = vec![
@@ -39,7 +40,7 @@ fn sums_narrow_and_wide() {
             }
             calls
         };
-        let wide = largest <= 1 << 40;
+        let wide = largest <= 1 << 55;
         for groups in [vec![], vec![(reg(2), DataType::Int32)]] {
             check_orders(&single(3, vec![], groups, calls(wide)), &[&table(2_500, largest)]);
         }
@@ -62,11 +63,23 @@ fn wide_decimals_are_rounded() {
 }
 
 #[test]
-fn products_wider_than_their_sum_are_refused() {
+fn sums_of_more_than_38_digits_are_refused() {
     let product = binary(BinaryOp::Mul, reg(0), reg(1));
     let fragment = single(3, vec![], vec![], vec![sum(product, DataType::Decimal128(38, 4))]);
     let error = run(&engine(LaneOrder::Forward), &fragment, &[&table(2_500, i64::MAX as i128 / 2)]).unwrap_err();
-    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("63 bits")), "{error}");
+    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("38 digits")), "{error}");
+}
+
+#[test]
+fn squared_deviations_are_rounded_once() {
+    // (n - 1) x², of up to 126 bits.
+    let counted = binary(BinaryOp::Add, convert(reg(2), Ty::I64), int(1, Ty::I64));
+    let square = binary(BinaryOp::Mul, reg(0), reg(0));
+    let deviations = Expr::Deviations(Box::new([reg(0), square, counted]));
+    let calls = vec![min(deviations.clone(), DataType::Float64), max(deviations, DataType::Float64)];
+    for largest in [3, 1 << 30, 1 << 55] {
+        check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls.clone()), &[&table(2_500, largest)]);
+    }
 }
 
 #[test]
@@ -239,4 +252,63 @@ fn quotients_and_remainders() {
     let inverse = binary(BinaryOp::Div, int(100, Ty::I128), reg(0));
     let fragment = single(1, vec![], vec![], vec![sum(inverse, DataType::Decimal128(38, 2))]);
     assert!(check(&fragment, &[&zero]).program().is_none(), "a division by zero raises");
+}
+
+#[test]
+fn quotients_in_256_bits() {
+    let rows = 700;
+    let table = MemoryTable::new(
+        "t",
+        vec![
+            ("a", decimals(rows, 18, 2, |row| (row % 9 != 0).then(|| i128::from(mixed(row, 1) >> 2) - (1 << 61)))),
+            ("b", decimals(rows, 18, 2, |row| Some(i128::from(mixed(row, 2) % 1_000_003) - 500_000))),
+            ("g", numbers::<Int32Type>(rows, |row| Some(row as i32))),
+        ],
+    );
+    let square = || binary(BinaryOp::Mul, reg(0), reg(1));
+    let nonzero = binary(BinaryOp::Ne, reg(1), int(0, Ty::I128));
+    let guarded = |expr| Expr::Case(vec![(nonzero.clone(), expr)], Box::new(Expr::Literal(Literal::Null, Ty::I128)));
+    let quotient = |one: Expr, other: Expr, power| Expr::Quotient(Box::new([one, other]), power);
+    let by = || vec![(reg(2), DataType::Int32)];
+    let compared = |expr: Expr| {
+        let large = binary(BinaryOp::Gt, expr.clone(), int(10i128.pow(20), Ty::I128));
+        vec![AggregateCall { filter: Some(large), ..count() }, sum(rescale(expr, -24), DataType::Decimal128(38, 2))]
+    };
+    for (expr, raises) in [
+        (guarded(quotient(reg(0), reg(1), 0)), false),
+        (guarded(quotient(reg(0), reg(1), 12)), false),
+        (guarded(quotient(square(), reg(1), 18)), false),
+        (guarded(quotient(square(), square(), 38)), true),
+        (guarded(quotient(square(), reg(1), 30)), true),
+        (quotient(reg(0), binary(BinaryOp::Sub, reg(1), reg(1)), 3), true),
+    ] {
+        assert_eq!(check(&single(3, vec![], by(), compared(expr)), &[&table]).program().is_none(), raises);
+    }
+}
+
+#[test]
+fn decimals_past_64_bits_are_payload_of_joins() {
+    // Products of 110 bits beside each key, NULL where a factor is; rows without a partner have none.
+    let product = || binary(BinaryOp::Mul, reg(0), reg(1));
+    let decimal = DataType::Decimal128(38, 4);
+    for (kind, several) in [(JoinKind::Inner, false), (JoinKind::Left, false), (JoinKind::Left, true)] {
+        let keys = |rows: i128| binary(BinaryOp::Add, convert(reg(2), Ty::I64), int(rows, Ty::I64));
+        let calls = vec![count_of(reg(3)), positive(reg(3)), sum(rescale(reg(3), -20), decimal.clone())];
+        let few = filter(binary(BinaryOp::Lt, reg(2), int(if several { 40 } else { 600 }, Ty::I32)));
+        let fragment = fragment(
+            &[3, 3],
+            vec![
+                builds(1, vec![few], vec![keys(0)], vec![product()]),
+                aggregates(0, vec![probe(0, vec![keys(-30)], kind)], vec![(reg(2), DataType::Int32)], calls),
+            ],
+        );
+        let rows = if several { 2_400 } else { 600 };
+        check_orders(&fragment, &[&table(1_200, 1 << 55), &table(rows, 1 << 55)]);
+    }
+}
+
+/// Counts values above zero.
+fn positive(value: Expr) -> AggregateCall {
+    let above = binary(BinaryOp::Gt, value.clone(), int(0, Ty::I128));
+    AggregateCall { filter: Some(above), ..count_of(value) }
 }

@@ -41,7 +41,11 @@ fn arithmetic_of_both_widths() {
     let mut calls: Vec<_> = operators.iter().map(|op| min(binary(*op, reg(0), reg(1)), DataType::Float64)).collect();
     let single_precision = convert(reg(1), Ty::F32);
     calls.extend(operators.iter().map(|op| min(binary(*op, reg(2), single_precision.clone()), DataType::Float32)));
-    calls.push(min(unary(UnaryOp::Negate, reg(0)), DataType::Float64));
+    let of_one = [UnaryOp::Negate, UnaryOp::Absolute, UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Round, UnaryOp::Truncate];
+    for op in of_one.into_iter().chain([UnaryOp::Sign, UnaryOp::Root]) {
+        calls.push(min(unary(op, reg(0)), DataType::Float64));
+        calls.push(max(unary(op, reg(2)), DataType::Float32));
+    }
     calls.push(min(convert(reg(2), Ty::F64), DataType::Float64));
     check(&single(4, vec![], vec![(reg(3), DataType::Int32)], calls), &[&table(600)]);
 }

@@ -94,10 +94,14 @@ fn every_width_is_summed_and_compared() {
 
 #[test]
 fn arithmetic_wraps_at_the_operands_width() {
-    let calls = every_type(|_, data_type, a, b| {
+    let calls = every_type(|ty, data_type, a, b| {
         let of = |op| min(binary(op, a.clone(), b.clone()), data_type.clone());
         let negated = min(unary(UnaryOp::Negate, a.clone()), data_type.clone());
-        vec![of(BinaryOp::Add), of(BinaryOp::Sub), of(BinaryOp::Mul), negated]
+        // Magnitudes of the smallest integers raise under every rule.
+        let smallest = ty.bounds().unwrap().0;
+        let magnitude = unary(UnaryOp::Absolute, a.clone());
+        let magnitude = guarded(binary(BinaryOp::Ne, a.clone(), int(smallest, ty)), magnitude, ty);
+        vec![of(BinaryOp::Add), of(BinaryOp::Sub), of(BinaryOp::Mul), negated, min(magnitude, data_type.clone())]
     });
     check(&wrapping(single(COLUMNS, vec![], by_row(), calls)), &[&edges(700, true)]);
 }

@@ -89,7 +89,7 @@ fn each_row_at_the_edge_raises_or_fits() {
         for (index, (ty, data_type)) in TYPES.iter().enumerate() {
             let (left, right) = (reg(2 * index), reg(2 * index + 1));
             let mut all: Vec<Expr> = operations.iter().map(|op| binary(*op, left.clone(), right.clone())).collect();
-            all.push(unary(UnaryOp::Negate, left));
+            all.extend([UnaryOp::Negate, UnaryOp::Absolute].map(|op| unary(op, left.clone())));
             for expr in all {
                 let expr = chosen(expr, calls.len(), wanted, row, *ty);
                 calls.push(min(expr, data_type.clone()));
@@ -99,7 +99,7 @@ fn each_row_at_the_edge_raises_or_fits() {
     };
     let engine = engine(LaneOrder::Forward);
     check_on(&engine, &fragment(0, 11), &[&table]);
-    for wanted in 0..TYPES.len() * 4 {
+    for wanted in 0..TYPES.len() * 5 {
         for row in 0..rows {
             compare_on(&engine, &fragment(wanted, row), &[&table]);
         }

@@ -157,7 +157,7 @@ impl<'a> Translator<'a> {
         Ok(Some(Device::Lookup(self.register(column)?, function, ty)))
     }
 
-    fn unary(&self, op: UnaryOp, inner: &Expr) -> Result<Device, Reason> {
+    pub(super) fn unary(&self, op: UnaryOp, inner: &Expr) -> Result<Device, Reason> {
         Ok(Device::Unary(op, Box::new(self.translate(inner)?)))
     }
 
@@ -235,6 +235,11 @@ impl<'a> Translator<'a> {
                     BinaryOp::Mul => i16::from(p1) + i16::from(p2),
                     _ => (i16::from(p1) + i16::from(of_one)).max(i16::from(p2) + i16::from(of_other)),
                 };
+                if let (BinaryOp::Div, 0, 0..=38) = (op, of_other, of_one)
+                    && digits > WIDE_DIGITS_MAX
+                {
+                    return Ok(Device::Quotient(Box::new([one, other]), of_one.unsigned_abs()));
+                }
                 expect_digits(digits).map_err(|reason| format!("'{}', {reason}", shown(expr)))?;
             }
             one = rescale(one, of_one);
@@ -471,24 +476,10 @@ impl<'a> Translator<'a> {
                 Ok(Device::Case(vec![(equal, null(&ty)?)], Box::new(self.translate(value)?)))
             }
             ("round", [value, digits @ ..]) => self.rounded(value, digits.first(), expr),
+            ("abs", [value]) => self.unary(UnaryOp::Absolute, value),
+            ("floor" | "ceil" | "trunc" | "signum", [value]) => self.whole(function.name(), value, expr),
             (name, _) => Err(format!("the function '{name}'")),
         }
-    }
-
-    /// A decimal rounded to digits that are a constant, halves away from zero.
-    fn rounded(&self, value: &Expr, digits: Option<&Expr>, expr: &Expr) -> Result<Device, Reason> {
-        let refuse = || Err(format!("the expression '{}'", shown(expr)));
-        let digits = match digits {
-            None => Some(0),
-            Some(Expr::Literal(ScalarValue::Int32(digits), _)) => *digits,
-            Some(_) => None,
-        };
-        let (from, to) = (decimal(&self.data_type(value)?), decimal(&self.data_type(expr)?));
-        let (Some(digits @ 0..), Some((_, from @ 0..)), Some((_, to))) = (digits, from, to) else { return refuse() };
-        let left = i32::from(from).min(digits);
-        // Digits that the result has and the rounded value has not are zeros.
-        let value = rescale(self.translate(value)?, left as i8 - from);
-        if i32::from(to) < left { refuse() } else { Ok(rescale(value, to - left as i8)) }
     }
 }
 
@@ -521,7 +512,7 @@ fn expect_digits(digits: i16) -> Result<(), Reason> {
 }
 
 /// Precision and scale of a decimal.
-fn decimal(data_type: &DataType) -> Option<(u8, i8)> {
+pub(super) fn decimal(data_type: &DataType) -> Option<(u8, i8)> {
     match data_type {
         DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
         _ => None,
@@ -541,7 +532,7 @@ fn not(inner: Device) -> Device {
     Device::Unary(UnaryOp::Not, Box::new(inner))
 }
 
-fn rescale(inner: Device, power: i8) -> Device {
+pub(super) fn rescale(inner: Device, power: i8) -> Device {
     if power == 0 { inner } else { Device::Rescale(Box::new(inner), power) }
 }
 

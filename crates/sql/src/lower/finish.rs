@@ -1,6 +1,6 @@
 //! Outputs of an aggregation, or of windows, as made of what the device adds up.
 
-use warpcube_engine::{BinaryOp, Expr as Device, Ty};
+use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::Reason;
 use crate::mend::variances::Spread;
@@ -42,9 +42,25 @@ impl Finish {
                 let count = Device::Cast(aggregate(*count), Ty::I128);
                 Device::binary(BinaryOp::Div, Device::Rescale(aggregate(*sum), digits), count)
             }
-            Finish::Variance { .. } | Finish::FloatVariance { .. } => {
-                return Err("a variance that another operator reads".into());
+            Finish::Variance { sum, squares, count, spread } => {
+                variance([sum, squares, count].map(|index| Device::Reg(groups + index)), *spread)
             }
+            Finish::FloatVariance { .. } => return Err("a variance of floats that another operator reads".into()),
         })
     }
+}
+
+/// A variance or its root from exact sums of values and of their squares and a count, as
+/// [`crate::mend::variances::variance`] has it.
+fn variance([sum, squares, count]: [Device; 3], spread: Spread) -> Device {
+    let float = |value| Device::Cast(Box::new(value), Ty::F64);
+    let least = Device::Literal(Literal::Int(spread.sample.into()), Ty::I64);
+    let divisor = Device::binary(BinaryOp::Sub, count.clone(), least.clone());
+    let units = Device::Literal(Literal::Float(10f64.powi(2 * i32::from(spread.scale))), Ty::F64);
+    let divisor = Device::binary(BinaryOp::Mul, float(count.clone()), float(divisor));
+    let divisor = Device::binary(BinaryOp::Mul, divisor, units);
+    let has_rows = Device::binary(BinaryOp::Gt, count.clone(), least);
+    let value = Device::binary(BinaryOp::Div, Device::Deviations(Box::new([sum, squares, count])), divisor);
+    let value = if spread.root { Device::Unary(UnaryOp::Root, Box::new(value)) } else { value };
+    Device::Case(vec![(has_rows, value)], Box::new(Device::Literal(Literal::Null, Ty::F64)))
 }

@@ -8,7 +8,7 @@ use warpcube_engine::JoinKind;
 
 use super::columns::{BaseColumn, RelationId, data_type, no_names, relations, rewrite, rewrite_over, text};
 use super::flatten::lets_one_row_pass;
-use super::graph::{Compared, Core, Graph, Hanging, mark_column};
+use super::graph::{Compared, Core, Graph, Hanging, Relation, mark_column};
 use super::tables::TableFacts;
 use super::{Reason, unions};
 
@@ -127,6 +127,8 @@ impl Graph {
         join: &Join,
     ) -> Result<Hanging, Reason> {
         let (mut guard, mut compared, mut residual) = (None::<Expr>, None::<Compared>, None::<Expr>);
+        // One row has no other extremes than its value, of any type and width.
+        let is_unique = self.is_unique(&own, &on);
         for part in join.filter.iter().flat_map(split_conjunction) {
             if matches!(part, Expr::Literal(ScalarValue::Boolean(Some(true)), _)) {
                 continue;
@@ -141,7 +143,7 @@ impl Graph {
                 JoinKind::Inner => core.filters.push(part),
                 _ if of_own == 0 => guard = Some(all(guard, part)),
                 JoinKind::Left => residual = Some(all(residual, part)),
-                _ => match comparison(&part, sides.first_own).filter(|_| compared.is_none()) {
+                _ => match comparison(&part, sides.first_own).filter(|_| compared.is_none() && !is_unique) {
                     Some(pair) => compared = Some(pair),
                     None => residual = Some(all(residual, part)),
                 },
@@ -159,6 +161,17 @@ impl Graph {
         }
         let mark = if sides.kind == JoinKind::Mark { Some(self.add_mark()) } else { None };
         Ok(Hanging { kind: sides.kind, on, core: own, compared, residual, mark })
+    }
+
+    /// Whether the rows of a core have keys of their own: they are groups, by what is compared with these keys.
+    fn is_unique(&self, core: &Core, on: &[(Expr, Expr)]) -> bool {
+        let ([relation], true) = (&core.members[..], core.hanging.is_empty()) else { return false };
+        let Relation::Groups(grouped) = self.relation(*relation) else { return false };
+        let is_key = |position| {
+            let is_it = |key: &Expr| BaseColumn::of(key).is_some_and(|column| column.id.position == position);
+            on.iter().any(|(_, key)| is_it(key))
+        };
+        (0..grouped.group_count).all(is_key)
     }
 
     /// `x NOT IN (SELECT y …)` as anti joins: with rows that match, for all rows with any NULL among `y`, and for rows

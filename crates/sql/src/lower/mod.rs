@@ -33,6 +33,7 @@ mod operators;
 mod over_derived;
 mod reducers;
 mod repeated;
+mod rounding;
 mod rows;
 mod shared;
 mod shared_tables;

@@ -9,6 +9,8 @@
 //!   columns of readers go on to the tables that a cheap one reads, so that it is better copied;
 //! - or says MATERIALIZED, then also where it is read once. NOT MATERIALIZED copies what may be copied.
 //!
+//! Of a UNION ALL the branches are looked at ([`super::branches`]).
+//!
 //! A table that refers to rows around it is copied, and so is one that reads the rows of the step of a recursive query
 //! around it: both have other rows each time that they are read there. The rule looks at plans that are analysed: its
 //! copies are equal, and the types of their columns are final.
@@ -24,6 +26,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::branches::apart;
 use super::{Shared, SharedTable, With, in_query};
 use crate::syntax::TableOfWith;
 use crate::walk::{PlanWalk, Walk};
@@ -43,9 +46,13 @@ impl AnalyzerRule for ShareTables {
             if With::of(&query).is_some() {
                 return Ok(query);
             }
-            let query = with_copies(query)?;
-            let mut found = Vec::new();
-            find(&query, &mut found)?;
+            let mut query = with_copies(query)?;
+            let mut found = find(&query, &[])?;
+            if found.iter().any(Found::is_shared) {
+                let unions;
+                (query, unions) = apart(query, &found)?;
+                found = if unions.is_empty() { found } else { find(&query, &unions)? };
+            }
             if found.is_empty() {
                 return Ok(query);
             }
@@ -66,37 +73,39 @@ impl AnalyzerRule for ShareTables {
 
 /// A table of WITH in a plan.
 #[derive(Debug)]
-struct Found {
+pub(super) struct Found {
     alias: TableReference,
     plan: Arc<LogicalPlan>,
     reads: usize,
-    cost: Cost,
+    pub(super) cost: Cost,
 }
 
 /// The reasons to compute a table once.
 #[derive(Debug, Clone, Default)]
-struct Cost {
+pub(super) struct Cost {
     /// The reason; empty where there is none.
-    why: String,
+    pub(super) why: String,
     /// Whether a second run would give other rows.
     must: bool,
     /// Whether one read is enough.
-    always: bool,
+    pub(super) always: bool,
 }
 
 impl Found {
     /// The alias and the plan by which a copy is found.
-    fn is(&self, alias: &SubqueryAlias) -> bool {
+    pub(super) fn is(&self, alias: &SubqueryAlias) -> bool {
         self.alias == alias.alias && self.plan == alias.input
     }
 
-    fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         !self.cost.why.is_empty() && (self.reads > 1 || self.cost.always)
     }
 }
 
-/// Counts the reads of tables of WITH in a plan. What a table reads is counted once if it is computed once.
-fn find(plan: &LogicalPlan, found: &mut Vec<Found>) -> Result<()> {
+/// The tables of WITH in a plan, with the number of reads. What a table reads is counted once if it is computed once;
+/// unions whose branches are tables themselves are copied.
+fn find(plan: &LogicalPlan, unions: &[Arc<LogicalPlan>]) -> Result<Vec<Found>> {
+    let mut found: Vec<Found> = Vec::new();
     plan.apply_nested(|plan| {
         let LogicalPlan::SubqueryAlias(alias) = plan else { return Ok(TreeNodeRecursion::Continue) };
         let Some(table) = TableOfWith::of(alias.alias.table()) else { return Ok(TreeNodeRecursion::Continue) };
@@ -105,15 +114,16 @@ fn find(plan: &LogicalPlan, found: &mut Vec<Found>) -> Result<()> {
             let is_copied = known.cost.why.is_empty();
             return Ok(if is_copied { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump });
         }
-        let cost = cost(&alias.input, table.materialized)?;
+        let is_copied = unions.contains(&alias.input);
+        let cost = if is_copied { Cost::default() } else { cost(&alias.input, table.materialized)? };
         found.push(Found { alias: alias.alias.clone(), plan: alias.input.clone(), reads: 1, cost });
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(())
+    Ok(found)
 }
 
 /// The reasons to compute a plan once.
-fn cost(plan: &LogicalPlan, materialized: Option<bool>) -> Result<Cost> {
+pub(super) fn cost(plan: &LogicalPlan, materialized: Option<bool>) -> Result<Cost> {
     if !plan.all_out_ref_exprs().is_empty() || reads_step(plan, &mut Vec::new())? {
         return Ok(Cost::default());
     }

@@ -24,6 +24,7 @@
 //!
 //! Invariants: the tables of a [`With`] have different ids; a table reads no table that reads it.
 
+mod branches;
 mod exec;
 mod found;
 mod needs;

@@ -260,7 +260,16 @@ impl Generator {
                 let quotient = binary(op, self.expr(ty, registers, depth - 1), divisor);
                 Expr::Case(vec![(nonzero, quotient)], Box::new(self.leaf(ty, registers)))
             }
-            (Ty::I32 | Ty::I64 | Ty::I8 | Ty::F64, 5) => unary(UnaryOp::Negate, self.expr(ty, registers, depth - 1)),
+            (Ty::I32 | Ty::I64 | Ty::I8 | Ty::F64, 5) => {
+                let op = self.one_of(&[UnaryOp::Negate, UnaryOp::Absolute]);
+                unary(op, self.expr(ty, registers, depth - 1))
+            }
+            (Ty::F64, 6) => {
+                let op =
+                    self.one_of(&[UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Round, UnaryOp::Truncate, UnaryOp::Sign]);
+                unary(op, self.expr(ty, registers, depth - 1))
+            }
+            (Ty::I128, 8) => unary(UnaryOp::Absolute, self.expr(ty, registers, depth - 1)),
             (Ty::I128, 6) => binary(BinaryOp::Mul, self.leaf(ty, registers), self.leaf(ty, registers)),
             _ => {
                 let op = match ty {

@@ -13,7 +13,7 @@ use warpcube_engine::{
 
 use super::calendar::{date_part, months_later};
 use super::grouped::{Groups, State, finish};
-use super::scalar::{Scalar, scalars};
+use super::scalar::{Scalar, quotient, scalars, wrapped};
 use super::source::MemoryTable;
 use super::top_k::ranked;
 
@@ -281,17 +281,16 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
     match expr {
         Expr::Reg(register) => registers[*register],
         Expr::Literal(_, ty) | Expr::Cast(_, ty) | Expr::Lookup(_, _, ty) => *ty,
-        Expr::Unary(UnaryOp::Negate, inner) => type_of(inner, registers),
-        Expr::Unary(_, _) | Expr::Match(_, _) => Ty::Bool,
+        Expr::Unary(UnaryOp::Not | UnaryOp::IsNull | UnaryOp::IsNotNull | UnaryOp::IsTrue, _) => Ty::Bool,
+        Expr::Match(_, _) | Expr::Among(_, _) => Ty::Bool,
         Expr::Place(_) => unreachable!("binding alone makes places"),
         Expr::Binary(op, _, _) if op.is_comparison() || matches!(op, BinaryOp::And | BinaryOp::Or) => Ty::Bool,
         Expr::Binary(_, left, _) => type_of(left, registers),
-        Expr::Rescale(_, _) | Expr::Digits(_, _) => Ty::I128,
-        Expr::DecimalToFloat(_, _) => Ty::F64,
+        Expr::Rescale(_, _) | Expr::Digits(_, _) | Expr::Quotient(_, _) => Ty::I128,
+        Expr::DecimalToFloat(_, _) | Expr::Deviations(_) => Ty::F64,
         Expr::Case(_, otherwise) => type_of(otherwise, registers),
         Expr::DatePart(_, _) | Expr::AddMonths(_, _) => Ty::I32,
-        Expr::InCalendar(inner, _) => type_of(inner, registers),
-        Expr::Among(_, _) => Ty::Bool,
+        Expr::InCalendar(inner, _) | Expr::Unary(_, inner) => type_of(inner, registers),
         Expr::Text(_) => Ty::U32,
     }
 }
@@ -427,6 +426,18 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
             let found = |value: &Scalar| values.iter().any(|constant| i128::from(*constant) == value.int());
             (Ty::Bool, value.map(|value| Scalar::Int(found(&value).into())))
         }
+        Expr::Quotient(operands, power) => {
+            let [dividend, divisor] = operands.each_ref().map(|inner| evaluate(inner, registers, rule));
+            let pair = dividend?.1.zip(divisor?.1).map(|(one, other)| (one.int(), other.int()));
+            (Ty::I128, pair.map(|pair| quotient(pair, *power).ok_or(Raised)).transpose()?)
+        }
+        Expr::Deviations(sums) => {
+            let [sum, squares, count] = sums.as_ref();
+            let part = |inner| Ok::<_, Raised>(evaluate(inner, registers, rule)?.1.map(|value| value.int()));
+            let (sum, squares, count) = (part(sum)?, part(squares)?, part(count)?);
+            let exact = sum.zip(squares).zip(count).map(|((sum, squares), count)| count * squares - sum * sum);
+            (Ty::F64, exact.map(|exact| Scalar::Float(exact as f64)))
+        }
         Expr::Text(text) => (Ty::U32, Some(Scalar::Text(text.clone()))),
         Expr::Place(_) => unreachable!("binding alone makes places"),
         Expr::Match(register, test) => {
@@ -466,8 +477,9 @@ fn unary(op: UnaryOp, (ty, value): Typed, rule: Overflow) -> Result<Typed, Raise
         UnaryOp::IsNull => (Ty::Bool, truth(value.is_none())),
         UnaryOp::IsNotNull => (Ty::Bool, truth(value.is_some())),
         UnaryOp::IsTrue => (Ty::Bool, truth(value.as_ref().is_some_and(is_true))),
-        UnaryOp::Negate if ty.is_float() => (ty, value.map(|value| Scalar::Float(-value.float()))),
-        UnaryOp::Negate => (ty, value.map(|value| within(ty, -value.int(), rule)).transpose()?),
+        op if ty.is_float() => (ty, value.map(|value| Scalar::Float(rounded(ty, value.of_float(op))))),
+        UnaryOp::Absolute => (ty, value.map(|value| within(ty, value.int().abs(), Overflow::Raise)).transpose()?),
+        _ => (ty, value.map(|value| within(ty, -value.int(), rule)).transpose()?),
     })
 }
 
@@ -546,20 +558,6 @@ pub(super) fn within(ty: Ty, value: i128, rule: Overflow) -> Result<Scalar, Rais
     match wrapped(ty, value) {
         wrapped if wrapped == value || rule == Overflow::Wrap => Ok(Scalar::Int(wrapped)),
         _ => Err(Raised),
-    }
-}
-
-fn wrapped(ty: Ty, value: i128) -> i128 {
-    match ty {
-        Ty::I8 => (value as i8).into(),
-        Ty::I16 => (value as i16).into(),
-        Ty::I32 => (value as i32).into(),
-        Ty::I64 => (value as i64).into(),
-        Ty::U8 => (value as u8).into(),
-        Ty::U16 => (value as u16).into(),
-        Ty::U32 => (value as u32).into(),
-        Ty::U64 => (value as u64).into(),
-        _ => value,
     }
 }
 

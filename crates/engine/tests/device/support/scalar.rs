@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type, i256};
 use warpcube_column::is_string;
+use warpcube_engine::{Ty, UnaryOp};
 
 /// A value that is not NULL.
 #[derive(Debug, Clone)]
@@ -40,7 +41,24 @@ impl Scalar {
         }
     }
 
-    /// The value as text that tells all values apart (NaNs of all kinds are one).
+    /// What an operator of one operand gives for a float.
+    pub fn of_float(&self, op: UnaryOp) -> f64 {
+        let value = self.float();
+        match op {
+            UnaryOp::Negate => -value,
+            UnaryOp::Absolute => value.abs(),
+            UnaryOp::Floor => value.floor(),
+            UnaryOp::Ceil => value.ceil(),
+            UnaryOp::Round => value.round(),
+            UnaryOp::Truncate if value == 0.0 => 0.0,
+            UnaryOp::Truncate => value.trunc(),
+            UnaryOp::Sign if value == 0.0 => 0.0,
+            UnaryOp::Sign => value.signum(),
+            UnaryOp::Root => value.sqrt(),
+            other => panic!("{other:?} of a float"),
+        }
+    }
+
     /// The value as a join compares it: zeros of both signs are one.
     pub fn join_key(&self) -> String {
         match self {
@@ -49,6 +67,7 @@ impl Scalar {
         }
     }
 
+    /// The value as text that tells all values apart (NaNs of all kinds are one).
     pub fn key(&self) -> String {
         match self {
             Scalar::Int(value) => value.to_string(),
@@ -81,4 +100,26 @@ pub fn scalars(array: &ArrayRef) -> Vec<Option<Scalar>> {
             wide.as_primitive::<Int64Type>().iter().map(|value| int(value.map(i128::from))).collect()
         }
     }
+}
+
+/// An integer modulo two to the power of its type's bits.
+pub fn wrapped(ty: Ty, value: i128) -> i128 {
+    match ty {
+        Ty::I8 => (value as i8).into(),
+        Ty::I16 => (value as i16).into(),
+        Ty::I32 => (value as i32).into(),
+        Ty::I64 => (value as i64).into(),
+        Ty::U8 => (value as u8).into(),
+        Ty::U16 => (value as u16).into(),
+        Ty::U32 => (value as u32).into(),
+        Ty::U64 => (value as u64).into(),
+        _ => value,
+    }
+}
+
+/// A decimal times a power of ten over another, if 38 digits hold it.
+pub fn quotient((dividend, divisor): (i128, i128), power: u8) -> Option<Scalar> {
+    let scaled = i256::from_i128(dividend).wrapping_mul(i256::from_i128(10i128.pow(power.into())));
+    let quotient = scaled.checked_div(i256::from_i128(divisor))?.to_i128()?;
+    (quotient.unsigned_abs() < 10u128.pow(38)).then_some(Scalar::Int(quotient))
 }
