@@ -12,6 +12,9 @@ use crate::ir::Expr;
 use crate::plan::cells::CellOp;
 use crate::plan::table::{Keep, MatchesPlan, Numbering, PayloadColumn, Unique};
 
+/// NULL among entries of 128 bits.
+pub(super) const WIDE_NULL: &str = "((__int128)((unsigned __int128)1 << 127))";
+
 /// Writes what one row does that enters a table; where keys are to be unique, others are told.
 pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr], table: &BoundTable) -> Result<()> {
     let (unique, runs) = (table.unique, table.runs.as_ref());
@@ -114,6 +117,8 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
                 true => format!("wc_one_nan((double){})", value.code),
                 false => value.code.clone(),
             }
+        } else if column.is_wide() {
+            value.code.clone()
         } else {
             let offset = Argument::I64(column.offset());
             let offset = rows.with_emitter(|emitter| emitter.params.add("int64_t", offset));
@@ -121,6 +126,7 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
         };
         let code = match &value.valid {
             Some(valid) if column.facts.ty.is_float() => format!("{valid} ? {code} : wc_nan_null()"),
+            Some(valid) if column.is_wide() => format!("{valid} ? (__int128){code} : {WIDE_NULL}"),
             Some(valid) => format!("{valid} ? {code} : ({})0", column.c_type),
             None => code,
         };

@@ -6,6 +6,7 @@ use std::ops::Range;
 use warpcube_column::ColumnReader;
 
 use crate::arena::Arena;
+use crate::codegen::build::WIDE_NULL;
 use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
 use crate::codegen::filters::{Before, Site, Written};
 use crate::codegen::keys::Packed;
@@ -508,7 +509,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         self.line(&format!("const {} {stored} = {load};", column.c_type));
         let result = c_type_of(&column.facts);
         let is_float = column.facts.ty.is_float();
-        let code = if is_float {
+        let code = if is_float || column.is_wide() {
             format!("(({result}){stored})")
         } else {
             let offset = self.params.add("int64_t", Argument::I64(column.offset()));
@@ -516,6 +517,7 @@ if ({count} >= {WALK_ASKED} && {at} % {WALK_ASKED} == 0 && wc_is_lost({control})
         };
         let own = column.facts.nullable.then(|| match is_float {
             true => format!("!wc_is_nan_null({stored})"),
+            false if column.is_wide() => format!("({stored} != {WIDE_NULL})"),
             false => format!("({stored} != 0)"),
         });
         let valid = match (matched, own) {

@@ -36,15 +36,16 @@ pub(crate) enum Keep {
 }
 
 /// One payload column of a table: values less `low`, plus one where NULL has place 0. A float that may be NULL is a
-/// double, and NULL a NaN of bits that no value has (`wc_nan_null` in the device library). Entries of extremes start at
-/// zero, which is NULL, and are only raised; for the smallest value they count downward from `high` + 1.
+/// double, and NULL a NaN of bits that no value has (`wc_nan_null` in the device library). A decimal that 64 bits do
+/// not hold is stored as it is, and NULL as the smallest number of 128 bits, which no value is. Entries of extremes start
+/// at zero, which is NULL, and are only raised; for the smallest value they count downward from `high` + 1.
 #[derive(Debug, Clone)]
 pub(crate) struct PayloadColumn {
     /// C type of an entry.
     pub(crate) c_type: &'static str,
     /// Bytes of an entry.
     pub(crate) width: u64,
-    /// What entry 0 (or 1, if nullable) stands for; entries of floats are the values themselves.
+    /// What entry 0 (or 1, if nullable) stands for; entries of floats and of 16 bytes are the values themselves.
     pub(crate) low: i128,
     /// Which value of a key is kept.
     pub(crate) keep: Keep,
@@ -124,6 +125,11 @@ pub(crate) fn first_rows(chunk_rows: &[u32]) -> Vec<u64> {
 }
 
 impl PayloadColumn {
+    /// Whether entries are values of 128 bits.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.width == 16
+    }
+
     /// What images are counted from.
     pub(crate) fn offset(&self) -> i64 {
         let offset = match self.keep {

@@ -55,7 +55,7 @@ pub(crate) fn plan(
         (false, true) => (most, 1.0),
         (false, false) => (input.rows, share),
     };
-    let pack = KeyPack::of_join(&keys_known)?;
+    let pack = KeyPack::of_join(&keys_known);
     let payload = columns.collect::<Result<Vec<_>>>()?;
     let entry_bytes: u64 = payload.iter().map(|column| column.width).sum();
     let places = TableShape::of(&pack, entry_bytes, first, input.tuning);
@@ -177,7 +177,7 @@ impl TableShape {
 /// C type and width of a payload entry: the narrowest that holds the value's range.
 fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
     if keep != Keep::Only {
-        let span = value.bounds().map(|(low, high)| (high - low).max(0) as u128);
+        let span = value.bounds().map(|(low, high)| high.max(low).abs_diff(low));
         let narrow = value.ty != Ty::I128 || value.is_narrow();
         return match span {
             Some(span) if narrow && span < u32::MAX.into() => Ok(("uint32_t", 4)),
@@ -192,13 +192,13 @@ fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
         };
     }
     let (low, high) = value.bounds().expect("integers have bounds");
-    let largest = (high - low).max(0) as u128 + u128::from(value.nullable);
-    match largest {
+    match high.max(low).abs_diff(low).saturating_add(u128::from(value.nullable)) {
         0..=0xff => Ok(("uint8_t", 1)),
         0x100..=0xffff => Ok(("uint16_t", 2)),
         0x1_0000..=0xffff_ffff => Ok(("uint32_t", 4)),
-        _ if largest <= u64::MAX.into() => Ok(("uint64_t", 8)),
-        _ => unsupported("a decimal column wider than 64 bits of a join's build side"),
+        0x1_0000_0000..=0xffff_ffff_ffff_ffff => Ok(("uint64_t", 8)),
+        _ if low > i128::MIN => Ok(("__int128", 16)),
+        _ => unsupported("a decimal column of a join's build side that may be the smallest of 128 bits"),
     }
 }
 

@@ -171,7 +171,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     let rows = input.rows;
     let k = top.k.map_or_else(|| room_of_all(input, rows), |k| k.min(rows));
     let ranks = Ranks::new(&top.keys, &values, rows)?;
-    let tail_raises = may_raise(input, &exprs[ranks.leading..], registers)?;
+    let tail_raises = may_raise(input, &exprs[ranks.first_behind().unwrap_or(exprs.len())..], registers)?;
     let question = Question {
         info: input.info,
         tuning: input.tuning,
