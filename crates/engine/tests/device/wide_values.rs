@@ -68,6 +68,16 @@ fn joins_by_wide_keys_with_wide_columns() {
             check_orders(&fragment(&[3, 3], vec![build, probed]), &[&table(400, values), &table(rows, values)]);
         }
     }
+    // Values that lie near each other and far from zero.
+    let far = |column| binary(BinaryOp::Add, convert(reg(column), Ty::I128), int(10i128.pow(20), Ty::I128));
+    let build = builds(1, vec![], vec![far(2)], vec![far(2), reg(1)]);
+    let probed = aggregates(
+        0,
+        vec![probe(0, vec![far(2)], JoinKind::Left)],
+        vec![(reg(3), WIDE)],
+        vec![count(), sum(reg(4), WIDE)],
+    );
+    check(&fragment(&[3, 3], vec![build, probed]), &[&table(300, 8), &table(40, 8)]);
     // A wide value among narrow keys, and a narrow one among wide keys.
     for (own, other) in [(reg(1), wide(1)), (wide(1), reg(1))] {
         let build = builds(1, vec![], vec![own], vec![reg(2)]);
