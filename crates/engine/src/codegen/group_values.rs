@@ -50,6 +50,9 @@ impl GroupValue {
 
     /// Writes a part of a key, computed in words that `cast` gives.
     fn emit_key(&self, emitter: &mut Emitter, part: &KeyPart, cast: &str) -> Result<Value> {
+        if let Some(high) = part.high {
+            return self.emit_wide_key(emitter, part, high);
+        }
         let mut place = format!("{cast}{}", self.emit_word(emitter, part.word)?);
         if part.stride != 1 {
             let stride = emitter.params.add("uint64_t", Argument::U64(part.stride));
@@ -62,11 +65,7 @@ impl GroupValue {
         let place = emitter.define("uint64_t", &place);
         let (valid, first) = match part.null {
             Null::First => (Some(emitter.define("bool", &format!("{place} != 0"))), 1),
-            Null::Apart { word, stride } => {
-                let word = self.emit_word(emitter, word)?;
-                let stride = emitter.params.add("uint64_t", Argument::U64(stride));
-                (Some(emitter.define("bool", &format!("{word} / {stride} % 2 == 0"))), 0)
-            }
+            Null::Apart { word, stride } => (Some(self.emit_valid(emitter, word, stride)?), 0),
             Null::Never => (None, 0),
         };
         // Modulo 2^64: a place of NULL stands for nothing.
@@ -80,6 +79,25 @@ impl GroupValue {
         };
         let facts = Facts { nullable: valid.is_some(), ..self.facts.clone() };
         Ok(emitter.value(facts, &code, valid))
+    }
+
+    /// Writes a part of 128 bits, whose upper ones are a word of their own.
+    fn emit_wide_key(&self, emitter: &mut Emitter, part: &KeyPart, high: usize) -> Result<Value> {
+        let (low, high) = (self.emit_word(emitter, part.word)?, self.emit_word(emitter, high)?);
+        let valid = match part.null {
+            Null::Apart { word, stride } => Some(self.emit_valid(emitter, word, stride)?),
+            _ => None,
+        };
+        let facts = Facts { nullable: valid.is_some(), ..self.facts.clone() };
+        let code = format!("(__int128)((unsigned __int128){high} << 64 | {low})");
+        Ok(emitter.value(facts, &code, valid))
+    }
+
+    /// Writes whether a part is valid that has this stride of a word for being NULL.
+    fn emit_valid(&self, emitter: &mut Emitter, word: usize, stride: u64) -> Result<String> {
+        let word = self.emit_word(emitter, word)?;
+        let stride = emitter.params.add("uint64_t", Argument::U64(stride));
+        Ok(emitter.define("bool", &format!("{word} / {stride} % 2 == 0")))
     }
 
     fn emit_aggregate(&self, emitter: &mut Emitter, output: &Output) -> Result<Value> {

@@ -45,6 +45,20 @@ impl KeyPack {
             }
         };
         for (part, value) in self.parts.iter().zip(values) {
+            if let Some(high) = part.high {
+                let code = match (part.null, &value.valid) {
+                    (Null::Apart { .. }, Some(valid)) => format!("{valid} ? (__int128){} : 0", value.code),
+                    _ => value.code.clone(),
+                };
+                let place = emitter.define("__int128", &code);
+                term(emitter, part.word, 1, &place);
+                term(emitter, high, 1, &format!("({place} >> 64)"));
+                if let (Null::Apart { word, stride }, Some(valid)) = (part.null, &value.valid) {
+                    term(emitter, word, stride, &format!("(!{valid})"));
+                }
+                conditions.extend(value.valid.clone().filter(|_| check));
+                continue;
+            }
             let low = emitter.params.add("int64_t", Argument::I64(part.low as i64));
             // Differences of 32-bit values are exact modulo 2^32 as long as places fit; wider ones need 64 bits.
             let small =

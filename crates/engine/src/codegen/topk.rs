@@ -150,7 +150,7 @@ impl BoundTop {
     /// What the scan does with a row.
     pub(crate) fn row(&self, rows: &mut RowWriter, top: &TopK) -> Result<()> {
         let keys = &top.keys;
-        let behind = self.ranks.leading..keys.len();
+        let behind = self.ranks.leading..self.ranks.parts.len();
         // Whether a statement raises an error must not depend on the rows that were drawn.
         if self.outputs_raise {
             top.outputs.iter().try_for_each(|(expr, _)| rows.emit(expr).map(drop))?;
@@ -342,10 +342,10 @@ impl BoundTop {
         u64::MAX >> (64 - self.ranks.row_bits)
     }
 
-    /// Writes some keys of a row side by side; the name of the number.
+    /// Writes some parts of a row's keys side by side; the name of the number.
     fn key(&self, rows: &mut RowWriter, keys: &[OrderKey], some: Range<usize>) -> Result<String> {
-        let values = keys[some.clone()].iter().map(|key| rows.emit(&key.expr)).collect::<Result<Vec<_>>>()?;
         let parts = &self.ranks.parts[some];
+        let values = parts.iter().map(|part| rows.emit(&keys[part.key].expr)).collect::<Result<Vec<_>>>()?;
         let whole = c_type(parts.iter().map(|part| part.bits).sum());
         let mut terms = Vec::new();
         for (part, value) in parts.iter().zip(&values).filter(|(part, _)| part.bits > 0) {
@@ -385,7 +385,7 @@ impl BoundTop {
                 self.rank(rows, &key);
                 rows.line(&format!("{ranks}[i] = rank;"));
                 if let Some(tails) = &tails {
-                    let key = self.key(rows, &top.keys, self.ranks.leading..top.keys.len())?;
+                    let key = self.key(rows, &top.keys, self.ranks.leading..self.ranks.parts.len())?;
                     let tail = self.above_number(rows, &key, self.ranks.row_bits);
                     rows.line(&format!("{tails}[i] = {tail};"));
                 }
@@ -553,12 +553,12 @@ impl BoundTop {
     }
 }
 
-/// Writes the place of a key; its name.
+/// Writes a part of the place of a key; its name.
 fn place(rows: &mut RowWriter, part: &Part, value: &Value) -> String {
-    let c_type = c_type(part.bits);
+    let c_type = c_type(part.place_bits);
     rows.with_emitter(|emitter| {
         // Differences are exact modulo two to the power of the bits that places have room in.
-        let mut constant = |number: i128| match part.bits {
+        let mut constant = |number: i128| match part.place_bits {
             0..=64 => format!("({c_type}){}", emitter.params.add("uint64_t", Argument::U64(number as u64))),
             _ => {
                 let high = emitter.params.add("uint64_t", Argument::U64((number >> 64) as u64));
@@ -583,6 +583,12 @@ fn place(rows: &mut RowWriter, part: &Part, value: &Value) -> String {
             let null = constant(part.null_place() as i128);
             offset = format!("{valid} ? ({c_type})({offset}) : {null}");
         }
-        emitter.define(c_type, &offset)
+        let place = emitter.define(c_type, &offset);
+        let mut number = |bits: u32| emitter.params.add("uint64_t", Argument::U64(bits.into()));
+        match (part.below, part.bits == part.place_bits) {
+            (0, true) => place,
+            (0, false) => format!("({place} & ((({c_type})1 << (uint32_t){}) - 1))", number(part.bits)),
+            (below, _) => format!("({place} >> (uint32_t){})", number(below)),
+        }
     })
 }

@@ -394,7 +394,7 @@ mod tests {
     fn parts_of_keys_are_read_from_rows_behind_a_head() {
         let full = Facts::new(Ty::I64, true, Some((i64::MIN.into(), i64::MAX.into())));
         let small = Facts::new(Ty::I64, true, Some((-1, 8)));
-        let pack = KeyPack::of_groups(&[full, small]).unwrap();
+        let pack = KeyPack::of_groups(&[full, small]);
         // A full word; whether it is NULL and the place of the small part, in that order, share the next one.
         assert_eq!(pack.words, 2);
         let rows = rows(&[99, 0, 1, 7, u64::MAX, 2 * 10, 7, 0, 0, 7], 1, 3);

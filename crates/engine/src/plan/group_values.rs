@@ -106,7 +106,7 @@ impl GroupValue {
     pub(crate) fn columns(&self, visit: &mut impl FnMut(usize)) {
         match &self.read {
             GroupRead::Key { part, .. } => {
-                visit(self.word(part.word));
+                std::iter::once(part.word).chain(part.high).for_each(|word| visit(self.word(word)));
                 if let Null::Apart { word, .. } = part.null {
                     visit(self.word(word));
                 }

@@ -81,7 +81,7 @@ pub(crate) fn plan(
     let sums = SumBounds { rows: input.rows_out(), whole_sums: input.whole_sums, overflow: input.overflow };
     let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
-    let pack = KeyPack::of_groups(&values)?;
+    let pack = KeyPack::of_groups(&values);
     let cells = Accumulators::of(&aggregates, registers, groups.is_empty(), sums)?;
     let share = split.share();
     // Twice the rows are never filled past half.

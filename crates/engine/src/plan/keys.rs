@@ -3,9 +3,9 @@
 //! With bounds on every part, a tuple (k₀, …, kₙ) becomes Σ (kᵢ − lowᵢ) · strideᵢ, a bijection onto [0, domain). A part
 //! that may be NULL has one more place, 0. Where the domain fits 63 bits one word holds a key: small domains index
 //! arrays directly, larger ones are hashed. Otherwise parts are spread over as many words of 64 bits as they need,
-//! which are hashed together. A float is its bits, both zeros being one value.
+//! which are hashed together. A float is its bits, both zeros being one value; a decimal wider than 64 bits is its bits,
+//! in two words.
 
-use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::ir::Ty;
 
@@ -32,8 +32,10 @@ pub(crate) struct KeyPart {
     pub(crate) places: u128,
     /// Where it is kept that the part is NULL.
     pub(crate) null: Null,
-    /// Word that holds the part.
+    /// Word that holds the part, or its lower 64 bits.
     pub(crate) word: usize,
+    /// Word of its upper 64 bits, where it is a value of 128.
+    pub(crate) high: Option<usize>,
     /// Distance of neighbouring values in the word.
     pub(crate) stride: u64,
 }
@@ -49,56 +51,63 @@ pub(crate) struct KeyPack {
     pub(crate) domain: u64,
 }
 
+/// The values of a part.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// The smallest one.
+    low: i128,
+    /// How many there are; of a word of a value of 128 bits.
+    values: u128,
+    nullable: bool,
+    /// Whether a value has 128 bits.
+    is_wide: bool,
+}
+
+impl Span {
+    fn of(value: &Facts, nullable: bool) -> Span {
+        let nullable = nullable && value.nullable;
+        let (low, high) = match (value.ty, value.bounds()) {
+            (Ty::F32, _) => (0, u32::MAX.into()),
+            (Ty::F64, _) => (0, u64::MAX.into()),
+            _ if value.is_wide() => return Span { low: 0, values: WORD, nullable, is_wide: true },
+            // A column with no valid value has no bounds of its own; one place is enough for it.
+            (_, Some((low, high))) if low <= high => (low, high),
+            _ => (0, 0),
+        };
+        Span { low, values: (high - low) as u128 + 1, nullable, is_wide: false }
+    }
+}
+
 impl KeyPack {
     /// A packing of group keys with these bounds; NULL has a place of its own.
-    ///
-    /// # Errors
-    /// Unsupported if a part is a decimal wider than 64 bits.
-    pub(crate) fn of_groups(values: &[Facts]) -> Result<KeyPack> {
+    pub(crate) fn of_groups(values: &[Facts]) -> KeyPack {
         KeyPack::new(values, true)
     }
 
     /// A packing of join keys with these bounds; NULL has no place.
-    ///
-    /// # Errors
-    /// Unsupported if a part is a decimal wider than 64 bits.
-    pub(crate) fn of_join(values: &[Facts]) -> Result<KeyPack> {
+    pub(crate) fn of_join(values: &[Facts]) -> KeyPack {
         KeyPack::new(values, false)
     }
 
-    fn new(values: &[Facts], nullable: bool) -> Result<KeyPack> {
-        let mut spans = Vec::with_capacity(values.len());
-        for value in values {
-            let (low, high) = match (value.ty, value.bounds()) {
-                (Ty::F32, _) => (0, u32::MAX.into()),
-                (Ty::F64, _) => (0, u64::MAX.into()),
-                // A column with no valid value has no bounds of its own; one place is enough for it.
-                (_, Some((low, high))) if low <= high => (low, high),
-                _ => (0, 0),
-            };
-            let wide = value.ty == Ty::I128 && !value.is_narrow();
-            if wide || low < i64::MIN.into() || high > u64::MAX.into() || (high - low) as u128 >= WORD {
-                return unsupported("a key wider than 64 bits");
-            }
-            spans.push((low, (high - low) as u128 + 1, nullable && value.nullable));
-        }
-        Ok(KeyPack::in_one_word(&spans).unwrap_or_else(|| KeyPack::in_words(&spans)))
+    fn new(values: &[Facts], nullable: bool) -> KeyPack {
+        let spans: Vec<Span> = values.iter().map(|value| Span::of(value, nullable)).collect();
+        KeyPack::in_one_word(&spans).unwrap_or_else(|| KeyPack::in_words(&spans))
     }
 
-    fn in_one_word(spans: &[(i128, u128, bool)]) -> Option<KeyPack> {
+    fn in_one_word(spans: &[Span]) -> Option<KeyPack> {
         let mut domain: u128 = 1;
         let mut parts = Vec::with_capacity(spans.len());
-        for (low, values, nullable) in spans.iter().rev() {
+        for Span { low, values, nullable, is_wide } in spans.iter().rev() {
             let places = values + u128::from(*nullable);
             let null = if *nullable { Null::First } else { Null::Never };
-            parts.push(KeyPart { low: *low, places, null, word: 0, stride: domain as u64 });
-            domain = domain.checked_mul(places).filter(|domain| *domain < 1 << 63)?;
+            parts.push(KeyPart { low: *low, places, null, word: 0, high: None, stride: domain as u64 });
+            domain = domain.checked_mul(places).filter(|domain| !is_wide && *domain < 1 << 63)?;
         }
         parts.reverse();
         Some(KeyPack { parts, words: 1, domain: domain as u64 })
     }
 
-    fn in_words(spans: &[(i128, u128, bool)]) -> KeyPack {
+    fn in_words(spans: &[Span]) -> KeyPack {
         let (mut word, mut used) = (0usize, 1u128);
         let mut place = |places: u128| {
             if used.checked_mul(places).is_none_or(|used| used > WORD) {
@@ -110,10 +119,11 @@ impl KeyPack {
             (word, stride)
         };
         let mut parts = Vec::with_capacity(spans.len());
-        for (low, values, nullable) in spans {
+        for Span { low, values, nullable, is_wide } in spans {
             let apart = *nullable && *values == WORD;
             let places = values + u128::from(*nullable && !apart);
             let (word, stride) = place(places);
+            let high = is_wide.then(|| place(WORD).0);
             let null = match *nullable {
                 false => Null::Never,
                 true if apart => {
@@ -122,7 +132,7 @@ impl KeyPack {
                 }
                 true => Null::First,
             };
-            parts.push(KeyPart { low: *low, places, null, word, stride });
+            parts.push(KeyPart { low: *low, places, null, word, high, stride });
         }
         KeyPack { parts, words: word + 1, domain: u64::MAX }
     }
@@ -130,7 +140,7 @@ impl KeyPack {
     /// The smallest value of the only part, where a key is that part less this value.
     pub(crate) fn only_low(&self) -> Option<i128> {
         match self.parts.as_slice() {
-            [KeyPart { low, null: Null::Never, word: 0, stride: 1, .. }] => Some(*low),
+            [KeyPart { low, null: Null::Never, word: 0, high: None, stride: 1, .. }] => Some(*low),
             _ => None,
         }
     }
@@ -142,10 +152,10 @@ impl KeyPack {
 
     /// Reads one part of packed keys.
     pub(crate) fn reader(&self, part: usize) -> PartReader {
-        let KeyPart { low, places, null, word, stride } = self.parts[part];
+        let KeyPart { low, places, null, word, high, stride } = self.parts[part];
         // The place of NULL is below that of the lowest value.
         let low = low - i128::from(null == Null::First);
-        PartReader { low, null, word, stride: Divisor::new(stride.into()), places: Divisor::new(places) }
+        PartReader { low, null, word, high, stride: Divisor::new(stride.into()), places: Divisor::new(places) }
     }
 }
 
@@ -155,6 +165,7 @@ pub(crate) struct PartReader {
     low: i128,
     null: Null,
     word: usize,
+    high: Option<usize>,
     stride: Divisor,
     places: Divisor,
 }
@@ -180,7 +191,10 @@ impl PartReader {
 
     /// The part's value in a key, where it is not NULL; a float is its bits.
     pub(crate) fn value(&self, word: impl Fn(usize) -> u64) -> i128 {
-        self.low + i128::from(self.place(word))
+        match self.high {
+            None => self.low + i128::from(self.place(word)),
+            Some(high) => i128::from(word(high) as i64) << 64 | i128::from(word(self.word)),
+        }
     }
 }
 
@@ -243,7 +257,7 @@ mod tests {
 
     #[test]
     fn packing_is_a_bijection() {
-        let pack = KeyPack::of_groups(&[value((-1, 1), true), value((10, 12), false)]).unwrap();
+        let pack = KeyPack::of_groups(&[value((-1, 1), true), value((10, 12), false)]);
         assert_eq!((pack.domain, pack.words), (12, 1));
         let tuples: Vec<_> = (0..12).map(|packed| (read(&pack, &[packed], 0), read(&pack, &[packed], 1))).collect();
         assert_eq!(tuples[0], (None, Some(10)));
@@ -255,16 +269,16 @@ mod tests {
     #[test]
     fn a_domain_past_63_bits_takes_more_words() {
         let half = value((0, (1 << 32) - 1), false);
-        let pack = KeyPack::of_join(&[half.clone(), half.clone(), half.clone()]).unwrap();
+        let pack = KeyPack::of_join(&[half.clone(), half.clone(), half.clone()]);
         assert_eq!(pack.words, 2);
         let packed = [(7 << 32) + 5, 3];
         assert_eq!([0, 1, 2].map(|part| read(&pack, &packed, part)), [Some(5), Some(7), Some(3)]);
         let all = value((i64::MIN.into(), i64::MAX.into()), false);
-        let pack = KeyPack::of_groups(std::slice::from_ref(&all)).unwrap();
+        let pack = KeyPack::of_groups(std::slice::from_ref(&all));
         assert_eq!((pack.words, pack.is_wide(), read(&pack, &[u64::MAX], 0)), (1, true, Some(i64::MAX.into())));
         let full = value((i64::MIN.into(), i64::MAX.into()), true);
         let one = value((4, 4), false);
-        let pack = KeyPack::of_groups(&[full.clone(), one, full, half]).unwrap();
+        let pack = KeyPack::of_groups(&[full.clone(), one, full, half]);
         // A full word, its flag with one more place and the flag of the next full word.
         assert_eq!(pack.words, 4);
         assert_eq!(read(&pack, &[0, 0, 0, 0], 0), Some(i64::MIN.into()));
@@ -273,11 +287,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_bits_to_compare_is_refused() {
-        let wide = Facts { ty: Ty::I128, ..value((0, 1 << 70), false) };
-        assert!(KeyPack::of_groups(&[wide]).is_err());
-        let float = Facts { ty: Ty::F64, range: None, ..value((0, 0), false) };
-        assert!(KeyPack::of_join(std::slice::from_ref(&float)).is_ok());
-        assert!(KeyPack::of_groups(&[float]).is_ok());
+    fn a_value_of_128_bits_takes_two_words() {
+        let wide = |nullable| Facts { ty: Ty::I128, ..value((-(1 << 70), 1 << 70), nullable) };
+        let pack = KeyPack::of_join(&[wide(true)]);
+        assert_eq!((pack.words, pack.is_wide(), pack.only_low()), (2, true, None));
+        let small = value((0, 9), false);
+        let pack = KeyPack::of_groups(&[small, wide(true)]);
+        // The small part, the value's words, and whether it is NULL.
+        assert_eq!(pack.words, 4);
+        for number in [0, -1, 1 << 70, -(1 << 70), (3 << 64) + 5] {
+            let packed = [7, number as u64, (number >> 64) as u64, 0];
+            assert_eq!([0, 1].map(|part| read(&pack, &packed, part)), [Some(7), Some(number)]);
+        }
+        assert_eq!(read(&pack, &[7, 0, 0, 1], 1), None);
     }
 }

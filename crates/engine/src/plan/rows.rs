@@ -54,7 +54,7 @@ pub(crate) struct ListPlan {
 /// Plans a result.
 ///
 /// # Errors
-/// Unsupported if a column is a decimal wider than 64 bits.
+/// What the device does not compute.
 pub(crate) fn result(
     input: &PipelineInput,
     (columns, limit): (&[(Expr, DataType)], Option<u64>),
@@ -62,7 +62,7 @@ pub(crate) fn result(
 ) -> Result<ResultPlan> {
     let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
-    let pack = KeyPack::of_groups(&values.iter().map(bits_of).collect::<Vec<_>>())?;
+    let pack = KeyPack::of_groups(&values.iter().map(bits_of).collect::<Vec<_>>());
     let most = input.rows_out().max(1);
     let guessed = input.guessed_rows().min(most);
     let capacity = limit.map_or(guessed, |limit| limit.min(guessed));
@@ -84,10 +84,10 @@ pub(crate) fn result(
 /// Plans a list of these columns.
 ///
 /// # Errors
-/// Unsupported if a column is a decimal wider than 64 bits.
+/// What the device does not compute.
 pub(crate) fn list(input: &PipelineInput, columns: &[&Expr], registers: &[Option<Facts>]) -> Result<ListPlan> {
     let (facts, _) = analyse(columns, registers, input.overflow)?;
-    let pack = KeyPack::of_groups(&facts.iter().map(bits_of).collect::<Vec<_>>())?;
+    let pack = KeyPack::of_groups(&facts.iter().map(bits_of).collect::<Vec<_>>());
     let most = input.rows_out().max(1);
     let places = input.guessed_rows().min(most).next_multiple_of(VECTOR_ROWS as u64);
     Ok(ListPlan {

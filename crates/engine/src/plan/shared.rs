@@ -177,7 +177,7 @@ fn offsets(input: &PipelineInput, split: &Split, (probe, table): (&Probe, &Table
     let facts = input.columns.get(*column)?;
     let layout = &facts.layout;
     let (packed, reference) = layout.packed().filter(|_| split.loaded.contains(column))?;
-    let [KeyPart { low, places, null: Null::Never, stride: 1, .. }] = table.pack.parts.as_slice() else {
+    let [KeyPart { low, places, null: Null::Never, high: None, stride: 1, .. }] = table.pack.parts.as_slice() else {
         return None;
     };
     let is_integer = !facts.ty.is_float() && facts.dictionary.is_none() && table.strings.iter().all(Option::is_none);

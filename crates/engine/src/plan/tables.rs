@@ -55,7 +55,7 @@ pub(crate) fn plan(
         (false, true) => (most, 1.0),
         (false, false) => (input.rows, share),
     };
-    let pack = KeyPack::of_join(&keys_known)?;
+    let pack = KeyPack::of_join(&keys_known);
     let payload = columns.collect::<Result<Vec<_>>>()?;
     let entry_bytes: u64 = payload.iter().map(|column| column.width).sum();
     let places = TableShape::of(&pack, entry_bytes, first, input.tuning);
@@ -193,12 +193,15 @@ fn entry(value: &Facts, keep: Keep) -> Result<(&'static str, u64)> {
     }
     let (low, high) = value.bounds().expect("integers have bounds");
     match high.max(low).abs_diff(low).saturating_add(u128::from(value.nullable)) {
+        _ if value.is_wide() && low > i128::MIN => Ok(("__int128", 16)),
+        _ if value.is_wide() => {
+            unsupported("a decimal column of a join's build side that may be the smallest of 128 bits")
+        }
         0..=0xff => Ok(("uint8_t", 1)),
         0x100..=0xffff => Ok(("uint16_t", 2)),
         0x1_0000..=0xffff_ffff => Ok(("uint32_t", 4)),
         0x1_0000_0000..=0xffff_ffff_ffff_ffff => Ok(("uint64_t", 8)),
-        _ if low > i128::MIN => Ok(("__int128", 16)),
-        _ => unsupported("a decimal column of a join's build side that may be the smallest of 128 bits"),
+        _ => unsupported("an integer column of a join's build side that may have any 64 bits or be NULL"),
     }
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         _ => None,
     };
     let ranks = by_place.unwrap_or(numbered);
-    let tail_raises = may_raise(input, &exprs[ranks.leading..], registers)?;
+    let tail_raises = may_raise(input, &exprs[ranks.first_behind().unwrap_or(exprs.len())..], registers)?;
     let question = Question {
         info: input.info,
         tuning: input.tuning,

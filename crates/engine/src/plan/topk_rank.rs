@@ -11,8 +11,9 @@
 //! nothing where no place is without a row.
 //!
 //! Where keys and row take more than 128 bits, the rank holds the leading keys that fit, and a *tail* of as many bits
-//! the others and the row. Ranks with tails are compared with the threshold and sorted, and no tail of a row is zero:
-//! that is the mark of a place without one.
+//! the others and the row. If the others do not fit, the first of them is cut in two parts: the upper bits of its place
+//! fill the rank, the lower ones begin the tail. Ranks with tails are compared with the threshold and sorted, and no
+//! tail of a row is zero: that is the mark of a place without one.
 
 use warpcube_gpu::prims::Element;
 
@@ -23,14 +24,20 @@ use crate::ir::{OrderKey, Ty};
 /// Bits of the widest rank.
 const BITS_MAX: u32 = 128;
 
-/// How one key becomes a place.
+/// How one key becomes a place, of which this part lies in a rank or a tail.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
+    /// Position of the key.
+    pub(crate) key: usize,
     /// Bounds of valid values; those of a float's bits.
     pub(crate) low: i128,
     pub(crate) high: i128,
-    /// Bits of a place, and how far left of the lowest key's they lie.
+    /// Bits of a place.
+    pub(crate) place_bits: u32,
+    /// Those of them that this part has, the number of lower ones that another part has, and how far left of the lowest
+    /// part's they lie.
     pub(crate) bits: u32,
+    pub(crate) below: u32,
     pub(crate) shift: u32,
     pub(crate) float: bool,
     pub(crate) nullable: bool,
@@ -42,7 +49,7 @@ pub(crate) struct Part {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranks {
     pub(crate) parts: Vec<Part>,
-    /// Parts that lie in the rank; the others lie in the tail.
+    /// Parts that lie in the rank; the others lie in the tail. One key may have a part in both.
     pub(crate) leading: usize,
     /// Bits of the rank's keys, and of the tail's where there is a tail.
     pub(crate) key_bits: u32,
@@ -77,7 +84,7 @@ fn side_by_side(parts: &mut [Part]) -> u32 {
 }
 
 impl Part {
-    fn new(key: &OrderKey, value: &Facts) -> Result<Part> {
+    fn new((position, key): (usize, &OrderKey), value: &Facts) -> Result<Part> {
         let nullable = value.nullable;
         let (low, high) = match (value.ty, value.bounds()) {
             (Ty::F32, _) => (0, u32::MAX.into()),
@@ -90,15 +97,24 @@ impl Part {
         let last = (high.wrapping_sub(low) as u128).checked_add(u128::from(nullable && !float));
         let Some(last) = last else { return unsupported("an order by a decimal of 128 bits that may be NULL") };
         Ok(Part {
+            key: position,
             low,
             high,
+            place_bits: bits(last),
             bits: bits(last),
+            below: 0,
             shift: 0,
             float,
             nullable,
             descending: key.descending,
             nulls_first: key.nulls_first,
         })
+    }
+
+    /// The part of the upper bits, so many, and that of the lower ones.
+    fn cut(self, upper: u32) -> [Part; 2] {
+        let lower = self.bits - upper;
+        [Part { bits: upper, below: lower, ..self.clone() }, Part { bits: lower, ..self }]
     }
 
     /// The place of NULL.
@@ -122,20 +138,29 @@ impl Ranks {
     /// # Errors
     /// Unsupported if the rank or the tail takes more than 128 bits.
     pub(crate) fn new(keys: &[OrderKey], values: &[Facts], rows: u64) -> Result<Ranks> {
-        let mut parts =
-            keys.iter().zip(values).map(|(key, value)| Part::new(key, value)).collect::<Result<Vec<_>>>()?;
+        let mut parts = keys
+            .iter()
+            .enumerate()
+            .zip(values)
+            .map(|(key, value)| Part::new(key, value))
+            .collect::<Result<Vec<_>>>()?;
         let row_bits = bits(rows.into()).max(1);
         let all: u32 = parts.iter().map(|part| part.bits).sum();
         let has_tail = all + row_bits > BITS_MAX;
         let fits = |count: &usize| parts[..*count].iter().map(|part| part.bits).sum::<u32>() <= BITS_MAX;
         let leading = if has_tail { (0..=parts.len()).rev().find(fits).unwrap_or(0) } else { parts.len() };
+        let ranked: u32 = parts[..leading].iter().map(|part| part.bits).sum();
+        let is_cut = all - ranked + row_bits > BITS_MAX && leading < parts.len() && ranked < BITS_MAX;
+        if is_cut {
+            let two = parts[leading].clone().cut(BITS_MAX - ranked);
+            parts.splice(leading..=leading, two);
+        }
+        let leading = leading + usize::from(is_cut);
         let (ranked, behind) = parts.split_at_mut(leading);
         let (key_bits, tail_bits) = (side_by_side(ranked), side_by_side(behind));
         if tail_bits + row_bits > BITS_MAX {
-            let most = BITS_MAX - row_bits;
-            return unsupported(format!(
-                "an order by keys of {all} bits: {tail_bits} behind the first {key_bits}, where {most} are the most"
-            ));
+            let most = 2 * BITS_MAX - row_bits;
+            return unsupported(format!("an order by keys of {all} bits, where {most} are the most"));
         }
         Ok(Ranks { parts, leading, key_bits, tail_bits: has_tail.then_some(tail_bits), row_bits, by_place: false })
     }
@@ -153,6 +178,11 @@ impl Ranks {
             row_bits,
             by_place: true,
         })
+    }
+
+    /// The first key with a part in the tail.
+    pub(crate) fn first_behind(&self) -> Option<usize> {
+        self.parts.get(self.leading).map(|part| part.key)
     }
 
     /// Bits of keys and row, in ranks and tails.
@@ -221,6 +251,16 @@ mod tests {
         assert_eq!(three.parts.iter().map(|part| part.shift).collect::<Vec<_>>(), [64, 0, 0]);
         assert_eq!(of(2).unwrap().tail_bits, Some(0), "the row alone");
         assert!(of(4).is_err());
+        let narrow = [value(Ty::I32, Some((0, 255)), false), value(Ty::I64, Some((0, 255)), false)];
+        let three = [floats.clone(), floats.clone(), floats.clone()];
+        let values = [&narrow[..1], &three, &narrow[1..]].concat();
+        let keys: Vec<OrderKey> = values.iter().map(|_| key(true, true)).collect();
+        let cut = Ranks::new(&keys, &values, 1 << 20).unwrap();
+        // 8 + 64 + 56 bits; the other 8 of the second float, the third and 8 more lie behind.
+        assert_eq!((cut.leading, cut.key_bits, cut.tail_bits), (3, 128, Some(80)));
+        let parts = cut.parts.iter().map(|part| (part.key, part.bits, part.below, part.shift)).collect::<Vec<_>>();
+        let expected = [(0, 8, 0, 120), (1, 64, 0, 56), (2, 56, 8, 0), (2, 8, 0, 72), (3, 64, 0, 8), (4, 8, 0, 0)];
+        assert_eq!((parts.as_slice(), cut.first_behind()), (&expected[..], Some(2)));
     }
 
     #[test]

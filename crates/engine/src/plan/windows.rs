@@ -197,11 +197,13 @@ impl WindowsPlan {
 
     /// The level of the first so many keys.
     fn level(&mut self, ranks: &Ranks, keys: usize) -> Result<Option<usize>> {
-        let parts = ranks.parts.get(..keys);
-        let parts = parts.ok_or_else(|| EngineError::Malformed("a window of more keys than the sort has".into()))?;
+        if ranks.parts.last().map_or(0, |part| part.key + 1) < keys {
+            return Err(EngineError::Malformed("a window of more keys than the sort has".into()));
+        }
+        let parts = &ranks.parts[..ranks.parts.partition_point(|part| part.key < keys)];
         // Keys of one value tell no rows apart.
         let some = |parts: &[Part]| parts.iter().any(|part| part.bits > 0);
-        let (ranked, behind) = parts.split_at(keys.min(ranks.leading));
+        let (ranked, behind) = parts.split_at(parts.len().min(ranks.leading));
         let level = match (ranked.last().filter(|_| some(ranked)), behind.last().filter(|_| some(behind))) {
             (_, Some(last)) => Level { in_tail: true, shift: ranks.row_bits + last.shift },
             (Some(last), None) => Level { in_tail: false, shift: ranks.key_shift() + last.shift },

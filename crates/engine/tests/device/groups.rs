@@ -311,19 +311,6 @@ fn sixteen_keys_of_every_kind() {
 }
 
 #[test]
-fn decimals_past_64_bits_are_refused_as_keys() {
-    let rows = 100;
-    let table = MemoryTable::new(
-        "t",
-        vec![("d", decimals(rows, 18, 0, |row| Some(i128::from(mixed(row, 1) >> 6) * i128::from(row as u64 % 2))))],
-    );
-    let product = binary(BinaryOp::Mul, reg(0), reg(0));
-    let by = vec![(product, DataType::Decimal128(38, 0))];
-    let error = run(&engine(LaneOrder::Forward), &single(1, vec![], by, vec![count()]), &[&table]).unwrap_err();
-    assert!(matches!(&error, EngineError::Unsupported(reason) if reason.contains("64 bits")), "{error}");
-}
-
-#[test]
 fn groups_made_to_collide_are_hashed_with_another_seed() {
     let keys = colliding_keys(1_500);
     let table = MemoryTable::new("t", vec![("k", numbers::<Int64Type>(3_000, |row| Some(keys[row % 1_500])))]);

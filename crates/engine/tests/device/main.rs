@@ -34,5 +34,6 @@ mod support;
 mod tables;
 mod top_k;
 mod unions;
+mod wide_values;
 mod windows;
 mod zones;

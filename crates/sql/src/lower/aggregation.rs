@@ -37,10 +37,6 @@ impl Grouped {
             None => vec![branch(input)?],
         };
         let types: Vec<DataType> = aggregate.schema.fields().iter().map(|field| field.data_type().clone()).collect();
-        // Keys take 64 bits of a decimal, which those with more than 38 digits by their type hardly ever fit.
-        if let Some(wide) = types[..groups.len()].iter().find(|key| matches!(key, DataType::Decimal256(_, _))) {
-            return Err(format!("a key of type {wide}"));
-        }
         let group_count = groups.len() + usize::from(sets.is_some());
         Ok(Grouped { inputs, types, group_count, sets, float_sums: facts.float_sums, shared: None })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, i256};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, i256};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
@@ -265,18 +265,33 @@ impl<'a> Translator<'a> {
     }
 
     /// A decimal of 256 bits as one of 128, and its scale: of a cast that widens that of its input, of a constant the
-    /// least.
+    /// least, of a product the sum of those of its factors.
     fn in_own_scale(&self, expr: &Expr) -> Result<(Device, i8), Reason> {
         let data_type = self.data_type(expr)?;
-        let (_, scale) = decimal(&data_type).ok_or_else(|| format!("'{}' has type {data_type}", shown(expr)))?;
+        let (precision, scale) =
+            decimal(&data_type).ok_or_else(|| format!("'{}' has type {data_type}", shown(expr)))?;
         match expr {
             Expr::Cast(Cast { expr: inner, .. }) => match self.data_type(inner)? {
-                DataType::Decimal128(_, own) if own <= scale => return Ok((self.translate(inner)?, own)),
-                from if from.is_integer() => {
+                DataType::Decimal128(digits, own)
+                    if own <= scale && whole_digits(digits, own) <= whole_digits(precision, scale) =>
+                {
+                    return Ok((self.translate(inner)?, own));
+                }
+                from if from.is_integer() && integer_digits(&from) <= whole_digits(precision, scale) => {
                     return Ok((Device::Cast(Box::new(self.translate(inner)?), Ty::I128), 0));
                 }
                 _ => {}
             },
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right }) => {
+                let ((one, s1), (other, s2)) = (self.in_own_scale(left)?, self.in_own_scale(right)?);
+                // What has more than 76 digits in the scale of its type has more than so many in its own.
+                let most = i16::from(DECIMAL256_MAX_PRECISION) - i16::from(scale - s1 - s2);
+                let product = Device::binary(BinaryOp::Mul, one, other);
+                return match u8::try_from(most).map_err(|_| format!("the product '{}'", shown(expr)))? {
+                    most @ ..=DECIMAL128_MAX_PRECISION => Ok((Device::Digits(Box::new(product), most), s1 + s2)),
+                    _ => Ok((product, s1 + s2)),
+                };
+            }
             Expr::Literal(ScalarValue::Decimal256(Some(units), ..), _) => {
                 let (mut units, mut own) = (*units, scale);
                 let ten = i256::from_i128(10);
@@ -382,7 +397,6 @@ impl<'a> Translator<'a> {
                 DataType::Decimal128(p1, s1) | DataType::Decimal256(p1, s1),
                 DataType::Decimal128(p2, s2) | DataType::Decimal256(p2, s2),
             ) => {
-                let whole_digits = |p: u8, s: i8| i16::from(p) - i16::from(s);
                 // Rounding may take one more digit before the point.
                 if is_wide(to) {
                     expect_digits(i16::from(*p1) + i16::from(s2 - s1))
@@ -392,13 +406,7 @@ impl<'a> Translator<'a> {
                 Ok(if fits { rescale(inner, s2 - s1) } else { rescale_within(inner, s2 - s1, *p2) })
             }
             (from, DataType::Decimal128(p, s) | DataType::Decimal256(p, s)) if from.is_integer() => {
-                let digits = i16::from(*p) - i16::from(*s);
-                let needed = match Ty::of(from) {
-                    Some(Ty::I8 | Ty::U8) => 3,
-                    Some(Ty::I16 | Ty::U16) => 5,
-                    Some(Ty::I32 | Ty::U32) => 10,
-                    _ => 20,
-                };
+                let (digits, needed) = (whole_digits(*p, *s), integer_digits(from));
                 // To a negative scale the CPU cuts digits off, without rounding.
                 if *s < 0 {
                     return refuse();
@@ -508,6 +516,21 @@ fn expect_digits(digits: i16) -> Result<(), Reason> {
     match digits > WIDE_DIGITS_MAX {
         true => Err(format!("which may have {digits} digits")),
         false => Ok(()),
+    }
+}
+
+/// Digits before the point of a decimal.
+fn whole_digits(precision: u8, scale: i8) -> i16 {
+    i16::from(precision) - i16::from(scale)
+}
+
+/// Most digits of integers of a type.
+fn integer_digits(data_type: &DataType) -> i16 {
+    match Ty::of(data_type) {
+        Some(Ty::I8 | Ty::U8) => 3,
+        Some(Ty::I16 | Ty::U16) => 5,
+        Some(Ty::I32 | Ty::U32) => 10,
+        _ => 20,
     }
 }
 
