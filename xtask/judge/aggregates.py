@@ -110,33 +110,38 @@ class Aggregates(Rows):
         )
 
     def grouping(self):
-        """Grouping sets."""
-        source, scope = self.base()
-        keys = [self.column(scope, self.any(scope)[1]).sql() for _ in range(2)]
-        if keys[0] == keys[1]:
-            keys[1] = (
-                scope.keys[0].replace(".id", ".k")
-                if not keys[0].endswith(".k")
-                else scope.keys[0].replace(".id", ".g")
-            )
-        one, other = keys
-        sets = self.rng.choice(
-            [
-                f"ROLLUP({one}, {other})",
-                f"CUBE({one}, {other})",
-                f"GROUPING SETS (({one}), ({other}))",
-                f"GROUPING SETS (({one}, {other}), ({one}), ())",
-            ]
-        )
-        items = [f"{one} AS k0", f"{other} AS k1", Node("item", self.aggregate_call(scope), " AS c0")]
-        items += [f"grouping({one}) AS c1"] * self.chance(0.5)
-        return Node(
-            "query",
-            "SELECT ",
-            Seq(items, least=1),
-            " FROM ",
-            source,
-            self.where(scope, 0.4),
-            f" GROUP BY {sets}",
-            self.having(scope, 0.15),
-        )
+        """Grouping sets of columns and expressions: within each other, crossed, repeated, empty."""
+        source, scope = self.rng.choice([self.base, self.base, self.derived, self.joined])()
+        drawn = [self.column(scope, self.any(scope)[1]).sql() for _ in range(self.rng.choice([2, 3, 4]))]
+        keys = list(dict.fromkeys(drawn))
+        if self.chance(0.25):
+            keys.append(f"({self.column(scope, 'int').sql()} % 3)")
+        clause = Seq([self.sets(keys) for _ in range(self.rng.choice([1, 1, 1, 2]))], ", ", " GROUP BY ", least=1)
+        used = [key for key in keys if key in clause.sql()]
+        items = [Node("item", key, f" AS k{number}") for number, key in enumerate(used) if self.chance(0.8)]
+        calls = range(self.rng.choice([1, 1, 2, 3]))
+        items += [Node("item", self.aggregate_call(scope), f" AS c{number}") for number in calls]
+        asked = f"grouping({', '.join(self.rng.sample(used, self.rng.randint(1, len(used))))})" if used else "0"
+        items += [Node("item", asked, " AS g")] * self.chance(0.5)
+        having = self.having(scope, 0.2)
+        if used and self.chance(0.15):
+            having = Seq([Node("bool", f"({asked} {self.rng.choice(['= 0', '> 0', '= 1'])})")], " AND ", " HAVING ")
+        return Node("query", "SELECT ", Seq(items, least=1), " FROM ", source, self.where(scope, 0.4), clause, having)
+
+    def sets(self, keys):
+        """An item of GROUP BY that is made of grouping sets."""
+        way = self.rng.choice(["ROLLUP", "CUBE", "SETS", "SETS"])
+        if way != "SETS":
+            return self.listed(way, keys)
+        some = [self.rng.choice([self.listed, self.together, self.together])(None, keys) for _ in range(3)]
+        return Node("sets", "GROUPING SETS (", Seq(some[: self.rng.choice([1, 2, 3])], least=1), ")")
+
+    def listed(self, word, keys):
+        """ROLLUP or CUBE of keys, some of which stand together."""
+        some = self.rng.sample(keys, self.rng.randint(1, min(3, len(keys))))
+        items = [self.together(None, keys, 2) if self.chance(0.15) else key for key in some]
+        return Node("sets", word or self.rng.choice(["ROLLUP", "CUBE"]), "(", Seq(items, least=1), ")")
+
+    def together(self, _, keys, least=0):
+        """Keys in parentheses."""
+        return Node("set", f"({', '.join(self.rng.sample(keys, self.rng.randint(min(least, len(keys)), len(keys))))})")

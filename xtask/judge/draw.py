@@ -10,15 +10,16 @@ SHAPES = [
     ("star", 8),
     ("counted", 8),
     ("aggregate", 22),
-    ("grouping", 6),
+    ("grouping", 10),
     ("nested", 10),
     ("semi", 9),
     ("scalar", 6),
     ("united", 7),
-    ("window", 12),
+    ("window", 14),
+    ("qualified", 6),
     ("zoned", 5),
     ("overflowing", 4),
-    ("correlated", 6),
+    ("correlated", 16),
     ("firsts", 5),
     ("constants", 5),
     ("rowless", 4),
@@ -32,11 +33,11 @@ SHAPES = [
 
 
 def draw(rng, device, only=None):
-    """One query, of one shape if that is asked for; half of those for a device aggregate."""
+    """One query, of one shape if that is asked for; half of those for a device are of what it takes."""
     queries = Changing(rng)
     shape = only or rng.choices([name for name, _ in SHAPES], [weight for _, weight in SHAPES])[0]
     if not only and device != "cpu" and rng.random() < 0.5:
-        shape = rng.choice(["aggregate", "counted", "grouping"])
+        shape = rng.choice(["aggregate", "counted", "grouping", "window", "qualified", "correlated"])
     statement = getattr(queries, shape)()
     if isinstance(statement, Query):
         return statement

@@ -5,8 +5,8 @@ stands above, that a sample is a table.
 """
 
 import tables
+from correlated import Correlated
 from expressions import Scope
-from queries import Queries
 from tree import Node, Order, Seq, Spelling
 
 # Integer division; DuckDB's `/` is of doubles.
@@ -29,47 +29,8 @@ class Guarded(Node):
         return f"{self.name}({argument}) FILTER (WHERE {condition})"
 
 
-class Subqueries(Queries):
+class Subqueries(Correlated):
     """Draws these statements."""
-
-    def linked(self, one, other, names=("id", "k", "n", "g")):
-        """A condition between the rows of a subquery and those around it."""
-        name = self.rng.choice(names)
-        mine, theirs = (scope.keys[0].replace(".id", f".{name}") for scope in (one, other))
-        return Node("bool", f"({theirs} {self.rng.choice(['=', '=', '=', '<', '>='])} {mine})")
-
-    def correlated(self):
-        """EXISTS and IN over aggregates, groups, grouping sets and rows that LIMIT and OFFSET leave."""
-        (source, one), (inner, other) = self.base(["t", "r", "m"]), self.base(["tiny", "m", "none"])
-        column = other.keys[0].replace(".id", self.rng.choice([".k", ".g", ".n"]))
-        conditions = [self.linked(one, other)] * self.chance(0.8) + [self.predicate(other, 1)] * self.chance(0.5)
-        inside = Seq(conditions, " AND ", " WHERE ")
-        value, end = self.rng.choice(
-            [
-                ("count(*)", ""),
-                (f"max({column})", ""),
-                (f"sum({column})", ""),
-                ("count(*)", " HAVING count(*) > 1"),
-                (f"min({column})", f" HAVING min({column}) IS NULL"),
-                ("count(*)", f" GROUP BY {column}"),
-                (column, f" GROUP BY {column} HAVING count(*) > 1"),
-                (column, f" GROUP BY ROLLUP({column})"),
-                ("count(*)", f" GROUP BY GROUPING SETS (({column}), ())"),
-                (column, f" ORDER BY {other.keys[0]} LIMIT 1"),
-                (column, f" ORDER BY {other.keys[0]} DESC LIMIT 2 OFFSET 1"),
-                (column, f" ORDER BY {other.keys[0]} OFFSET 2"),
-                (column, " LIMIT 0"),
-            ]
-        )
-        if self.chance(0.5):
-            subject, word = "", self.rng.choice(["EXISTS", "NOT EXISTS"])
-        else:
-            subject, word = one.keys[0].replace(".id", self.rng.choice([".k", ".n"])), self.rng.choice(
-                ["IN", "NOT IN"]
-            )
-        test = Node("bool", f"({subject} {word} (SELECT {value} FROM ", inner, inside, f"{end}))")
-        tests = [test] + [self.predicate(one, 1)] * self.chance(0.3)
-        return Node("query", f"SELECT {one.keys[0]} FROM ", source, Seq(tests, " AND ", " WHERE ", least=1))
 
     def firsts(self):
         """First rows by an order, inside a subquery: what stands around must not reach the rows behind them."""

@@ -17,7 +17,9 @@ ROWS = [
     "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
 ]
 RANGES = ["10 PRECEDING AND 5 FOLLOWING", "CURRENT ROW AND 100 FOLLOWING", "0 PRECEDING AND CURRENT ROW"]
-PEERS = ["", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW", " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"]
+PEERS = ["", " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]
+PEERS += [f" GROUPS BETWEEN {bounds}" for bounds in ROWS]
+SPANS = ["INTERVAL '40 days' PRECEDING AND CURRENT ROW", "INTERVAL '1 day' PRECEDING AND INTERVAL '400 days' FOLLOWING"]
 OFFSETS = ["", ", 2", ", 0", ", -1", ", -3", ", 1", ", 40", ", NULL"]
 
 
@@ -84,10 +86,14 @@ class Windows(Sources):
         if pick in (1, 2):
             return self.over(self.moved(scope), by, total, "")
         if pick == 3:
-            return self.over(self.valued(scope), by, total, f" ROWS BETWEEN {self.rng.choice(ROWS)}")
+            unit = self.rng.choice([" ROWS", " ROWS", " GROUPS"])
+            return self.over(self.valued(scope), by, total, f"{unit} BETWEEN {self.rng.choice(ROWS)}")
         call = self.totalled(scope)
         if pick in (4, 5):
             return self.over(call, by, total, f" ROWS BETWEEN {self.rng.choice(ROWS)}")
+        if pick == 6 and scope.of("timestamp") and self.chance(0.25):
+            order = Node("sort", "ORDER BY ", self.column(scope, "timestamp"), self.direction())
+            return self.over(call, by, order, f" RANGE BETWEEN {self.rng.choice(SPANS)}")
         if pick == 6:
             name = scope.keys[0].replace(".id", self.rng.choice([".n", ".k", ".id"]))
             order = Node("sort", f"ORDER BY {name}{self.direction()}")
@@ -116,22 +122,41 @@ class Windows(Sources):
 
     def window(self):
         """Functions over windows."""
-        source, scope = self.rng.choice([self.base, self.derived])()
+        source, scope = self.rng.choice([self.base, self.base, self.derived, self.joined, self.grouped])()
         self.named = []
         items = [
-            Node("item", self.window_call(scope), f" AS c{number}") for number in range(self.rng.choice([1, 1, 2]))
+            Node("item", self.window_call(scope), f" AS c{number}") for number in range(self.rng.choice([1, 1, 2, 3]))
         ]
         named = [Seq(self.named, ", ", " WINDOW ")] if self.named else []
         return Node(
             "query",
             "SELECT ",
-            Seq([scope.keys[0]] + items, least=1),
+            Seq([*scope.keys, *items], least=1),
             " FROM ",
             source,
             self.where(scope, 0.4),
             *named,
             self.order(scope, 0.3),
         )
+
+    def qualified(self):
+        """Rows that a condition on windows keeps, the first of each partition among them."""
+        source, scope = self.rng.choice([self.base, self.base, self.derived, self.joined, self.grouped])()
+        self.named = []
+        name = self.rng.choice(["row_number()", "rank()", "dense_rank()", "ntile(2)"])
+        place = self.over(Node("call", name), self.by(scope), self.total(scope), "")
+        sign = self.rng.choice([" <= ", " < ", " = ", " BETWEEN 2 AND "])
+        tests = [Node("bool", "(", place, sign, self.literal_of("int", ["1", "2", "3", "10"]), ")")]
+        if self.chance(0.3):
+            tests.append(Node("bool", "(", self.window_call(scope), self.rng.choice([" IS NULL)", " IS NOT NULL)"])))
+        if self.chance(0.3):
+            tests.append(self.bool(scope, 1))
+        items = [Node("item", self.any(scope, 1)[0], " AS c0")] * self.chance(0.5)
+        items += [Node("item", self.window_call(scope), " AS c1")] * self.chance(0.3)
+        named = [Seq(self.named, ", ", " WINDOW ")] if self.named else []
+        kept = Seq(tests, self.rng.choice([" AND ", " AND ", " OR "]), " QUALIFY ", least=1)
+        shown = Seq([*scope.keys, *items], least=1)
+        return Node("query", "SELECT ", shown, " FROM ", source, self.where(scope, 0.4), *named, kept)
 
 
 # Kinds whose literals have the type of every column of the kind.

@@ -48,6 +48,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "extract_equijoin_predicate" => with_strict_keys,
             "common_sub_expression_eliminate" => guards::with_hidden_operands,
             "optimize_unions" => union_names::by_position,
+            "propagate_empty_relation" => union_names::without_empty,
             "push_down_filter" => with_held_filters,
             "single_distinct_aggregation_to_group_by" => sums::with_whole_sums,
             _ => return rule,

@@ -66,7 +66,6 @@ mod sliding;
 mod sorts;
 mod spans;
 mod statistics;
-mod subqueries;
 pub(crate) mod sums;
 pub(crate) mod timezone;
 mod union_names;
@@ -126,7 +125,6 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(lists::HideLists));
     rules.push(Arc::new(unnest::UnnestSubqueries));
     rules.push(Arc::new(rowless_subqueries::NullWithoutRow));
-    rules.push(Arc::new(subqueries::UnknownIn));
     rules.push(Arc::new(ShareTables));
     rules
 }

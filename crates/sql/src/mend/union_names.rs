@@ -1,11 +1,12 @@
-//! Columns of unions within unions go by position.
+//! Columns of unions go by position, where unions are within each other and where a branch has no rows.
 //!
 //! DataFusion 55.2 makes one union of a union and those among its branches. What stands between the two, as the casts
 //! to common types, it puts above each inner branch, where names of columns are looked up that are those of the first
 //! branch: a branch that has them in another order has its columns swapped, and one that has others is an error. Here
-//! each inner branch has the names of its union first.
+//! each inner branch has the names of its union first. The same is done before another rule leaves out branches without
+//! rows: it makes a projection of the last branch that stays, in which it looks up the union's names.
 //!
-//! The file goes once the rule looks at positions.
+//! The file goes once the rules look at positions.
 
 use std::sync::Arc;
 
@@ -27,6 +28,28 @@ pub(super) fn by_position(
                 LogicalPlan::Union(union) => Arc::new(LogicalPlan::Union(with_names(union)?)),
                 input => Arc::new(input),
             }))
+        }
+        plan => plan,
+    };
+    rule.rewrite(plan, config)
+}
+
+/// The rule that leaves out what has no rows.
+pub(super) fn without_empty(
+    rule: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let is_empty = |input: &LogicalPlan| match input {
+        LogicalPlan::EmptyRelation(empty) => !empty.produce_one_row,
+        _ => false,
+    };
+    let plan = match plan {
+        LogicalPlan::Union(union) if union.inputs.iter().any(|input| is_empty(input)) => {
+            let each =
+                |input: &Arc<LogicalPlan>| if is_empty(input) { Ok(input.clone()) } else { renamed(input, &union) };
+            let inputs = union.inputs.iter().map(each).collect::<Result<_>>()?;
+            LogicalPlan::Union(Union { inputs, schema: union.schema })
         }
         plan => plan,
     };

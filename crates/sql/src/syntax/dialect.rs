@@ -5,6 +5,8 @@
 //! - `1_000_000` reads as `1 AS _000_000` in the generic dialect. Here underscores separate digits, as in PostgreSQL
 //!   16.
 //! - GROUPING SETS within others is no syntax of sqlparser's.
+//! - `x > ALL ((SELECT …) UNION (SELECT …))`, a set operation whose first branch is in parentheses, is no subquery for
+//!   sqlparser.
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
 //!
@@ -64,6 +66,14 @@ fn grouping_sets(parser: &mut Parser) -> Result<Expr, ParserError> {
     Ok(Expr::GroupingSets(sets))
 }
 
+/// Whether the next token and the one before open parentheses around a SELECT.
+fn is_nested_select(parser: &Parser) -> bool {
+    let [next, behind] = parser.peek_tokens();
+    parser.get_current_token().token == Token::LParen
+        && next == Token::LParen
+        && matches!(behind, Token::Word(word) if word.keyword == Keyword::SELECT)
+}
+
 impl Dialect for SessionDialect {
     /// The parser asks for the generic dialect by its type in some places.
     fn dialect(&self) -> TypeId {
@@ -94,10 +104,13 @@ impl Dialect for SessionDialect {
         true
     }
 
-    /// A sign binds its operand before a power does. Grouping sets stand within others.
+    /// A sign binds its operand before a power does. Grouping sets stand within others, queries in parentheses.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         if parser.parse_keywords(&[Keyword::GROUPING, Keyword::SETS]) {
             return Some(grouping_sets(parser));
+        }
+        if is_nested_select(parser) {
+            return Some(parser.parse_query().map(Expr::Subquery));
         }
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,

@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr,
-    Ident, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visitor,
+    Ident, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visit,
+    Visitor,
 };
 
 use super::shape::in_halves;
@@ -124,6 +125,7 @@ fn with_rows(row: &Expr, op: &BinaryOperator, is_any: bool, query: &Query) -> Re
         return Err(SqlError::Unsupported(format!("{op} with a row on the left")));
     }
     check_copied([row])?;
+    check_copied([query])?;
     let items = components(row).unwrap_or_default();
     let names: Vec<Ident> = (0..items.len()).map(|place| Ident::new(format!("{COMPONENT}{place}"))).collect();
     let others = Expr::Tuple(names.iter().cloned().map(Expr::Identifier).collect());
@@ -170,7 +172,7 @@ fn volatile(function: &Function) -> Option<&'static str> {
 ///
 /// # Errors
 /// [`SqlError::Unsupported`] with the function's name.
-pub(super) fn check_copied<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Result<()> {
+pub(super) fn check_copied<'a, T: Visit + 'a>(parts: impl IntoIterator<Item = &'a T>) -> Result<()> {
     struct Volatile;
     impl Visitor for Volatile {
         type Break = &'static str;
@@ -181,9 +183,9 @@ pub(super) fn check_copied<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> Res
             }
         }
     }
-    exprs.into_iter().try_for_each(|expr| match visits::visit(expr, &mut Volatile) {
+    parts.into_iter().try_for_each(|part| match visits::visit(part, &mut Volatile) {
         ControlFlow::Break(name) => Err(SqlError::Unsupported(format!(
-            "{name}() where its value is used several times; compute it in a subquery"
+            "{name}() where its value is used several times; compute it in a table of WITH or in a subquery of FROM"
         ))),
         ControlFlow::Continue(()) => Ok(()),
     })

@@ -5,17 +5,17 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, ScalarValue};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, ScalarValue, Spans};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, SubqueryAlias, lit, when,
+    Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Subquery, SubqueryAlias, lit, when,
 };
 
 use super::super::chain;
 use super::groups::of_no_rows;
 use super::one_row::one_row;
-use super::outer::{Names, as_columns, columns, filtered, joined, projected, refuse_other_rows};
+use super::outer::{Names, as_columns, columns, filtered, is_correlated, joined, projected, refuse_other_rows};
 use super::peel::{Peeled, Rows, Use, peel};
 use super::push::{Binding, Pushed, Pusher};
 use crate::walk::Walk;
@@ -48,6 +48,16 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
+    /// Whether this is NOT IN of a column. Any other value may turn out a constant, on either side, and a join that
+    /// knows NULL would become a filter that drops NULLs.
+    fn is_column_not_in(&self) -> bool {
+        let value = match &self.value {
+            Expr::Cast(cast) => cast.expr.as_ref(),
+            value => value,
+        };
+        !self.is_any && self.op == Operator::NotEq && matches!(value, Expr::Column(_))
+    }
+
     /// What one row decides: that the outcome is true of ANY, and false of ALL.
     fn deciding(&self, other: Expr) -> Expr {
         let compared =
@@ -144,6 +154,29 @@ impl Scope<'_> {
         Ok(Expr::Column(Column::new(Some(table), "mark")))
     }
 
+    /// Whether conditions over a side are alike for all rows around.
+    fn is_for_all(&self, side: &Side, conditions: &[Expr]) -> Result<bool> {
+        let refers = !side.bound.is_empty() || conditions.iter().any(Expr::contains_outer);
+        Ok(!refers && !is_correlated(&side.plan)?)
+    }
+
+    /// Whether a row of the side meets the conditions: a mark, or a count that is an argument if it is one for all rows
+    /// around.
+    fn found(&mut self, side: &Side, conditions: Vec<Expr>) -> Result<Expr> {
+        if !self.is_for_all(side, &conditions)? {
+            return self.mark(side, conditions);
+        }
+        let table = self.names.table();
+        let rows = LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(side.plan.clone()), table.as_str())?);
+        let of_side = |column: Column| side.column(&column, &table);
+        let conditions = conditions.into_iter().map(|condition| as_columns(condition, &DFSchema::empty(), &of_side));
+        let rows = filtered(rows, conditions.collect::<Result<_>>()?)?;
+        let counted = Aggregate::try_new(Arc::new(rows), Vec::new(), vec![count(lit(1i64))])?;
+        let counted = Arc::new(LogicalPlan::Aggregate(counted));
+        let subquery = Subquery { subquery: counted, outer_ref_columns: Vec::new(), spans: Spans::new() };
+        Ok(Expr::ScalarSubquery(subquery).gt(lit(0i64)))
+    }
+
     /// Whether a subquery has rows.
     pub(super) fn exists(&mut self, subquery: LogicalPlan) -> Result<Expr> {
         let Peeled { rows, conditions, .. } = peel(subquery, Use::Exists)?;
@@ -156,7 +189,7 @@ impl Scope<'_> {
             }
             Rows::Of(rows) => {
                 let side = self.side(rows, &conditions, false)?;
-                self.mark(&side, conditions)
+                self.found(&side, conditions)
             }
         }
     }
@@ -169,7 +202,17 @@ impl Scope<'_> {
             return Ok(Some(if is_negated { !found } else { found }));
         };
         let side = self.side(rows, &conditions, false)?;
-        self.join(&side, if is_negated { JoinType::LeftAnti } else { JoinType::LeftSemi }, conditions)?;
+        self.keep(&side, conditions, is_negated)
+    }
+
+    /// Keeps the rows around for which a row of the side meets the conditions, or none does. What is one answer for all
+    /// of them is a condition that is left.
+    fn keep(&mut self, side: &Side, conditions: Vec<Expr>, is_negated: bool) -> Result<Option<Expr>> {
+        if self.is_for_all(side, &conditions)? {
+            let found = self.found(side, conditions)?;
+            return Ok(Some(if is_negated { !found } else { found }));
+        }
+        self.join(side, if is_negated { JoinType::LeftAnti } else { JoinType::LeftSemi }, conditions)?;
         Ok(None)
     }
 
@@ -197,13 +240,13 @@ impl Scope<'_> {
         let is_null = comparison.value.clone().is_null();
         let value = self.held(comparison.value.clone())?;
         let comparison = Comparison { value, ..comparison };
-        let hit = self.mark(&side, with(Some(comparison.deciding(other.clone()))))?;
+        let hit = self.found(&side, with(Some(comparison.deciding(other.clone()))))?;
         let mut unknown = Vec::new();
         if other_nullable {
-            unknown.push(self.mark(&side, with(Some(other.is_null())))?);
+            unknown.push(self.found(&side, with(Some(other.is_null())))?);
         }
         if value_nullable {
-            let has_rows = self.mark(&side, with(None))?;
+            let has_rows = self.found(&side, with(None))?;
             unknown.push(is_null.and(has_rows));
         }
         let Some(unknown) = unknown.into_iter().reduce(Expr::or) else {
@@ -219,20 +262,35 @@ impl Scope<'_> {
         let Peeled { rows, mut values, conditions } = peeled;
         let Rows::Of(rows) = rows else { return Ok(Some(self.compared(comparison, subquery)?)) };
         let other = values.swap_remove(0);
-        let is_shared = !comparison.is_any && (value_nullable || other_nullable);
-        let side = self.side(rows, conditions.iter().chain([&other]), is_shared)?;
+        let pushed = self.pushed(rows)?;
+        let is_null_told = !comparison.is_any && (value_nullable || other_nullable);
+        let is_column = matches!(other, Expr::Column(_));
+        let is_alike = is_column && pushed.1.is_empty() && !is_correlated(&pushed.0.plan)?;
+        let knows_null = is_null_told && comparison.is_column_not_in() && conditions.is_empty() && is_alike;
+        let side = self.side_of(pushed, conditions.iter().chain([&other]), is_null_told && !knows_null)?;
         let with = |condition: Expr| conditions.iter().cloned().chain([condition]).collect::<Vec<_>>();
+        let is_null = comparison.value.clone().is_null();
         let value = self.held(comparison.value.clone())?;
         let comparison = Comparison { value, ..comparison };
-        let join_type = if comparison.is_any { JoinType::LeftSemi } else { JoinType::LeftAnti };
-        self.join(&side, join_type, with(comparison.deciding(other.clone())))?;
-        if !comparison.is_any && other_nullable {
-            self.join(&side, join_type, with(other.is_null()))?;
+        let is_negated = !comparison.is_any;
+        let mut left = self.keep(&side, with(comparison.deciding(other.clone())), is_negated)?;
+        if knows_null {
+            if let LogicalPlan::Join(join) = &mut self.plan {
+                join.null_aware = true;
+            }
+            return Ok(left);
         }
-        if !comparison.is_any && value_nullable {
-            self.join(&side, join_type, with(comparison.value.is_null()))?;
+        if is_null_told && other_nullable {
+            left = left.into_iter().chain(self.keep(&side, with(other.is_null()), true)?).reduce(Expr::and);
         }
-        Ok(None)
+        if is_null_told && value_nullable {
+            let known = match self.is_for_all(&side, &conditions)? {
+                true => Some(!is_null.and(self.found(&side, conditions)?)),
+                false => self.keep(&side, with(comparison.value.is_null()), true)?,
+            };
+            left = left.into_iter().chain(known).reduce(Expr::and);
+        }
+        Ok(left)
     }
 
     /// Whether the sides of a comparison may be NULL, and the peeled subquery.

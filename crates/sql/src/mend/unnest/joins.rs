@@ -5,10 +5,10 @@ use std::sync::Arc;
 use datafusion::common::{Column, DFSchemaRef, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, Union, when};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, SubqueryAlias, Union, when};
 
 use super::outer::{columns, filtered, joined, named, projected};
-use super::push::{Binding, Pushed, Pusher, refused};
+use super::push::{Binding, Pushed, Pusher};
 
 impl Pusher<'_> {
     pub(super) fn union(&mut self, inputs: Vec<Arc<LogicalPlan>>, schema: &DFSchemaRef) -> Result<Pushed> {
@@ -55,9 +55,6 @@ impl Pusher<'_> {
     pub(super) fn join(&mut self, join: Join) -> Result<Pushed> {
         let schema = join.schema.clone();
         let Join { left, right, on, filter, join_type, null_equality, null_aware, .. } = join;
-        if null_aware {
-            return Err(refused("NOT IN"));
-        }
         let mirrored =
             matches!(join_type, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark);
         let (left, right, join_type) = match mirrored {
@@ -72,11 +69,17 @@ impl Pusher<'_> {
             on.into_iter().map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))));
         let conditions: Vec<Expr> = keys.chain(filter.into_iter().flat_map(split_conjunction_owned)).collect();
         let left = self.push(Arc::unwrap_or_clone(left))?;
-        let right = self.push(Arc::unwrap_or_clone(right))?;
-        let pushed = match join_type {
+        let mut right = self.push(Arc::unwrap_or_clone(right))?;
+        if join_type == JoinType::LeftMark {
+            right = of_mark(right, &schema)?;
+        }
+        let mut pushed = match join_type {
             JoinType::Inner => self.inner(left, right, conditions)?,
             _ => self.outer(left, right, join_type, conditions)?,
         };
+        if let LogicalPlan::Join(join) = &mut pushed.plan {
+            join.null_aware = null_aware;
+        }
         self.exact(pushed, &schema)
     }
 
@@ -147,6 +150,20 @@ impl Pusher<'_> {
         let exprs = columns(&plan).into_iter().chain(united).collect();
         Ok(Pushed { plan: projected(plan, exprs)?, bound, is_single: false })
     }
+}
+
+/// The right side of a mark join as the table by whose name the mark is called, bound columns included: optimisation may
+/// leave no others.
+fn of_mark(right: Pushed, schema: &DFSchemaRef) -> Result<Pushed> {
+    let Some((Some(table), _)) = schema.iter().last() else { return Ok(right) };
+    let Pushed { plan, bound, is_single } = right;
+    let own = columns(&plan).into_iter().zip(plan.schema().fields()).map(|(column, field)| column.alias(field.name()));
+    let plan = projected(plan.clone(), own.collect())?;
+    let plan = LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(plan), table.clone())?);
+    let of_table =
+        |binding: Binding| Binding { column: Column::new(Some(table.clone()), binding.column.name), ..binding };
+    let bound = bound.into_iter().map(|binding| binding.map(of_table)).collect();
+    Ok(Pushed { plan, bound, is_single })
 }
 
 /// A plan whose bound columns are as strict as these: rows without a value go where others may have none.

@@ -40,7 +40,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, JoinType, ScalarValue, Spans};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier, Sort as SortExpr};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Case, Expr, Filter, Join, LogicalPlan, Operator, Projection, Sort, Subquery, Window,
@@ -50,6 +50,7 @@ use datafusion::optimizer::AnalyzerRule;
 use self::attach::{Comparison, Scope};
 use self::outer::{
     Names, any_nested, as_columns, columns, filtered, in_two_places, is_bound, is_correlated, named, projected,
+    references,
 };
 use super::chain;
 use crate::error::SqlError;
@@ -74,8 +75,19 @@ impl AnalyzerRule for UnnestSubqueries {
     }
 }
 
+/// The subquery that an expression is.
+fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::Exists(Exists { subquery, .. })
+        | Expr::InSubquery(InSubquery { subquery, .. })
+        | Expr::SetComparison(SetComparison { subquery, .. })
+        | Expr::ScalarSubquery(subquery) => Some(subquery),
+        _ => None,
+    }
+}
+
 fn is_subquery(expr: &Expr) -> bool {
-    matches!(expr, Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) | Expr::ScalarSubquery(_))
+    subquery_of(expr).is_some()
 }
 
 fn has_lateral(plan: &LogicalPlan) -> Result<bool> {
@@ -135,29 +147,17 @@ fn unnested(plan: LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
     Ok(done.data)
 }
 
-/// Where an expression stands.
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    /// In the conditions of WHERE and HAVING.
-    Filter,
-    Elsewhere,
+/// Whether an expression has a subquery that the rule takes. A scalar subquery that refers to nothing around stays: it
+/// is an argument.
+fn is_taken(expr: &Expr) -> Result<bool> {
+    expr.exists(takes)
 }
 
-/// Whether an expression has a subquery that the rule takes. What refers to nothing around stays: a scalar subquery is
-/// an argument, and DataFusion joins IN in WHERE.
-fn is_taken(expr: &Expr, place: Place) -> Result<bool> {
-    expr.exists(|expr| takes(expr, place))
-}
-
-fn takes(expr: &Expr, place: Place) -> Result<bool> {
-    Ok(match expr {
-        Expr::ScalarSubquery(subquery) => is_correlated(&subquery.subquery)?,
-        Expr::Exists(_) | Expr::SetComparison(_) => true,
-        Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
-            place != Place::Filter || expr.contains_outer() || is_correlated(&subquery.subquery)?
-        }
-        _ => false,
-    })
+fn takes(expr: &Expr) -> Result<bool> {
+    match expr {
+        Expr::ScalarSubquery(subquery) => is_correlated(&subquery.subquery),
+        other => Ok(is_subquery(other)),
+    }
 }
 
 /// The aggregation whose groups the expressions of a node read.
@@ -223,10 +223,9 @@ fn node(plan: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>
         let joined = twice(&join.left, names, &mut |scope| lateral_join(scope, join, &subquery))?;
         return Ok(Transformed::yes(joined));
     }
-    let place = if matches!(plan, LogicalPlan::Filter(_)) { Place::Filter } else { Place::Elsewhere };
     let mut taken = false;
     plan.apply_exprs(|expr| {
-        taken = taken || is_taken(expr, place)?;
+        taken = taken || is_taken(expr)?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     if !taken {
@@ -236,30 +235,30 @@ fn node(plan: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>
     let plan = match plan {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => filter(predicate, &input, names)?,
         LogicalPlan::Projection(Projection { expr, input, schema, .. }) => twice(&input, names, &mut |scope| {
-            let exprs = attached(scope, &expr, Place::Elsewhere)?;
+            let exprs = attached(scope, &expr)?;
             let exprs = exprs.into_iter().enumerate().map(|(at, expr)| named(expr.unalias(), &schema, at)).collect();
             projected(scope.take(), exprs)
         })?,
         LogicalPlan::Aggregate(Aggregate { input, group_expr, aggr_expr, schema, .. }) => {
             twice(&input, names, &mut |scope| {
-                let (groups, aggregates) = (attached(scope, &group_expr, place)?, attached(scope, &aggr_expr, place)?);
+                let (groups, aggregates) = (attached(scope, &group_expr)?, attached(scope, &aggr_expr)?);
                 let aggregate = Aggregate::try_new(Arc::new(scope.take()), groups, aggregates)?;
                 renamed(LogicalPlan::Aggregate(aggregate), &schema)
             })?
         }
         LogicalPlan::Window(Window { window_expr, input, schema }) => twice(&input, names, &mut |scope| {
-            let exprs = attached(scope, &window_expr, place)?;
+            let exprs = attached(scope, &window_expr)?;
             let (own, width) = (columns(&input), scope.plan.schema().fields().len());
             let window = LogicalPlan::Window(Window::try_new(exprs, Arc::new(scope.take()))?);
             let made = columns(&window).split_off(width);
             let exprs = own.into_iter().chain(made).enumerate().map(|(at, expr)| named(expr, &schema, at)).collect();
             projected(window, exprs)
         })?,
-        LogicalPlan::Sort(Sort { expr, input, fetch }) => twice(&input, names, &mut |scope| {
+        LogicalPlan::Sort(Sort { expr, input, fetch }) => twice(&with_read_by(&expr, &input)?, names, &mut |scope| {
             let mut sorts = Vec::with_capacity(expr.len());
             for sort in &expr {
-                let expr = attached(scope, std::slice::from_ref(&sort.expr), place)?.swap_remove(0);
-                sorts.push(datafusion::logical_expr::SortExpr { expr, ..sort.clone() });
+                let expr = attached_one(scope, sort.expr.clone())?;
+                sorts.push(SortExpr { expr, ..sort.clone() });
             }
             let sort = LogicalPlan::Sort(Sort { expr: sorts, input: Arc::new(scope.take()), fetch });
             projected(sort, columns(&input))
@@ -268,6 +267,28 @@ fn node(plan: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>
         other => return Ok(Transformed::new_transformed(other, changed)),
     };
     Ok(Transformed::new_transformed(plan, changed))
+}
+
+/// The input of a sort with the columns below its projection that subqueries of the keys refer to: the planner adds
+/// those alone that the keys read themselves.
+fn with_read_by(sorts: &[SortExpr], input: &LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Projection(Projection { expr, input: below, schema, .. }) = input else {
+        return Ok(input.clone());
+    };
+    let mut exprs = expr.clone();
+    for sort in sorts {
+        sort.expr.apply(|key| {
+            let read = subquery_of(key).map(|subquery| references(&subquery.subquery)).transpose()?.unwrap_or_default();
+            let is_missing = |column: &Column| !schema.has_column(column) && below.schema().has_column(column);
+            for column in read.into_iter().filter(is_missing).map(Expr::Column) {
+                if !exprs.contains(&column) {
+                    exprs.push(column);
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    projected(below.as_ref().clone(), exprs)
 }
 
 /// A subquery without subqueries that the rule takes.
@@ -333,13 +354,13 @@ fn twice(
 }
 
 /// Expressions with what was joined in the place of subqueries.
-fn attached(scope: &mut Scope, exprs: &[Expr], place: Place) -> Result<Vec<Expr>> {
-    exprs.iter().map(|expr| attached_one(scope, expr.clone(), place)).collect()
+fn attached(scope: &mut Scope, exprs: &[Expr]) -> Result<Vec<Expr>> {
+    exprs.iter().map(|expr| attached_one(scope, expr.clone())).collect()
 }
 
-fn attached_one(scope: &mut Scope, expr: Expr, place: Place) -> Result<Expr> {
+fn attached_one(scope: &mut Scope, expr: Expr) -> Result<Expr> {
     let attached = expr.transform_up(|expr| {
-        if !takes(&expr, place)? {
+        if !takes(&expr)? {
             return Ok(Transformed::no(expr));
         }
         Ok(Transformed::yes(match expr {
@@ -390,7 +411,7 @@ fn comparison(expr: Expr, is_negated: bool) -> Result<(Comparison, LogicalPlan),
 fn filter(predicate: Expr, input: &LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
     let (mut plain, mut with) = (Vec::new(), Vec::new());
     for conjunct in split_conjunction_owned(predicate) {
-        match is_taken(&conjunct, Place::Filter)? {
+        match is_taken(&conjunct)? {
             true => with.push(conjunct),
             false => plain.push(conjunct),
         }
@@ -427,7 +448,7 @@ fn kept(scope: &mut Scope, conjunct: Expr) -> Result<Option<Expr>> {
         {
             match comparison(inner, is_negated) {
                 Ok((comparison, subquery)) => scope.keep_compared(comparison, subquery),
-                Err(other) => attached_one(scope, again(*other), Place::Filter).map(Some),
+                Err(other) => attached_one(scope, again(*other)).map(Some),
             }
         }
         Expr::Case(case) if decisions(&case).is_some() => {
@@ -439,7 +460,7 @@ fn kept(scope: &mut Scope, conjunct: Expr) -> Result<Option<Expr>> {
             let others = scope.keep_existing(unknown, true)?;
             Ok(kept.into_iter().chain(others).reduce(Expr::and))
         }
-        other => attached_one(scope, again(other), Place::Filter).map(Some),
+        other => attached_one(scope, again(other)).map(Some),
     }
 }
 
@@ -477,7 +498,7 @@ fn renamed(plan: LogicalPlan, schema: &DFSchemaRef) -> Result<LogicalPlan> {
 fn on_join(join: Join, names: &mut Names) -> Result<LogicalPlan> {
     let (mut plain, mut with) = (Vec::new(), Vec::new());
     for conjunct in join.filter.iter().cloned().flat_map(split_conjunction_owned) {
-        match is_taken(&conjunct, Place::Elsewhere)? {
+        match is_taken(&conjunct)? {
             true => with.push(conjunct),
             false => plain.push(conjunct),
         }
@@ -489,7 +510,7 @@ fn on_join(join: Join, names: &mut Names) -> Result<LogicalPlan> {
         return twice(&rows, names, &mut |scope| {
             let mut rest = Vec::new();
             for conjunct in &with {
-                rest.extend(kept_elsewhere(scope, conjunct.clone())?);
+                rest.extend(kept(scope, conjunct.clone())?);
             }
             projected(filtered(scope.take(), rest)?, columns(&rows))
         });
@@ -509,7 +530,7 @@ fn on_join(join: Join, names: &mut Names) -> Result<LogicalPlan> {
         let mut found = None;
         *side = twice(&rows, names, &mut |scope| {
             let name = scope.names.column();
-            let value = attached_one(scope, conjunct.clone(), Place::Elsewhere)?.alias(&name);
+            let value = attached_one(scope, conjunct.clone())?.alias(&name);
             found = Some(Expr::Column(Column::new_unqualified(name)));
             projected(scope.take(), columns(&rows).into_iter().chain([value]).collect())
         })?;
@@ -522,33 +543,16 @@ fn on_join(join: Join, names: &mut Names) -> Result<LogicalPlan> {
     projected(LogicalPlan::Join(join), schema.columns().into_iter().map(Expr::Column).collect())
 }
 
-/// As [`kept`], of a condition of ON.
-fn kept_elsewhere(scope: &mut Scope, conjunct: Expr) -> Result<Option<Expr>> {
-    match is_taken(&conjunct, Place::Filter)? {
-        true => kept(scope, conjunct),
-        false => attached_one(scope, conjunct, Place::Elsewhere).map(Some),
-    }
-}
-
 /// Whether an expression, its subqueries included, reads columns of this schema and of no other side.
 fn reads_alone(expr: &Expr, schema: &DFSchemaRef) -> Result<bool> {
     let mut reads_other = false;
     expr.apply(|expr| {
-        let plan = match expr {
-            Expr::Column(column) => {
-                reads_other |= !schema.has_column(column);
-                return Ok(TreeNodeRecursion::Continue);
-            }
-            Expr::Exists(Exists { subquery, .. })
-            | Expr::InSubquery(InSubquery { subquery, .. })
-            | Expr::SetComparison(SetComparison { subquery, .. })
-            | Expr::ScalarSubquery(subquery) => &subquery.subquery,
-            _ => return Ok(TreeNodeRecursion::Continue),
-        };
-        reads_other |= any_nested(plan, &|expr| match expr {
-            Expr::OuterReferenceColumn(_, column) => !schema.has_column(column),
-            _ => false,
-        })?;
+        if let Expr::Column(column) = expr {
+            reads_other |= !schema.has_column(column);
+        }
+        if let Some(subquery) = subquery_of(expr) {
+            reads_other |= references(&subquery.subquery)?.iter().any(|column| !schema.has_column(column));
+        }
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(!reads_other)

@@ -47,6 +47,24 @@ pub(super) fn is_correlated(plan: &LogicalPlan) -> Result<bool> {
     any_nested(plan, &|expr| matches!(expr, Expr::OuterReferenceColumn(..)))
 }
 
+/// The columns of rows around it that a plan, or a subquery in it, refers to.
+pub(super) fn references(plan: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut found = Vec::new();
+    plan.apply_nested(|plan| {
+        plan.apply_exprs(|expr| {
+            expr.apply(|expr| {
+                if let Expr::OuterReferenceColumn(_, column) = expr
+                    && !found.contains(column)
+                {
+                    found.push(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
 /// Whether an expression of a plan, or of a subquery in it, is sought.
 pub(super) fn any_nested(plan: &LogicalPlan, is_sought: &dyn Fn(&Expr) -> bool) -> Result<bool> {
     let mut found = false;

@@ -7,7 +7,7 @@
 //! (SELECT count(*) FROM u WHERE u.k = t.k AND u.ts <= t.ts)
 //!
 //!   Filter: of the domain
-//!     count(one) OVER (PARTITION BY k ORDER BY ts RANGE UNBOUNDED PRECEDING)
+//!     count(one) OVER (PARTITION BY k ORDER BY ts, of the domain ROWS UNBOUNDED PRECEDING)
 //!       Union
 //!         the domain: k, ts, NULL
 //!         u:          k, ts, 1
@@ -27,7 +27,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr, Window
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Cast, Expr, ExprFunctionExt, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder,
-    Operator, Sort, Union, Window, WindowFrame, WindowFunctionDefinition, cast, lit, when,
+    Operator, Sort, Union, Window, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, cast,
+    lit, when,
 };
 
 use super::outer::{columns, filtered, joined, named, projected, substituted};
@@ -137,12 +138,11 @@ impl Pusher<'_> {
         let is_of_domain = Expr::Column(Column::new_unqualified(is_of_domain));
         let column = |item: usize| bound[item].as_ref().map(|bound: &Binding| Expr::Column(bound.column.clone()));
         let partition_by: Vec<Expr> = range.keys.iter().filter_map(|(item, ..)| column(*item)).collect();
-        // A value of the domain that is NULL comes before all rows, and one that equals is no row's peer unless asked.
+        // A value of the domain that is NULL comes before all rows, one that equals some behind them if they are asked
+        // for: the frame needs no peers.
         let mut order_by: Vec<SortExpr> =
             column(range.item).map(|value| value.sort(range.is_below, true)).into_iter().collect();
-        if !range.takes_equal {
-            order_by.push(is_of_domain.clone().sort(false, false));
-        }
+        order_by.push(is_of_domain.clone().sort(range.takes_equal, false));
         let (mut windows, mut made) = (Vec::new(), Vec::new());
         for (function, value) in aggregates {
             let (name, argument) = (self.names.column(), self.names.column());
@@ -153,7 +153,7 @@ impl Pusher<'_> {
             let mut window = WindowFunction::new(WindowFunctionDefinition::AggregateUDF(function.func), vec![argument]);
             window.params.partition_by = partition_by.clone();
             window.params.order_by = order_by.clone();
-            window.params.window_frame = WindowFrame::new(Some(false));
+            window.params.window_frame = rows_so_far();
             windows.push(Expr::WindowFunction(Box::new(window)).alias(&name));
             made.push(Expr::Column(Column::new_unqualified(name)));
         }
@@ -270,6 +270,12 @@ impl Pusher<'_> {
         let exprs = exprs.collect();
         self.project(Pushed { plan, bound, is_single: fetch == 1 }, exprs).map(Some)
     }
+}
+
+/// The frame of a row and all before it.
+fn rows_so_far() -> WindowFrame {
+    let start = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
+    WindowFrame::new_bounds(WindowFrameUnits::Rows, start, WindowFrameBound::CurrentRow)
 }
 
 /// Aggregates over ranges, for each value of the domain.

@@ -65,7 +65,6 @@ pub(super) async fn of_merge(state: &SessionState, merge: Merge) -> Result<(SqlS
         if let Some(mut predicate) = predicate {
             check_copied([&predicate])?;
             sides.read(&mut predicate, with_row, with_source)?;
-            check_subqueries(&mut predicate)?;
             condition = and(condition, Expr::Nested(Box::new(predicate)));
         }
         read.push(of_clause(&target, &sides, condition, action, (with_row, with_source))?);
@@ -240,39 +239,6 @@ impl VisitorMut for OneSide<'_> {
             _ => {}
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// Refuses IN over a subquery in a condition, for which the select list has no operator.
-fn check_subqueries(condition: &mut Expr) -> Result<()> {
-    struct NoIn {
-        depth: usize,
-    }
-    impl VisitorMut for NoIn {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::InSubquery { .. } if self.depth == 0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    match visits::visit_mut(condition, &mut NoIn { depth: 0 }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(SqlError::Unsupported(
-            "IN (SELECT …) in a condition of MERGE; write EXISTS (SELECT 1 FROM … WHERE … = …)".into(),
-        )),
     }
 }
 
