@@ -34,5 +34,6 @@ mod support;
 mod tables;
 mod top_k;
 mod unions;
+mod united;
 mod windows;
 mod zones;

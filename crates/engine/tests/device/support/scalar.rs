@@ -82,3 +82,13 @@ pub fn scalars(array: &ArrayRef) -> Vec<Option<Scalar>> {
         }
     }
 }
+
+/// A decimal with so many digits more behind the point, rounded half away from zero if they are fewer.
+pub(super) fn rescaled(value: i128, power: i8) -> i128 {
+    let factor = 10i128.pow(power.unsigned_abs().into());
+    if power >= 0 {
+        return value * factor;
+    }
+    let half = factor / 2;
+    (value.abs() + half) / factor * value.signum()
+}
