@@ -35,6 +35,7 @@ use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use super::finer_times::FinerTimes;
 use super::held_filters::with_held_filters;
 use super::projections::ProjectionsInPlace;
+use super::shifted_sums::ShiftedSums;
 use super::sorts::SortsInPlace;
 use super::{guards, sums, union_names};
 use crate::shared::NeededAlone;
@@ -61,6 +62,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let simplifies = |rule: &Arc<dyn OptimizerRule + Send + Sync>| rule.name() == "simplify_expressions";
     if let Some(first) = rules.iter().position(simplifies) {
         rules.insert(first, Arc::new(FinerTimes));
+        rules.insert(first, Arc::new(ShiftedSums));
     }
     // Behind those that move columns and filters to readers.
     rules.push(Arc::new(NeededAlone));

@@ -59,6 +59,7 @@ mod replacements;
 mod rounded_casts;
 mod rowless_subqueries;
 mod set_operations;
+mod shifted_sums;
 mod shifts;
 mod single_casts;
 mod sliding;
