@@ -33,6 +33,7 @@ use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
 use super::finer_times::FinerTimes;
+use super::grouping_sets::FinestSets;
 use super::held_filters::with_held_filters;
 use super::projections::ProjectionsInPlace;
 use super::shifted_sums::ShiftedSums;
@@ -80,7 +81,13 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
             _ => rule,
         }
     };
-    PhysicalOptimizer::new().rules.into_iter().map(wrapped).collect()
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(wrapped).collect();
+    // Ahead of the rule that brings equal groups of partitions together.
+    let distributes = |rule: &Arc<dyn PhysicalOptimizerRule + Send + Sync>| rule.name() == "EnsureRequirements";
+    if let Some(place) = rules.iter().position(distributes) {
+        rules.insert(place, Arc::new(FinestSets));
+    }
+    rules
 }
 
 /// A rule of the optimiser with the rewrite that runs in its place, which is given the rule.

@@ -17,6 +17,7 @@ pub(crate) mod calendar;
 mod canonical;
 mod cast_functions;
 mod casts;
+mod coarser_sets;
 pub(crate) mod coarser_times;
 mod conclusions;
 mod constants;
@@ -31,6 +32,7 @@ pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
 mod grouping_calls;
+mod grouping_sets;
 mod growth;
 mod guards;
 mod held_filters;
@@ -98,6 +100,7 @@ use crate::walk::{PlanWalk, Walk};
 
 pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
+pub(crate) use grouping_sets::FinestSets;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 pub use lengths::shown_durations;
 
