@@ -14,8 +14,11 @@ pub(crate) struct LaunchGroup {
     pub(crate) members: Vec<usize>,
 }
 
+/// Most branches of a union in one launch: the parameters of a kernel are limited, and each has tens of them.
+const BRANCHES_MAX: usize = 16;
+
 /// The level of each pipeline: above those of all tables it probes and of the groups it scans, the root's above all.
-/// Branches of a union are of one level.
+/// Branches of a union are of one level, or of several that follow each other where one launch has no room for all.
 pub(crate) fn levels(fragment: &Fragment) -> Vec<usize> {
     let mut levels: Vec<usize> = Vec::with_capacity(fragment.pipelines.len());
     for (index, pipeline) in fragment.pipelines.iter().enumerate() {
@@ -30,16 +33,20 @@ pub(crate) fn levels(fragment: &Fragment) -> Vec<usize> {
         levels.push(below.chain(scanned).max().unwrap_or(0));
         let branches = fragment.branches(index);
         if let Some(level) = levels.get(branches.clone()).and_then(|branches| branches.iter().copied().max()) {
-            levels[branches].fill(level);
+            lay_out(&mut levels[branches], level);
         }
     }
     // The root reads what every other pipeline leaves behind, also what it does not probe.
-    let last = levels.iter().max().copied().unwrap_or(0);
     let root = fragment.branches(levels.len().saturating_sub(1)).start;
     if let Some((others, root)) = levels.split_at_mut_checked(root) {
-        root.fill(last + usize::from(others.contains(&last)));
+        lay_out(root, others.iter().max().map_or(0, |last| last + 1));
     }
     levels
+}
+
+/// Gives branches their levels, from this one on.
+fn lay_out(branches: &mut [usize], level: usize) {
+    branches.iter_mut().enumerate().for_each(|(number, branch)| *branch = level + number / BRANCHES_MAX);
 }
 
 /// Groups pipelines: each runs in a launch group after those of all that it reads, and shares it with pipelines of

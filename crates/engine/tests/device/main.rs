@@ -34,6 +34,7 @@ mod support;
 mod tables;
 mod top_k;
 mod unions;
+mod united;
 mod wide_values;
 mod windows;
 mod zones;

@@ -33,10 +33,11 @@ use datafusion::physical_planner::DefaultPhysicalPlanner;
 
 use super::finish::float_deviations;
 use crate::lower::Finish;
+use crate::mend::FinestSets;
 use crate::shared;
 
-/// Rules of DataFusion that do away with partial aggregations.
-const RULES_LEFT_OUT: [&str; 2] = ["aggregate_statistics", "CombinePartialFinalAggregate"];
+/// Rules that do away with partial aggregations, or aggregate by other keys.
+const RULES_LEFT_OUT: [&str; 3] = ["aggregate_statistics", "CombinePartialFinalAggregate", FinestSets::NAME];
 
 /// DataFusion's partial aggregation of a plan, in one partition: what the CPU runs in the device's place.
 pub(crate) async fn partial_plan(original: &LogicalPlan, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {

@@ -9,6 +9,7 @@ use warpcube_engine::{AggregateCall, AggregateKind, BinaryOp, Expr as Device, Si
 use super::Reason;
 use super::calls::as_function;
 use super::columns::data_type as type_of;
+use super::distinct::{OverValues, is_distinct};
 use super::expr::Translator;
 use super::finish::Finish;
 use super::graph::{Grouped, Input};
@@ -16,28 +17,51 @@ use crate::mend::float_sums::is_exact;
 use crate::mend::variances::{DIGITS_MAX, Spread};
 use crate::values::FloatSums;
 
+/// What an input of an aggregation ends in.
+pub(crate) struct Ends {
+    /// Its groups; of distinct values by the value too, which is the last key.
+    pub(crate) sink: Sink,
+    /// How each output is made from groups and aggregates.
+    pub(crate) finish: Vec<Finish>,
+    /// What is aggregated of groups by a value.
+    pub(super) over: Option<OverValues>,
+}
+
 impl Grouped {
-    /// The sink of an input, and how each output is made from its groups and aggregates.
-    pub(crate) fn sink(&self, input: &Input, translator: &Translator) -> Result<(Sink, Vec<Finish>), Reason> {
+    /// What an input ends in.
+    pub(crate) fn ends(&self, input: &Input, translator: &Translator) -> Result<Ends, Reason> {
         let (group_types, call_types) = self.types.split_at(self.group_count);
         let mut groups = Vec::with_capacity(self.group_count);
         for (group, data_type) in input.groups.iter().zip(group_types) {
             groups.push((translator.translate(group)?, data_type.clone()));
         }
         let mut finish: Vec<Finish> = (0..self.group_count).map(Finish::Group).collect();
-        let mut aggregates = Vec::new();
+        let (mut calls, mut aggregates, mut over) = (Vec::new(), Vec::new(), OverValues::default());
         for (call, data_type) in input.calls.iter().zip(call_types) {
             let function = as_function(call)?;
-            finish.push(translate_call(function, data_type, translator, self.float_sums, &mut aggregates)?);
+            let known = calls.len();
+            finish.push(translate_call(function, data_type, translator, self.float_sums, &mut calls)?);
+            for call in &calls[known..] {
+                let place = (!is_distinct(function)).then_some(aggregates.len());
+                aggregates.extend(place.map(|_| call.clone()));
+                over.calls.push((call.clone(), place));
+            }
         }
-        Ok((Sink::Aggregate { groups, aggregates }, finish))
+        let over = match &input.value {
+            None => None,
+            Some(value) => {
+                groups.push((translator.translate(value)?, type_of(value)?));
+                Some(over)
+            }
+        };
+        Ok(Ends { sink: Sink::Aggregate { groups, aggregates }, finish, over })
     }
 }
 
 impl Input {
     /// The expressions that its sink reads.
     pub(crate) fn reads(&self) -> Result<Vec<Expr>, Reason> {
-        let mut reads: Vec<Expr> = self.groups.clone();
+        let mut reads: Vec<Expr> = self.groups.iter().chain(&self.value).cloned().collect();
         for call in &self.calls {
             let function = as_function(call)?;
             reads.extend(function.params.args.iter().cloned());
@@ -78,9 +102,6 @@ fn translate_call(
 ) -> Result<Finish, Reason> {
     let params = &function.params;
     let name = function.func.name();
-    if params.distinct {
-        return Err(format!("{name} of distinct values"));
-    }
     if !params.order_by.is_empty() || params.null_treatment.is_some() {
         return Err(format!("an ordered {name}"));
     }

@@ -12,13 +12,23 @@ use super::grouping_sets::Sets;
 use super::tables::TableFacts;
 use super::unions::branches;
 use super::writer::Aggregation;
-use super::{Lowered, Reason, eager, reducers};
+use super::{Lowered, Reason, distinct, eager, reducers};
 
 impl Grouped {
     /// Flattens the input of an aggregation.
     pub(crate) fn of(aggregate: &Aggregate, facts: &TableFacts) -> Result<Grouped, Reason> {
         let (keys, sets) = Sets::of(aggregate)?;
-        let eager = if facts.apart || sets.is_some() { None } else { eager::take_apart(aggregate)? };
+        let values = distinct::values(aggregate)?;
+        let value = match values.as_slice() {
+            [] => None,
+            [value] => Some(value),
+            several => return Err(format!("distinct values of {} expressions", several.len())),
+        };
+        let is_plain = sets.is_none() && value.is_none();
+        if facts.apart && !is_plain {
+            return Err("states of grouping sets, or of distinct values".into());
+        }
+        let eager = if facts.apart || !is_plain { None } else { eager::take_apart(aggregate)? };
         let (input, groups, calls) = match &eager {
             Some(eager) => (&eager.input, &eager.groups, &eager.calls),
             None => (aggregate.input.as_ref(), &keys, &aggregate.aggr_expr),
@@ -30,7 +40,8 @@ impl Grouped {
             let base = |expr: &Expr| rewrite(expr, plan.schema(), &inputs);
             let groups = groups.iter().map(base).collect::<Result<Vec<_>, _>>()?;
             let calls = calls.iter().map(base).collect::<Result<Vec<_>, _>>()?;
-            Ok::<_, Reason>(Input { graph, core, groups, calls })
+            let value = value.map(base).transpose()?;
+            Ok::<_, Reason>(Input { graph, core, groups, calls, value })
         };
         let inputs = match branches(input)? {
             Some(plans) => plans.iter().map(branch).collect::<Result<_, _>>()?,

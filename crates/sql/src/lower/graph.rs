@@ -141,6 +141,8 @@ pub(crate) struct Input {
     /// Group expressions.
     pub(super) groups: Vec<Expr>,
     pub(super) calls: Vec<Expr>,
+    /// The value whose distinct ones calls take, if some do.
+    pub(super) value: Option<Expr>,
 }
 
 /// Rows that a pipeline of their own leaves, over base columns of a graph of their own.

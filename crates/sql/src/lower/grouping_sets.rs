@@ -29,9 +29,10 @@ use warpcube_engine::{AggregateCall, Expr as Device, Literal, Pipeline, Sink, So
 
 use super::Reason;
 use super::columns::text;
+use super::distinct::OverValues;
 
-/// Most sets: one kernel makes the groups of all, whose parameters are limited.
-const SETS_MAX: usize = 64;
+/// Most sets: each has one kernel or two, which have to be compiled.
+const SETS_MAX: usize = 256;
 /// Bits of the number of a set.
 const BITS: usize = 64;
 
@@ -90,28 +91,6 @@ impl Sets {
         Ok((keys.into_iter().cloned().collect(), Some(Sets { sets, keys: count })))
     }
 
-    /// The numbers of the sets.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.sets.iter().map(|(_, number)| *number)
-    }
-
-    /// The same sets by `keys` and a value, if there is one; of each the number of the set it is made of. A set without
-    /// keys is there once without the value, too.
-    pub(super) fn with_value(&self, keys: Vec<Expr>, value: Option<Expr>) -> (Vec<Expr>, Vec<u64>) {
-        let (mut sets, mut numbers) = (Vec::new(), Vec::new());
-        for (set, number) in &self.sets {
-            let of_keys: Vec<Expr> = set.iter().map(|key| keys[*key].clone()).collect();
-            if let Some(value) = value.as_ref().filter(|_| of_keys.is_empty()) {
-                sets.push(vec![value.clone()]);
-                numbers.push(*number);
-            }
-            let value = value.iter().filter(|_| !of_keys.is_empty()).cloned();
-            sets.push(of_keys.iter().cloned().chain(value).collect());
-            numbers.push(*number);
-        }
-        (vec![Expr::GroupingSet(GroupingSet::GroupingSets(sets))], numbers)
-    }
-
     /// The sets, each once, those of many keys first; the finest groups, by all keys, are one of them.
     fn by_size(&self) -> Vec<Keys> {
         let mut all: Vec<Keys> = self.sets.iter().map(|(set, _)| set.clone()).collect();
@@ -133,46 +112,57 @@ fn is_parent(set: &[usize], of: &[usize]) -> bool {
 }
 
 impl Sets {
-    /// Writes the pipelines of the sets behind that of the finest groups, which is the last one.
+    /// Writes the pipelines of the sets behind that of the finest groups, which is the last one. What is `over` groups
+    /// by a value, too, is made of the groups by each set and the value.
     pub(super) fn write(
         &self,
         pipelines: &mut Vec<Pipeline>,
         unions: &mut Vec<Range<usize>>,
         types: &[DataType],
+        over: Option<&OverValues>,
     ) -> Result<(), Reason> {
         let lacking = || Reason::from("grouping sets of what does not aggregate");
-        let Some(Sink::Aggregate { aggregates, .. }) = pipelines.last().map(|finest| &finest.sink) else {
+        let Some(Sink::Aggregate { groups, aggregates }) = pipelines.last().map(|finest| &finest.sink) else {
             return Err(lacking());
         };
         let aggregates = aggregates.clone();
+        let value_type = groups.last().filter(|_| over.is_some()).map(|(_, data_type)| data_type.clone());
         let all = self.by_size();
         let parent = |set: &Keys| all.iter().filter(|other| is_parent(other, set)).min_by_key(|other| other.len());
-        let united = |keys: usize| {
-            let call = |(position, call): (usize, &AggregateCall)| AggregateCall {
-                argument: Some(Device::Reg(keys + position)),
-                filter: None,
-                unites: true,
-                ..call.clone()
-            };
-            aggregates.iter().enumerate().map(call).collect()
+        let over_groups = |source, groups, aggregates| Pipeline {
+            source: Source::Output(source),
+            steps: Vec::new(),
+            sink: Sink::Aggregate { groups, aggregates },
         };
         // The pipeline that leaves the groups of a set: of the finest, of parents, and of the set without keys, which
-        // has a group even where there are no rows.
+        // has a group even where there are no rows. Values are distinct in groups by them and a set.
         let mut left: HashMap<&Keys, usize> = HashMap::new();
         for set in &all {
-            let is_needed = set.is_empty() || all.iter().any(|other| parent(other) == Some(set));
+            let is_needed = over.is_some() || set.is_empty() || all.iter().any(|other| parent(other) == Some(set));
             match parent(set).and_then(|parent| Some((parent, *left.get(parent)?))) {
                 None => _ = left.insert(set, pipelines.len() - 1),
                 Some((parent, source)) if is_needed => {
                     let register = |key: &usize| parent.iter().position(|other| other == key);
                     let key = |key: &usize| Some((Device::Reg(register(key)?), types[*key].clone()));
-                    let groups = set.iter().map(key).collect::<Option<_>>().ok_or_else(lacking)?;
-                    let sink = Sink::Aggregate { groups, aggregates: united(parent.len()) };
-                    pipelines.push(Pipeline { source: Source::Output(source), steps: Vec::new(), sink });
+                    let mut groups = set.iter().map(key).collect::<Option<Vec<_>>>().ok_or_else(lacking)?;
+                    groups.extend(value_type.iter().map(|value| (Device::Reg(parent.len()), value.clone())));
+                    let keys = parent.len() + usize::from(value_type.is_some());
+                    pipelines.push(over_groups(source, groups, united(&aggregates, keys)));
                     left.insert(set, pipelines.len() - 1);
                 }
                 Some(_) => {}
             }
+        }
+        let mut aggregates = aggregates;
+        if let Some(over) = over {
+            for set in all.iter().filter(|set| self.sets.iter().any(|(named, _)| named == *set)) {
+                let source = left.get_mut(set).ok_or_else(lacking)?;
+                let key = |(place, key): (usize, &usize)| (Device::Reg(place), types[*key].clone());
+                let groups = set.iter().enumerate().map(key).collect();
+                pipelines.push(over_groups(*source, groups, over.behind(set.len())));
+                *source = pipelines.len() - 1;
+            }
+            aggregates = over.behind(0);
         }
         let first = pipelines.len();
         for (set, number) in &self.sets {
@@ -190,12 +180,22 @@ impl Sets {
             let number_type = types.get(self.keys).ok_or_else(lacking)?;
             let ty = Ty::of(number_type).ok_or_else(lacking)?;
             groups.push((Device::Literal(Literal::Int((*number).into()), ty), number_type.clone()));
-            let sink = Sink::Aggregate { groups, aggregates: united(of.len()) };
-            pipelines.push(Pipeline { source: Source::Output(source), steps: Vec::new(), sink });
+            pipelines.push(over_groups(source, groups, united(&aggregates, of.len())));
         }
         if pipelines.len() - first > 1 {
             unions.push(first..pipelines.len());
         }
         Ok(())
     }
+}
+
+/// Aggregates of groups that have so many keys, united.
+fn united(aggregates: &[AggregateCall], keys: usize) -> Vec<AggregateCall> {
+    let call = |(position, call): (usize, &AggregateCall)| AggregateCall {
+        argument: Some(Device::Reg(keys + position)),
+        filter: None,
+        unites: true,
+        ..call.clone()
+    };
+    aggregates.iter().enumerate().map(call).collect()
 }

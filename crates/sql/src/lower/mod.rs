@@ -317,12 +317,10 @@ fn lower_one(
     let mut whole = |aggregate: &Aggregate| {
         device(aggregation::lower(aggregate, facts)?, LogicalPlan::Aggregate(aggregate.clone()), facts, refused)
     };
-    let Some(split) = distinct::split(aggregate, facts.overflow)? else { return whole(aggregate) };
-    if split.parts().count() > 1 {
-        repeated::copied(&aggregate.input)?;
-    }
+    let Some(split) = distinct::split(aggregate)? else { return whole(aggregate) };
+    repeated::copied(&aggregate.input)?;
     let parts = split.parts().map(whole).collect::<std::result::Result<_, _>>()?;
-    split.above(parts).map_err(|error| error.strip_backtrace())
+    split.joined(parts, aggregate).map_err(|error| error.strip_backtrace())
 }
 
 /// The plan in place of a sort. Where the device does not compute what a projection below makes of the rows, the CPU

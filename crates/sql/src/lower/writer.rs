@@ -73,7 +73,7 @@ impl Written {
     /// Writes an aggregation with all below it; branches of a union are the last pipelines, side by side. The result
     /// tells how each output is made from groups and aggregates.
     fn aggregation(&mut self, grouped: &Grouped, arguments: &ArgumentList) -> Result<Vec<Finish>, Reason> {
-        let (mut branches, mut finish) = (Vec::new(), Vec::<Vec<Finish>>::new());
+        let (mut branches, mut finish, mut over) = (Vec::new(), Vec::<Vec<Finish>>::new(), None);
         for input in &grouped.inputs {
             let reads = input.reads()?;
             let mut tree = Tree::plan(&input.graph, &input.core, &reads)?;
@@ -81,9 +81,10 @@ impl Written {
             tree.arguments = arguments.take();
             let mut writer = Writer { tree: &tree, written: std::mem::take(self) };
             let branch = writer.root(&reads, |translator| {
-                let (sink, of_outputs) = grouped.sink(input, translator)?;
-                finish.push(of_outputs);
-                Ok(sink)
+                let ends = grouped.ends(input, translator)?;
+                finish.push(ends.finish);
+                over = ends.over;
+                Ok(ends.sink)
             });
             *self = writer.written;
             arguments.replace(tree.arguments);
@@ -98,8 +99,16 @@ impl Written {
             self.unions.push(first..first + branches.len());
         }
         self.pipelines.extend(branches);
-        if let Some(sets) = &grouped.sets {
-            sets.write(&mut self.pipelines, &mut self.unions, &grouped.types)?;
+        match (&grouped.sets, over) {
+            (Some(sets), over) => sets.write(&mut self.pipelines, &mut self.unions, &grouped.types, over.as_ref())?,
+            (None, Some(over)) => {
+                let source = Source::Output(self.pipelines.len() - 1);
+                let groups = grouped.types[..grouped.group_count].iter().cloned().enumerate();
+                let groups = groups.map(|(key, data_type)| (Device::Reg(key), data_type)).collect();
+                let sink = Sink::Aggregate { groups, aggregates: over.behind(grouped.group_count) };
+                self.pipelines.push(Pipeline { source, steps: Vec::new(), sink });
+            }
+            (None, None) => {}
         }
         Ok(of_outputs)
     }

@@ -33,8 +33,10 @@ use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
 use super::finer_times::FinerTimes;
+use super::grouping_sets::FinestSets;
 use super::held_filters::with_held_filters;
 use super::projections::ProjectionsInPlace;
+use super::shifted_sums::ShiftedSums;
 use super::sorts::SortsInPlace;
 use super::{guards, sums, union_names};
 use crate::shared::NeededAlone;
@@ -62,6 +64,7 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let simplifies = |rule: &Arc<dyn OptimizerRule + Send + Sync>| rule.name() == "simplify_expressions";
     if let Some(first) = rules.iter().position(simplifies) {
         rules.insert(first, Arc::new(FinerTimes));
+        rules.insert(first, Arc::new(ShiftedSums));
     }
     // Behind those that move columns and filters to readers.
     rules.push(Arc::new(NeededAlone));
@@ -79,7 +82,13 @@ pub(crate) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
             _ => rule,
         }
     };
-    PhysicalOptimizer::new().rules.into_iter().map(wrapped).collect()
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(wrapped).collect();
+    // Ahead of the rule that brings equal groups of partitions together.
+    let distributes = |rule: &Arc<dyn PhysicalOptimizerRule + Send + Sync>| rule.name() == "EnsureRequirements";
+    if let Some(place) = rules.iter().position(distributes) {
+        rules.insert(place, Arc::new(FinestSets));
+    }
+    rules
 }
 
 /// A rule of the optimiser with the rewrite that runs in its place, which is given the rule.

@@ -3,7 +3,8 @@
 //! - Names of aggregates and windows leave casts out in DataFusion 55.2, so that `sum(i), sum(i::double)` are two
 //!   columns of one name and are refused. Arguments with a cast are given a name of their own, which tells it.
 //! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not
-//!   where an addition does. An argument with a name is left alone.
+//!   where an addition does. An argument with a name is left alone; [`super::shifted_sums`] knows which may be taken
+//!   apart.
 //! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
 //!   operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval with
 //!   a time of day moves, and what a sign stands before ([`super::intervals`]).

@@ -51,7 +51,7 @@ use crate::walk::PlanWalk;
 
 pub(crate) use found::{ShareTables, other_rows};
 pub(crate) use needs::NeededAlone;
-pub(crate) use output::Output;
+pub(crate) use output::{Output, bytes_of};
 pub(crate) use planning::physical;
 
 /// A table that is computed once.

@@ -378,7 +378,7 @@ fn memory_max() -> usize {
 }
 
 /// The bytes of a batch's own rows: batches may be slices of larger ones.
-fn bytes_of(batch: &RecordBatch) -> Result<usize> {
+pub(crate) fn bytes_of(batch: &RecordBatch) -> Result<usize> {
     let of_column = |column: &Arc<dyn Array>| match column.data_type() {
         // Slices of views have all of their buffers.
         DataType::Utf8View | DataType::BinaryView => Ok(column.get_array_memory_size()),

@@ -2,6 +2,7 @@
 
 mod access;
 mod again;
+mod aggregations;
 mod bad_files;
 mod beyond_memory;
 mod budget;

@@ -203,6 +203,23 @@ async fn distinct_values_are_united_below() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_that_are_grouped_again_have_no_states() {
+    let session = emulated();
+    fill(&session, 1, 400).await;
+    for sql in [
+        "SELECT g, count(DISTINCT s) AS a, sum(i) AS b FROM t GROUP BY g",
+        "SELECT g, even, count(*) AS n, sum(i) AS b FROM t GROUP BY ROLLUP (g, even)",
+    ] {
+        let plan = physical(&session, sql).await;
+        assert_eq!(devices(&plan).len(), 1, "{sql}");
+        let split = split_aggregations(plan).await.unwrap();
+        assert_eq!(devices(&split).len(), 0, "{sql}");
+        let (expected, _) = run(&session, sql).await.unwrap();
+        assert_eq!(rows(&collect(split, session.context().task_ctx()).await.unwrap()), rows(&expected), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_aggregation_below_a_join_is_split() {
     let session = emulated();
     fill(&session, 1, 400).await;

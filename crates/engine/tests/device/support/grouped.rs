@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow::datatypes::DataType;
-use warpcube_engine::{AggregateCall, AggregateKind, FloatSum, Overflow, Pipeline, Sink, Ty};
+use warpcube_engine::{AggregateCall, AggregateKind, FloatSum, Fragment, Overflow, Pipeline, Sink, Source, Step, Ty};
 
 use super::interpret::{Raised, Typed, order, within};
 use super::scalar::Scalar;
@@ -31,9 +31,24 @@ impl State {
             self.value = Some(Scalar::Float(self.exact.value()));
             return;
         }
+        self.meet(call, value, ty.is_float());
+    }
+
+    /// Takes what another one of the same aggregate has seen.
+    pub(super) fn unite(&mut self, call: &AggregateCall, other: &State) {
+        self.count += other.count;
+        self.exact.merge(&other.exact);
+        let Some(value) = other.value.clone() else { return };
+        match call.kind {
+            AggregateKind::ExactSum => self.value = Some(Scalar::Float(self.exact.value())),
+            _ => self.meet(call, value.clone(), matches!(value, Scalar::Float(_))),
+        }
+    }
+
+    fn meet(&mut self, call: &AggregateCall, value: Scalar, is_float: bool) {
         self.value = Some(match (self.value.take(), call.kind) {
             (None, _) => value,
-            (Some(old), AggregateKind::Sum) if ty.is_float() => Scalar::Float(old.float() + value.float()),
+            (Some(old), AggregateKind::Sum) if is_float => Scalar::Float(old.float() + value.float()),
             (Some(old), AggregateKind::Sum) => Scalar::Int(old.int() + value.int()),
             (Some(old), AggregateKind::Min) => {
                 if order(&value, &old).is_lt() {
@@ -60,6 +75,21 @@ impl State {
             _ => self.value,
         })
     }
+}
+
+/// Whether a pipeline's table or groups are probed.
+pub(super) fn is_probed(fragment: &Fragment, pipeline: usize) -> bool {
+    let mut steps = fragment.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+    steps.any(|step| matches!(step, Step::Probe(probe) if probe.build == pipeline))
+}
+
+/// Whether aggregates of a pipeline are read by what unites them: their own totals raise nothing.
+pub(super) fn is_united(fragment: &Fragment, pipeline: usize) -> bool {
+    let mut readers = fragment.pipelines.iter().filter(|other| other.source == Source::Output(pipeline));
+    readers.any(|reader| match &reader.sink {
+        Sink::Aggregate { aggregates, .. } => aggregates.iter().any(|call| call.unites),
+        _ => false,
+    })
 }
 
 pub(super) fn finish(

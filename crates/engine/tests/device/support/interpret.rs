@@ -12,8 +12,8 @@ use warpcube_engine::{
 };
 
 use super::calendar::{date_part, months_later};
-use super::grouped::{Groups, State, finish};
-use super::scalar::{Scalar, quotient, scalars, wrapped};
+use super::grouped::{Groups, State, finish, is_probed, is_united};
+use super::scalar::{Scalar, quotient, rescaled, scalars, wrapped};
 use super::source::MemoryTable;
 use super::top_k::ranked;
 
@@ -43,8 +43,8 @@ type Results = HashMap<(String, Option<Arc<str>>), Option<Scalar>>;
 /// Runs a fragment over its tables.
 pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     let mut built: Vec<Table> = Vec::new();
-    // Rows of the groups of each pipeline.
-    let mut grouped: Vec<Vec<Vec<Typed>>> = Vec::new();
+    // Rows of the groups of each pipeline, and what their aggregates have seen.
+    let (mut grouped, mut states): (Vec<Vec<Vec<Typed>>>, Vec<Vec<Vec<State>>>) = Default::default();
     let (mut raised, mut maybe) = (false, false);
     // Groups of the branches of a union so far.
     let mut united = Groups::new();
@@ -64,7 +64,12 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
                 _ => 0..u64::MAX,
             },
         );
-        for row in scanned {
+        for (at, row) in scanned.into_iter().enumerate() {
+            let seen = match pipeline.source {
+                Source::Output(of) => states[of].get(at).map_or(&[][..], Vec::as_slice),
+                Source::Table(_) => &[],
+            };
+            let seen = (row.len() - seen.len(), seen);
             for (registers, pending) in follow(pipeline, row, &built, fragment, tables) {
                 let Some(registers) = registers else {
                     maybe |= pending;
@@ -78,7 +83,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
                 if !limit.contains(&(number - 1)) {
                     continue;
                 }
-                match sink(pipeline, &registers, fragment.overflow, &mut table, &mut groups) {
+                match sink(pipeline, (&registers, seen), fragment.overflow, &mut table, &mut groups) {
                     Ok(true) if needs_unique => return Outcome::Duplicates,
                     Ok(_) => {}
                     Err(Raised) => raised = true,
@@ -87,6 +92,7 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
         }
         built.push(table);
         grouped.push(Vec::new());
+        states.push(groups.values().map(|(_, states)| states.clone()).collect());
         if fragment.branches(index).end > index + 1 {
             united = groups;
             continue;
@@ -99,7 +105,8 @@ pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
             }
         } else if !matches!(pipeline.sink, Sink::Build { .. }) {
             let types = group_types(fragment, tables, index);
-            match finish(pipeline, groups, fragment.overflow) {
+            let rule = if is_united(fragment, index) { Overflow::Wrap } else { fragment.overflow };
+            match finish(pipeline, groups, rule) {
                 Ok(rows) => {
                     let rows = match &pipeline.sink {
                         Sink::TopK(top) => ranked(rows, top),
@@ -132,11 +139,6 @@ fn computed(
         fragment.result.iter().map(|(expr, _)| Ok(evaluate(expr, &registers, fragment.overflow)?.1)).collect()
     };
     rows.into_iter().map(row).collect()
-}
-
-fn is_probed(fragment: &Fragment, pipeline: usize) -> bool {
-    let mut steps = fragment.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-    steps.any(|step| matches!(step, Step::Probe(probe) if probe.build == pipeline))
 }
 
 /// Groups as a table of their aggregates; those of a key that is NULL are not found.
@@ -298,7 +300,7 @@ pub fn type_of(expr: &Expr, registers: &[Ty]) -> Ty {
 /// Enters a row into the sink; whether its key was in the table already.
 fn sink(
     pipeline: &Pipeline,
-    registers: &[Typed],
+    (registers, seen): (&[Typed], (usize, &[State])),
     rule: Overflow,
     table: &mut Table,
     groups: &mut Groups,
@@ -337,7 +339,7 @@ fn sink(
                 let filter = call.filter.as_ref().map(|expr| evaluate(expr, registers, rule)).transpose()?;
                 let takes = filter.is_none_or(|(_, value)| value.is_some_and(|value| value.int() != 0));
                 // Rows that are left out raise nothing.
-                let argument = call.argument.as_ref().filter(|_| takes);
+                let argument = call.argument.as_ref().filter(|_| takes && !call.unites);
                 arguments.push((argument.map(|expr| evaluate(expr, registers, rule)).transpose()?, takes));
             }
             // Both zeros are one group.
@@ -349,8 +351,14 @@ fn sink(
             let key: Vec<String> = values.iter().map(|value| value.as_ref().map_or("-".into(), Scalar::key)).collect();
             let group = groups.entry(key).or_insert_with(|| (values, vec![State::default(); aggregates.len()]));
             for ((state, (argument, takes)), call) in group.1.iter_mut().zip(arguments).zip(aggregates) {
-                if takes {
-                    state.take(call, argument);
+                match call.argument {
+                    // The one group of no rows has seen nothing.
+                    Some(Expr::Reg(register)) if call.unites => {
+                        let of = register.checked_sub(seen.0).and_then(|at| seen.1.get(at));
+                        of.into_iter().for_each(|of| state.unite(call, of));
+                    }
+                    _ if takes => state.take(call, argument),
+                    _ => {}
                 }
             }
             Ok(false)
@@ -586,13 +594,4 @@ fn convert(value: Scalar, ty: Ty) -> Result<Scalar, Raised> {
         }
         (text, _) => text,
     })
-}
-
-fn rescaled(value: i128, power: i8) -> i128 {
-    let factor = 10i128.pow(power.unsigned_abs().into());
-    if power >= 0 {
-        return value * factor;
-    }
-    let half = factor / 2;
-    (value.abs() + half) / factor * value.signum()
 }
