@@ -133,7 +133,9 @@ pub(super) fn find(name: &str, size: Size) -> Result<Benchmark, Failure> {
         }
         ("h2o", Size::Rows(rows)) => fixed("h2o", Generator::H2o(rows), "g1", &H2O_QUERIES),
         ("windows", Size::Rows(rows)) => {
-            let (name, generator, queries) = ("windows", Generator::Windows(rows), windows::queries());
+            let queries = windows::queries().into_iter();
+            let queries = queries.map(|(name, sql)| Query { name, sql, variations: Vec::new() }).collect();
+            let (name, generator) = ("windows", Generator::Windows(rows));
             Ok(Benchmark { name, generator, largest: "w", shows_placement: true, queries })
         }
         (other, _) => Err(Failure::Usage(format!("there is no benchmark '{other}' {size}"))),

@@ -6,14 +6,11 @@ use crate::codegen::memory::{BoundTable, Index, MatchesMemory};
 use crate::codegen::params::Argument;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::runs::{RUN_KEY, WHOLE_RUN};
-use crate::codegen::tables::{hash_table, wide_table};
+use crate::codegen::tables::{WIDE_NULL, hash_table, wide_table};
 use crate::error::Result;
 use crate::ir::Expr;
 use crate::plan::cells::CellOp;
 use crate::plan::table::{Keep, MatchesPlan, Numbering, PayloadColumn, Unique};
-
-/// NULL among entries of 128 bits.
-pub(super) const WIDE_NULL: &str = "((__int128)((unsigned __int128)1 << 127))";
 
 /// Writes what one row does that enters a table; where keys are to be unique, others are told.
 pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr], table: &BoundTable) -> Result<()> {

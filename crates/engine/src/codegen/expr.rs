@@ -8,7 +8,6 @@ use std::fmt::Write;
 use std::ops::Deref;
 
 use crate::arena::{Arena, Region};
-use crate::codegen::floats::of_float;
 use crate::codegen::params::{Argument, ParamList};
 use crate::error::{EngineError, Result};
 use crate::facts::{self, FIRST_DAY, Facts, LAST_DAY, fits_i64};
@@ -576,4 +575,17 @@ pub(crate) fn vector_value(facts: &Facts, code: &str) -> String {
 /// Whether 64 bits hold the bounds of both; what is computed of them then is too.
 pub(super) fn are_narrow(left: &Facts, right: &Facts, range: facts::Range) -> bool {
     fits_i64(range) && left.is_narrow() && right.is_narrow()
+}
+
+/// A magnitude, a rounding or the sign of a float.
+fn of_float(op: UnaryOp, code: &str) -> String {
+    match op {
+        UnaryOp::Floor => format!("floor({code})"),
+        UnaryOp::Ceil => format!("ceil({code})"),
+        UnaryOp::Round => format!("round({code})"),
+        UnaryOp::Truncate => format!("{code} == 0 ? 0 : trunc({code})"),
+        UnaryOp::Sign => format!("{code} == 0 ? 0 : {code} > 0 ? 1 : {code} < 0 ? -1 : {code}"),
+        UnaryOp::Root => format!("sqrt({code})"),
+        _ => format!("fabs({code})"),
+    }
 }

@@ -3,7 +3,7 @@
 use crate::codegen::expr::{Emitter, Value};
 use crate::error::Result;
 use crate::facts;
-use crate::ir::{BinaryOp, Expr, UnaryOp};
+use crate::ir::{BinaryOp, Expr};
 
 impl Emitter<'_> {
     /// The sum, difference, product, quotient or remainder of two floats of one type.
@@ -29,18 +29,5 @@ impl Emitter<'_> {
         let both = self.both_valid(&sum, &squares);
         let valid = self.both_valid(&Value::new((*sum).clone(), sum.code, both), &count);
         Ok(self.value(facts, &code, valid))
-    }
-}
-
-/// A magnitude, a rounding or the sign of a float.
-pub(super) fn of_float(op: UnaryOp, code: &str) -> String {
-    match op {
-        UnaryOp::Floor => format!("floor({code})"),
-        UnaryOp::Ceil => format!("ceil({code})"),
-        UnaryOp::Round => format!("round({code})"),
-        UnaryOp::Truncate => format!("{code} == 0 ? 0 : trunc({code})"),
-        UnaryOp::Sign => format!("{code} == 0 ? 0 : {code} > 0 ? 1 : {code} < 0 ? -1 : {code}"),
-        UnaryOp::Root => format!("sqrt({code})"),
-        _ => format!("fabs({code})"),
     }
 }

@@ -6,14 +6,13 @@ use std::ops::Range;
 use warpcube_column::ColumnReader;
 
 use crate::arena::Arena;
-use crate::codegen::build::WIDE_NULL;
 use crate::codegen::expr::{Emitter, Value, c_type_of, vector_value};
 use crate::codegen::filters::{Before, Site, Written};
 use crate::codegen::keys::Packed;
 use crate::codegen::memory::{Index, MatchesMemory, Operands, TableMemory};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::stages::of_matches;
-use crate::codegen::tables::{hash_table, wide_table};
+use crate::codegen::tables::{WIDE_NULL, hash_table, wide_table};
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{Expr, JoinKind, Probe, Ty};

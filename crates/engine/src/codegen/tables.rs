@@ -4,6 +4,9 @@ use crate::arena::Region;
 use crate::codegen::expr::Emitter;
 use crate::codegen::params::Argument;
 
+/// NULL among entries of 128 bits.
+pub(super) const WIDE_NULL: &str = "((__int128)((unsigned __int128)1 << 127))";
+
 /// Pointer, mask and seed of a table of so many slots for keys of one word, as arguments of a call.
 pub(super) fn hash_table(emitter: &mut Emitter, keys: Region, slots: u64, seed: u64) -> String {
     let keys = emitter.params.add("uint64_t*", Argument::Region(keys));

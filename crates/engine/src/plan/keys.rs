@@ -3,8 +3,8 @@
 //! With bounds on every part, a tuple (k₀, …, kₙ) becomes Σ (kᵢ − lowᵢ) · strideᵢ, a bijection onto [0, domain). A part
 //! that may be NULL has one more place, 0. Where the domain fits 63 bits one word holds a key: small domains index
 //! arrays directly, larger ones are hashed. Otherwise parts are spread over as many words of 64 bits as they need,
-//! which are hashed together. A float is its bits, both zeros being one value; a decimal wider than 64 bits is its bits,
-//! in two words.
+//! which are hashed together. A float is its bits, both zeros being one value; a decimal wider than 64 bits is its
+//! bits, in two words.
 
 use crate::facts::Facts;
 use crate::ir::Ty;

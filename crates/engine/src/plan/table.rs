@@ -37,8 +37,8 @@ pub(crate) enum Keep {
 
 /// One payload column of a table: values less `low`, plus one where NULL has place 0. A float that may be NULL is a
 /// double, and NULL a NaN of bits that no value has (`wc_nan_null` in the device library). A decimal that 64 bits do
-/// not hold is stored as it is, and NULL as the smallest number of 128 bits, which no value is. Entries of extremes start
-/// at zero, which is NULL, and are only raised; for the smallest value they count downward from `high` + 1.
+/// not hold is stored as it is, and NULL as the smallest number of 128 bits, which no value is. Entries of extremes
+/// start at zero, which is NULL, and are only raised; for the smallest value they count downward from `high` + 1.
 #[derive(Debug, Clone)]
 pub(crate) struct PayloadColumn {
     /// C type of an entry.

@@ -19,64 +19,21 @@ use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::config::ConfigOptions;
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
-use datafusion::optimizer::AnalyzerRule;
 
-use super::branches::apart;
-use super::{Shared, SharedTable, With, in_query};
+use super::SharedTable;
 use crate::syntax::TableOfWith;
 use crate::walk::{PlanWalk, Walk};
-
-/// The rule that shares tables of WITH.
-#[derive(Debug)]
-pub(crate) struct ShareTables;
-
-impl AnalyzerRule for ShareTables {
-    fn name(&self) -> &str {
-        "share_tables"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        in_query(plan, &mut |query| {
-            // It was analysed before.
-            if With::of(&query).is_some() {
-                return Ok(query);
-            }
-            let mut query = with_copies(query)?;
-            let mut found = find(&query, &[])?;
-            if found.iter().any(Found::is_shared) {
-                let unions;
-                (query, unions) = apart(query, &found)?;
-                found = if unions.is_empty() { found } else { find(&query, &unions)? };
-            }
-            if found.is_empty() {
-                return Ok(query);
-            }
-            let shared: Vec<(usize, &Found)> =
-                found.iter().enumerate().filter(|(_, found)| found.is_shared()).collect();
-            let table = |(id, found): &(usize, &Found)| -> Result<Shared> {
-                let Cost { why, must, .. } = found.cost.clone();
-                let alias = SubqueryAlias::try_new(found.plan.clone(), found.alias.clone())?;
-                let plan = with_readers(LogicalPlan::SubqueryAlias(alias), true, &shared)?;
-                let name = found.alias.table().to_string();
-                Ok(Shared { id: *id, name, reads: found.reads, why, must, filtered: false, plan })
-            };
-            let tables = shared.iter().map(table).collect::<Result<_>>()?;
-            Ok(With { query: with_readers(query, false, &shared)?, tables }.into_plan())
-        })
-    }
-}
 
 /// A table of WITH in a plan.
 #[derive(Debug)]
 pub(super) struct Found {
-    alias: TableReference,
-    plan: Arc<LogicalPlan>,
-    reads: usize,
+    pub(super) alias: TableReference,
+    pub(super) plan: Arc<LogicalPlan>,
+    pub(super) reads: usize,
     pub(super) cost: Cost,
 }
 
@@ -86,7 +43,7 @@ pub(super) struct Cost {
     /// The reason; empty where there is none.
     pub(super) why: String,
     /// Whether a second run would give other rows.
-    must: bool,
+    pub(super) must: bool,
     /// Whether one read is enough.
     pub(super) always: bool,
 }
@@ -104,7 +61,7 @@ impl Found {
 
 /// The tables of WITH in a plan, with the number of reads. What a table reads is counted once if it is computed once;
 /// unions whose branches are tables themselves are copied.
-fn find(plan: &LogicalPlan, unions: &[Arc<LogicalPlan>]) -> Result<Vec<Found>> {
+pub(super) fn find(plan: &LogicalPlan, unions: &[Arc<LogicalPlan>]) -> Result<Vec<Found>> {
     let mut found: Vec<Found> = Vec::new();
     plan.apply_nested(|plan| {
         let LogicalPlan::SubqueryAlias(alias) = plan else { return Ok(TreeNodeRecursion::Continue) };
@@ -222,7 +179,7 @@ fn is_ordered(plan: &LogicalPlan) -> bool {
 }
 
 /// A plan with copies of the tables that its views share: all readers of a statement share them.
-fn with_copies(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn with_copies(plan: LogicalPlan) -> Result<LogicalPlan> {
     let copied = plan.transform_down_nested(|plan| {
         let Some(With { query, tables }) = With::of(&plan) else { return Ok(Transformed::no(plan)) };
         let copied = query.clone().transform_down_nested(|plan| {
@@ -239,7 +196,7 @@ fn with_copies(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// A plan with readers in the place of shared tables. If it is the plan of one, the alias at its root stays.
-fn with_readers(plan: LogicalPlan, is_table: bool, shared: &[(usize, &Found)]) -> Result<LogicalPlan> {
+pub(super) fn with_readers(plan: LogicalPlan, is_table: bool, shared: &[(usize, &Found)]) -> Result<LogicalPlan> {
     let mut is_root = is_table;
     let read = plan.transform_down_nested(|plan| {
         if std::mem::take(&mut is_root) {

@@ -30,6 +30,7 @@ mod found;
 mod needs;
 mod output;
 mod planning;
+mod sharing;
 
 use std::any::Any;
 use std::fmt;
@@ -49,10 +50,11 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::walk::PlanWalk;
 
-pub(crate) use found::{ShareTables, other_rows};
+pub(crate) use found::other_rows;
 pub(crate) use needs::NeededAlone;
 pub(crate) use output::{Output, bytes_of};
 pub(crate) use planning::physical;
+pub(crate) use sharing::ShareTables;
 
 /// A table that is computed once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd)]

@@ -1,6 +1,7 @@
 //! TPC-DS, ClickBench, H2O and windows at a small size, the first three beside the numbers of rows and the sums of
-//! columns of DuckDB's answers, which `duckdb/*.jsonl` have: lines of `bench/rivals/duckdb_rival.py` over the same data, with times of 1 ms. Where
-//! queries or data change, the lines are made anew by that program, or by a run with `--rival duckdb`.
+//! columns of DuckDB's answers, which `duckdb/*.jsonl` have: lines of `bench/rivals/duckdb_rival.py` over the same
+//! data, with times of 1 ms. Where queries or data change, the lines are made anew by that program, or by a run with
+//! `--rival duckdb`.
 
 use serde_json::Value;
 

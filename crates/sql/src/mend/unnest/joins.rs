@@ -152,8 +152,8 @@ impl Pusher<'_> {
     }
 }
 
-/// The right side of a mark join as the table by whose name the mark is called, bound columns included: optimisation may
-/// leave no others.
+/// The right side of a mark join as the table by whose name the mark is called, bound columns included: optimisation
+/// may leave no others.
 fn of_mark(right: Pushed, schema: &DFSchemaRef) -> Result<Pushed> {
     let Some((Some(table), _)) = schema.iter().last() else { return Ok(right) };
     let Pushed { plan, bound, is_single } = right;
