@@ -24,7 +24,7 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
 
-use super::SharedTable;
+use super::{SharedTable, With};
 use crate::syntax::TableOfWith;
 use crate::walk::{PlanWalk, Walk};
 
