@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ScalarValue, TableReference};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Subquery};
 use quick_cache::sync::Cache;
@@ -168,7 +168,9 @@ fn unscaled(text: &str, scale: i8) -> Option<i128> {
 }
 
 /// The types of a plan's parameters, of which there are `count`; none of one that is not compared with columns of its
-/// type alone, in filters, or whose type is not among those whose comparisons are exact.
+/// type alone, in filters, or whose type is not among those whose comparisons are exact. Numbers of rows that windows
+/// give are no such columns: how many of them are wanted is part of a plan
+/// ([`crate::lower`], first rows of partitions).
 pub(crate) fn parameters(plan: &LogicalPlan, count: usize) -> Result<Vec<Option<DataType>>> {
     let mut found = Found::default();
     found.look_at(plan, false)?;
@@ -215,12 +217,16 @@ impl Found {
                         self.look_at(subquery, !outer_ref_columns.is_empty())?;
                     }
                     let Some(filter) = filter else { return Ok(TreeNodeRecursion::Continue) };
+                    let is_number = |data_type: &DataType| {
+                        Ok::<_, DataFusionError>(*data_type == DataType::UInt64 && numbers(&filter.input)?)
+                    };
                     for (column, parameter) in comparisons(expr) {
                         let Some((number, data_type)) = parameter_of(parameter) else { continue };
                         let parameter = self.parameters.entry(number).or_default();
                         let is_same = *parameter.data_type.get_or_insert_with(|| data_type.clone()) == data_type;
                         let of_column = column.get_type(filter.input.schema())?;
-                        parameter.compared += usize::from(is_same && of_column == data_type && is_exact(&data_type));
+                        let is_fit = is_same && of_column == data_type && is_exact(&data_type);
+                        parameter.compared += usize::from(is_fit && !is_number(&data_type)?);
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })
@@ -244,6 +250,11 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
 /// Whether there is an aggregation in a plan.
 fn aggregates(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Aggregate(_))))
+}
+
+/// Whether there is a window in a plan.
+fn numbers(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Window(_))))
 }
 
 /// Whether nothing is lost, and nothing is unequal to itself, in comparisons of a type.
@@ -285,7 +296,26 @@ fn parameter_of(expr: &Expr) -> Option<(usize, DataType)> {
 
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::Field;
+    use datafusion::functions_window::expr_fn::row_number;
+    use datafusion::logical_expr::expr::Placeholder;
+    use datafusion::logical_expr::{LogicalPlanBuilder, ident, lit};
+
     use super::*;
+
+    #[test]
+    fn numbers_of_rows_are_compared_with_constants() {
+        let of = |data_type: DataType, column: &str| {
+            let field = Arc::new(Field::new("", data_type, true));
+            let parameter = Expr::Placeholder(Placeholder::new_with_field("$1".into(), Some(field)));
+            let values = LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();
+            let numbered = values.window(vec![row_number()]).unwrap();
+            let filtered = numbered.filter(ident(column).lt_eq(parameter)).unwrap().build().unwrap();
+            parameters(&filtered, 1).unwrap()
+        };
+        assert_eq!(of(DataType::Int64, "column1"), [Some(DataType::Int64)]);
+        assert_eq!(of(DataType::UInt64, &row_number().schema_name().to_string()), [None]);
+    }
 
     #[test]
     fn numbers_keep_their_value_or_are_none() {
