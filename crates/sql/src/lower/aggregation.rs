@@ -24,6 +24,9 @@ impl Grouped {
             [value] => Some(value),
             several => return Err(format!("distinct values of {} expressions", several.len())),
         };
+        if let (Some(sets), Some(_)) = (&sets, value) {
+            sets.check_with_value()?;
+        }
         let is_plain = sets.is_none() && value.is_none();
         if facts.apart && !is_plain {
             return Err("states of grouping sets, or of distinct values".into());

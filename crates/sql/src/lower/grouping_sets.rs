@@ -33,6 +33,9 @@ use super::distinct::OverValues;
 
 /// Most sets: each has one kernel or two, which have to be compiled.
 const SETS_MAX: usize = 256;
+/// Most sets of aggregates of DISTINCT values: sets of one level have a kernel of their own in one launch, whose
+/// parameters have a limit.
+const SETS_OF_VALUES_MAX: usize = 64;
 /// Bits of the number of a set.
 const BITS: usize = 64;
 
@@ -89,6 +92,14 @@ impl Sets {
         }
         let sets = sets.into_iter().map(numbered).collect::<Result<_, Reason>>()?;
         Ok((keys.into_iter().cloned().collect(), Some(Sets { sets, keys: count })))
+    }
+
+    /// Refuses more sets than one launch takes with a value as one more key.
+    pub(super) fn check_with_value(&self) -> Result<(), Reason> {
+        match self.sets.len() {
+            0..=SETS_OF_VALUES_MAX => Ok(()),
+            all => Err(format!("{all} grouping sets of distinct values, where {SETS_OF_VALUES_MAX} are the most")),
+        }
     }
 
     /// The sets, each once, those of many keys first; the finest groups, by all keys, are one of them.

@@ -6,34 +6,36 @@
 //!
 //! The file goes once DataFusion coerces no list to a text.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::functions_nested::expr_fn::{array_length, cardinality};
+use datafusion::functions::{string, unicode};
+use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 
-/// Functions of texts that DataFusion calls with the text of a list.
-const OF_TEXTS: [&str; 4] = ["character_length", "reverse", "lpad", "rpad"];
+/// Functions of texts by name.
+static OF_TEXTS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let all = string::functions().into_iter().chain(unicode::functions());
+    all.map(|function| function.name().to_string()).filter(|name| !name.starts_with("concat")).collect()
+});
 
 /// What a call of such a function with a list means; none if an expression is no such call.
 pub(super) fn meaning(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = expr else { return Ok(None) };
-    let name = func.name();
-    if !OF_TEXTS.contains(&name) {
+    let Some(first) = args.first().filter(|_| OF_TEXTS.contains(func.name())) else { return Ok(None) };
+    let of = first.get_type(schema)?;
+    if !matches!(of, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _)) {
         return Ok(None);
     }
-    let Some(first) = args.first() else { return Ok(None) };
-    let is_list = |data_type: &DataType| {
-        matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
-    };
-    Ok(match (name, first.get_type(schema)?) {
-        ("character_length", of) if is_list(&of) => Some(cast(array_length(first.clone()), DataType::Int64)),
-        ("character_length", DataType::Map(_, _)) => Some(cast(cardinality(first.clone()), DataType::Int64)),
-        (_, of) if of.is_nested() => {
+    match func.name() {
+        "character_length" => Ok(Some(cast(array_length(first.clone()), DataType::Int64))),
+        name => {
             let reason = format!("{name} takes a text, not {of}; CAST(… AS VARCHAR) makes one");
-            return Err(DataFusionError::Plan(reason));
+            Err(DataFusionError::Plan(reason))
         }
-        _ => None,
-    })
+    }
 }

@@ -9,7 +9,7 @@
 //!
 //! DataFusion 55.2 has the same for columns of all types, which is held back ([`super::names`]): an addition may
 //! overflow, and a sum of the column where the sum that was asked for does not. Here columns have 32 bits at most, and
-//! so have constants: neither overflows over fewer than 2³² rows.
+//! so have constants: neither overflows over fewer than 2³² rows. Columns of UINT32 are left out.
 
 use std::sync::Arc;
 
@@ -69,7 +69,8 @@ impl<'a> Shifted<'a> {
     fn of(call: &'a Expr, schema: &DFSchema) -> Option<Shifted<'a>> {
         let Expr::AggregateFunction(call) = bare(call) else { return None };
         let params = &call.params;
-        let is_plain = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none();
+        let is_drawn = params.filter.as_ref().is_some_and(|filter| filter.is_volatile());
+        let is_plain = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none() && !is_drawn;
         let ([argument], true) = (params.args.as_slice(), is_plain && call.func.inner().is::<Sum>()) else {
             return None;
         };
@@ -86,7 +87,8 @@ impl<'a> Shifted<'a> {
         };
         let Expr::Cast(cast) = column else { return None };
         let from = cast.expr.get_type(schema).ok()?;
-        let is_narrow = from.is_integer() && from.primitive_width().is_some_and(|bytes| bytes <= 4);
+        let is_narrow =
+            from.is_integer() && from != DataType::UInt32 && from.primitive_width().is_some_and(|bytes| bytes <= 4);
         let is_whole = *cast.field.data_type() == DataType::Int64 && is_narrow && !column.is_volatile();
         (is_whole && by.unsigned_abs() <= SHIFT_MAX).then_some(Shifted { call, column, by })
     }

@@ -105,7 +105,7 @@ pub(super) fn check(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logica
 }
 
 /// Whether a call is a sum that is checked, over rows of a schema.
-pub(crate) fn is_checked_sum(function: &AggregateFunction, schema: &DFSchema) -> bool {
+fn is_checked_sum(function: &AggregateFunction, schema: &DFSchema) -> bool {
     let [argument] = function.params.args.as_slice() else { return false };
     function.func.inner().is::<Sum>() && argument.get_type(schema).is_ok_and(|data_type| may_overflow(&data_type))
 }

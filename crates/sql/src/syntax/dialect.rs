@@ -66,12 +66,29 @@ fn grouping_sets(parser: &mut Parser) -> Result<Expr, ParserError> {
     Ok(Expr::GroupingSets(sets))
 }
 
-/// Whether the next token and the one before open parentheses around a SELECT.
-fn is_nested_select(parser: &Parser) -> bool {
+/// Whether a set operation in parentheses comes next, whose first branch is a SELECT in parentheses of its own.
+fn is_set_operation(parser: &Parser) -> bool {
     let [next, behind] = parser.peek_tokens();
-    parser.get_current_token().token == Token::LParen
+    let is_select = parser.get_current_token().token == Token::LParen
         && next == Token::LParen
-        && matches!(behind, Token::Word(word) if word.keyword == Keyword::SELECT)
+        && matches!(behind, Token::Word(word) if word.keyword == Keyword::SELECT);
+    if !is_select {
+        return false;
+    }
+    let mut depth = 0_usize;
+    let mut tokens = (0..).map(|at| parser.peek_nth_token_no_skip(at).token);
+    let is_last = |token: &Token| {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && *token == Token::RParen || *token == Token::EOF
+    };
+    let _ = tokens.by_ref().find(is_last);
+    let follows = tokens.find(|token| !matches!(token, Token::Whitespace(_)));
+    matches!(follows, Some(Token::Word(word))
+        if matches!(word.keyword, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT))
 }
 
 impl Dialect for SessionDialect {
@@ -109,7 +126,7 @@ impl Dialect for SessionDialect {
         if parser.parse_keywords(&[Keyword::GROUPING, Keyword::SETS]) {
             return Some(grouping_sets(parser));
         }
-        if is_nested_select(parser) {
+        if is_set_operation(parser) {
             return Some(parser.parse_query().map(Expr::Subquery));
         }
         let op = match parser.peek_token_ref().token {

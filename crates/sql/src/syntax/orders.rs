@@ -1,9 +1,12 @@
 //! `ORDER BY ALL`: by all columns, from left to right.
 //!
 //! DataFusion 55.2 sorts by select items that are columns alone, and a set operation not at all. Here the order is one
-//! by the numbers of the columns. Where a select list has a wildcard, they are DataFusion's to find.
+//! by the numbers of the columns. Where a select list has a wildcard, they are DataFusion's to find, and set operations
+//! BY NAME are refused.
 
-use datafusion::sql::sqlparser::ast::{Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value};
+use datafusion::sql::sqlparser::ast::{
+    Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value,
+};
 
 use super::names::spreads;
 
@@ -19,6 +22,10 @@ pub(super) fn column_count(query: &SetExpr) -> Option<usize> {
             select.projection.iter().all(is_one).then_some(select.projection.len())
         }
         SetExpr::Query(query) => column_count(&query.body),
+        SetExpr::SetOperation {
+            set_quantifier: SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName,
+            ..
+        } => None,
         SetExpr::SetOperation { left, .. } => column_count(left),
         SetExpr::Values(values) => values.rows.first().map(|row| row.len()),
         _ => None,

@@ -44,7 +44,7 @@ type Results = HashMap<(String, Option<Arc<str>>), Option<Scalar>>;
 pub fn interpret(fragment: &Fragment, tables: &[&MemoryTable]) -> Outcome {
     let mut built: Vec<Table> = Vec::new();
     // Rows of the groups of each pipeline, and what their aggregates have seen.
-    let (mut grouped, mut states): (Vec<Vec<Vec<Typed>>>, Vec<Vec<Vec<State>>>) = Default::default();
+    let (mut grouped, mut states) = (Vec::<Vec<Vec<Typed>>>::new(), Vec::<Vec<Vec<State>>>::new());
     let (mut raised, mut maybe) = (false, false);
     // Groups of the branches of a union so far.
     let mut united = Groups::new();

@@ -9,7 +9,7 @@ use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, ScalarValue, Sp
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Subquery, SubqueryAlias, lit, when,
+    Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Subquery, SubqueryAlias, lit, when,
 };
 
 use super::super::chain;
@@ -216,8 +216,22 @@ impl Scope<'_> {
         Ok(None)
     }
 
+    /// A comparison whose value is drawn once for each row.
+    fn drawn(&mut self, comparison: Comparison) -> Result<Comparison> {
+        if !comparison.value.is_volatile() {
+            return Ok(comparison);
+        }
+        let value = Column::new_unqualified(self.names.column());
+        let mut exprs = columns(&self.plan);
+        exprs.push(comparison.value.alias(&value.name));
+        let plan = std::mem::take(&mut self.plan);
+        self.plan = LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(plan))?);
+        Ok(Comparison { value: Expr::Column(value), ..comparison })
+    }
+
     /// A three-valued comparison with the values of a subquery.
     pub(super) fn compared(&mut self, comparison: Comparison, subquery: LogicalPlan) -> Result<Expr> {
+        let comparison = self.drawn(comparison)?;
         let (value_nullable, other_nullable, peeled) = self.nulls_of(&comparison, subquery)?;
         let Peeled { rows, mut values, conditions } = peeled;
         let decided = |is_decided: bool| lit(comparison.is_any == is_decided);
@@ -258,6 +272,7 @@ impl Scope<'_> {
 
     /// Keeps the rows for which a comparison with the values of a subquery is true.
     pub(super) fn keep_compared(&mut self, comparison: Comparison, subquery: LogicalPlan) -> Result<Option<Expr>> {
+        let comparison = self.drawn(comparison)?;
         let (value_nullable, other_nullable, peeled) = self.nulls_of(&comparison, subquery.clone())?;
         let Peeled { rows, mut values, conditions } = peeled;
         let Rows::Of(rows) = rows else { return Ok(Some(self.compared(comparison, subquery)?)) };

@@ -33,7 +33,10 @@ pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
     if let Some(OrderBy { kind, interpolate }) = order_by {
         let is_counted = matches!(**body, SetExpr::Select(_)) || orders::column_count(body).is_some();
         let is_all = matches!(kind, OrderByKind::All(_)) && !is_counted;
-        refuse([("INTERPOLATE", interpolate.is_some()), ("ORDER BY ALL of a set operation with *", is_all)])?;
+        refuse([
+            ("INTERPOLATE", interpolate.is_some()),
+            ("ORDER BY ALL of a set operation with * or BY NAME", is_all),
+        ])?;
         if let OrderByKind::Expressions(keys) = kind {
             keys.iter().try_for_each(order_key)?;
         }
