@@ -118,7 +118,10 @@ impl ScalarUDFImpl for Looked {
             Look::Replacement => replacements::in_rust(&mut args)?,
             Look::Pattern => of_strftime(&mut args)?,
             Look::Growth(growth) => growth::check(self.name(), growth, &args)?,
-            Look::Instant => return self.instants(args),
+            Look::Instant => {
+                args.args.iter().skip(1).try_for_each(with_minutes)?;
+                return self.instants(args);
+            }
         }
         self.original.invoke_with_args(args)
     }
@@ -171,6 +174,27 @@ fn of_strftime(args: &mut ScalarFunctionArgs) -> Result<()> {
             let patterns = cast(patterns, &DataType::LargeUtf8)?;
             patterns.as_string::<i64>().iter().flatten().try_for_each(check)
         }
+    }
+}
+
+/// Refuses patterns that have the hour and no minutes, of which DataFusion 55.2 reads the date alone.
+fn with_minutes(patterns: &ColumnarValue) -> Result<()> {
+    let check = |pattern: &str| {
+        let has = |parts: [&str; 4]| parts.iter().any(|part| pattern.contains(part));
+        match has(["%H", "%I", "%k", "%l"]) && !has(["%M", "%-M", "%_M", "%0M"]) {
+            true => {
+                Err(SqlError::Unsupported(format!("the pattern '{pattern}', which has hours and no minutes")).into())
+            }
+            false => Ok(()),
+        }
+    };
+    match patterns {
+        ColumnarValue::Scalar(pattern) => pattern.try_as_str().flatten().map_or(Ok(()), check),
+        ColumnarValue::Array(patterns) if is_text(patterns.data_type()) => {
+            let patterns = cast(patterns, &DataType::LargeUtf8)?;
+            patterns.as_string::<i64>().iter().flatten().try_for_each(check)
+        }
+        ColumnarValue::Array(_) => Ok(()),
     }
 }
 

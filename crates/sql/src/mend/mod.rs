@@ -77,6 +77,7 @@ mod unordered_casts;
 pub(crate) mod variances;
 mod views;
 pub(crate) mod wall_texts;
+mod whole_decimals;
 mod whole_times;
 mod zones;
 

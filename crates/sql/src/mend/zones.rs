@@ -27,7 +27,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPla
 use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of, zone_of};
-use super::{each_expression, list_calls, timezone};
+use super::{each_expression, list_calls, timezone, whole_decimals};
 use crate::walk::{PlanWalk, Walk};
 
 /// Before types are coerced: zones that the statement itself names.
@@ -59,7 +59,7 @@ impl AnalyzerRule for NamedZones {
     }
 }
 
-/// The plan with what AT TIME ZONE means in its place, and functions of texts that are called with lists.
+/// The plan with what AT TIME ZONE means in its place, and what calls of functions mean before types are coerced.
 fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
     let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(_));
     let mended = plan.transform_up_nested(|plan| {
@@ -67,6 +67,10 @@ fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
             expr.transform_up(|expr| {
                 let meaning = match timezone::meaning(&expr, zone, schema)? {
                     None => list_calls::meaning(&expr, schema)?,
+                    meaning => meaning,
+                };
+                let meaning = match meaning {
+                    None => whole_decimals::meaning(&expr, schema)?,
                     meaning => meaning,
                 };
                 Ok(meaning.map_or_else(|| Transformed::no(expr), Transformed::yes))

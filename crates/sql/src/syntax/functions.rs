@@ -24,7 +24,7 @@ use super::visits;
 use crate::error::{Result, SqlError};
 
 /// Names of functions and the names that sessions have for them.
-pub(crate) const RENAMED: [(&str, &str); 35] = [
+pub(crate) const RENAMED: [(&str, &str); 33] = [
     ("approx_count_distinct", "approx_distinct"),
     ("argmax", "arg_max"),
     ("argmin", "arg_min"),
@@ -47,11 +47,9 @@ pub(crate) const RENAMED: [(&str, &str); 35] = [
     ("prefix", "starts_with"),
     ("regexp_matches", "regexp_like"),
     ("sign", "signum"),
-    ("split", "string_to_array"),
+    ("split", "string_split"),
     ("statement_timestamp", "now"),
-    ("str_split", "string_to_array"),
-    ("strftime", "to_char"),
-    ("string_split", "string_to_array"),
+    ("str_split", "string_split"),
     ("strlen", "octet_length"),
     ("struct_extract", "get_field"),
     ("suffix", "ends_with"),
@@ -63,7 +61,7 @@ pub(crate) const RENAMED: [(&str, &str); 35] = [
 ];
 
 /// Calls and the expressions that they are read as.
-pub(crate) const REWRITTEN: [(&str, &str); 44] = [
+pub(crate) const REWRITTEN: [(&str, &str); 45] = [
     ("arg_max($1, $2)", "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("arg_min($1, $2)", "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("count_if($1)", "count(*) FILTER (WHERE $1)"),
@@ -109,7 +107,11 @@ pub(crate) const REWRITTEN: [(&str, &str); 44] = [
     ("if($1, $2, $3)", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("isodow($1)", "CAST(date_part('isodow', $1) AS BIGINT)"),
     ("isoyear($1)", "CAST(date_part('isoyear', $1) AS BIGINT)"),
-    ("last_day($1)", "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    (
+        "last_day($1)",
+        "CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, date_part('month', $1) % 12 + 1, 1) \
+         - 1 AS DATE)",
+    ),
     ("listagg($1)", "string_agg($1, ',')"),
     ("listagg($1, $2)", "string_agg($1, $2)"),
     ("microsecond($1)", "CAST(date_part('microsecond', $1) AS BIGINT)"),
@@ -131,7 +133,12 @@ pub(crate) const REWRITTEN: [(&str, &str); 44] = [
     ),
     ("regexp_full_match($1, $2)", "regexp_like($1, '^(?:' || $2 || ')$')"),
     ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
-    ("strptime($1, $2)", "CAST(to_timestamp($1, $2) AS TIMESTAMP)"),
+    ("strftime($1, $2)", "to_char($1, replace(replace($2, '%f', '%6f'), '%g', '%3f'))"),
+    (
+        "string_split($1, $2)",
+        "CASE WHEN $1 = '' THEN make_array('') WHEN $1 IS NOT NULL AND $2 IS NULL THEN make_array($1) \
+         ELSE string_to_array($1, nullif($2, '')) END",
+    ),
     ("week($1)", "CAST(date_part('week', $1) AS BIGINT)"),
     ("weekday($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
     ("weekofyear($1)", "CAST(date_part('week', $1) AS BIGINT)"),
