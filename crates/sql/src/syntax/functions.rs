@@ -61,7 +61,7 @@ pub(crate) const RENAMED: [(&str, &str); 33] = [
 ];
 
 /// Calls and the expressions that they are read as.
-pub(crate) const REWRITTEN: [(&str, &str); 45] = [
+pub(crate) const REWRITTEN: [(&str, &str); 46] = [
     ("arg_max($1, $2)", "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("arg_min($1, $2)", "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("count_if($1)", "count(*) FILTER (WHERE $1)"),
@@ -125,6 +125,10 @@ pub(crate) const REWRITTEN: [(&str, &str); 45] = [
         "regexp_extract($1, $2)",
         "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, '(' || $2 || ')')[1], \
          '') END",
+    ),
+    (
+        "regexp_extract($1, $2, 'i')",
+        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, '((?i)' || $2 || ')')[1], '') END",
     ),
     (
         "regexp_extract($1, $2, $3)",
