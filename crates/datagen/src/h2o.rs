@@ -17,7 +17,7 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringBuilde
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::draw::{Draw, Shuffle};
-use crate::{Batches, DatagenError, check_rows, part_range};
+use crate::{Batches, DatagenError, check_rows, in_batches, part_range};
 
 /// Groups of the columns with few: K.
 const GROUPS: u64 = 100;
@@ -100,17 +100,12 @@ impl H2oTable {
         batch_rows: usize,
     ) -> Result<Batches, DatagenError> {
         check_rows(rows)?;
-        let mut left = part_range(self.rows(rows), part, parts)?;
         let schema = self.schema();
-        let next = move || {
-            let end = left.end.min(left.start + batch_rows as u64);
-            let range = std::mem::replace(&mut left.start, end)..end;
-            let columns = if self == Self::Groupby { groupby(rows, range.clone()) } else { join(self, rows, &range) };
+        Ok(in_batches(part_range(self.rows(rows), part, parts)?, batch_rows, move |range| {
+            let columns = if self == Self::Groupby { groupby(rows, range) } else { join(self, rows, &range) };
             // Columns and schema are written side by side in this module.
-            let batch = || RecordBatch::try_new(schema.clone(), columns).expect("columns as the schema says");
-            (!range.is_empty()).then(batch)
-        };
-        Ok(Box::new(std::iter::from_fn(next)))
+            RecordBatch::try_new(schema.clone(), columns).expect("columns as the schema says")
+        }))
     }
 }
 

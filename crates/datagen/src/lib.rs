@@ -60,6 +60,20 @@ impl fmt::Display for Size {
 /// Batches of one part of a table.
 type Batches = Box<dyn Iterator<Item = RecordBatch>>;
 
+/// The batches of a range of rows, of so many rows each but for the last.
+fn in_batches(
+    rows: Range<u64>,
+    batch_rows: usize,
+    mut batch: impl FnMut(Range<u64>) -> RecordBatch + 'static,
+) -> Batches {
+    let mut left = rows;
+    Box::new(std::iter::from_fn(move || {
+        let end = left.end.min(left.start + batch_rows as u64);
+        let range = std::mem::replace(&mut left.start, end)..end;
+        (!range.is_empty()).then(|| batch(range))
+    }))
+}
+
 fn check_rows(rows: u64) -> Result<(), DatagenError> {
     if (1..=MAX_ROWS).contains(&rows) { Ok(()) } else { Err(DatagenError::Rows(rows)) }
 }

@@ -14,7 +14,7 @@ use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::draw::Draw;
-use crate::{Batches, DatagenError, check_rows, part_range};
+use crate::{Batches, DatagenError, check_rows, in_batches, part_range};
 
 /// Partitions of each number.
 const PARTITIONS: [u64; 2] = [1 << 10, 1 << 20];
@@ -66,18 +66,11 @@ impl WindowsTable {
         batch_rows: usize,
     ) -> Result<Batches, DatagenError> {
         check_rows(rows)?;
-        let mut left = part_range(rows, part, parts)?;
         let schema = self.schema();
-        let next = move || {
-            let end = left.end.min(left.start + batch_rows as u64);
-            let range = std::mem::replace(&mut left.start, end)..end;
+        Ok(in_batches(part_range(rows, part, parts)?, batch_rows, move |range| {
             // Columns and schema are written side by side in this module.
-            let batch = || {
-                RecordBatch::try_new(schema.clone(), self.columns(rows, &range)).expect("columns as the schema says")
-            };
-            (!range.is_empty()).then(batch)
-        };
-        Ok(Box::new(std::iter::from_fn(next)))
+            RecordBatch::try_new(schema.clone(), self.columns(rows, &range)).expect("columns as the schema says")
+        }))
     }
 
     fn columns(self, rows: u64, range: &Range<u64>) -> Vec<ArrayRef> {

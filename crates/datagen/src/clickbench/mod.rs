@@ -14,7 +14,7 @@ use arrow::array::TimestampMicrosecondArray;
 use arrow::array::{ArrayRef, Date32Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::{Batches, DatagenError, check_rows, part_range};
+use crate::{Batches, DatagenError, check_rows, in_batches, part_range};
 use columns::{COLUMNS, Make};
 use hit::{Hit, Hits};
 
@@ -42,16 +42,12 @@ pub(crate) fn schema() -> SchemaRef {
 pub(crate) fn batches(rows: u64, part: usize, parts: usize, batch_rows: usize) -> Result<Batches, DatagenError> {
     check_rows(rows)?;
     let (hits, schema) = (Hits::new(rows), schema());
-    let mut left = part_range(rows, part, parts)?;
-    let next = move || {
-        let end = left.end.min(left.start + batch_rows as u64);
-        let range = std::mem::replace(&mut left.start, end)..end;
+    Ok(in_batches(part_range(rows, part, parts)?, batch_rows, move |range| {
         let rows: Vec<Hit> = range.map(|row| hits.at(row)).collect();
-        let columns = || COLUMNS.iter().map(|(_, make)| column(make, &rows)).collect();
+        let columns = COLUMNS.iter().map(|(_, make)| column(make, &rows)).collect();
         // The schema is made of the same list of columns.
-        (!rows.is_empty()).then(|| RecordBatch::try_new(schema.clone(), columns()).expect("columns as the schema says"))
-    };
-    Ok(Box::new(std::iter::from_fn(next)))
+        RecordBatch::try_new(schema.clone(), columns).expect("columns as the schema says")
+    }))
 }
 
 /// A column of some rows.

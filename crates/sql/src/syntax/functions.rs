@@ -228,22 +228,15 @@ impl Rewriting {
     /// of its own that the expression has several times.
     fn applied(&self, name: &str, call: &Function, arguments: &[&Expr]) -> Result<Expr> {
         let mut expression = self.expression.clone();
+        let mut by_number: HashMap<usize, &Expr> = HashMap::new();
         for (argument, expr) in self.arguments.iter().zip(arguments) {
-            if let Argument::Any(number) = argument
-                && self.uses[*number] > 1
-            {
-                check_copied([*expr])?;
+            if let Argument::Any(number) = argument {
+                by_number.insert(*number, expr);
+                if self.uses[*number] > 1 {
+                    check_copied([*expr])?;
+                }
             }
         }
-        let by_number: HashMap<usize, &Expr> = self
-            .arguments
-            .iter()
-            .zip(arguments)
-            .filter_map(|(argument, expr)| match argument {
-                Argument::Any(number) => Some((*number, *expr)),
-                Argument::Constant(_) => None,
-            })
-            .collect();
         let mut put = |expr: &mut Expr, number: usize| {
             if let Some(argument) = by_number.get(&number) {
                 *expr = operand((*argument).clone());
