@@ -4,9 +4,11 @@
 //! operation costs. Other results are compared with the type's limits and raise, or wrap where the fragment says so.
 //! Operations are written unsigned: a NULL, a row on another branch or a slot without a row may hold anything.
 
+use std::fmt::Write as _;
+
 use crate::codegen::expr::{Emitter, Value, are_narrow, c_type, c_type_of};
 use crate::error::Result;
-use crate::facts::{Arithmetic, absolute, divides_in_place, integer_arithmetic, wide_quotient};
+use crate::facts::{Arithmetic, DECIMAL_MAX, absolute, divides_in_place, integer_arithmetic, wide_quotient};
 use crate::ir::{BinaryOp, Expr, Literal, Ty};
 
 impl Emitter<'_> {
@@ -21,7 +23,10 @@ impl Emitter<'_> {
             op => return Ok(self.integer_division(op, left, right, valid, known)),
         };
         if known.raises.overflow {
-            return Ok(self.checked(operator, left, right, valid, known));
+            return match left.ty {
+                Ty::I128 => self.checked_decimal(operator, left, right, valid, known),
+                _ => Ok(self.checked(operator, left, right, valid, known)),
+            };
         }
         let result_type = c_type_of(&known.facts);
         // Unsigned arithmetic wraps by definition; 16-bit factors are widened first, or their product would overflow
@@ -75,6 +80,37 @@ impl Emitter<'_> {
         self.value(known.facts, &format!("({}){result}", c_type(ty, false)), valid)
     }
 
+    /// Arithmetic of decimals that may leave 38 digits: what does raises.
+    fn checked_decimal(
+        &mut self,
+        operator: &str,
+        left: &Value,
+        right: &Value,
+        valid: Option<String>,
+        known: Arithmetic,
+    ) -> Result<Value> {
+        let (a, b) = (left.code.as_str(), right.code.as_str());
+        let most = self.literal(Literal::Int(DECIMAL_MAX), Ty::I128)?.code;
+        if operator == "*" {
+            let factor = format!("{b} < 0 ? (__int128)(0 - (unsigned __int128){b}) : (__int128){b}");
+            let magnitude = format!("wc_quotient({a}, {factor}, 1)");
+            let magnitude = self.define("unsigned __int128", &magnitude);
+            self.raise(&format!("{magnitude} > (unsigned __int128){most}"), &valid, "WC_OVERFLOW");
+            let code = format!("({a} < 0) != ({b} < 0) ? (__int128)(0 - {magnitude}) : (__int128){magnitude}");
+            return Ok(self.value(known.facts, &code, valid));
+        }
+        let code = format!("(__int128)((unsigned __int128){a} {operator} (unsigned __int128){b})");
+        let result = self.define("__int128", &code);
+        let mut test = format!("{result} > {most} || {result} < -{most}");
+        if known.exact.is_none() {
+            // A sum that left 128 bits has another sign than both operands, a difference than its first one.
+            let other = if operator == "+" { result.as_str() } else { a };
+            let _ = write!(test, " || ((((__int128){a} ^ {result}) & ((__int128){b} ^ {other})) < 0)");
+        }
+        self.raise(&test, &valid, "WC_OVERFLOW");
+        Ok(self.value(known.facts, &result, valid))
+    }
+
     /// A decimal times a power of ten over another, in 256 bits.
     pub(super) fn wide_quotient(&mut self, operands: &[Expr; 2], power: u8) -> Result<Value> {
         let [dividend, divisor] = operands;
@@ -83,7 +119,7 @@ impl Emitter<'_> {
         let valid = self.both_valid(&dividend, &divisor);
         self.raise(&format!("{} == 0", divisor.code), &valid, "WC_DIVIDE_BY_ZERO");
         let factor = self.literal(Literal::Int(10i128.pow(power.into())), Ty::I128)?.code;
-        let most = self.literal(Literal::Int(10i128.pow(38) - 1), Ty::I128)?.code;
+        let most = self.literal(Literal::Int(DECIMAL_MAX), Ty::I128)?.code;
         let quotient = format!("wc_quotient({}, {factor}, {})", dividend.code, divisor.code);
         let quotient = self.define("unsigned __int128", &quotient);
         self.raise(&format!("{quotient} > (unsigned __int128){most}"), &valid, "WC_OVERFLOW");

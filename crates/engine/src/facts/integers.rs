@@ -6,7 +6,7 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{BinaryOp, Overflow, Ty};
 
 /// The largest decimal of 38 digits.
-const DECIMAL_MAX: i128 = 10i128.pow(38) - 1;
+pub(crate) const DECIMAL_MAX: i128 = 10i128.pow(38) - 1;
 
 /// What an operation of two integers or decimals of one type gives.
 #[derive(Debug)]
@@ -40,19 +40,20 @@ impl Raises {
 /// The sum, difference, product, quotient or remainder of two integers or decimals of one type.
 ///
 /// # Errors
-/// Decimals that may exceed their digits or 128 bits; operators that are none of these.
+/// Decimals that may wrap, and quotients of those that may be the smallest of 128 bits; operators that are none of these.
 pub(crate) fn integer_arithmetic(op: BinaryOp, left: &Facts, right: &Facts, overflow: Overflow) -> Result<Arithmetic> {
     let ty = left.ty;
     let exact = interval(op, left.bounds(), right.bounds());
     let limits = ty.bounds().expect("integers have bounds");
-    let inside = exact.is_some_and(|(low, high)| low >= limits.0 && high <= limits.1);
-    if ty == Ty::I128 && !inside {
-        return unsupported("a decimal result that may exceed 128 bits");
-    }
-    let is_decimal = |(low, high): (i128, i128)| low >= -DECIMAL_MAX && high <= DECIMAL_MAX;
     let adds = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
-    if ty == Ty::I128 && adds && overflow == Overflow::Raise && !exact.is_some_and(is_decimal) {
-        return unsupported("a decimal result that may exceed 38 digits");
+    // Decimals that raise have at most 38 digits; those that wrap are refused where they might.
+    let limits = match (ty, overflow) {
+        (Ty::I128, Overflow::Raise) if adds => (-DECIMAL_MAX, DECIMAL_MAX),
+        _ => limits,
+    };
+    let inside = exact.is_some_and(|(low, high)| low >= limits.0 && high <= limits.1);
+    if ty == Ty::I128 && !inside && (!adds || overflow == Overflow::Wrap) {
+        return unsupported("a decimal result that may exceed 128 bits");
     }
     let range = if inside { exact } else { Some(limits) };
     let (range, raises) = match op {

@@ -20,7 +20,7 @@ use crate::error::{EngineError, Result, unsupported};
 use crate::ir::{BinaryOp, DatePart, Expr, Literal, Overflow, Ty, UnaryOp};
 use crate::lookup::{self, LookupTable};
 
-pub(crate) use integers::{Arithmetic, absolute, divides_in_place, integer_arithmetic, wide_quotient};
+pub(crate) use integers::{Arithmetic, DECIMAL_MAX, absolute, divides_in_place, integer_arithmetic, wide_quotient};
 pub(crate) use validity::{Validity, validity};
 
 /// Bounds of integers, both included.

@@ -1,7 +1,7 @@
 //! Decimals: narrow and wide sums, products, scales, conversions.
 
 use arrow::datatypes::{DataType, Int32Type};
-use warpcube_engine::{AggregateCall, BinaryOp, EngineError, Expr, JoinKind, Literal, Ty};
+use warpcube_engine::{AggregateCall, BinaryOp, EngineError, Expr, JoinKind, Literal, Ty, UnaryOp};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -252,6 +252,43 @@ fn quotients_and_remainders() {
     let inverse = binary(BinaryOp::Div, int(100, Ty::I128), reg(0));
     let fragment = single(1, vec![], vec![], vec![sum(inverse, DataType::Decimal128(38, 2))]);
     assert!(check(&fragment, &[&zero]).program().is_none(), "a division by zero raises");
+}
+
+#[test]
+fn results_that_may_leave_38_digits_are_checked() {
+    // Squares of up to 126 bits; NULL where a factor is.
+    let table = table(700, 1 << 62);
+    let square = || binary(BinaryOp::Mul, reg(1), reg(1));
+    let cube = || binary(BinaryOp::Mul, square(), reg(0));
+    let thousand = || int(1_000, Ty::I128);
+    let small = |largest: i128| {
+        let magnitude = Expr::Unary(UnaryOp::Absolute, Box::new(reg(1)));
+        binary(BinaryOp::Lt, magnitude, int(largest, Ty::I128))
+    };
+    let guarded =
+        |largest, expr| Expr::Case(vec![(small(largest), expr)], Box::new(Expr::Literal(Literal::Null, Ty::I128)));
+    let twice = |op| binary(op, rescale(square(), 2), Expr::Unary(UnaryOp::Negate, Box::new(rescale(square(), 2))));
+    // Upper digits and whether lower ones are right.
+    let calls = |expr: Expr| {
+        let upper = || convert(rescale(expr.clone(), -20), Ty::I64);
+        let lower = convert(binary(BinaryOp::Rem, expr.clone(), int(10i128.pow(18), Ty::I128)), Ty::I64);
+        vec![min(upper(), DataType::Int64), max(upper(), DataType::Int64), max(lower, DataType::Int64)]
+    };
+    for (expr, raises) in [
+        (square(), false),
+        (guarded(1 << 30, cube()), false),
+        (cube(), true),
+        (guarded(1 << 40, rescale(square(), 13)), false),
+        (rescale(square(), 13), true),
+        (guarded(1 << 58, twice(BinaryOp::Sub)), false),
+        (guarded(1 << 58, twice(BinaryOp::Add)), false),
+        (binary(BinaryOp::Add, binary(BinaryOp::Mul, square(), int(4, Ty::I128)), square()), true),
+        (binary(BinaryOp::Sub, int(1_001 - 10i128.pow(38), Ty::I128), thousand()), false),
+        (binary(BinaryOp::Sub, int(1 - 10i128.pow(38), Ty::I128), square()), true),
+    ] {
+        let fragment = single(3, vec![], vec![(reg(2), DataType::Int32)], calls(expr));
+        assert_eq!(check(&fragment, &[&table]).program().is_none(), raises);
+    }
 }
 
 #[test]

@@ -398,7 +398,7 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
         }
         Expr::Rescale(inner, power) => {
             let value = evaluate(inner, registers, rule)?.1;
-            (Ty::I128, value.map(|value| Scalar::Int(rescaled(value.int(), *power))))
+            (Ty::I128, value.map(|value| rescaled(value.int(), *power).ok_or(Raised)).transpose()?.map(Scalar::Int))
         }
         Expr::Digits(inner, most) => {
             let (ty, value) = evaluate(inner, registers, rule)?;
@@ -564,6 +564,7 @@ fn binary(op: BinaryOp, left: Typed, right: Typed, rule: Overflow) -> Result<Typ
 /// An exact result as a value of a type, if the rule lets it be one.
 pub(super) fn within(ty: Ty, value: i128, rule: Overflow) -> Result<Scalar, Raised> {
     match wrapped(ty, value) {
+        _ if ty == Ty::I128 && rule == Overflow::Raise && value.unsigned_abs() >= 10u128.pow(38) => Err(Raised),
         wrapped if wrapped == value || rule == Overflow::Wrap => Ok(Scalar::Int(wrapped)),
         _ => Err(Raised),
     }

@@ -124,12 +124,13 @@ pub fn quotient((dividend, divisor): (i128, i128), power: u8) -> Option<Scalar> 
     (quotient.unsigned_abs() < 10u128.pow(38)).then_some(Scalar::Int(quotient))
 }
 
-/// A decimal with so many digits more behind the point, rounded half away from zero if they are fewer.
-pub(super) fn rescaled(value: i128, power: i8) -> i128 {
+/// A decimal with so many digits more behind the point, if it has 38 at most; rounded half away from zero if they are
+/// fewer.
+pub(super) fn rescaled(value: i128, power: i8) -> Option<i128> {
     let factor = 10i128.pow(power.unsigned_abs().into());
     if power >= 0 {
-        return value * factor;
+        return value.checked_mul(factor).filter(|value| value.unsigned_abs() < 10u128.pow(38));
     }
     let half = factor / 2;
-    (value.abs() + half) / factor * value.signum()
+    Some((value.abs() + half) / factor * value.signum())
 }
