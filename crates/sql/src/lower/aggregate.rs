@@ -13,6 +13,7 @@ use super::distinct::{OverValues, is_distinct};
 use super::expr::Translator;
 use super::finish::Finish;
 use super::graph::{Grouped, Input};
+use super::order_statistics::Places;
 use crate::mend::float_sums::is_exact;
 use crate::mend::variances::{DIGITS_MAX, Spread};
 use crate::values::FloatSums;
@@ -74,7 +75,8 @@ impl Input {
 /// The columns of a result of which `types` are made: expressions over the groups and aggregates of `sink`, where any
 /// output is one. Of a variance those that the host needs come, one behind the other.
 pub(super) fn result(finish: &[Finish], types: &[DataType], sink: &Sink) -> Result<Vec<(Device, DataType)>, Reason> {
-    let is_computed = |step: &Finish| matches!(step, Finish::Average { .. } | Finish::DecimalAverage { .. });
+    let is_computed =
+        |step: &Finish| matches!(step, Finish::Average { .. } | Finish::DecimalAverage { .. } | Finish::Between { .. });
     let Sink::Aggregate { groups, aggregates } = sink else { return Ok(Vec::new()) };
     if !finish.iter().any(is_computed) {
         return Ok(Vec::new());
@@ -106,7 +108,11 @@ fn translate_call(
         return Err(format!("an ordered {name}"));
     }
     let filter = params.filter.as_ref().map(|filter| translator.translate(filter)).transpose()?;
-    let [argument] = params.args.as_slice() else { return Err(format!("{name} of {} values", params.args.len())) };
+    let argument = match params.args.as_slice() {
+        [argument] => argument,
+        [argument, ..] if matches!(name, "median" | "percentile_cont") => argument,
+        arguments => return Err(format!("{name} of {} values", arguments.len())),
+    };
     let mut add = |kind, argument: Option<_>, data_type: &DataType| {
         aggregates.push(AggregateCall {
             kind,
@@ -180,6 +186,19 @@ fn translate_call(
             let squares = add(AggregateKind::Sum, Some(square), &exact);
             let count = add(AggregateKind::Count, Some(value), &DataType::Int64);
             Ok(Finish::Variance { sum, squares, count, spread: spread(scale) })
+        }
+        "median" | "percentile_cont" => {
+            let Places { low, high, share } = Places::of(&params.args).ok_or_else(|| format!("{name} by its name"))?;
+            let (value, from) = (translator.translate(argument)?, type_of(argument)?);
+            let count = add(AggregateKind::Count, Some(value.clone()), &DataType::Int64);
+            let mut at = |place: &Expr| {
+                let filter = Some(translator.translate(place)?);
+                let (kind, argument) = (AggregateKind::Min, Some(value.clone()));
+                aggregates.push(AggregateCall { kind, argument, filter, data_type: from.clone(), unites: false });
+                Ok::<_, Reason>(aggregates.len() - 1)
+            };
+            let (low, high) = (at(low)?, at(high)?);
+            Ok(Finish::Between { low, high, count, share, from })
         }
         other => Err(format!("the aggregate function '{other}'")),
     }

@@ -12,7 +12,16 @@ use super::grouping_sets::Sets;
 use super::tables::TableFacts;
 use super::unions::branches;
 use super::writer::Aggregation;
-use super::{Lowered, Reason, distinct, eager, reducers};
+use super::{Lowered, Reason, distinct, eager, order_statistics, reducers};
+
+/// An aggregation in place of another one.
+pub(super) struct Rewritten {
+    pub(super) input: LogicalPlan,
+    /// Group expressions over the input.
+    pub(super) groups: Vec<Expr>,
+    /// Calls over the input.
+    pub(super) calls: Vec<Expr>,
+}
 
 impl Grouped {
     /// Flattens the input of an aggregation.
@@ -31,9 +40,16 @@ impl Grouped {
         if facts.apart && !is_plain {
             return Err("states of grouping sets, or of distinct values".into());
         }
-        let eager = if facts.apart || !is_plain { None } else { eager::take_apart(aggregate)? };
-        let (input, groups, calls) = match &eager {
-            Some(eager) => (&eager.input, &eager.groups, &eager.calls),
+        let sorted = order_statistics::rewrite(aggregate)?;
+        if sorted.is_some() && (facts.apart || !is_plain) {
+            return Err("order statistics of grouping sets, beside distinct values, or their states".into());
+        }
+        let rewritten = match sorted {
+            None if !facts.apart && is_plain => eager::take_apart(aggregate)?,
+            sorted => sorted,
+        };
+        let (input, groups, calls) = match &rewritten {
+            Some(rewritten) => (&rewritten.input, &rewritten.groups, &rewritten.calls),
             None => (aggregate.input.as_ref(), &keys, &aggregate.aggr_expr),
         };
         let branch = |plan: &LogicalPlan| {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Other aggregates are united as they are ([`AggregateCall::unites`]), so that only the total of a group can leave its
-//! type. Distinct values of several expressions are of several aggregations ([`split`]), which are joined by their
-//! groups: those are the same in all of them.
+//! type. Distinct values of several expressions, and order statistics of several values, are of several aggregations
+//! ([`split`]), which are joined by their groups: those are the same in all of them.
 
 use std::sync::Arc;
 
@@ -17,11 +17,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Case, Expr, ExprSchemable, Join, LogicalPlan, Projection};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, Join, LogicalPlan, Projection};
 use warpcube_engine::{AggregateCall, Expr as Device};
 
 use super::Reason;
 use super::calls::as_function;
+use super::order_statistics::{self, Rows, filtered};
 
 /// Whether a call is of distinct values, and not the same of all of them.
 pub(super) fn is_distinct(function: &AggregateFunction) -> bool {
@@ -59,14 +60,7 @@ fn value_of(function: &AggregateFunction, aggregate: &Aggregate) -> Result<Expr,
             _ => return Err(format!("{name} of distinct floats")),
         }
     }
-    Ok(match &params.filter {
-        None => argument.clone(),
-        Some(filter) => Expr::Case(Case {
-            expr: None,
-            when_then_expr: vec![(filter.clone(), Box::new(argument.clone()))],
-            else_expr: None,
-        }),
-    })
+    Ok(filtered(argument.clone(), function))
 }
 
 /// Calls over groups by keys and a value.
@@ -98,19 +92,47 @@ pub(crate) struct Split {
     places: Vec<(usize, usize)>,
 }
 
-/// Takes an aggregation of distinct values of several expressions apart; `None` if there are not as many.
+/// The rows that a call needs, where it needs others than each row of the input once, in any order.
+#[derive(PartialEq)]
+enum Needs {
+    Distinct(Expr),
+    Ordered(Rows),
+}
+
+impl Needs {
+    fn of(function: &AggregateFunction, aggregate: &Aggregate) -> Result<Option<Needs>, Reason> {
+        if is_distinct(function) {
+            return Ok(Some(Needs::Distinct(value_of(function, aggregate)?)));
+        }
+        Ok(order_statistics::rows(function, aggregate)?.map(Needs::Ordered))
+    }
+
+    /// Whether other calls may be of the same aggregation.
+    fn has_all_rows(&self) -> bool {
+        !matches!(self, Needs::Ordered(Rows::Counted(_)))
+    }
+}
+
+/// Takes an aggregation apart whose calls need several kinds of rows; `None` if one kind is enough.
 pub(crate) fn split(aggregate: &Aggregate) -> Result<Option<Split>, Reason> {
-    let values = values(aggregate)?;
-    if values.len() < 2 {
+    let needs = aggregate.aggr_expr.iter().map(|call| Needs::of(as_function(call)?, aggregate));
+    let needs = needs.collect::<Result<Vec<_>, _>>()?;
+    let mut kinds: Vec<&Needs> = Vec::new();
+    for needs in needs.iter().flatten() {
+        if !kinds.contains(&needs) {
+            kinds.push(needs);
+        }
+    }
+    // Calls that need nothing go with the first ones that have all rows.
+    let shared = kinds.iter().position(|kind| kind.has_all_rows()).unwrap_or(kinds.len());
+    let count = if needs.contains(&None) { kinds.len().max(shared + 1) } else { kinds.len() };
+    if count < 2 {
         return Ok(None);
     }
-    // What is not of distinct values goes with the first of these.
-    let mut calls = vec![Vec::new(); values.len()];
+    let mut calls = vec![Vec::new(); count];
     let mut places = Vec::with_capacity(aggregate.aggr_expr.len());
-    for call in &aggregate.aggr_expr {
-        let function = as_function(call)?;
-        let value = if is_distinct(function) { Some(value_of(function, aggregate)?) } else { None };
-        let part = values.iter().position(|known| Some(known) == value.as_ref()).unwrap_or(0);
+    for (call, needs) in aggregate.aggr_expr.iter().zip(&needs) {
+        let part = kinds.iter().position(|kind| Some(*kind) == needs.as_ref()).unwrap_or(shared);
         places.push((part, calls[part].len()));
         calls[part].push(call.clone());
     }

@@ -13,23 +13,14 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Case, Expr, Join, LogicalPlan};
 
 use super::Reason;
+use super::aggregation::Rewritten;
 use super::calls::{as_function, call};
 use super::columns::{rewrite, text};
 use crate::mend::float_sums::is_exact;
 
-/// An aggregation over a join with aggregates.
-pub(crate) struct Eager {
-    /// The join.
-    pub(crate) input: LogicalPlan,
-    /// Group expressions over it.
-    pub(crate) groups: Vec<Expr>,
-    /// Calls over it.
-    pub(crate) calls: Vec<Expr>,
-}
-
 /// Takes the calls of an aggregation over an outer join apart, if all of them read the inner side alone and all groups
 /// the other.
-pub(crate) fn take_apart(aggregate: &Aggregate) -> Result<Option<Eager>, Reason> {
+pub(crate) fn take_apart(aggregate: &Aggregate) -> Result<Option<Rewritten>, Reason> {
     let exprs = aggregate.group_expr.iter().chain(&aggregate.aggr_expr).cloned().collect();
     let Some((join, exprs)) = outer_join(&aggregate.input, exprs)? else { return Ok(None) };
     let (groups, calls) = exprs.split_at(aggregate.group_expr.len());
@@ -58,7 +49,7 @@ pub(crate) fn take_apart(aggregate: &Aggregate) -> Result<Option<Eager>, Reason>
     let (left, right) = (join.left.clone(), Arc::new(LogicalPlan::Aggregate(grouped)));
     let (kind, nulls) = (join.join_type, join.null_equality);
     let joined = Join::try_new(left, right, on, None, kind, join.join_constraint, nulls, false).map_err(text)?;
-    Ok(Some(Eager { input: LogicalPlan::Join(joined), groups: groups.to_vec(), calls }))
+    Ok(Some(Rewritten { input: LogicalPlan::Join(joined), groups: groups.to_vec(), calls }))
 }
 
 /// The left join that a plan is, under projections, with expressions over its columns.

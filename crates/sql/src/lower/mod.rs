@@ -30,6 +30,7 @@ mod host_operators;
 mod joins;
 mod node;
 mod operators;
+mod order_statistics;
 mod over_derived;
 mod reducers;
 mod repeated;

@@ -52,10 +52,11 @@ pub(crate) mod narrow_casts;
 pub(crate) mod nested_casts;
 mod nth_values;
 mod nullif;
+mod ordered_sets;
 mod partition_keys;
 pub(crate) mod pass_through;
 mod projections;
-mod quantiles;
+pub(crate) mod quantiles;
 mod raising;
 mod recursion;
 mod replacements;
@@ -158,7 +159,10 @@ pub(crate) fn register(context: &SessionContext) {
         .into_iter()
         .chain(arguments::functions(&state))
         .for_each(|udf| context.register_udf(udf));
-    quantiles::functions(&state).into_iter().for_each(|udaf| context.register_udaf(udaf));
+    quantiles::functions(&state)
+        .into_iter()
+        .chain(ordered_sets::functions())
+        .for_each(|udaf| context.register_udaf(udaf));
     shifts::functions(&state)
         .into_iter()
         .chain(nth_values::function(&state))

@@ -30,7 +30,9 @@ use crate::walk::{PlanWalk, Walk};
 /// Functions that give one of their arguments.
 const CHOOSING: [&str; 6] = ["coalesce", "nullif", "nvl", "nvl2", "greatest", "least"];
 /// Aggregates that give one of their values.
-const PICKING: [&str; 5] = ["min", "max", "first_value", "last_value", "nth_value"];
+const PICKING: [&str; 7] = ["min", "max", "first_value", "last_value", "nth_value", "percentile_disc", "mode"];
+/// Aggregates that count values, or sort them.
+const COMPARING: [&str; 5] = ["approx_distinct", "median", "percentile_cont", "percentile_disc", "mode"];
 /// Aggregates to which all NaNs are alike.
 const ADDING: [&str; 2] = ["sum", "avg"];
 
@@ -271,8 +273,9 @@ fn of_window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transforme
 fn arguments(name: &str, distinct: bool, arguments: &mut [Expr], schema: &DFSchema) -> bool {
     let mut changed = false;
     for argument in arguments {
-        if distinct || name == "approx_distinct" {
-            if is_float(argument, schema) {
+        if distinct || COMPARING.contains(&name) {
+            // The share of a percentile is a constant.
+            if is_float(argument, schema) && !matches!(argument, Expr::Literal(_, _)) {
                 *argument = one_zero(std::mem::take(argument));
                 changed = true;
             }

@@ -21,10 +21,13 @@ use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Documentation, EmitTo, GroupsAccumulator, Signature,
 };
 use datafusion::physical_plan::PhysicalExpr;
+
+use super::ordered_sets::Pick;
 
 /// Most centroids of an approximate percentile: 16 MB of them.
 const CENTROIDS_MAX: u64 = 1_000_000;
@@ -94,7 +97,7 @@ impl Quantile {
 }
 
 /// The value of an argument that is a constant.
-fn constant(argument: &Arc<dyn PhysicalExpr>, arguments: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
+pub(super) fn constant(argument: &Arc<dyn PhysicalExpr>, arguments: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
     let nothing = RecordBatch::new_empty(Arc::new(arguments.schema.clone()));
     Ok(match argument.evaluate(&nothing)? {
         ColumnarValue::Scalar(value) => Some(value),
@@ -142,7 +145,7 @@ impl AggregateUDFImpl for Quantile {
         let rule = self.rule(&arguments)?;
         let collected = self.original.accumulator(arguments)?;
         Ok(match rule {
-            Some(rule) => Box::new(Collected { values: collected, rule }),
+            Some(rule) => Box::new(Collected::new(collected, rule)),
             None => collected,
         })
     }
@@ -152,7 +155,7 @@ impl AggregateUDFImpl for Quantile {
         let rule = if arguments.is_distinct { None } else { self.rule(&arguments)? };
         let collected = self.original.create_sliding_accumulator(arguments)?;
         Ok(match rule {
-            Some(rule) => Box::new(Collected { values: collected, rule }),
+            Some(rule) => Box::new(Collected::new(collected, rule)),
             None => collected,
         })
     }
@@ -169,13 +172,21 @@ impl AggregateUDFImpl for Quantile {
         let rule = self.rule(&arguments)?;
         let collected = self.original.create_groups_accumulator(arguments)?;
         Ok(match rule {
-            Some(rule) => Box::new(CollectedGroups { values: collected, rule }),
+            Some(rule) => Box::new(CollectedGroups::new(collected, rule)),
             None => collected,
         })
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
         self.original.simplify()
+    }
+
+    /// Percentiles sort their values themselves.
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        match self.kind {
+            Kind::Percentile => AggregateOrderSensitivity::Insensitive,
+            Kind::Median | Kind::Digest { .. } => self.original.order_sensitivity(),
+        }
     }
 
     fn supports_within_group_clause(&self) -> bool {
@@ -189,18 +200,29 @@ impl AggregateUDFImpl for Quantile {
 
 /// What is computed of the values of a group.
 #[derive(Debug)]
-enum Rule {
+pub(super) enum Rule {
     /// The value in the middle of decimals, or the mean of the two.
     Mean { target: DataType },
     /// The value at a fraction of floats, between two of them in proportion.
     Percentile { fraction: f64, target: DataType },
+    /// One of the values.
+    Pick(Pick),
 }
 
 impl Rule {
-    /// The results of lists of values, one a group.
-    fn of_lists(&self, lists: &ArrayRef) -> Result<ArrayRef> {
-        let lists = lists.as_list::<i32>();
+    /// The arguments that the accumulator below takes: `array_agg` has one.
+    fn collected<'a>(&self, arguments: &'a [ArrayRef]) -> &'a [ArrayRef] {
         match self {
+            Rule::Pick(_) => &arguments[..1],
+            Rule::Mean { .. } | Rule::Percentile { .. } => arguments,
+        }
+    }
+
+    /// The results of lists of values, one a group.
+    fn of_lists(&self, collected: &ArrayRef) -> Result<ArrayRef> {
+        let lists = collected.as_list::<i32>();
+        match self {
+            Rule::Pick(pick) => pick.of_lists(collected),
             Rule::Mean { target } => {
                 let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = target else {
                     return Err(DataFusionError::Internal(format!("a median of type {target}")));
@@ -256,18 +278,25 @@ fn percentile(values: &mut [f64], fraction: f64) -> Option<f64> {
 
 /// DataFusion's accumulator with a result of ours.
 #[derive(Debug)]
-struct Collected {
+pub(super) struct Collected {
     values: Box<dyn Accumulator>,
     rule: Rule,
 }
 
+impl Collected {
+    /// An accumulator whose state is the list of its values.
+    pub(super) fn new(values: Box<dyn Accumulator>, rule: Rule) -> Collected {
+        Collected { values, rule }
+    }
+}
+
 impl Accumulator for Collected {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.update_batch(values)
+        self.values.update_batch(self.rule.collected(values))
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.retract_batch(values)
+        self.values.retract_batch(self.rule.collected(values))
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -278,8 +307,12 @@ impl Accumulator for Collected {
         self.values.merge_batch(states)
     }
 
-    /// The state takes the values away, which a frame that moves on still needs.
+    /// The state takes the values away, which a frame that moves on still needs; a list that is the result stays.
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        if let Rule::Pick(_) = self.rule {
+            let picked = self.rule.of_lists(&self.values.evaluate()?.to_array_of_size(1)?)?;
+            return ScalarValue::try_from_array(&picked, 0);
+        }
         let states = self.values.state()?.iter().map(|state| state.to_array_of_size(1)).collect::<Result<Vec<_>>>()?;
         let found = self.rule.of_lists(&states[0])?;
         self.values.merge_batch(&states)?;
@@ -296,9 +329,16 @@ impl Accumulator for Collected {
 }
 
 /// The same for groups.
-struct CollectedGroups {
+pub(super) struct CollectedGroups {
     values: Box<dyn GroupsAccumulator>,
     rule: Rule,
+}
+
+impl CollectedGroups {
+    /// An accumulator whose states are the lists of values of groups.
+    pub(super) fn new(values: Box<dyn GroupsAccumulator>, rule: Rule) -> CollectedGroups {
+        CollectedGroups { values, rule }
+    }
 }
 
 impl fmt::Debug for CollectedGroups {
@@ -315,7 +355,7 @@ impl GroupsAccumulator for CollectedGroups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> Result<()> {
-        self.values.update_batch(values, groups, filter, total)
+        self.values.update_batch(self.rule.collected(values), groups, filter, total)
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -331,7 +371,7 @@ impl GroupsAccumulator for CollectedGroups {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        self.values.convert_to_state(values, filter)
+        self.values.convert_to_state(self.rule.collected(values), filter)
     }
 
     fn size(&self) -> usize {

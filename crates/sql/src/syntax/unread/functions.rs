@@ -40,7 +40,7 @@ pub(super) fn function(function: &Function, state: &SessionState) -> Result<()> 
     let Function { name, uses_odbc_syntax: _, parameters, args, filter, null_treatment, over, within_group } = function;
     refuse([("a list of parameters before that of arguments, f(1)(x)", *parameters != FunctionArguments::None)])?;
     let (mut is_distinct, mut is_all, mut has_wildcard, mut is_of_table) = (false, false, false, false);
-    let (mut is_ordered, mut treats_nulls) = (false, null_treatment.is_some());
+    let (mut is_ordered, mut treats_nulls, mut replaces_value) = (false, null_treatment.is_some(), false);
     match args {
         FunctionArguments::None => {}
         FunctionArguments::Subquery(_) => {
@@ -57,6 +57,11 @@ pub(super) fn function(function: &Function, state: &SessionState) -> Result<()> 
                     FunctionArgumentClause::OrderBy(keys) => {
                         is_ordered = true;
                         keys.iter().try_for_each(order_key)?;
+                        // The planner takes the key of f(x, 0.5 ORDER BY key) in the place of x.
+                        replaces_value = match (args.as_slice(), keys.as_slice()) {
+                            ([value, _, ..], [key]) => *argument_of(value) != FunctionArgExpr::Expr(key.expr.clone()),
+                            _ => false,
+                        };
                     }
                     FunctionArgumentClause::IgnoreOrRespectNulls(
                         NullTreatment::IgnoreNulls | NullTreatment::RespectNulls,
@@ -112,7 +117,13 @@ pub(super) fn function(function: &Function, state: &SessionState) -> Result<()> 
                 let aggregate = state.aggregate_functions().get(own);
                 aggregate.is_some_and(|aggregate| aggregate.supports_null_handling_clause())
             };
-            if is_distinct && passes_over {
+            let is_of_ordered_set = || {
+                let aggregate = state.aggregate_functions().get(own);
+                aggregate.is_some_and(|aggregate| aggregate.supports_within_group_clause())
+            };
+            if replaces_value && is_of_ordered_set() {
+                Some(format!("ORDER BY of another value than the first argument of {name}"))
+            } else if is_distinct && passes_over {
                 Some(format!("{name}(DISTINCT …)"))
             } else if own == "grouping" && (filter.is_some() || over.is_some()) {
                 Some(format!("FILTER and OVER of {name}"))
