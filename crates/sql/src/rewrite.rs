@@ -6,9 +6,9 @@
 use datafusion::sql::parser::{CopyToStatement, CreateExternalTable, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Set, Statement as SqlStatement, Value};
 
-use crate::catalog;
 use crate::error::{Result, SqlError};
 use crate::format_options::{self, Purpose};
+use crate::formats;
 
 /// The statement as the planner takes it.
 ///
@@ -48,7 +48,7 @@ fn with_format(copy: CopyToStatement) -> Result<CopyToStatement> {
     if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(SqlError::Planning(format!("PARTITIONED BY names '{}' twice", pair[0])));
     }
-    let Some((name, defaults)) = catalog::written_as(stored_as.as_deref(), &target)? else {
+    let Some((name, defaults)) = formats::written_as(stored_as.as_deref(), &target)? else {
         let reason = "the folder's name has no extension to tell the format: add STORED AS, such as STORED AS PARQUET";
         return Err(SqlError::FileFormat { path: target, reason: reason.into() });
     };
@@ -72,10 +72,10 @@ fn with_format(copy: CopyToStatement) -> Result<CopyToStatement> {
 
 /// Refuses options of a table that its format does not do.
 fn check_table(table: &CreateExternalTable) -> Result<()> {
-    let file_type = catalog::stored_as(&table.file_type, &table.locations.join(", "))?;
+    let file_type = formats::stored_as(&table.file_type, &table.locations.join(", "))?;
     let mut options = table.options.clone();
     let given = |name: &str| table.options.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-    let compression = table.locations.iter().find_map(|location| catalog::compression_of(location));
+    let compression = table.locations.iter().find_map(|location| formats::compression_of(location));
     if let (Some(name), false) = (compression, given("compression") || given("format.compression")) {
         options.push(("compression".into(), Value::SingleQuotedString(name.into())));
     }

@@ -63,7 +63,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
             ],
             &["error", "spill"],
             &["ranges", "text_formats"],
-            &["format_options", "settings", "statement", "report", "row_groups", "diagnose", "memory_table"],
+            &["format_options", "formats", "settings", "statement", "report", "row_groups", "diagnose", "memory_table"],
             &["access", "device", "device_tables", "show"],
             &["engines"],
             &["cubes"],

@@ -22,7 +22,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const COUNTED: usize = 1000;
 
 /// What is given of a file's dialect, by options or its extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) delimiter: Option<u8>,
     pub(crate) quote: Option<u8>,
@@ -30,6 +30,8 @@ pub(crate) struct Given {
     pub(crate) comment: Option<u8>,
     /// Whether a line may have fewer values than others.
     pub(crate) truncated: bool,
+    /// Texts that are NULL, a line each.
+    pub(crate) nulls: Option<Box<str>>,
 }
 
 /// What the values of a column are, one bit a kind.
@@ -213,7 +215,7 @@ pub(crate) struct Dialect {
 
 impl Dialect {
     /// The dialect of a sample, without kinds where lines differ in their number of values; none of an empty one.
-    pub(crate) fn of(sample: &Sample, given: Given) -> Option<Dialect> {
+    pub(crate) fn of(sample: &Sample, given: &Given) -> Option<Dialect> {
         let head = sample.head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&sample.head);
         let characters =
             |delimiter, quote| Characters { delimiter, quote, escape: given.escape, comment: given.comment };
@@ -249,8 +251,10 @@ impl Dialect {
         let mut second: Option<Vec<String>> = None;
         let texts = |record: &[Cow<[u8]>]| record.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect();
         let (mut kinds, mut front, mut counted) = (vec![Kinds::default(); columns], vec![Kinds::default(); columns], 0);
+        let nulls: Vec<&[u8]> = given.nulls.iter().flat_map(|nulls| nulls.lines()).map(str::as_bytes).collect();
+        let kinds_of = |value: &[u8]| if nulls.contains(&value) { Kinds::default() } else { Kinds::of(value) };
         let note = |kinds: &mut Vec<Kinds>, record: &[Cow<[u8]>]| {
-            kinds.iter_mut().zip(record).for_each(|(kinds, value)| *kinds = kinds.and(Kinds::of(value)));
+            kinds.iter_mut().zip(record).for_each(|(kinds, value)| *kinds = kinds.and(kinds_of(value)));
             true
         };
         records(head, characters, &mut |record| {
@@ -259,7 +263,7 @@ impl Dialect {
                 counted += 1;
                 return note(if counted <= COUNTED { &mut kinds } else { &mut front }, record);
             }
-            first = Some((texts(record), record.iter().map(|it| Kinds::of(it)).collect()));
+            first = Some((texts(record), record.iter().map(|it| kinds_of(it)).collect()));
             true
         });
         front.iter_mut().zip(&kinds).for_each(|(front, first)| *front = front.and(*first));
@@ -461,10 +465,8 @@ fn join<'a>(value: &mut Cow<'a, [u8]>, bytes: &'a [u8]) {
 mod tests {
     use super::*;
 
-    const NOTHING: Given = Given { delimiter: None, quote: None, escape: None, comment: None, truncated: false };
-
     fn dialect(text: &str) -> Option<Dialect> {
-        Dialect::of(&Sample { head: text.into(), parts: Vec::new(), is_whole: true }, NOTHING)
+        Dialect::of(&Sample { head: text.into(), parts: Vec::new(), is_whole: true }, &Given::default())
     }
 
     #[test]
@@ -472,7 +474,7 @@ mod tests {
         let head = b"t,d,n\n2024-01-05 08:00:00,2024-01-05,1\n".to_vec();
         for (is_whole, unit) in [(true, TimeUnit::Second), (false, TimeUnit::Microsecond)] {
             let sample = Sample { head: head.clone(), parts: Vec::new(), is_whole };
-            let spread = Dialect::of(&sample, NOTHING).unwrap().spread;
+            let spread = Dialect::of(&sample, &Given::default()).unwrap().spread;
             let types: Vec<DataType> = spread.into_iter().map(Kinds::data_type).collect();
             assert_eq!(types, [DataType::Timestamp(unit, None), DataType::Date32, DataType::Int64], "{is_whole}");
         }

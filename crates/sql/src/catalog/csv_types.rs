@@ -20,6 +20,7 @@ use futures::StreamExt;
 
 use super::csv_dialect::{Dialect, Given, Kinds, Sample};
 use super::memory::FileMemory;
+use super::readers::NULL_TEXTS;
 use crate::csv_lines::compression;
 use crate::diagnose::IN_DEFINITION;
 use crate::error::{Result, SqlError};
@@ -31,7 +32,7 @@ pub(crate) struct HeaderSaid(pub(crate) bool);
 /// Files looked at at once.
 const AT_ONCE: usize = 8;
 /// Bytes of files that are looked at in whole; of others so many at the front, and so many at so many places.
-const WHOLE: u64 = 8 << 20;
+pub(super) const WHOLE: u64 = 8 << 20;
 const FRONT: usize = 1 << 20;
 const PART: usize = 128 << 10;
 const PARTS: u64 = 32;
@@ -54,7 +55,7 @@ pub(super) async fn look(
         return Ok(Vec::new());
     }
     let given = given(&command.options);
-    let found = dialects(state, given, compression(command), files).await;
+    let found = dialects(state, &given, compression(command), files).await;
     let told = || found.iter().filter_map(|(path, dialect)| Some((path, dialect.as_deref()?)));
     let mut wide = told().filter(|(_, dialect)| dialect.kinds.len() > 1);
     let first = wide.next().or_else(|| told().next());
@@ -200,17 +201,19 @@ pub(super) fn given(options: &HashMap<String, String>) -> Given {
         escape: character("escape"),
         comment: character("comment"),
         truncated: options.get("format.truncated_rows").is_some_and(|value| value == "true"),
+        nulls: options.get(NULL_TEXTS).map(|texts| texts.as_str().into()),
     }
 }
 
 /// The dialects of files.
-async fn dialects(state: &dyn Session, given: Given, compression: FileCompressionType, files: &[PathBuf]) -> Dialects {
+async fn dialects(state: &dyn Session, given: &Given, compression: FileCompressionType, files: &[PathBuf]) -> Dialects {
     let memory = state.config().get_extension::<FileMemory>();
     let looks = files.iter().cloned().map(|path| {
-        let memory = memory.clone();
+        let (memory, given) = (memory.clone(), given.clone());
         async move {
+            let known = given.clone();
             let look = |path: PathBuf| async move {
-                let told = move || Dialect::of(&sample(&path, compression)?, given).map(Arc::new);
+                let told = move || Dialect::of(&sample(&path, compression)?, &known).map(Arc::new);
                 tokio::task::spawn_blocking(told).await.ok().flatten()
             };
             let found = match memory {

@@ -23,9 +23,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::csv_types::HeaderSaid;
 use super::folders::data_files;
-use super::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use super::memory::FileMemory;
-use super::patterns::{by_folder, matching_names};
+use super::patterns::{by_folder, matching_names, with_braces};
+use super::readers::{self, Reading};
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
 use super::text_files::{TextReading, is_text_file};
@@ -35,6 +35,8 @@ use crate::access::Access;
 use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
+use crate::file_sets::is_partition;
+use crate::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
 use crate::locations::{AllowedPaths, canonical, for_listing, has_wildcards, is_pattern, local_path};
 use crate::nearest::nearest;
 use crate::settings::Settings;
@@ -88,7 +90,7 @@ impl ExternalTable {
     }
 
     /// Makes the table that `command` asks for, of text files as a cube's definition reads them.
-    async fn open_as(
+    pub(super) async fn open_as(
         state: &dyn Session,
         command: &CreateExternalTable,
         reading: Option<&TextReading>,
@@ -314,7 +316,7 @@ pub(crate) async fn check_received(state: &dyn Session, name: &str, listing: &Li
 }
 
 /// Checks one location of a command and makes it name the files of its format; gives the local files it means.
-fn resolve(location: &mut String, stored_as: &str, may_be_empty: bool) -> Result<Vec<PathBuf>> {
+pub(super) fn resolve(location: &mut String, stored_as: &str, may_be_empty: bool) -> Result<Vec<PathBuf>> {
     let Some(path) = local_path(location) else { return Ok(Vec::new()) };
     if is_pattern(location) {
         let files = matching(location)?;
@@ -427,9 +429,14 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     if name.contains("://") && !name.starts_with("file://") {
         return Ok(None);
     }
+    if let Some(reading) = readers::called(name)? {
+        return Ok(Some(readers::open(state, name, &reading).await?));
+    }
     let known = FileType::by_extension(name).is_some();
+    let braced = with_braces(name);
     let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
-    let is_path = name.contains('/') || is_pattern(name) || known || Path::new(name).extension().is_some();
+    let is_path =
+        name.contains('/') || is_pattern(name) || braced.len() > 1 || known || Path::new(name).extension().is_some();
     let access = Access::of(state.config_options());
     if !is_path && (access.check_path(&path).is_err() || !(path.exists() || folder_of(name).is_some())) {
         return Ok(None);
@@ -440,6 +447,7 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
         return Ok(Some(Arc::new(CubeTable::new(open))));
     }
     let sample = match (is_pattern(name), path.is_dir()) {
+        _ if braced.len() > 1 => Some(PathBuf::from(&braced[0])),
         (true, _) => matching(name)?.into_iter().next(),
         (false, true) => {
             let files = known_files(&path);
@@ -462,6 +470,10 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     if FileType::by_extension(&sample).is_none() {
         return Err(unknown_extension(&sample));
     }
+    if braced.len() > 1 || TextReading::current().is_none() && has_keys_above(name, Path::new(sample.as_ref()))? {
+        let reading = Reading::of_path(name, extension);
+        return Ok(Some(readers::open(state, name, &reading).await?));
+    }
     let reference = TableReference::bare(name.to_string());
     let mut command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
     let reading = TextReading::current().filter(|_| is_text_file(Path::new(sample.as_ref())));
@@ -471,8 +483,19 @@ pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Ar
     Ok(Some(ExternalTable::open_as(state, &command, reading.as_deref()).await?.table))
 }
 
+/// Whether a pattern has wildcards for folders, and these are `key=value`.
+fn has_keys_above(pattern: &str, sample: &Path) -> Result<bool> {
+    let place = canonical(pattern);
+    let mut folders = sample.parent().into_iter().flat_map(Path::iter);
+    let has_keys = folders.any(|folder| is_partition(&folder.to_string_lossy()));
+    Ok(has_keys && is_pattern(pattern) && by_folder(&place)? != [place.as_str()])
+}
+
 /// True if a name in place of a table means text files with delimiters.
 pub(crate) fn means_text(name: &str) -> bool {
+    if let Ok(Some(reading)) = readers::called(name) {
+        return reading.file_type == "CSV";
+    }
     let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
     let sample = match (is_pattern(name), path.is_dir()) {
         (true, _) => matching(name).unwrap_or_default().into_iter().next(),

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::data_file_store::is_data;
-use super::formats::FileType;
 use crate::file_sets::{self, is_partition};
+use crate::formats::FileType;
 
 /// The files of a folder and of its `key=value` folders, in order; hidden ones, markers and kept columns are left out.
 pub(crate) fn data_files(folder: &Path) -> Vec<PathBuf> {

@@ -22,7 +22,6 @@ mod files;
 mod folders;
 mod footer_facts;
 mod footers;
-mod formats;
 mod inserts;
 mod json_types;
 mod json_values;
@@ -30,6 +29,7 @@ mod lacking;
 mod memory;
 mod partitions;
 mod patterns;
+mod readers;
 mod row_order;
 mod schema;
 mod snapshot;
@@ -48,7 +48,6 @@ pub(crate) use data_file_store::{COLUMN_FILE_SUFFIX, DataFileStore};
 pub(crate) use files::{ExternalTableFactory, check_received, means_text};
 pub(crate) use folders::{files_of_set, replaceable_files};
 pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
-pub(crate) use formats::{compression_of, stored_as, written_as};
 pub(crate) use inserts::with_checked_inserts;
 pub(crate) use memory::{FileMemory, footer_facts};
 pub(crate) use row_order::RowOrder;
@@ -59,10 +58,7 @@ pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
 pub(crate) use text_keys::{NULL_KEY, TextCasts, TextKeys, at_places, listing_of, with_format};
 
 pub use crate::default_schema::{CATALOG, SCHEMA};
-
-/// The spellings of `STORED AS` that are taken.
-pub(crate) const FILE_TYPES: [&str; 11] =
-    ["PARQUET", "CSV", "TSV", "TBL", "JSON", "NDJSON", "JSONL", "ARROW", "IPC", "FEATHER", "PSV"];
+use crate::formats::FILE_TYPES;
 
 /// The factories for `CREATE EXTERNAL TABLE`, by spelling of `STORED AS`.
 pub(crate) fn table_factories() -> impl Iterator<Item = (String, Arc<dyn TableProviderFactory>)> {

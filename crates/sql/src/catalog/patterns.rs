@@ -11,7 +11,7 @@ use glob::{MatchOptions, Pattern, PatternError};
 use super::folders::data_files;
 use crate::error::{Result, SqlError};
 use crate::file_sets::is_partition;
-use crate::locations::{has_wildcards, is_pattern};
+use crate::locations::{has_wildcards, is_pattern, local_path};
 
 /// Folders are matched one level a wildcard, and hidden ones by name alone.
 const OPTIONS: MatchOptions =
@@ -54,6 +54,32 @@ pub(super) fn by_folder(location: &str) -> Result<Vec<String>> {
         .collect();
     locations.sort();
     Ok(locations)
+}
+
+/// The locations that braces mean, `{a,b}`, in their order: one for each word. A name that exists is that file.
+pub(super) fn with_braces(location: &str) -> Vec<String> {
+    let parts = location.find('{').and_then(|open| {
+        let mut depth = 0_usize;
+        let mut commas = Vec::new();
+        for (at, byte) in location.bytes().enumerate().skip(open) {
+            match byte {
+                b'{' => depth += 1,
+                b',' if depth == 1 => commas.push(at),
+                b'}' if depth == 1 => return (!commas.is_empty()).then_some((open, commas, at)),
+                b'}' => depth -= 1,
+                _ => {}
+            }
+        }
+        None
+    });
+    let is_there = || local_path(location).is_some_and(|path| path.exists());
+    let Some((open, commas, close)) = parts.filter(|_| !is_there()) else { return vec![location.to_string()] };
+    let begins = std::iter::once(open).chain(commas.iter().copied());
+    let ends = commas.iter().copied().chain([close]);
+    let whole = |(begin, end): (usize, usize)| {
+        format!("{}{}{}", &location[..open], &location[begin + 1..end], &location[close + 1..])
+    };
+    begins.zip(ends).map(whole).flat_map(|location| with_braces(&location)).collect()
 }
 
 /// A location, or its files where DataFusion would take the name of its folder for a pattern.
@@ -118,6 +144,15 @@ fn matching(pattern: &str, whole: bool) -> Result<BTreeSet<PathBuf>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn braces_become_locations() {
+        assert_eq!(with_braces("x{a,b}.csv"), ["xa.csv", "xb.csv"]);
+        assert_eq!(with_braces("{a,b{1,2}}/{c,}*"), ["a/c*", "a/*", "b1/c*", "b1/*", "b2/c*", "b2/*"]);
+        for as_it_is in ["x.csv", "{a}.csv", "{a,b", "a}{,"] {
+            assert_eq!(with_braces(as_it_is), [as_it_is]);
+        }
+    }
 
     #[test]
     fn wildcards_of_folders_become_locations() {

@@ -1,9 +1,11 @@
-//! `sniff_csv('file.csv')`: how the lines of CSV files were read, as a table of one row.
+//! `sniff_csv('file.csv')`: how the lines of CSV files were read, as a table of one row. Columns have DuckDB's names, and
+//! the last one has the statement that reads the file so.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, BooleanArray, ListArray, RecordBatch, StringArray, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result as DataFusionResult, ScalarValue};
@@ -45,8 +47,15 @@ impl TableFunctionImpl for SniffCsv {
 
 fn schema() -> SchemaRef {
     let text = |name: &str| Field::new(name, DataType::Utf8, false);
-    let header = Field::new("has_header", DataType::Boolean, false);
-    Arc::new(Schema::new(vec![text("delimiter"), text("quote"), header, text("columns"), text("command")]))
+    let header = Field::new("hasheader", DataType::Boolean, false);
+    let columns = DataType::new_list(DataType::Struct(of_column()), true);
+    let columns = Field::new("columns", columns, false);
+    Arc::new(Schema::new(vec![text("delimiter"), text("quote"), text("escape"), header, columns, text("prompt")]))
+}
+
+/// What is told of a column.
+fn of_column() -> Fields {
+    ["name", "type"].map(|name| Field::new(name, DataType::Utf8, true)).to_vec().into()
 }
 
 /// The findings about the CSV files of a place, made when the table is read.
@@ -64,35 +73,34 @@ impl Sniffed {
         let format = listing.and_then(|listing| plain(&listing.options().format).downcast_ref::<CsvFormat>());
         let format = format.ok_or_else(|| not_csv("it is not read as CSV"))?;
         let character = |byte: u8| char::from(byte).to_string();
-        let quoted = |text: &str| text.replace('\'', "''");
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         let (delimiter, quote) = (character(format.delimiter()), character(format.quote()));
+        // Two quotes are read as one where no other character escapes.
+        let escape = format.escape().map_or_else(|| quote.clone(), character);
         let has_header = format.has_header().unwrap_or(state.config_options().catalog.has_header);
         let schema = table.schema();
-        let columns = schema.fields().iter().map(|field| format!("{} {}", name(field), sql_name(field.data_type())));
-        let columns = columns.collect::<Vec<_>>().join(", ");
-        let command = format!(
-            "CREATE EXTERNAL TABLE t ({columns}) STORED AS CSV LOCATION '{}' OPTIONS (format.delimiter '{}', \
-             format.quote '{}', format.has_header {has_header})",
+        let columns: Vec<(&str, String)> =
+            schema.fields().iter().map(|field| (field.name().as_str(), sql_name(field.data_type()))).collect();
+        let declared: Vec<String> =
+            columns.iter().map(|(name, kind)| format!("{}: {}", quoted(name), quoted(kind))).collect();
+        let prompt = format!(
+            "FROM read_csv({}, auto_detect = false, delim = {}, quote = {}, escape = {}, header = {has_header}, \
+             columns = {{{}}});",
             quoted(&self.place),
             quoted(&delimiter),
-            quoted(&quote)
+            quoted(&quote),
+            quoted(&escape),
+            declared.join(", ")
         );
         let text = |text: String| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
         let header: ArrayRef = Arc::new(BooleanArray::from(vec![has_header]));
-        let row = vec![text(delimiter), text(quote), header, text(columns), text(command)];
+        let names: ArrayRef = Arc::new(StringArray::from_iter_values(columns.iter().map(|(name, _)| name)));
+        let kinds: ArrayRef = Arc::new(StringArray::from_iter_values(columns.iter().map(|(_, kind)| kind)));
+        let items: ArrayRef = Arc::new(StructArray::try_new(of_column(), vec![names, kinds], None)?);
+        let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+        let list = ListArray::try_new(field, OffsetBuffer::from_lengths([columns.len()]), items, None)?;
+        let row = vec![text(delimiter), text(quote), text(escape), header, Arc::new(list), text(prompt)];
         Ok(RecordBatch::try_new(self.schema.clone(), row)?)
-    }
-}
-
-/// A column's name as a statement has it.
-fn name(field: &Field) -> String {
-    let plain = |text: &str| {
-        text.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-            && text.chars().all(|other| other.is_ascii_lowercase() || other.is_ascii_digit() || other == '_')
-    };
-    match plain(field.name()) {
-        true => field.name().clone(),
-        false => format!("\"{}\"", field.name().replace('"', "\"\"")),
     }
 }
 

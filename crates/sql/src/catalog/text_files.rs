@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 use warpcube_cube::define::Encoding;
 
-use super::formats::{FileType, split_compression};
 use crate::access::Access;
 use crate::error::{Result, SqlError};
+use crate::formats::{FileType, split_compression};
 use crate::locations::is_pattern;
 
 tokio::task_local! {

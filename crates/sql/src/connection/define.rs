@@ -28,6 +28,7 @@ use super::Connection;
 use crate::catalog;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
+use crate::formats;
 use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTable, Rules};
 use crate::mend::mixed::check_kinds;
 use crate::report::StatementReport;
@@ -242,7 +243,7 @@ fn check_defaults<'a>(
 fn check_definition(definition: &DdlStatement) -> Result<()> {
     match definition {
         DdlStatement::CreateExternalTable(table) => {
-            catalog::stored_as(&table.file_type, &table.locations.join(", ")).map(|_| ())
+            formats::stored_as(&table.file_type, &table.locations.join(", ")).map(|_| ())
         }
         _ => Ok(()),
     }

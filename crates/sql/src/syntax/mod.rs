@@ -9,6 +9,7 @@
 
 mod beside;
 mod changes;
+mod copies;
 mod declared;
 mod dialect;
 mod escapes;
@@ -20,6 +21,7 @@ mod merged;
 mod names;
 mod orders;
 mod quantifiers;
+mod readers;
 mod relations;
 mod repeated;
 mod rows;
@@ -48,12 +50,13 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
-use dialect::SessionDialect;
 
 pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
+pub(crate) use dialect::SessionDialect;
 pub(crate) use items::{about_repeated_names, distinguish, in_own_names, is_about_repeated_names, shown_name};
+pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use scopes::TableOfWith;
 pub(crate) use signs::{is_sign, shown as with_signs};
@@ -86,6 +89,8 @@ pub(crate) async fn parse_returning(
     state: &SessionState,
     sql: &str,
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
+    let insert = copies::as_insert(state, sql).await?;
+    let sql = insert.as_deref().unwrap_or(sql);
     let (mut statement, mut merges_columns) = match sql.len() {
         ..=SHORT_BYTES => parsed(state, sql)?,
         // A chain that the parser gives up in its midst is dropped as deep as it is.
@@ -114,6 +119,7 @@ fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
+    readers::as_names(&mut parsed, sql);
     functions::by_other_names(state, &mut parsed)?;
     unread::check(state, &parsed)?;
     let mut mends = Mends { scopes: scopes::Scopes::counted(&mut parsed), ..Mends::default() };
@@ -125,6 +131,9 @@ fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
 }
 
 fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    if let Some(copy) = copies::to_file(sql)? {
+        return Ok(copy);
+    }
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let builder = DFParserBuilder::new(sql).with_dialect(&SessionDialect).with_recursion_limit(limit);
     let mut statements = builder.build()?.parse_statements()?;

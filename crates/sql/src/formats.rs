@@ -11,6 +11,10 @@ use crate::error::{Result, SqlError};
 pub(crate) const SUPPORTED: &str = "supported are .parquet, .csv, .tsv, .tbl, .psv, .json, .jsonl, .ndjson, .arrow, \
                                     .ipc and .feather, text files also with .gz, .bz2, .xz or .zst";
 
+/// The spellings of `STORED AS` that are taken.
+pub(crate) const FILE_TYPES: [&str; 11] =
+    ["PARQUET", "CSV", "TSV", "TBL", "JSON", "NDJSON", "JSONL", "ARROW", "IPC", "FEATHER", "PSV"];
+
 /// Formats of text files with one more separator at the end of each line.
 pub(crate) const TRAILING_SEPARATOR: &str = "TBL";
 
@@ -107,7 +111,7 @@ pub(crate) fn unknown_extension(path: &str) -> SqlError {
 pub(crate) fn stored_as(name: &str, path: &str) -> Result<FileType> {
     FileType::by_name(name).ok_or_else(|| SqlError::FileFormat {
         path: path.to_string(),
-        reason: format!("STORED AS {name} is not known; it takes {}", super::FILE_TYPES.join(", ")),
+        reason: format!("STORED AS {name} is not known; it takes {}", FILE_TYPES.join(", ")),
     })
 }
 
@@ -128,6 +132,14 @@ pub(crate) fn written_as(stored_as: Option<&str>, target: &str) -> Result<Option
         options.push(("format.compression", compression.into()));
     }
     Ok(Some((file_type.name, options)))
+}
+
+/// DataFusion's name of a format: by `STORED AS`, or by the extension of a path; none where neither tells.
+pub(crate) fn format_of(stored_as: Option<&str>, path: &str) -> Result<Option<&'static str>> {
+    match stored_as {
+        Some(name) => self::stored_as(name, path).map(|file_type| Some(file_type.name)),
+        None => Ok(FileType::by_extension(path).map(|(file_type, _)| file_type.name)),
+    }
 }
 
 /// Names and values of options.
