@@ -27,6 +27,7 @@ mod error;
 mod exec;
 mod file_sets;
 mod format_options;
+mod functions;
 mod leaf_operator;
 mod lexer;
 mod locations;
